@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// DefaultQueue is the worker queue of activities registered without OnQueue.
+// DefaultQueue is the work queue of activities that are registered without OnQueue.
 const DefaultQueue = "default"
 
 // ActivityOption is an option of AddActivity and DefineActivity.
@@ -24,12 +24,12 @@ type queueOption string
 
 func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q) }
 
-// OnQueue sends an activity to a worker queue of its own, instead of DefaultQueue. An empty name panics, and one that ends with ".fifo": those are the
-// queues that Exclusive leads to.
+// OnQueue assigns an activity to the work queue of that name instead of DefaultQueue. OnQueue panics if name is empty,
+// is not valid UTF-8, or ends with ".fifo". The suffix ".fifo" is reserved for the queues of Exclusive.
 func OnQueue(name string) ActivityOption {
 	mustName("OnQueue", name)
 	if _, exclusive := history.OfExclusiveQueue(name); exclusive {
-		panic(fmt.Sprintf("perdure: OnQueue: name %q ends as the queues do that perdure.Exclusive leads to: name the queue beside it", name))
+		panic(fmt.Sprintf("perdure: OnQueue: name %q has a suffix reserved for perdure.Exclusive; remove it", name))
 	}
 	return queueOption(name)
 }
@@ -40,31 +40,37 @@ func (d cancelPollOption) applyToActivity(a *registry.Activity) {
 	a.CancelPollInterval = time.Duration(d)
 }
 
-// CancelPollInterval is how often the worker of an activity looks whether it is cancelled while it runs, instead of as often as the
-// worker does for all (PERDURE_CANCEL_POLL_INTERVAL, 250 ms). Each look is one read, for all activities of the execution that run in the process: at 250 ms and
-// the list price of us-east-1, 0.11 cents an hour. An activity that runs for hours and need not be stopped at once can do with less. From 10 ms to 12 h; else it panics.
+// CancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
+// worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
+// CancelPollInterval panics.
+//
+// A check is one DynamoDB read for all activities of an execution that run in the same process. At 250 ms and us-east-1
+// list prices it costs 0.11 cents an hour. Use a longer interval for activities that run for hours and need not stop
+// immediately.
 func CancelPollInterval(d time.Duration) ActivityOption {
 	if d < minCancelPoll || d > maxCancelPoll {
-		panic(fmt.Sprintf("perdure: CancelPollInterval of %v: want %v to %v", d, minCancelPoll, maxCancelPoll))
+		panic(fmt.Sprintf("perdure: CancelPollInterval: %v is out of range; use %v to %v",
+			d, minCancelPoll, maxCancelPoll))
 	}
 	return cancelPollOption(d)
 }
 
-// Between these a worker may be asked to look. The upper one is what SQS keeps a record locked for.
+// CancelPollInterval accepts values in this range. The maximum is the longest visibility timeout of SQS.
 const (
 	minCancelPoll = 10 * time.Millisecond
 	maxCancelPoll = 12 * time.Hour
 )
 
-// AddActivity registers an activity: a function, or a method of a value that holds what it needs. It panics when the name is
-// empty or taken, or fn is nil.
+// AddActivity registers fn as the activity of that name. fn is a function, or a method of a value that holds its
+// dependencies. AddActivity panics if name is empty, not valid UTF-8 or already registered, or if fn is nil.
 //
-// fn may run more than once for one call of it (a worker crashed, a message came twice), so it should bear repetition. Its
-// ctx ends when the activity is cancelled or the worker must give it up; context.Cause is then a *CancelledError.
+// fn can run more than once for one call, for example after a worker crashed or a message was delivered twice. Make it
+// idempotent. Its ctx ends when the activity is cancelled or when the worker can no longer run it. [context.Cause] then
+// returns a *CancelledError or a *TimeoutError.
 func AddActivity[In, Out any](r *Registry, name string, fn func(context.Context, In) (Out, error), opts ...ActivityOption) {
 	a := newActivity(name, opts)
 	if fn == nil {
-		panic("perdure: activity " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: activity %q: function is nil", name))
 	}
 	a.Out = reflect.TypeFor[Out]()
 	a.Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure) {
@@ -106,22 +112,22 @@ func runActivity[In, Out any](ctx context.Context, name string, fn func(context.
 	return out, nil
 }
 
-// ActivityRef stands for an activity of given types without its implementation, for programs that only call it. It is made by
-// DefineActivity; the methods of the zero value panic.
+// ActivityRef refers to an activity by its name and types, without its implementation. Programs that only call the
+// activity use it. Create an ActivityRef with DefineActivity; the methods of a zero ActivityRef panic.
 type ActivityRef[In, Out any] struct {
 	name, queue string
 	cancelPoll  time.Duration
 	inline      bool
 }
 
-// DefineActivity makes a reference to the activity of that name. Share it between the program that runs the activity and
-// those that call it. An empty name panics.
+// DefineActivity returns a reference to the activity of that name. Share the reference between the program that runs
+// the activity and the programs that call it. DefineActivity panics if name is empty or not valid UTF-8.
 func DefineActivity[In, Out any](name string, opts ...ActivityOption) ActivityRef[In, Out] {
 	a := newActivity(name, opts)
 	return ActivityRef[In, Out]{name: a.Name, queue: a.Queue, cancelPoll: a.CancelPollInterval, inline: a.Inline}
 }
 
-// Register is AddActivity with the name and options of the reference.
+// Register registers fn with the name and options of the reference. It panics like AddActivity.
 func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In) (Out, error)) {
 	mustName("activity", a.name)
 	opts := []ActivityOption{OnQueue(a.queue), cancelPollOption(a.cancelPoll)}
@@ -131,7 +137,7 @@ func (a ActivityRef[In, Out]) Register(r *Registry, fn func(context.Context, In)
 	AddActivity(r, a.name, fn, opts...)
 }
 
-// Call is CallActivity with the name and options of the reference.
+// Call schedules the activity like CallActivity, with the name and options of the reference.
 func (a ActivityRef[In, Out]) Call(ctx *OrchestrationContext, in In, opts ...ActivityCallOption) *Future[Out] {
 	mustName("activity", a.name)
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.name, Queue: a.queue, Inline: a.inline}, in, opts)

@@ -6,25 +6,27 @@ import (
 	"github.com/perdure/perdure/internal/activityctx"
 )
 
-// ActivityInfo says which activity is running, and for whom.
+// ActivityInfo describes the activity that is running.
 type ActivityInfo struct {
 	InstanceID, ExecutionID string
-	// ActivityID is the id of the event that scheduled the activity: with ExecutionID, a key that is the same in every
-	// attempt and delivery, for services that take an idempotency key.
+	// ActivityID is the ID of the event that scheduled the activity. ExecutionID and ActivityID together are an
+	// idempotency key: they are the same in every attempt and delivery.
 	ActivityID int64
 	Name       string
-	// Attempt counts the tries of a retry policy from 1, AttemptCount the deliveries of this attempt's message.
+	// Attempt is the number of the attempt under the retry policy, from 1. AttemptCount is how often the message of
+	// this attempt has been delivered, from 1.
 	Attempt, AttemptCount int
 	Queue                 string
-	// Token is the right to complete this attempt from outside, once its function has returned ErrPending: whoever has it
-	// completes the activity, fails it, and keeps it alive, over Client.Complete, Client.Fail and Client.Heartbeat, HTTP
-	// or the command. It is the same in every delivery of the attempt, another in each attempt, and ends with the attempt.
-	// It is a secret: it belongs in no log. Interceptors are not given it.
+	// Token is the completion token of this attempt. If the activity's function returns ErrPending, the token holder
+	// completes or fails the attempt, or sends heartbeats for it, with Client.Complete, Client.Fail and
+	// Client.Heartbeat, the HTTP API or the CLI. The token is the same in every delivery of the attempt, differs
+	// between attempts, and becomes invalid when the attempt ends. It is a secret: do not log it. Interceptors do not
+	// receive it.
 	Token string
 }
 
-// ActivityInfoFrom returns what runs under an activity's context. It is zero outside a worker, so that activities can be
-// tested as plain functions; perduretest.ContextWithActivityInfo sets it in a test.
+// ActivityInfoFrom returns the info of the activity that runs with ctx. Outside a worker it returns the zero value, so
+// that you can test activities as plain functions. In a test, set the info with perduretest.ContextWithActivityInfo.
 func ActivityInfoFrom(ctx context.Context) ActivityInfo {
 	return ActivityInfo(activityctx.InfoWithToken(ctx))
 }

@@ -6,19 +6,26 @@ type atMostOnce struct{}
 
 func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = true }
 
-// AtMostOnce has the code of an activity begin at most once in each attempt, for what must not happen twice and cannot tell that it has: a payment whose
-// provider knows no idempotency key, a letter. Other activities run at least once: where a worker dies their work item is delivered again, and runs again.
+// AtMostOnce starts the code of an activity at most once in each attempt. Use it for work that must not happen twice
+// and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
 //
-// An attempt of which nobody can say how far it came fails instead, with an *[InterruptedError]: its worker died, or stopped it (its invocation ended, or
-// its lock was lost), or the attempt was about to begin and that could not be told. What it did may be done, or not, or half done. A policy of [WithRetry]
-// tries it again as it does after any failure, which is another attempt: without one, or with "interrupted" in [RetryPolicy.NonRetryable], the
-// orchestration gets the error, and can look for what was done before it decides. A restart from an event ([client.FromEvent]) begins anew what was open
-// there.
+// If the engine cannot tell how far an attempt came, the attempt fails with an *[InterruptedError]. This happens when
+// the worker dies or stops, when it loses its lock on the message, or when a start could not be recorded reliably. The
+// work may then be done, half done or not done. With [WithRetry], the failed attempt is followed by another one. To
+// handle the error in the orchestration instead, use no retry policy, or add "interrupted" to
+// [RetryPolicy.NonRetryable].
 //
-// The failure comes when the work item is delivered again: half a minute after the worker's death by default; where that was in the first three seconds of
-// the activity, after the function's timeout. Progress by [Heartbeat] does not carry an attempt on into another invocation, so it must fit one.
+// The failure is reported when the message is redelivered: 30 seconds after the worker's death by default, or after the
+// function's timeout if the worker died in the first 3 seconds of the activity.
 //
-// The option is recorded with the call, which keeps it when the code changes. It costs a worker a read and two writes for each activity that it runs, and
-// one more every quarter of a minute. Such an activity never runs inline. It needs workers of this release or a later one: deploy them before the code that
-// calls so. Workers in other languages keep no such record, and run it at least once.
+// Limits:
+//
+//   - The activity must finish within one invocation. A heartbeat does not continue an attempt in another invocation.
+//   - The activity never runs inline.
+//   - A restart from an event ([client.FromEvent]) starts the activities that were running at that event again.
+//   - Workers in other languages ignore the option and run the activity at least once.
+//
+// The option is recorded with the call, so that a later change of the code does not affect calls that were already
+// made. It costs the worker one read and two writes for each activity, and one more write every 15 seconds. All workers
+// must run a release that supports AtMostOnce before orchestrations use it.
 func AtMostOnce() ActivityCallOption { return atMostOnce{} }

@@ -10,16 +10,18 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// ActivityCallOption is an option of a call of an activity.
+// ActivityCallOption is an option of an activity call.
 type ActivityCallOption interface{ applyToActivityCall(c *replay.ActivityCall) }
 
 type startToClose time.Duration
 
 func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
 
-// WithStartToClose limits how long an attempt of an activity may run once a worker has begun it; then its context ends and
-// the attempt fails with a *TimeoutError. Durations are rounded up to whole milliseconds; zero and negative ones count as one, and
-// those of more than ten years as ten.
+// WithStartToClose limits the time that one attempt of an activity may run after a worker has started it. When d has
+// elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
+//
+// d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
+// years.
 func WithStartToClose(d time.Duration) ActivityCallOption {
 	return startToClose(limit(d))
 }
@@ -28,9 +30,9 @@ type heartbeatTimeout time.Duration
 
 func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartbeat = time.Duration(d) }
 
-// WithHeartbeatTimeout limits how long an attempt of an activity may run without calling Heartbeat, from its beginning and from
-// each call; then its context ends and the attempt fails with a *TimeoutError, whatever it does afterwards. It finds what hangs
-// sooner than WithStartToClose can where an activity takes long by nature. Durations are those of WithStartToClose.
+// WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
+// elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
+// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in WithStartToClose.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 	return heartbeatTimeout(limit(d))
 }
@@ -41,36 +43,39 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 	c.ScheduleToClose = time.Duration(d)
 }
 
-// WithScheduleToClose limits an activity as a whole, from the turn that schedules it: its wait for a worker, all attempts, and the
-// waits between them. Then it fails with a *TimeoutError, a second later at most where no worker has it, and an attempt that is
-// running is treated as WithStartToClose does. An attempt that would begin after that time is not made: the activity fails with the
-// error of the one before. Durations are those of WithStartToClose.
+// WithScheduleToClose limits the total time of an activity, from the turn that schedules it. The time includes the wait
+// for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a *TimeoutError,
+// up to one second late if no worker has started it, and the context of a running attempt ends. If the next attempt
+// would start after that time, it is not made and the activity fails with the error of the last attempt. d is rounded
+// and limited as in WithStartToClose.
 func WithScheduleToClose(d time.Duration) ActivityCallOption {
 	return scheduleToClose(limit(d))
 }
 
-// longestLimit is what a limit is at most: no work is meant to take longer, and no sum of it with a time overflows.
+// longestLimit caps the limits, so that adding one to a time cannot overflow.
 const longestLimit = 10 * 365 * 24 * time.Hour
 
-// limit is a duration that limits something, however it was meant.
+// limit clamps a duration to 1 ms to ten years.
 func limit(d time.Duration) time.Duration { return min(max(d, time.Millisecond), longestLimit) }
 
 type fairnessKey string
 
 func (k fairnessKey) applyToActivityCall(c *replay.ActivityCall) { c.FairnessKey = string(k) }
 
-// maxFairnessKey is the size of a fairness key, which history holds with each call.
+// maxFairnessKey is the maximum size of a fairness key. The history stores the key with each call.
 const maxFairnessKey = 256
 
-// WithFairnessKey says whose an activity is: a tenant, a customer, an importance. Where one key's activities have a queue's workers to themselves
-// while those of others wait, SQS delivers the others' first (its fair queues: a key is noisy that has more than a tenth of what is under way, and 30
-// at least). Nothing is refused or lost by that, and without a backlog nothing changes. Activities without a key count as one key each. Keys of
-// different queues have nothing to do with each other.
+// WithFairnessKey assigns the activity to a tenant for SQS fair queues. While the activities of one key occupy the
+// workers of a queue, SQS delivers the activities of other keys first. A key is noisy if it has more than a tenth of
+// the messages in flight, and at least 30. Nothing is rejected or lost, and without a backlog the option has no effect.
+// Each activity without a key counts as a tenant of its own. Keys of different queues are independent.
 //
-// The key has at most 256 bytes and stands in history; SQS gets a digest of it. One that is longer or not UTF-8 panics. Empty is no key.
+// The key is at most 256 bytes of UTF-8, otherwise WithFairnessKey panics. An empty key is the same as no key. The
+// history stores the key; SQS receives only a digest.
 func WithFairnessKey(key string) ActivityCallOption {
 	if len(key) > maxFairnessKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: WithFairnessKey: a key of %d bytes, of %d at most, in UTF-8: %.64q", len(key), maxFairnessKey, key))
+		panic(fmt.Sprintf("perdure: WithFairnessKey: key %.64q has %d bytes; use at most %d bytes of UTF-8",
+			key, len(key), maxFairnessKey))
 	}
 	return fairnessKey(key)
 }
@@ -79,37 +84,44 @@ type exclusiveKey string
 
 func (k exclusiveKey) applyToActivityCall(c *replay.ActivityCall) { c.ExclusiveKey = string(k) }
 
-// maxExclusiveKey is the size of an exclusive key, which history holds with each call.
+// maxExclusiveKey is the maximum size of an exclusive key. The history stores the key with each call.
 const maxExclusiveKey = 256
 
-// Exclusive says what an activity must have for itself while it runs: an account, a device. Of all activities that are called with one key, by
-// whatever instances of the hub, and that are on the same work queue, one attempt runs at a time; the others wait, in the order in which their calls
-// were committed. An attempt that is tried again waits anew, behind those that came meanwhile.
+// Exclusive limits a key to one running attempt at a time, across all instances of the hub. It applies to the
+// activities of one work queue. Other attempts with the same key wait in the order in which their calls were committed.
+// A retry goes to the end of the line. SQS accepts 300 activities a second for one key.
 //
-// It holds while workers keep their locks and activities heed the end of their contexts. A worker that stands still for longer than its lock (30
-// seconds) has lost it: another runs the next then, and what the first still does, until it notices, it does beside that. What must bear that too says
-// so to whatever it writes to, by the ids of ActivityInfo. A worker that dies keeps its key from others for as long as its lock is: 30 seconds, once
-// the activity has run for 3, or else the function's timeout.
+// Exclusive depends on the lock of the worker on its message. A worker that hangs for longer than its lock (30 seconds)
+// loses it, and the next attempt can start while the first one still runs. If a service must reject writes of the
+// earlier attempt, pass it the IDs of ActivityInfo. If a worker dies, the key stays locked for 30 seconds, or for the
+// function's timeout if the activity had run for less than 3 seconds.
 //
-// The hub needs a FIFO queue beside the work queue: Exclusive in WorkQueueProps of the construct. Without it the activity fails at once, with an
-// *ActivityError of type ExclusiveQueueError. An activity that is called so cannot be completed from outside: if it returns ErrPending it fails, with
-// type ExclusivePendingError. A fairness key has no effect beside it. SQS takes 300 activities a second of one key.
+// Limits:
 //
-// The key has at most 256 bytes and stands in history; SQS gets a digest of it. One that is empty, longer or not UTF-8 panics.
+//   - The hub needs a FIFO queue next to the work queue: set Exclusive in WorkQueueProps of the CDK construct. Without
+//     it the activity fails with an *ActivityError of type ExclusiveQueueError.
+//   - The activity cannot use asynchronous completion. If it returns ErrPending, it fails with type
+//     ExclusivePendingError.
+//   - A fairness key has no effect on the activity.
+//   - The activity never runs inline.
+//
+// The key is 1 to 256 bytes of UTF-8, otherwise Exclusive panics. The history stores the key; SQS receives only a
+// digest. See docs/guides/exclusive-keys.md.
 func Exclusive(key string) ActivityCallOption {
 	if key == "" || len(key) > maxExclusiveKey || !utf8.ValidString(key) {
-		panic(fmt.Sprintf("perdure: Exclusive: field key has %d bytes: it must have 1 to %d, in UTF-8: %.64q", len(key), maxExclusiveKey, key))
+		panic(fmt.Sprintf("perdure: Exclusive: key %.64q has %d bytes; use 1 to %d bytes of UTF-8",
+			key, len(key), maxExclusiveKey))
 	}
 	return exclusiveKey(key)
 }
 
-// CallActivity schedules an activity and returns the future of its result. fn only identifies it: it is the function, or
-// the method of any value of the type, even nil, that was registered. Functions that cannot be identified (closures, one function
-// under several names, methods through an interface) stop the turn with an error that explains it: use CallActivityByName or
-// DefineActivity.
+// CallActivity schedules an activity and returns the future of its result. fn identifies the activity and is not
+// called: pass the function that was registered, or the same method of any value of the type, even nil. Functions that
+// cannot be identified stop the turn with an error: closures, a function that is registered under several names, and
+// methods of an interface. Use CallActivityByName or DefineActivity for them.
 //
-// The activity runs at least once. Its failure is an *ActivityError. An input that does not encode, or of more than
-// MaxPayloadBytes, fails the future, and nothing is scheduled.
+// The activity runs at least once. If it fails, the future has an *ActivityError. If the input cannot be encoded or is
+// larger than MaxPayloadBytes, the future fails and nothing is scheduled.
 func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Context, In) (Out, error), in In, opts ...ActivityCallOption) *Future[Out] {
 	a, why := ctx.registry.ActivityOf(fn)
 	if why != "" {
@@ -118,8 +130,9 @@ func CallActivity[In, Out any](ctx *OrchestrationContext, fn func(context.Contex
 	return callActivity[Out](ctx, replay.ActivityCall{Name: a.Name, Queue: a.Queue, Inline: a.Inline}, in, opts)
 }
 
-// CallActivityByName is CallActivity for an activity that this program need not know. It goes to the queue it is
-// registered with, or else to DefaultQueue.
+// CallActivityByName schedules the activity of that name like CallActivity. The activity need not be registered in this
+// program. It runs on the queue that it is registered with here, or else on DefaultQueue. CallActivityByName panics if
+// name is empty or not valid UTF-8.
 func CallActivityByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...ActivityCallOption) *Future[Out] {
 	mustName("activity", name)
 	call := replay.ActivityCall{Name: name, Queue: DefaultQueue}
@@ -155,9 +168,9 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 	return &Future[T]{task: ctx.replay.Settled(name, failureOf(err)), err: err, loaded: true}
 }
 
-// CreateTimer returns a future that settles once d has passed since ctx.Now, with the time it was due. A zero or negative
-// d settles it at once, and nothing is recorded. It may be years: the clock is read again when it is due, so it is never
-// early, and about a second late. WithName says what it is for.
+// CreateTimer returns a future that settles with the due time once d has elapsed since ctx.Now. If d is 0 or less, the
+// future settles immediately and nothing is recorded. d can be years. A timer never fires early, and fires about one
+// second late. WithName names the timer.
 func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) *Future[time.Time] {
 	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}
@@ -166,7 +179,8 @@ func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption
 	return &Future[time.Time]{task: t, value: t.FireAt()}
 }
 
-// Sleep waits until d has passed; zero and negative durations do not wait. The error is that of a cancelled wait.
+// Sleep waits until d has elapsed. It returns immediately if d is 0 or less. Sleep returns an error only if the wait is
+// cancelled.
 func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) error {
 	_, err := CreateTimer(ctx, d, opts...).Await(ctx)
 	return err

@@ -12,28 +12,33 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// What errors.Is finds in a *CallUpdateError, beside ErrInstanceNotFound and ErrInstanceOver.
+// Errors that errors.Is finds in a *CallUpdateError, in addition to ErrInstanceNotFound and ErrInstanceOver.
 var (
-	// ErrInstancePurged: the instance that may have taken the update is purged, and what came of it is not known.
-	ErrInstancePurged = errors.New("perdure: the instance is purged")
-	// ErrUpdateRejected: the update was rejected, and has changed nothing.
-	ErrUpdateRejected = errors.New("perdure: the update was rejected")
-	// ErrUpdateLeft: the update was accepted, and the execution that had accepted it ended, or continued as new, before its handler returned.
-	ErrUpdateLeft = errors.New("perdure: the update was left")
+	// ErrInstancePurged means that the instance was purged. Whether it accepted the update, and with which result, is
+	// unknown.
+	ErrInstancePurged = errors.New("perdure: instance was purged")
+	// ErrUpdateRejected means that the update was rejected and had no effect.
+	ErrUpdateRejected = errors.New("perdure: update rejected")
+	// ErrUpdateLeft means that the update was accepted, but the execution ended or continued as new before the handler
+	// returned.
+	ErrUpdateLeft = errors.New("perdure: execution ended before the update handler returned")
 )
 
-// CallUpdateError says why an update that CallUpdate sent has no result. Errors.Is finds in it ErrInstanceNotFound, ErrInstanceOver, ErrInstancePurged,
-// ErrUpdateRejected or ErrUpdateLeft. Where it finds none of them, the handler returned an error, which is in Cause, or the update could not be sent.
+// CallUpdateError is the error of an update that CallUpdate or CallEntity sent. errors.Is finds ErrInstanceNotFound,
+// ErrInstanceOver, ErrInstancePurged, ErrUpdateRejected or ErrUpdateLeft in it. If it finds none of them, the handler
+// failed (see Cause) or the update could not be sent.
 type CallUpdateError struct {
-	// Update is the name of the update, UpdateID its id, InstanceID the instance that it was for.
+	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
 	Update, UpdateID, InstanceID string
-	// Type is the kind of the error: history.TypeNotFound, TypeOver, UpdatePurged, UpdateRejection, UpdateLeft, UpdateForgotten or UpdateFailed; of an update
-	// that could not be sent, what kept it from that.
+	// Type is the kind of the error: history.TypeNotFound, TypeOver, UpdatePurged, UpdateRejection, UpdateLeft,
+	// UpdateForgotten or UpdateFailed. For an update that could not be sent, Type is the type of the error that
+	// prevented it.
 	Type    string
 	Message string
-	// Reason is why it was rejected, one of history.UpdateRefused, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany; empty elsewhere.
+	// Reason is the reason for a rejection: history.UpdateRefused, UpdateUnknown, UpdateBadInput, UpdateMisused or
+	// UpdateTooMany. Otherwise it is empty.
 	Reason string
-	// Cause is what its handler, or the validator that refused it, returned, as it travels; nil elsewhere.
+	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.
 	Cause *history.Failure
 }
 
@@ -43,12 +48,12 @@ func newCallUpdateError(t *replay.Task, f *history.Failure) *CallUpdateError {
 	}
 }
 
-// Error implements error.
+// Error returns a message with the update, its ID, the instance, the type and the message.
 func (e *CallUpdateError) Error() string {
 	return fmt.Sprintf("update %q (%s) of instance %q: %s: %s", e.Update, e.UpdateID, e.InstanceID, e.Type, e.Message)
 }
 
-// Is makes it one of the errors above.
+// Is reports whether target is the sentinel error for e.Type.
 func (e *CallUpdateError) Is(target error) bool {
 	switch e.Type {
 	case history.TypeNotFound:
@@ -66,10 +71,10 @@ func (e *CallUpdateError) Is(target error) bool {
 	}
 }
 
-// As finds the details of what its handler returned, for DetailsOf.
+// As finds the details of the handler's error for DetailsOf.
 func (e *CallUpdateError) As(target any) bool { return errdetails.As(target, nil, e.Cause) }
 
-// Unwrap returns the engine's own error that its handler failed with, if it was one.
+// Unwrap returns the engine error that the handler failed with, such as a *TimeoutError, or nil.
 func (e *CallUpdateError) Unwrap() error {
 	if e.Cause == nil {
 		return nil
@@ -77,7 +82,7 @@ func (e *CallUpdateError) Unwrap() error {
 	return engineErrorIn(e.Cause)
 }
 
-// CallUpdateOption is an option of CallUpdate and of CallEntity.
+// CallUpdateOption is an option of CallUpdate and CallEntity.
 type CallUpdateOption interface{ applyToCallUpdate(c *updateCall) }
 
 // updateCall is a call with its options.
@@ -91,9 +96,10 @@ type updateIDOption string
 
 func (id updateIDOption) applyToCallUpdate(c *updateCall) { c.ID, c.hasID = string(id), true }
 
-// WithUpdateID names the update, instead of an id that derives from the caller's execution. Who sends one with the same id to the same instance, an
-// orchestration or a client, joins it: it is taken once, with what came first, and all get the same answer, for 30 days. The id has 1 to 256
-// bytes of UTF-8 without control characters.
+// WithUpdateID sets the ID of the update. Without it, the ID is derived from the caller's execution. Updates with the
+// same ID to the same instance, from orchestrations and clients, are handled once, with the first input, and all
+// senders get the same result. The instance remembers the ID for 30 days. The ID is 1 to 256 bytes of UTF-8 without
+// control characters.
 func WithUpdateID(id string) CallUpdateOption { return updateIDOption(id) }
 
 type startingWith struct {
@@ -105,26 +111,34 @@ func (s startingWith) applyToCallUpdate(c *updateCall) {
 	c.starts, c.Orchestration, c.input = true, s.orchestration, s.input
 }
 
-// StartingWith has the update start an orchestration with the instance id where no instance has that, not even one that is over: with the input, in its
-// highest version, with the update as the first that it takes. Where there is an instance, whatever its orchestration, the input is not used. An
-// instance that is being purged is waited for. An empty name panics.
+// StartingWith starts an orchestration with input if no instance has the ID, not even one that has ended. The new
+// instance runs the highest version of the orchestration and handles the update first. If an instance with the ID
+// exists, input is not used, even if it is an instance of another orchestration. If the instance is being purged, the
+// update waits until the purge has finished. StartingWith panics if the name is empty or not valid UTF-8.
 func StartingWith(orchestration string, input any) CallUpdateOption {
 	mustName("orchestration", orchestration)
 	return startingWith{orchestration, input}
 }
 
-// CallUpdate sends an update to another instance, whose code takes it with HandleUpdate, and returns the future of what its handler answers. It is
-// taken exactly once, and updates that one execution sends to one instance arrive in the order in which they were sent, among the external events that
-// it raises there: what it starts with that id before, is there before they come.
+// CallUpdate sends an update to another instance, which handles it with HandleUpdate, and returns the future of the
+// handler's result. The update is delivered exactly once. Updates and external events that one execution sends to one
+// instance arrive in order. If the execution started that instance before, the instance exists when they arrive.
 //
-// The future settles when the handler has returned, however long that takes; an instance that is paused or blocked takes it when it goes on. Otherwise
-// it settles with a *CallUpdateError: there is no such instance, or it is over, or purged, or ends before its handler returns, or the update was
-// rejected, or failed. To have it sent it need not be awaited. It is sent when this turn is history, also if this orchestration ends in it, or is
-// cancelled later. The cancel of the future gives up the answer alone: who may give up waits for it beside a timer. In a cancelled scope nothing is sent.
+// The future settles when the handler returns. A paused or blocked instance handles the update when it continues. The
+// future fails with a *CallUpdateError if the instance does not exist, has ended, was purged, or ends before the
+// handler returns, and if the update is rejected or fails. It also fails, and nothing is sent, if
 //
-// Updates to one instance are sent one after the other, about a hundred a second. An orchestration that calls itself waits for its own
-// handler, which runs beside it. An id of another form than WithInstanceID takes, a name of more than 256 bytes or with control characters, and an input
-// that does not encode, or of more than MaxPayloadBytes, fail the future, and nothing is sent. An empty name panics.
+//   - instanceID is not valid for WithInstanceID,
+//   - name is longer than 256 bytes or has control characters,
+//   - the input cannot be encoded or is larger than MaxPayloadBytes, or
+//   - the scope of ctx is cancelled.
+//
+// The update is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later.
+// You need not await the future. Cancelling the future does not cancel the update; it only stops waiting for the
+// result. To limit the wait, use Select with a timer. About 100 updates a second can be sent to one instance. An
+// orchestration that calls itself waits for its own handler, which runs concurrently.
+//
+// CallUpdate panics if name is empty or not valid UTF-8.
 func CallUpdate[Out any](ctx *OrchestrationContext, instanceID, name string, in any, opts ...CallUpdateOption) *Future[Out] {
 	mustName("update", name)
 	c := updateCall{UpdateCall: replay.UpdateCall{InstanceID: instanceID, Name: name}}
@@ -140,7 +154,7 @@ func CallUpdate[Out any](ctx *OrchestrationContext, instanceID, name string, in 
 // complete adds the inputs, if all is well.
 func (c *updateCall) complete(ctx *OrchestrationContext, in any) (err error) {
 	if err := c.check(); err != nil {
-		return fmt.Errorf("perdure: CallUpdate of %q: %w", bounded(c.Name), err)
+		return fmt.Errorf("perdure: CallUpdate %q: %w", bounded(c.Name), err)
 	}
 	if c.Data, err = ctx.encode(payload{input, update, c.Name}, in); err != nil || !c.starts {
 		return err
@@ -156,13 +170,14 @@ func (c *updateCall) check() error {
 	if err := checkShort("name", c.Name); err != nil || !c.hasID {
 		return err
 	}
-	return checkShort("update id", c.ID)
+	return checkShort("update ID", c.ID)
 }
 
 // checkShort holds a text against the rule that clients' are held against.
 func checkShort(what, s string) error {
 	if s == "" || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return fmt.Errorf("the %s must be 1 to %d bytes of UTF-8 without control characters, has %d bytes", what, maxNameBytes, len(s))
+		return fmt.Errorf("%s has %d bytes; use 1 to %d bytes of UTF-8 without control characters",
+			what, len(s), maxNameBytes)
 	}
 	return nil
 }

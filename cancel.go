@@ -7,54 +7,55 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// CancelReason says why something was cancelled. The strings are part of the format of histories: they never change.
+// CancelReason is the reason for a cancellation. Histories store these strings, so they never change.
 type CancelReason string
 
-// The reasons that history holds.
+// The reasons that the history records.
 const (
-	// ReasonRequested: Future.Cancel, or a request from outside; the message is that of the request.
+	// ReasonRequested means that Future.Cancel or a client requested the cancellation. The message is that of the
+	// request.
 	ReasonRequested CancelReason = "requested"
-	// ReasonSelectLoser: another future of a Select was first.
+	// ReasonSelectLoser means that another future of a Select settled first.
 	ReasonSelectLoser CancelReason = "select_loser"
-	// ReasonDroppedFuture: the scope that it belonged to was left.
+	// ReasonDroppedFuture means that the scope of the work was ended, for example by its CancelFunc.
 	ReasonDroppedFuture CancelReason = "dropped_future"
-	// ReasonTimeout: the scope that it belonged to, or the attempt, ran out of time.
+	// ReasonTimeout means that the scope or the attempt timed out.
 	ReasonTimeout CancelReason = "timeout"
-	// The orchestration ended while it was outstanding.
+	// The following reasons mean that the orchestration ended while the work was outstanding.
 	ReasonOrchestrationCompleted      CancelReason = "orchestration_terminal_completed"
 	ReasonOrchestrationFailed         CancelReason = "orchestration_terminal_failed"
 	ReasonOrchestrationCancelled      CancelReason = "orchestration_terminal_cancelled"
 	ReasonOrchestrationTerminated     CancelReason = "orchestration_terminal_terminated"
 	ReasonOrchestrationContinuedAsNew CancelReason = "orchestration_terminal_continued_as_new"
-	// ReasonParentCancelled: the orchestration that called this one was cancelled.
+	// ReasonParentCancelled means that the parent orchestration was cancelled.
 	ReasonParentCancelled CancelReason = "parent_cancelled"
-	// ReasonInstanceDeleted: the instance was deleted by force.
+	// ReasonInstanceDeleted means that the instance was purged with force.
 	ReasonInstanceDeleted CancelReason = history.ReasonInstanceDeleted
 )
 
-// The reasons that only an activity sees, in its context; its worker can go on with it no longer.
+// Reasons that only an activity's context has. The worker can no longer run the activity.
 const (
-	// ReasonLockLost: another worker may have the activity now.
+	// ReasonLockLost means that another worker may run the activity now.
 	ReasonLockLost CancelReason = "lock_lost"
-	// ReasonDeadline: the function's invocation is about to end.
+	// ReasonDeadline means that the invocation of the worker ends soon.
 	ReasonDeadline CancelReason = "deadline"
-	// ReasonShutdown: the worker is being stopped.
+	// ReasonShutdown means that the worker is shutting down.
 	ReasonShutdown CancelReason = "shutdown"
 )
 
-// CancelledError says that something was cancelled: as the error of a future, and as context.Cause in an activity.
-// errors.Is finds context.DeadlineExceeded in it when the reason is ReasonTimeout, else context.Canceled.
+// CancelledError is the error of cancelled work. Futures have it, and context.Cause returns it in an activity.
+// errors.Is finds context.DeadlineExceeded in it if the reason is ReasonTimeout, and context.Canceled otherwise.
 type CancelledError struct {
 	Reason CancelReason
-	// Message is the text of the one who cancelled; it may be empty.
+	// Message is the message of the cancel request. It may be empty.
 	Message string
-	// Ended is how it really ended, of a call that asked for that with [WaitForCancellation], once it is known. Else it is empty.
+	// Ended is how the work ended, if the call used [WaitForCancellation]. Otherwise it is empty.
 	Ended CancelEnd
 	// scope is the error of the scope that it was cancelled with; nil where that was not so, or it is the very error.
 	scope error
 }
 
-// Error implements error.
+// Error returns a message with the reason, the end if it is known, and the message.
 func (e *CancelledError) Error() string {
 	why := string(e.Reason)
 	if e.Ended != "" {
@@ -66,7 +67,7 @@ func (e *CancelledError) Error() string {
 	return fmt.Sprintf("cancelled (%s): %s", why, e.Message)
 }
 
-// Is makes it a context.DeadlineExceeded or context.Canceled.
+// Is reports whether target is context.DeadlineExceeded (ReasonTimeout) or context.Canceled (other reasons).
 func (e *CancelledError) Is(target error) bool {
 	if e.Reason == ReasonTimeout {
 		return target == context.DeadlineExceeded
@@ -74,5 +75,5 @@ func (e *CancelledError) Is(target error) bool {
 	return target == context.Canceled
 }
 
-// ErrorType names the error where it travels.
+// ErrorType returns the type name that failures store for the error.
 func (e *CancelledError) ErrorType() string { return history.TypeCancelled }

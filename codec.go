@@ -8,14 +8,13 @@ import (
 	"github.com/perdure/perdure/internal/payloadjson"
 )
 
-// MaxPayloadBytes is the limit of an encoded input, result or output: 200 KiB. A DynamoDB item takes 400 KB, and a payload
-// shares its segment with other events; an SQS message takes 1 MiB, and a batch of outcomes shares one. Where the hub has a bucket for large
-// payloads, what is larger lies there, up to MaxLargePayloadBytes: that is the limit then wherever this package names MaxPayloadBytes, but for details of
-// heartbeats, and inputs and answers of queries.
+// MaxPayloadBytes is the maximum size of a payload, encoded as JSON: 200 KiB. If the hub has a payload store, the limit
+// is MaxLargePayloadBytes wherever this package names MaxPayloadBytes, except for heartbeat details and for the inputs
+// and results of queries.
 const MaxPayloadBytes = 200 << 10
 
-// MaxLargePayloadBytes is the limit of an input, result, output, external event's data or side effect's value where the hub has a bucket for large
-// payloads: 32 MiB, encoded as JSON. Custom statuses, heartbeat details and queries keep their own.
+// MaxLargePayloadBytes is the maximum size of a payload, encoded as JSON, on a hub with a payload store: 32 MiB. It
+// does not apply to custom statuses, heartbeat details, error details and queries.
 const MaxLargePayloadBytes = 32 << 20
 
 // payload names a value that is encoded or decoded, for errors.
@@ -77,7 +76,7 @@ func payloadLimit(large bool) int {
 func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {
 	doc, err := payloadjson.Marshal(v)
 	if err != nil {
-		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("%s does not encode", p), cause: err}
+		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("encode %s", p), cause: err}
 	}
 	if len(doc) > limit {
 		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: limit}
@@ -91,7 +90,7 @@ func decode(p payload, doc json.RawMessage, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(doc, v); err != nil {
-		return &codecError{failure: history.TypeDecode, message: fmt.Sprintf("%s does not decode", p), cause: err}
+		return &codecError{failure: history.TypeDecode, message: fmt.Sprintf("decode %s", p), cause: err}
 	}
 	return nil
 }

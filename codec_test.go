@@ -28,7 +28,7 @@ func TestInputThatDoesNotDecodeNamesTheField(t *testing.T) {
 	a, _ := codeOf(r).Activity("charge")
 	_, f := a.Run(t.Context(), bad)
 	for kind, f := range map[string]history.Failure{`activity "charge"`: *f, `orchestration "fulfil"`: newWorld(t, r).start("fulfil", bad).failure()} {
-		for _, part := range []string{"input of " + kind, "does not decode", "order.total", "string"} {
+		for _, part := range []string{"perdure: decode input of " + kind, "order.total", "string"} {
 			if !strings.Contains(f.Message, part) {
 				t.Errorf("%q does not say %q", f.Message, part)
 			}
@@ -73,11 +73,13 @@ func TestOutputThatDoesNotEncode(t *testing.T) {
 	perdure.AddActivity(r, "a", func(context.Context, int) (any, error) { return make(chan int), nil })
 	a, _ := codeOf(r).Activity("a")
 	_, f := a.Run(t.Context(), json.RawMessage("1"))
-	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable || !strings.Contains(f.Message, `result of activity "a" does not encode: json: unsupported type: chan int`) {
+	if f == nil || f.Type != history.TypeEncode || !f.NonRetryable ||
+		!strings.Contains(f.Message, `encode result of activity "a": json: unsupported type: chan int`) {
 		t.Errorf("%+v", f)
 	}
 	w := orchestrate(t, func(*perdure.OrchestrationContext, int) (any, error) { return make(chan int), nil })
-	if f := w.failure(); f.Type != history.TypeEncode || !strings.Contains(f.Message, `output of orchestration "o" does not encode`) {
+	if f := w.failure(); f.Type != history.TypeEncode ||
+		!strings.Contains(f.Message, `encode output of orchestration "o"`) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -102,7 +104,8 @@ func TestResultThatDoesNotDecodeIsAnErrorOfTheAwait(t *testing.T) {
 		_, err := f.Await(ctx)
 		return 0, err
 	})
-	if f := w.run().replayed().failure(); f.Type != history.TypeDecode || !strings.Contains(f.Message, `result of activity "inc" does not decode`) {
+	if f := w.run().replayed().failure(); f.Type != history.TypeDecode ||
+		!strings.Contains(f.Message, `decode result of activity "inc"`) {
 		t.Errorf("%+v", f)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Compensate undoes what an orchestration has done, should it fail or be cancelled. It is deferred as soon as there is something to undo,
-// with the address of the named error that the function returns:
+// Compensate runs undo if the function that defers it returns an error, for example because of a cancellation, or
+// panics. Defer Compensate directly after the call, before you check its error, with the address of the function's
+// named error result. A call that failed, timed out or was cancelled can have succeeded.
 //
 //	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (r Receipt, err error) {
 //		r, err = perdure.CallActivity(ctx, charge, o, perdure.WaitForCancellation()).Await(ctx)
 //		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-//			_, err := perdure.CallActivity(ctx, refund, o.ID).Await(ctx) // nothing, where nothing was charged
+//			_, err := perdure.CallActivity(ctx, refund, o.ID).Await(ctx)
 //			return err
 //		})
 //		if err != nil {
@@ -23,38 +24,35 @@ import (
 //		…
 //	}
 //
-// That is before the error of the call is looked at: one that has failed, ran out of time or was cancelled may have done its work, and only
-// the answer is lost. So what undoes it goes by what was asked for, which the caller knows, and bears that nothing was done.
+// undo must tolerate that there is nothing to undo, and that it runs twice. Several undo functions run in reverse
+// order. Each one gets a context that is not cancelled when ctx or the instance is cancelled. An error of undo is
+// joined to the function's error and does not stop the other undo functions.
 //
-// As with every defer the last comes first, since what was done later builds on what was done before. undo runs when the function
-// returns an error or panics. It does not when the function succeeds, nor when it continues as new: the next execution goes on with what
-// was done, unless the instance was cancelled, which refuses the order. Nor does it run when the instance is dropped from memory, is
-// terminated or purged.
+// undo does not run if the function succeeds or continues as new. If the instance was cancelled, it does not continue
+// as new and undo runs. undo also does not run if the instance is terminated, purged or removed from memory.
 //
-// The context that undo is given is not cancelled when ctx is, or the instance, so that what it waits for is done. What undo fails with is
-// joined to the error, and stops no other Compensate.
+// Before the first undo, Compensate cancels the outstanding calls of its scope and nested scopes that were made with
+// [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonDroppedFuture. If a
+// scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. A
+// failure of one of several parallel steps cancels the calls of all steps in the same scope, so give each step its own
+// scope with [WithCancel]. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the calls that
+// are already cancelled.
 //
-// Of the calls that were made through ctx, or a scope under it, with [WaitForCancellation], none runs any more when undo begins: those
-// that are cancelled are waited for until they have really ended, and those that are outstanding, since the function failed beside
-// them, are cancelled before (ReasonDroppedFuture). So a charge is not refunded before it is made, and the undo of a parent does not
-// overtake that of its child. Of several Compensates the first to undo does all the waiting. The other calls are left as they are. Who
-// does one thing that is to be undone beside another gives it a scope of its own ([WithCancel]): else a failure of one cancels the
-// calls of both. The context of [WithoutCancel] is no scope of its own: through that nothing is cancelled, and what is already is waited for.
-//
-// It is to be deferred itself: within another deferred function it does not see panics. It panics when err or undo is nil.
+// Compensate cannot see a panic if it is called in another deferred function. It panics if err or undo is nil. See
+// docs/guides/compensation.md.
 func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationContext) error) {
 	switch {
 	case err == nil:
-		panic("perdure: Compensate without the address of the error that the function returns")
+		panic("perdure: Compensate: err is nil; pass the address of the function's named error result")
 	case undo == nil:
-		panic("perdure: Compensate with a nil function")
+		panic("perdure: Compensate: undo is nil")
 	case ctx.replay.IsUnwinding():
 		return // not the code's own end: it is only dropped from memory
 	}
 	if r := recover(); r != nil {
 		f := replay.Panicked(r) // while its stack is there
 		if failed := ctx.undo(undo); failed != nil {
-			f.Message = bounded(failed.Error() + "\nwhile undoing what had been done before: " + f.Message)
+			f.Message = bounded(failed.Error() + "\nwhile compensating for the panic: " + f.Message)
 		}
 		panic(&compensatedPanic{f})
 	}
@@ -81,9 +79,9 @@ func (p *compensatedPanic) Failure() *history.Failure { return p.failure }
 // String is for code that recovers it.
 func (p *compensatedPanic) String() string { return p.failure.Message }
 
-// IsContinueAsNew reports whether an error is ContinueAsNew's, or wraps nothing else: what an orchestration that returns it has done is
-// not to be undone. Code with a deferred function of its own asks it, and [OrchestrationContext.Err]: an instance that was cancelled
-// does not continue. [Compensate] does both. It is false of nil.
+// IsContinueAsNew reports whether err is the error of ContinueAsNew, or wraps nothing else. It is false for nil. Use it
+// in your own deferred functions to skip compensation when the orchestration continues as new. Check
+// [OrchestrationContext.Err] too, because a cancelled instance does not continue as new. [Compensate] does both.
 func IsContinueAsNew(err error) bool {
 	if err == nil {
 		return false

@@ -165,10 +165,10 @@ func TestIsContinueAsNew(t *testing.T) {
 func TestCompensateNeedsWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	for want, call := range map[string]func(*perdure.OrchestrationContext){
-		"perdure: Compensate without the address of the error": func(ctx *perdure.OrchestrationContext) {
+		"perdure: Compensate: err is nil; pass the address": func(ctx *perdure.OrchestrationContext) {
 			perdure.Compensate(ctx, nil, func(*perdure.OrchestrationContext) error { return nil })
 		},
-		"perdure: Compensate with a nil function": func(ctx *perdure.OrchestrationContext) {
+		"perdure: Compensate: undo is nil": func(ctx *perdure.OrchestrationContext) {
 			var err error
 			perdure.Compensate(ctx, &err, nil)
 		},

@@ -11,31 +11,34 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// PollPolicy says how WaitForCondition checks again and again. The zero value is: every five seconds, for as long as the instance lives.
+// PollPolicy sets how often and how long WaitForCondition checks a condition. The zero value checks every 5 seconds,
+// without a limit.
 type PollPolicy struct {
-	// Name is that of the timers between the checks, as WithName gives one; empty: they have none.
+	// Name is the name of the timers between the checks, as in WithName. If it is empty, the timers have no name.
 	Name string
-	// MaxAttempts counts all checks, the first too. 0 is no limit.
+	// MaxAttempts is the maximum number of checks, including the first one. 0 means no limit.
 	MaxAttempts int
-	// Timeout is how long after the first check began another may begin: the last one is made at its end. A check that is under way is not ended by it:
-	// that is for the limits of what it calls. 0 is no limit.
+	// Timeout limits the time from the start of the first check to the start of the last one. The last check is made
+	// when the timeout has elapsed. The timeout does not end a check that is running; use the timeouts of the calls in
+	// it. 0 means no limit.
 	Timeout time.Duration
-	// Interval is the time between the end of the first check and the second; by default five seconds. Intervals are rounded up to whole milliseconds.
+	// Interval is the time between the end of the first check and the second check. The default is 5 seconds. Intervals
+	// are rounded up to whole milliseconds.
 	Interval time.Duration
-	// Coefficient is how much longer each interval is than the one before, 1 or more; by default 1: they are all the same.
+	// Coefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
 	Coefficient float64
-	// MaxInterval caps the intervals; by default an hour, or Interval where that is longer.
+	// MaxInterval caps the intervals. The default is one hour, or Interval if it is longer.
 	MaxInterval time.Duration
-	// Jitter is the part of each interval that is left to chance, as in RetryPolicy, up to 1, so that instances which were started together do not check
-	// together. By default, and with NoJitter, there is none. The choice depends on the execution and the number of the check alone; perduretest makes it none, too, unless the
-	// test asks for it.
+	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
+	// no jitter. The random choice depends only on the execution and the number of the check. In perduretest there is
+	// no jitter unless the test enables it.
 	Jitter float64
 }
 
-// defaultPollInterval is PollPolicy.Interval where that is not given.
+// defaultPollInterval is the default of PollPolicy.Interval.
 const defaultPollInterval = 5 * time.Second
 
-// wrong names the field that cannot be.
+// wrong describes the first invalid field. It is empty if the policy is valid.
 func (p *PollPolicy) wrong() string {
 	switch {
 	case p.MaxAttempts < 0:
@@ -45,13 +48,14 @@ func (p *PollPolicy) wrong() string {
 	case p.Interval < 0:
 		return fmt.Sprintf("Interval %v is negative", p.Interval)
 	case p.Coefficient != 0 && !(p.Coefficient >= 1 && p.Coefficient <= math.MaxFloat64):
-		return fmt.Sprintf("Coefficient %v is not a number from 1 on", p.Coefficient)
+		return fmt.Sprintf("Coefficient %v is invalid; use a number of at least 1", p.Coefficient)
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.Interval, defaultPollInterval):
-		return fmt.Sprintf("MaxInterval %v is below Interval %v", p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
+		return fmt.Sprintf("MaxInterval %v is less than Interval %v",
+			p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
+		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	default:
 		return ""
 	}
@@ -68,42 +72,52 @@ func (p *PollPolicy) intervals() *history.RetryPolicy {
 	}
 }
 
-// ConditionNotMetError says that WaitForCondition has given up: its policy allows no other check. What ended it by PollPolicy.Timeout is a
-// context.DeadlineExceeded.
+// ConditionNotMetError is returned by WaitForCondition if the policy allows no further check. errors.Is finds
+// context.DeadlineExceeded in it if PollPolicy.Timeout was the limit.
 type ConditionNotMetError struct {
-	// Attempts is how many checks were made, Waited how long after the beginning of the first the last was over.
+	// Attempts is the number of checks. Waited is the time from the start of the first check to the end of the last
+	// one.
 	Attempts int
 	Waited   time.Duration
-	// TimedOut says that it was the Timeout; else MaxAttempts.
+	// TimedOut is true if Timeout was the limit, and false if MaxAttempts was.
 	TimedOut bool
-	// State is what the last check returned: WaitForCondition returns it, too.
+	// State is the state that the last check returned. WaitForCondition returns it too.
 	State any
 }
 
-// Error implements error. It has no word of the state.
+// Error returns a message with the number of checks and the time waited. The message does not contain the state.
 func (e *ConditionNotMetError) Error() string {
-	return fmt.Sprintf("the condition is not met after %d checks in %v", e.Attempts, e.Waited)
+	return fmt.Sprintf("condition not met after %d checks in %v", e.Attempts, e.Waited)
 }
 
-// Is makes one that has timed out a context.DeadlineExceeded.
+// Is reports whether the policy timed out and target is context.DeadlineExceeded.
 func (e *ConditionNotMetError) Is(target error) bool {
 	return e.TimedOut && target == context.DeadlineExceeded
 }
 
-// WaitForCondition calls check until the state that it returns is one at which until says true, and returns that. The first check is made at once, with the
-// initial state; each other one with the state of the check before, after the interval of the policy. Both functions are code of the orchestration: check does
-// its work by activities, inline ones as a rule, and until decides by the state alone.
+// WaitForCondition calls check repeatedly until the function until returns true for the returned state, and returns
+// that state. The first check runs immediately with the initial state. Each later check runs after the interval of the
+// policy, with the state of the previous check. Both functions are orchestration code: check calls activities, usually
+// inline ones, and until decides by the state only.
 //
-//	job, err := perdure.WaitForCondition(ctx, Job{ID: id}, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
+//	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
-//	}, Job.isOver, perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: time.Minute, Timeout: time.Hour})
+//	}
+//	policy := perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: time.Minute}
+//	job, err := perdure.WaitForCondition(ctx, Job{ID: id}, check, Job.isDone, policy)
 //
-// An error of check ends the wait, and is returned as it is, with the state of before: what is to be tried again has a retry policy of its own. Where the policy
-// allows no other check the error is a *ConditionNotMetError, and the state the last. The end of the scope of ctx ends the wait, with its error. A policy with a
-// negative value other than NoJitter, a Coefficient below 1, a MaxInterval below Interval or a Jitter above 1 panics.
+// WaitForCondition returns early in these cases:
 //
-// A check is in history: with an activity, inline or not, six events, its timer and turns among them. For more than a thousand checks limit MaxAttempts, and continue
-// as new with the state.
+//   - check returns an error: WaitForCondition returns the error unchanged, and the previous state. Use a retry policy
+//     in check to retry its calls.
+//   - The policy allows no further check: it returns a *ConditionNotMetError, and the last state.
+//   - The scope of ctx is cancelled: it returns the error of the scope.
+//
+// WaitForCondition panics if the policy has a negative value other than NoJitter, a Coefficient below 1, a MaxInterval
+// below Interval, or a Jitter above 1.
+//
+// A check with one activity adds about six events to the history. For more than a thousand checks, limit MaxAttempts
+// and continue as new with the state.
 func WaitForCondition[S any](
 	ctx *OrchestrationContext, initial S, check func(ctx *OrchestrationContext, state S) (S, error), until func(state S) bool, p PollPolicy,
 ) (S, error) {

@@ -67,7 +67,7 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 || len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %+v, %v", state, err, waits)
 	}
-	if err.Error() != "the condition is not met after 3 checks in 2m0s" {
+	if err.Error() != "condition not met after 3 checks in 2m0s" {
 		t.Error(err)
 	}
 	state, waits, err = poll(t, 0, 100, perdure.PollPolicy{Timeout: 150 * time.Second, Interval: time.Minute})

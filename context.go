@@ -9,20 +9,21 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// OrchestrationContext is what an orchestration sees of its instance, and what everything it asks for goes through. It is no
-// context.Context: nothing but futures may be waited for in an orchestration. It must not be used on other goroutines.
+// OrchestrationContext is the context of an orchestration. It identifies the instance, and all calls of the
+// orchestration use it. It is not a context.Context, because an orchestration may wait only for futures. It must not be
+// used on other goroutines.
 type OrchestrationContext struct {
 	replay   *replay.Context
 	registry *registry.Registry
 	name     string // the orchestration's
 }
 
-// Now is the time of the turn, in UTC: the same in each replay. It does not move while the orchestration runs, and never
-// goes back; when a timer has fired it is not before the timer's time.
+// Now returns the time of the turn in UTC, which is the same in each replay. It is constant within a turn and never
+// decreases. After a timer has fired, Now is not before the timer's due time.
 func (ctx *OrchestrationContext) Now() time.Time { return ctx.replay.Now() }
 
-// Err is nil while the context's scope lives: that of the orchestration's own context until the instance is cancelled; other scopes are
-// described at WithCancel. Then it is a *CancelledError, always the same.
+// Err returns nil until the scope of ctx is cancelled, and then always the same *CancelledError. The scope of an
+// orchestration's own context is cancelled when the instance is cancelled. For other scopes, see WithCancel.
 func (ctx *OrchestrationContext) Err() error {
 	if c := ctx.replay.Cancellation(); c != nil {
 		return cancelledError(c)
@@ -30,21 +31,24 @@ func (ctx *OrchestrationContext) Err() error {
 	return nil
 }
 
-// IsReplaying reports whether the orchestration is only brought back to where it was. Nothing may be decided by it. It is
-// true as well while an instance is dropped from memory and its deferred calls run.
+// IsReplaying reports whether the orchestration is being replayed. Do not base decisions on it. It is also true while
+// deferred functions run because the instance is removed from memory.
 func (ctx *OrchestrationContext) IsReplaying() bool { return ctx.replay.IsReplaying() }
 
-// InstanceID is the instance's id: it stays the same for as long as the instance lives.
+// InstanceID returns the ID of the instance. It does not change when the orchestration continues as new.
 func (ctx *OrchestrationContext) InstanceID() string { return ctx.replay.InstanceID() }
 
-// ExecutionID is the id of the instance's current execution, a ULID.
+// ExecutionID returns the ID of the current execution, a ULID.
 func (ctx *OrchestrationContext) ExecutionID() string { return ctx.replay.ExecutionID() }
 
-// NewUUID makes a random UUID, the same in each replay. It is not a secret: it derives from the execution's id.
+// NewUUID returns a random UUID that is the same in each replay. It is derived from the execution ID, so do not use it
+// as a secret.
 func (ctx *OrchestrationContext) NewUUID() string { return ctx.replay.NewUUID() }
 
-// Rand is a source of random numbers, the same in each replay. They are no secrets: they derive from the execution's id.
+// Rand returns a source of random numbers that are the same in each replay. They are derived from the execution ID, so
+// do not use them as secrets.
 func (ctx *OrchestrationContext) Rand() *rand.Rand { return ctx.replay.Rand() }
 
-// Logger logs with the instance's and execution's id. It is silent while IsReplaying, so that each line is written once.
+// Logger returns a logger that adds the instance ID and execution ID to each line. It discards lines while IsReplaying
+// is true, so that each line is written once.
 func (ctx *OrchestrationContext) Logger() *slog.Logger { return ctx.replay.Logger() }

@@ -10,23 +10,23 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// ContinueAsNew ends this execution and has the instance begin anew, with another input and an empty history: for
-// orchestrations that never end, or that loop for long. It is the last thing that an orchestration does:
+// ContinueAsNew returns an error that ends this execution and starts the next one with a new input and an empty
+// history. Use it in orchestrations that never end, or that loop for a long time. The orchestration must return the
+// error:
 //
 //	return perdure.ContinueAsNew[Out](ctx, next)
 //
-// External events that were not consumed go on to the next execution; everything else that is outstanding is cancelled. The next
-// execution takes the highest version there is, unless the instance was started with one.
+// External events that were not consumed are passed to the next execution. All other outstanding work is cancelled. The
+// next execution runs the highest registered version, unless the instance was started with a version.
 //
-// An instance that was cancelled does not continue: the order is refused, and the instance ends as if the orchestration had
-// returned ctx.Err. So a cancel is not lost when the code did not look at it.
+// The call itself has no effect until the orchestration returns its error. The error may be wrapped. In these cases the
+// instance does not continue as new:
 //
-// The call decides nothing: it makes an error, and what counts is that the orchestration returns it. So deferred calls
-// run, and code in between sees an error like any other. Wrapped it is still the same; one that is not returned does nothing.
-// Returned together with any other error, as by errors.Join, or with that of another call, the orchestration fails, so that no
-// failure is lost. To another execution it is a mere error.
+//   - The instance was cancelled: it ends as if the orchestration had returned ctx.Err.
+//   - The error is joined with another error, or with the error of a second call: the orchestration fails.
+//   - Another execution returns the error: it is an ordinary error there.
 //
-// An input that does not encode, or of more than MaxPayloadBytes, is the error instead.
+// If the input cannot be encoded or is larger than MaxPayloadBytes, ContinueAsNew returns that error instead.
 func ContinueAsNew[Out, In any](ctx *OrchestrationContext, in In) (Out, error) {
 	var none Out
 	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, in)
@@ -42,9 +42,10 @@ type continueAsNewError struct {
 	input     json.RawMessage
 }
 
-// Error implements error, for code that logs it and for executions that it is not of.
+// Error implements error, for code that logs it and for other executions.
 func (e *continueAsNewError) Error() string {
-	return fmt.Sprintf("perdure: instance %q continues as new when its execution %s returns this error", e.execution.InstanceID(), e.execution.ExecutionID())
+	return fmt.Sprintf("perdure: ContinueAsNew: return this error from execution %s of instance %q",
+		e.execution.ExecutionID(), e.execution.InstanceID())
 }
 
 // ErrorType names the error where it travels, which it does only by mistake.
@@ -62,9 +63,9 @@ func (ctx *OrchestrationContext) ending(out json.RawMessage, err error) replay.E
 	case len(orders) == 0:
 		// A failure, as most are.
 	case len(rest) > 0:
-		err = fmt.Errorf("perdure: the orchestration fails instead of continuing as new, because it returned another error with ContinueAsNew's: %w", errors.Join(rest...))
+		err = fmt.Errorf("perdure: ContinueAsNew: returned together with another error: %w", errors.Join(rest...))
 	case ofSeveralCalls(orders):
-		err = errors.New("perdure: the orchestration fails instead of continuing as new, because it returned the errors of several calls of ContinueAsNew: only one can be the next")
+		err = errors.New("perdure: ContinueAsNew: errors of several calls returned; return only one")
 	default:
 		return replay.Ending{Kind: history.OrchestrationContinuedAsNew, Input: orders[0].input}
 	}

@@ -111,7 +111,7 @@ func TestWhatContinuesAsNew(t *testing.T) {
 
 func TestWhatDoesNotContinueAsNew(t *testing.T) {
 	t.Parallel()
-	const another = "perdure: the orchestration fails instead of continuing as new, because it returned another error with ContinueAsNew's: "
+	const another = "perdure: ContinueAsNew: returned together with another error: "
 	for name, tt := range map[string]struct {
 		how        func(*perdure.OrchestrationContext) error
 		kind, says string
@@ -133,14 +133,14 @@ func TestWhatDoesNotContinueAsNew(t *testing.T) {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				return errors.Join(continueWith(ctx, 2), continueWith(ctx, 2))
 			},
-			kind: "error", says: "perdure: the orchestration fails instead of continuing as new, because it returned the errors of several calls of ContinueAsNew: only one can be the next",
+			kind: "error", says: "perdure: ContinueAsNew: errors of several calls returned; return only one",
 		},
 		"no JSON": {
 			how: func(ctx *perdure.OrchestrationContext) error {
 				_, err := perdure.ContinueAsNew[int](ctx, math.NaN())
 				return err
 			},
-			kind: "encode", says: `perdure: input of orchestration "o" does not encode: json: unsupported value: NaN`, final: true,
+			kind: "encode", says: `perdure: encode input of orchestration "o": json: unsupported value: NaN`, final: true,
 		},
 		"too large": {
 			how: func(ctx *perdure.OrchestrationContext) error {
@@ -151,7 +151,7 @@ func TestWhatDoesNotContinueAsNew(t *testing.T) {
 		},
 		"its text alone": {
 			how:  func(ctx *perdure.OrchestrationContext) error { return errors.New(continueWith(ctx, 2).Error()) },
-			kind: "error", says: `perdure: instance "order-17" continues as new when its execution 01JEXECUTION returns this error`,
+			kind: "error", says: `perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "order-17"`,
 		},
 		"another error after it": {
 			how:  func(ctx *perdure.OrchestrationContext) error { _ = continueWith(ctx, 2); return &declinedError{} },
@@ -225,7 +225,7 @@ func TestContinueAsNewOfAnotherExecutionIsAMereError(t *testing.T) {
 	} {
 		instance.start("o", 1)
 		f := start().replayed().failure()
-		if f.Type != history.TypeError || f.Message != "perdure: instance "+want+" continues as new when its execution 01JEXECUTION returns this error" {
+		if f.Type != history.TypeError || f.Message != "perdure: ContinueAsNew: return this error from execution 01JEXECUTION of instance "+want {
 			t.Errorf("%s: %+v", want, f)
 		}
 	}

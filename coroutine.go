@@ -1,7 +1,6 @@
 package perdure
 
-// Go starts a coroutine of the orchestration: code that goes on while the caller waits for something else. It is Async
-// without a value.
+// Go starts a coroutine of the orchestration. It is like Async for a function without results.
 func Go(ctx *OrchestrationContext, fn func(*OrchestrationContext)) *Future[struct{}] {
 	return Async(ctx, func(ctx *OrchestrationContext) (struct{}, error) {
 		fn(ctx)
@@ -9,16 +8,16 @@ func Go(ctx *OrchestrationContext, fn func(*OrchestrationContext)) *Future[struc
 	})
 }
 
-// Async starts a coroutine of the orchestration and returns the future of what fn returns; the value stays in memory and may be of
-// any type.
+// Async starts a coroutine of the orchestration and returns the future of its result. The result stays in memory and
+// can have any type.
 //
-// Coroutines take turns: one runs until it waits, then the next that can go on does, in the order in which they became able to. So
-// they need no locks, and the order is the same in each replay. fn first runs when its caller waits or ends. A panic in it
-// fails the orchestration; when the orchestration ends, what still runs is given up. Cancelling the future settles it, and
-// what fn returns later is dropped.
+// Coroutines run one at a time: a coroutine runs until it waits, and then the next ready one runs. They become ready in
+// the same order in each replay, so they need no locks. fn first runs when its caller waits or ends. A panic in fn
+// fails the orchestration. When the orchestration ends, coroutines that still run are abandoned. If the future is
+// cancelled, it settles immediately and the result of fn is dropped.
 //
-// fn is in the scope of ctx. When that is cancelled fn goes on: its waits end, its future settles when it returns. To wait until it
-// has cleaned up, wait through WithoutCancel.
+// fn runs in the scope of ctx. When the scope is cancelled, the waits of fn end, fn continues, and the future settles
+// when fn returns. To wait until fn has cleaned up, await the future with a context of WithoutCancel.
 func Async[T any](ctx *OrchestrationContext, fn func(*OrchestrationContext) (T, error)) *Future[T] {
 	f := &Future[T]{}
 	f.task = ctx.replay.Go(func() {

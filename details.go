@@ -9,16 +9,17 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// MaxErrorDetailsBytes is the limit of the details of an error, encoded as JSON: 4 KiB. A failure travels with its causes, which have details of their own,
-// in messages and events that others share.
+// MaxErrorDetailsBytes is the maximum size of the details of an error, encoded as JSON: 4 KiB.
 const MaxErrorDetailsBytes = history.MaxFailureDetails
 
-// WithDetails gives an error a value that travels with it, as JSON: from an activity or orchestration that returns the error, or one that wraps it, to whoever
-// has called that, and further up as the cause of what they fail with. DetailsOf reads it. The error keeps its text, its type and whether it is tried again;
-// retry policies do not look at details. Of an error that has some already the outer ones are found first. A nil error stays nil, and nil details are none.
+// WithDetails attaches details to an error. An activity or orchestration that returns the error, or an error that wraps
+// it, passes the details as JSON to its caller, and further up as part of the cause of the caller's error. Read them
+// with DetailsOf. The message, the type and the retries of the error do not change. If an error has several details,
+// DetailsOf returns the outermost ones. WithDetails returns nil if err is nil, and err itself if details is nil.
 //
-// Details are part of history, and encoded by the hub's codec, where it has one. Those that do not encode as JSON, or have more than MaxErrorDetailsBytes,
-// are left out as a whole: the failure says so, and DetailsOf does. The answer to a query is stored nowhere, nor are its errors, and is not encoded.
+// The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
+// are larger than MaxErrorDetailsBytes are dropped; DetailsOf then returns a *DetailsError. Errors of queries are
+// neither stored nor encoded by the codec.
 func WithDetails(err error, details any) error {
 	if err == nil || details == nil {
 		return err
@@ -40,31 +41,33 @@ func (e *detailedError) Unwrap() error { return e.cause }
 // As finds the details.
 func (e *detailedError) As(target any) bool { return errdetails.As(target, e.details, nil) }
 
-// ErrNoDetails is what DetailsOf returns of an error without details.
-var ErrNoDetails = errors.New("perdure: the error has no details")
+// ErrNoDetails is returned by DetailsOf for an error without details.
+var ErrNoDetails = errors.New("perdure: error has no details")
 
-// DetailsError says why DetailsOf returns no details of an error that was given some.
+// DetailsError is returned by DetailsOf if the error has details that cannot be read.
 type DetailsError struct {
-	// Problem is why: they were too large, they did not encode, they cannot be decoded here, they do not fit.
+	// Problem describes why: the details were too large, could not be encoded, cannot be decoded by this program, or do
+	// not match the type.
 	Problem string
-	// Err is the error of their decoding, where there was one.
+	// Err is the decoding error, or nil if there was none.
 	Err error
 }
 
-// Error implements error.
+// Error returns a message with the problem.
 func (e *DetailsError) Error() string {
-	return "perdure: the details of the error are not here: " + e.Problem
+	return "perdure: error details are not available: " + e.Problem
 }
 
-// Unwrap returns the error of the decoding.
+// Unwrap returns the decoding error, or nil.
 func (e *DetailsError) Unwrap() error { return e.Err }
 
-// DetailsOf returns what WithDetails has given an error, or the first error in its tree, outermost first, that was given something: also where that has failed
-// an activity, a sub-orchestration, or what these have called (*ActivityError, *SubOrchestrationError), or an instance or update that a client waits for
-// (*client.OrchestrationError, *client.UpdateError). It is decoded from JSON into a T; what T has no field for is left out, as encoding/json does.
+// DetailsOf returns the details that WithDetails attached to err, or to the first error in its tree, outermost first.
+// It also finds details in the errors of activities, sub-orchestrations and updates, and of everything that these
+// called: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError and *client.UpdateError.
+// The details are decoded from JSON into a T; unknown fields are ignored.
 //
-// The error is ErrNoDetails where nothing was given, also of a nil err, and a *DetailsError where something was that is not to be had. An orchestration gets
-// the same each time it is replayed.
+// DetailsOf returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
+// The result is the same in each replay.
 func DetailsOf[T any](err error) (T, error) {
 	var details T
 	found, ok := errors.AsType[*errdetails.Details](err)
@@ -75,7 +78,7 @@ func DetailsOf[T any](err error) (T, error) {
 		return details, &DetailsError{Problem: found.Omitted}
 	}
 	if err := json.Unmarshal(found.Doc, &details); err != nil {
-		return *new(T), &DetailsError{Problem: fmt.Sprintf("they do not fit %T: %v", details, err), Err: err}
+		return *new(T), &DetailsError{Problem: fmt.Sprintf("decode into %T: %v", details, err), Err: err}
 	}
 	return details, nil
 }

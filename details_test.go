@@ -61,11 +61,11 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 		"joined, of more than a cancel":    {errors.Join(with(13, &perdure.CancelledError{}), with(14, plain)), "14"},
 		"nil details":                      {perdure.WithDetails(plain, nil), perdure.ErrNoDetails.Error()},
 		"what looks like a place":          {perdure.WithDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}), "1"},
-		"what does not encode":             {perdure.WithDetails(plain, func() {}), "perdure: the details of the error are not here: they do not encode: json: unsupported type: func()"},
-		"what is too large":                {perdure.WithDetails(plain, strings.Repeat("x", 4095)), "perdure: the details of the error are not here: they are 4097 bytes of JSON, of 4096 at most"},
+		"what does not encode":             {perdure.WithDetails(plain, func() {}), "perdure: error details are not available: encode: json: unsupported type: func()"},
+		"what is too large":                {perdure.WithDetails(plain, strings.Repeat("x", 4095)), "perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096"},
 		"what is just not too large":       {perdure.WithDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0"},
-		"what does not fit":                {perdure.WithDetails(plain, "text"), "perdure: the details of the error are not here: they do not fit perdure_test.detail: json: cannot unmarshal string into Go value of type perdure_test.detail"},
-		"too large hides those of a cause": {perdure.WithDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)), "perdure: the details of the error are not here: they are 5002 bytes of JSON, of 4096 at most"},
+		"what does not fit":                {perdure.WithDetails(plain, "text"), "perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal string into Go value of type perdure_test.detail"},
+		"too large hides those of a cause": {perdure.WithDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)), "perdure: error details are not available: 5002 bytes of JSON exceed the limit of 4096"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 func TestTheCutOfAFailureSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`), Cause: &history.Failure{Details: history.Payload(`[1]`)}}
-	if c := f.Cut(10, 1); c.Details != nil || c.DetailsOmitted != "there is no room here for their 18 bytes" || string(c.Cause.Details) != "[1]" {
+	if c := f.Cut(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" || string(c.Cause.Details) != "[1]" {
 		t.Errorf("cut to %+v, %+v", c, c.Cause)
 	}
 	if again := f.Cut(10, 1).Cut(10, 1); again.DetailsOmitted == "" {

@@ -1,21 +1,21 @@
-// Package perdure lets you write long-running processes as plain Go functions. Such a function, an orchestration, may
-// wait for days; it survives crashes and deployments, because each thing it decides and each thing it learns is kept in a
-// history, and the function is brought back by running it again over that history.
+// Package perdure provides durable orchestrations for Go on AWS. You write a long-running process as an ordinary Go
+// function. The engine records each step in a history and replays the function over that history, so that the process
+// survives crashes, deployments and months of waiting.
 //
-// There are two kinds of functions:
+// A program has two kinds of functions:
 //
-//	func Charge(ctx context.Context, o Order) (Receipt, error)                    // an activity does the work
-//	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (Receipt, error)      // an orchestration decides what is done
+//   - An activity does the work. It is ordinary code that calls services and databases. It runs at least once, so make
+//     it idempotent.
+//   - An orchestration calls activities and waits for their results. It must be deterministic.
 //
-// An activity is ordinary code: it calls services, reads databases, takes its time. It may run more than once, so what it
-// does should bear repetition. When it is no longer wanted its ctx ends, and [context.Cause] says why.
+// An orchestration that charges a customer, but waits no longer than an hour:
 //
-// An orchestration calls activities and waits for what comes back:
+//	func Charge(ctx context.Context, o Order) (Receipt, error) { … }
 //
 //	func Fulfil(ctx *perdure.OrchestrationContext, o Order) (Receipt, error) {
-//		charged := perdure.CallActivity(ctx, Charge, o)      // starts it
-//		late := perdure.CreateTimer(ctx, time.Hour)
-//		winner, err := perdure.Select(ctx, charged, late)    // waits; the loser is cancelled
+//		charged := perdure.CallActivity(ctx, Charge, o)        // starts the activity
+//		deadline := perdure.CreateTimer(ctx, time.Hour)
+//		winner, err := perdure.Select(ctx, charged, deadline)  // waits, and cancels the loser
 //		if err != nil {
 //			return Receipt{}, err
 //		}
@@ -25,36 +25,44 @@
 //		return charged.Await(ctx)
 //	}
 //
-// Both are registered by name, in the program that runs them:
+//	func Registry() *perdure.Registry {
+//		r := perdure.NewRegistry()
+//		perdure.AddOrchestration(r, "fulfil", Fulfil)
+//		perdure.AddActivity(r, "charge", Charge)
+//		return r
+//	}
 //
-//	r := perdure.NewRegistry()
-//	perdure.AddOrchestration(r, "fulfil", Fulfil)
-//	perdure.AddActivity(r, "charge", Charge)
+// Inputs and outputs are JSON (encoding/json) of at most [MaxPayloadBytes] each.
 //
-// What is no longer wanted is cancelled: by [Select], with [WithTimeout], [WithCancel] or [Future.Cancel], from outside, or because
-// its orchestration is over. Whoever waits gets a [CancelledError]; [WithoutCancel] is for what is to be done all the same, and
-// [Compensate] undoes what was done before a failure or a cancel. A call that is cancelled settles at once, unless it asks to be
-// waited for until it has really ended ([WaitForCancellation]). An activity runs at least once, unless it is called with [AtMostOnce]. One that takes long calls [Heartbeat], and its next attempt goes on from [HeartbeatDetails].
+// # Determinism
 //
-// Only the activity itself can end it. So it looks at its ctx in loops, selects on ctx.Done where it waits, and passes ctx on to all that it calls
-// and to its goroutines; what tidies up takes [context.WithoutCancel]. When its ctx has ended it has a grace of ten seconds, unless the worker is configured otherwise, and what it
-// returns in that is recorded. After it the activity is given up and leaks: its goroutine runs on, and its result is ignored. docs/guides/activities.md says more.
+// A replay must make the same decisions again. Code that deviates from its history is stopped with a
+// [NondeterminismError]. In an orchestration:
 //
-// Other things to wait for: other orchestrations ([CallSubOrchestration]), external events ([WaitForExternalEvent]) and coroutines of
-// one's own ([Async]). [WithRetry] has what fails tried again. [StartOrchestration] starts one that is not waited for.
+//   - Take the time, random numbers and UUIDs from the context ([OrchestrationContext.Now], Rand, NewUUID). Use
+//     [SideEffect] for other values that vary, and log with the context's Logger.
+//   - Wait only for futures, with [Future.Await], [Select], [WhenAny], [WhenAll] or [Sleep]. Do not use channels, locks
+//     or the network.
+//   - Start coroutines with [Go] or [Async], not goroutines.
+//   - Do not range over a map if the order affects a decision.
+//   - Change the code of running instances with [WithVersion] or [Version].
+//   - End an execution with [ContinueAsNew] before its history grows long.
 //
-// A history grows with what is decided, so code that goes on for ever, or loops for long, begins anew from time to time:
+// # Cancellation
 //
-//	return perdure.ContinueAsNew[Receipt](ctx, next) // the same instance, with another input and an empty history
+// [Select], [WithTimeout], [WithCancel], [Future.Cancel], a client or the end of the orchestration cancel work. A wait
+// then returns a [CancelledError]. [Compensate] undoes completed work, [WithoutCancel] runs work despite a cancel, and
+// [WaitForCancellation] waits until cancelled work has ended.
 //
-// Since an orchestration is run again and again over its history, it must decide the same each time:
+// In an activity, ctx ends and [context.Cause] returns the reason. The activity then has a grace period, 10 seconds by
+// default, to return. After the grace period the worker abandons the activity: the goroutine continues, and its result
+// is ignored.
 //
-//   - Take the time from [OrchestrationContext.Now], randomness from Rand and NewUUID, and log to Logger. What else differs each
-//     time comes in through [SideEffect].
-//   - Wait only for futures, with Await, Select, WhenAny, WhenAll and Sleep: no channels, locks, goroutines ([Go] instead) or network.
-//   - Do not range over a map where the order decides anything. Leave everything else to activities.
-//   - Change the code of running instances by registering another version ([WithVersion]), or inside a function by [Version].
+// # Further reading
 //
-// Code that decides otherwise than its history is stopped with a [NondeterminismError] that shows both sides.
-// Inputs and outputs travel as JSON (encoding/json), up to [MaxPayloadBytes] each.
+//   - docs/start/first-application.md is a tutorial.
+//   - docs/guides covers retries, waiting, fan-out, updates, entities, versioning and testing.
+//   - docs/reference/glossary.md defines the terms.
+//   - Package lambdahandler runs a registry on AWS Lambda, package client starts and manages instances, and package
+//     perduretest tests orchestrations in virtual time.
 package perdure

@@ -17,19 +17,19 @@ const (
 	entityBytes      = 4 << 20
 	// entityHandsOn is behind how many parked inputs an entity does not continue as new yet: a commit has to hold what it hands on.
 	entityHandsOn = 500
-	// EntityStateQuery is the query that the state of an entity is read with: Client.EntityState asks it.
+	// EntityStateQuery is the name of the query that returns the state of an entity. Client.EntityState uses it.
 	EntityStateQuery = "perdure.state"
 )
 
-// EntityOrchestration is the name of the orchestration that an entity's instances are of: "@" and the entity's name.
+// EntityOrchestration returns the name of the orchestration that an entity's instances run: "@" and the entity's name.
 func EntityOrchestration(entity string) string { return registry.EntityMark + entity }
 
-// EntityInstanceID is the id of the instance that an entity's key has: "@", the entity's name, "@" and the key.
+// EntityInstanceID returns the instance ID of an entity's key: "@", the entity's name, "@" and the key.
 func EntityInstanceID(entity, key string) string {
 	return registry.EntityMark + entity + registry.EntityMark + key
 }
 
-// EntityOperation is an operation of an entity with a state of type S. Operation makes it.
+// EntityOperation is an operation of an entity with a state of type S. Create it with Operation.
 type EntityOperation[S any] struct {
 	name   string
 	handle func(ctx *OrchestrationContext, e *entity[S]) error
@@ -44,21 +44,25 @@ type deletesState struct{}
 
 func (deletesState) applyToOperation(o *operationOptions) { o.deletes = true }
 
-// DeletesState has an operation delete the entity's state, once it has succeeded: the next operation finds the zero value of S, and Client.EntityState
-// nothing. The instance stays, and goes on with what comes next, so that no call is lost between two lives; Client.Purge takes it away.
+// DeletesState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
+// S, and Client.EntityState returns nothing. The instance keeps running, so that no call is lost. Use Client.Purge to
+// delete the instance.
 func DeletesState() OperationOption { return deletesState{} }
 
-// Operation is an operation of an entity: fn gets the state, which it may change, and what the call gives to it, and returns the call's result. It is code
-// of an orchestration, and follows the same rules: it may call activities, wait, and call other entities. While it waits no other operation of the key
-// begins. An error that it returns, or a panic, is the answer to the call, and leaves the state as it was before. An entity that calls itself, or is called
-// back by what it calls, waits for ever. It panics when the name is empty, longer than 256 bytes, not UTF-8 or has control characters, and when fn is nil.
+// Operation creates an operation of an entity. fn receives the state, which it may change, and the input of the call,
+// and returns the result of the call. fn is orchestration code and follows the same rules: it may call activities,
+// wait, and call other entities. Other operations of the key do not start while fn waits. If fn returns an error or
+// panics, the caller gets the error and the state does not change. An entity that calls itself, directly or through
+// another one, waits forever.
+//
+// Operation panics if name is empty, longer than 256 bytes, not valid UTF-8 or has control characters, or if fn is nil.
 func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, state *S, in In) (Out, error), opts ...OperationOption) EntityOperation[S] {
 	mustName("operation", name)
 	if err := checkShort("name", name); err != nil {
 		panic("perdure: operation: " + err.Error())
 	}
 	if fn == nil {
-		panic("perdure: operation " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: operation %q: function is nil", name))
 	}
 	var o operationOptions
 	for _, opt := range opts {
@@ -72,28 +76,31 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 	}}
 }
 
-// AddEntity registers an entity: a state of type S for each key, and the operations on it. Those of one key run one at a time, in the order in which
-// they arrive. The first call of a key makes its instance, with the zero value of S; nobody starts it. The state is JSON, of at most MaxPayloadBytes: an
-// operation that makes it larger fails.
+// AddEntity registers an entity: a state of type S for each key, and its operations. Operations of one key run one at a
+// time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
+// S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
 //
-// A key is an instance, of the orchestration EntityOrchestration and with the id EntityInstanceID: lists, the page, queries, Pause and Purge
-// have it as any other. It continues as new by itself after a thousand operations, or some MB of them, and loses none. A purge deletes it with its state,
-// and the next call makes it anew. One that was cancelled or terminated is over, and takes no call until it is purged; until what came before the cancel is done,
-// calls are rejected.
+// Each key is an instance, with the orchestration EntityOrchestration and the ID EntityInstanceID. Lists, the web UI,
+// queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
+// inputs, outputs and states, without losing calls. Purging it deletes the state, and the next call creates it again.
+// Calls of an entity that was cancelled or terminated fail with ErrInstanceOver until it is purged. A cancelled entity
+// first completes the operations that it accepted before, and rejects new ones.
 //
-// Of one key a few hundred operations a second are taken, and a thousand may wait; what comes beyond is rejected with history.UpdateTooMany. An operation
-// that calls in instances under way need may be added; one of which a call is under way must stay, as other code does.
+// One key handles a few hundred operations a second, and up to 1,000 calls can wait. Further calls are rejected with
+// history.UpdateTooMany. You may add an operation while instances run. Do not remove an operation while a call of it
+// runs.
 //
-// It panics when the name is empty or has an "@", there is no operation or two of one name, and when the name is taken.
+// AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
+// operation, or if two operations have the same name.
 func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]) {
 	mustEntity(name)
 	if len(operations) == 0 {
-		panic("perdure: entity " + name + " has no operation")
+		panic(fmt.Sprintf("perdure: entity %q: no operations", name))
 	}
 	known := map[string]bool{}
 	for i := range operations {
 		if known[operations[i].name] {
-			panic("perdure: entity " + name + " has two operations " + operations[i].name)
+			panic(fmt.Sprintf("perdure: entity %q: duplicate operation %q", name, operations[i].name))
 		}
 		known[operations[i].name] = true
 	}
@@ -113,7 +120,7 @@ type entity[S any] struct {
 }
 
 // errEntityEnds is why a cancelled entity takes no more: under load there is always one more, and it would never end.
-var errEntityEnds = errors.New("the entity is cancelled: it ends when the operations are done that came before")
+var errEntityEnds = errors.New("entity is cancelled and accepts no more operations")
 
 // live is the orchestration of an entity.
 func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], state json.RawMessage) (struct{}, error) {
@@ -165,7 +172,7 @@ func operate[S, In, Out any](ctx *OrchestrationContext, e *entity[S], name strin
 	}
 	doc, err := ctx.encode(payload{input, orchestration, ctx.name}, state)
 	if err != nil {
-		return out, fmt.Errorf("the state: %w", err)
+		return out, fmt.Errorf("entity state: %w", err)
 	}
 	e.set(doc)
 	return out, nil
@@ -197,19 +204,20 @@ func attempt[S, In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationCo
 	return out, err
 }
 
-// CallEntity calls an operation of the entity that a key has, which is made where there is none, and returns the future of its result. It is CallUpdate of
-// that instance, and starts it: see there for what it may fail with, a *CallUpdateError. WithUpdateID gives the call an id that others may join. It panics
-// when the entity's name is empty or has an "@".
+// CallEntity calls an operation of an entity and returns the future of its result. It creates the instance of the key
+// if it does not exist. CallEntity is CallUpdate for that instance, and fails with the same *CallUpdateError.
+// WithUpdateID gives the call an ID that other callers can join. CallEntity panics if the entity's name or the
+// operation is empty or not valid UTF-8, or if the entity's name contains "@".
 func CallEntity[Out any](ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption) *Future[Out] {
 	mustEntity(entity)
 	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in, append([]CallUpdateOption{StartingWith(EntityOrchestration(entity), nil)}, opts...)...)
 }
 
-// mustEntity panics where no entity can have the name: what is behind an "@" would be part of a key.
+// mustEntity panics if an entity cannot have the name. Text after an "@" would be part of a key.
 func mustEntity(name string) {
 	mustName("entity", name)
 	if registry.HasKey(name) {
-		panic("perdure: entity " + name + ": the name has an " + registry.EntityMark)
+		panic(fmt.Sprintf("perdure: entity %q: name contains %q", name, registry.EntityMark))
 	}
 }
 

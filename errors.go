@@ -9,38 +9,42 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// NondeterminismError says that an orchestration's code no longer takes the decisions that its history holds: it was changed in a way
-// that running instances do not survive, or it depends on something that is not the same every time (the clock, a random number, the
-// order of a map). The instance is not failed: it is blocked, and goes on once the code is mended. With FailOnNondeterminism it fails.
+// NondeterminismError means that the decisions of the orchestration's code differ from its history. The code was
+// changed in a way that is incompatible with running instances, or it depends on a value that varies, such as the
+// clock, a random number or the order of a map. The instance is blocked, and continues when the code is fixed. With
+// FailOnNondeterminism it fails instead.
 type NondeterminismError struct {
 	InstanceID  string
 	ExecutionID string
-	// EventID is the event of the history where the two part; where the history is over, its last one.
+	// EventID is the ID of the first event that differs. If the history has no such event, EventID is the ID of the
+	// last event.
 	EventID int64
-	// Expected is what history holds there, Got what the code asked for.
+	// Expected describes the decision in the history, Got the decision of the code.
 	Expected, Got string
 }
 
-// Error implements error.
+// Error returns a message with both decisions.
 func (e *NondeterminismError) Error() string { return (*replay.NondeterminismError)(e).Error() }
 
-// ActivityError is the failure of an activity, as the orchestration that called it sees it. errors.As finds a
-// *TimeoutError, *CancelledError or *PayloadTooLargeError in it where that was the failure.
+// ActivityError is the failure of an activity, as its orchestration receives it. errors.As finds a *TimeoutError,
+// *InterruptedError, *CancelledError or *PayloadTooLargeError in it if that was the failure.
 type ActivityError struct {
-	// Activity is the activity's name, ActivityID the id of the event that scheduled it.
+	// Activity is the name of the activity, and ActivityID the ID of the event that scheduled it.
 	Activity   string
 	ActivityID int64
-	// Type names the error that the activity returned: what its ErrorType method says, else the name of its Go type,
-	// without pointer and package; "error" where it has none of its own, as with errors.New; "panic" for a panic. Of an
-	// error that wraps others it is the outermost that has a type of its own.
+	// Type is the type name of the activity's error. It is the result of the error's ErrorType method, or else the name
+	// of its Go type without pointer and package. It is "error" for types without a name of their own, as with
+	// errors.New, and "panic" for a panic. If the error wraps others, Type is the outermost type with a name of its
+	// own.
 	Type    string
 	Message string
-	// Reason says why an activity was cancelled; it is empty when it was not. Ended is that of the *CancelledError, if it was one.
+	// Reason is why the activity was cancelled, and Ended how it ended (see CancelledError). Both are empty if it was
+	// not cancelled.
 	Reason CancelReason
 	Ended  CancelEnd
-	// NonRetryable says that the activity marked the error with NonRetryable.
+	// NonRetryable is true if the activity marked the error with NonRetryable.
 	NonRetryable bool
-	// Cause is what the error wrapped; nil when nothing.
+	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
@@ -56,7 +60,7 @@ func newActivityError(name string, id int64, f *history.Failure) *ActivityError 
 	}
 }
 
-// Error implements error.
+// Error returns a message with the activity, its ID, the type and the message.
 func (e *ActivityError) Error() string {
 	if e.Type == history.TypeError {
 		return fmt.Sprintf("activity %q (#%d): %s", e.Activity, e.ActivityID, e.Message)
@@ -64,10 +68,10 @@ func (e *ActivityError) Error() string {
 	return fmt.Sprintf("activity %q (#%d): %s: %s", e.Activity, e.ActivityID, e.Type, e.Message)
 }
 
-// Unwrap returns the engine's own error that the activity failed with, if it was one.
+// Unwrap returns the engine error that the activity failed with, such as a *TimeoutError, or nil.
 func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
-// As finds the details that the error came with: DetailsOf asks for them.
+// As finds the details of the error for DetailsOf.
 func (e *ActivityError) As(target any) bool {
 	return errdetails.As(target, e.details, e.Cause)
 }
@@ -79,22 +83,23 @@ func (e *ActivityError) failure() *history.Failure {
 	return f
 }
 
-// SubOrchestrationError is the failure of a sub-orchestration, as the orchestration that called it sees it. errors.As finds a
-// *TimeoutError, *CancelledError or *PayloadTooLargeError in it where that was the failure, of the orchestration itself or of what it
-// called.
+// SubOrchestrationError is the failure of a sub-orchestration, as its caller receives it. errors.As finds a
+// *TimeoutError, *InterruptedError, *CancelledError or *PayloadTooLargeError in it if the orchestration, or work that
+// it called, failed with it.
 type SubOrchestrationError struct {
-	// Orchestration is the name, InstanceID the instance's id: that of the last attempt.
+	// Orchestration is the name of the orchestration, and InstanceID the ID of the instance that ran the last attempt.
 	Orchestration, InstanceID string
-	// Type names the error that the orchestration returned, as in ActivityError. The failure of an activity that it returned is
-	// an "ActivityError", with what the activity failed with as its Cause.
+	// Type is the type name of the error, as in ActivityError. If the orchestration returned the error of an activity,
+	// Type is "ActivityError" and Cause is the failure of the activity.
 	Type    string
 	Message string
-	// Reason says why the orchestration was cancelled; it is empty when it was not. Ended is that of the *CancelledError, if it was one.
+	// Reason is why the orchestration was cancelled, and Ended how it ended (see CancelledError). Both are empty if it
+	// was not cancelled.
 	Reason CancelReason
 	Ended  CancelEnd
-	// NonRetryable says that the error was marked with NonRetryable.
+	// NonRetryable is true if the error was marked with NonRetryable.
 	NonRetryable bool
-	// Cause is what the error wrapped; nil when nothing.
+	// Cause is the error that the orchestration's error wrapped, or nil.
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
@@ -110,7 +115,7 @@ func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubO
 	}
 }
 
-// Error implements error.
+// Error returns a message with the orchestration, the instance, the type and the message.
 func (e *SubOrchestrationError) Error() string {
 	if e.Type == history.TypeError {
 		return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, e.Message)
@@ -118,10 +123,10 @@ func (e *SubOrchestrationError) Error() string {
 	return fmt.Sprintf("orchestration %q (instance %q): %s: %s", e.Orchestration, e.InstanceID, e.Type, e.Message)
 }
 
-// Unwrap returns the engine's own error that the orchestration failed with, if it was one.
+// Unwrap returns the engine error that the orchestration failed with, such as a *TimeoutError, or nil.
 func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
 
-// As finds the details that the error came with: DetailsOf asks for them.
+// As finds the details of the error for DetailsOf.
 func (e *SubOrchestrationError) As(target any) bool {
 	return errdetails.As(target, e.details, e.Cause)
 }
@@ -133,48 +138,49 @@ func (e *SubOrchestrationError) failure() *history.Failure {
 	return f
 }
 
-// TimeoutError says that something ran out of time. errors.Is finds context.DeadlineExceeded in it.
+// TimeoutError means that an attempt or an activity exceeded one of its timeouts. errors.Is finds
+// context.DeadlineExceeded in it.
 type TimeoutError struct{ Message string }
 
-// Error implements error.
+// Error returns the message.
 func (e *TimeoutError) Error() string { return "timed out: " + e.Message }
 
-// Is makes it a context.DeadlineExceeded.
+// Is reports whether target is context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// ErrorType names the error where it travels.
+// ErrorType returns the type name that failures store for the error.
 func (e *TimeoutError) ErrorType() string { return history.TypeTimeout }
 
-// InterruptedError says that an attempt of an activity that is called with AtMostOnce may have begun, and that nobody knows how far it came. It is not run
-// again.
+// InterruptedError means that an attempt of an activity called with AtMostOnce may have started, and that its result is
+// unknown. The attempt does not run again.
 type InterruptedError struct{ Message string }
 
-// Error implements error.
+// Error returns the message.
 func (e *InterruptedError) Error() string { return "interrupted: " + e.Message }
 
-// ErrorType names the error where it travels.
+// ErrorType returns the type name that failures store for the error.
 func (e *InterruptedError) ErrorType() string { return history.TypeInterrupted }
 
-// PayloadTooLargeError says that an input, result or output is over the limit. Keep what is large elsewhere and pass on
-// where it lies.
+// PayloadTooLargeError means that a payload exceeds the size limit. Store large data elsewhere and pass a reference to
+// it.
 type PayloadTooLargeError struct {
-	// What is too large, such as `input of activity "charge"`.
+	// What is a description of the payload, such as `input of activity "charge"`.
 	What string
-	// Bytes is the size of the encoded value, Limit what is allowed.
+	// Bytes is the size of the encoded payload. Limit is the maximum size.
 	Bytes, Limit int
 }
 
 const payloadTooLarge = "payload too large: %d bytes, limit %d: "
 
-// Error implements error. The text is also how the error travels.
+// Error returns a message with the sizes. Failures store this message, and engineError parses it.
 func (e *PayloadTooLargeError) Error() string {
 	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.What
 }
 
-// ErrorType names the error where it travels.
+// ErrorType returns the type name that failures store for the error.
 func (e *PayloadTooLargeError) ErrorType() string { return history.TypePayloadTooLarge }
 
-// NonRetryable says that trying again does not help.
+// NonRetryable returns true: a retry would fail again.
 func (e *PayloadTooLargeError) NonRetryable() bool { return true }
 
 // timerError is a timer that could not be set.

@@ -5,16 +5,18 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: one that was raised
-// before it was waited for is there at once, and several of one name are handed out in the order in which they
-// arrived, to futures in the order in which they were made. An event whose id this execution has seen before is dropped.
+// WaitForExternalEvent returns the future of the next external event of that name. Events are buffered: an event can
+// arrive before the orchestration waits for it. Several events of one name settle futures in the order in which the
+// events arrived and the futures were created. An event whose ID this execution has already received is dropped.
 //
-// An event is consumed when the code learns of it: by Await, or because its future wins a WhenAny or Select, or is among those of a
-// WhenAll. One whose future is cancelled before, as by losing a Select, goes back to the head of its queue. A future that is
-// merely forgotten, as after WhenAny, keeps its place and takes an event away: cancel it. What was not consumed goes on
-// to the next execution when the orchestration continues as new, and is gone when it ends.
+// The code consumes an event when it learns of it: by Await, because its future wins a WhenAny or Select, or because
+// its future is one of a WhenAll. If the future is cancelled before, for example because it loses a Select, the event
+// returns to the head of its queue. A future that is no longer awaited still takes an event, so cancel it. Events that
+// are not consumed are passed to the next execution when the orchestration continues as new, and are dropped when it
+// ends.
 //
-// The data decodes into T; data that does not fit is an error of Await, and the event is consumed. An empty name panics.
+// The data is decoded from JSON into a T. If the decoding fails, Await returns an error and the event is consumed.
+// WaitForExternalEvent panics if name is empty or not valid UTF-8.
 func WaitForExternalEvent[T any](ctx *OrchestrationContext, name string) *Future[T] {
 	mustName("external event", name)
 	return &Future[T]{task: ctx.replay.WaitForExternalEvent(name)}

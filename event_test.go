@@ -188,7 +188,7 @@ func TestEventDataThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.WaitForExternalEvent[int](ctx, "e").Await(ctx)
-		if err == nil || !strings.Contains(err.Error(), `data of external event "e" does not decode`) {
+		if err == nil || !strings.Contains(err.Error(), `decode data of external event "e"`) {
 			return "", err
 		}
 		return take(ctx, "e", 1)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Transfer is money that goes to an account, through a bank that knows no idempotency keys.
+// Transfer is a payment through a bank that does not support idempotency keys.
 type Transfer struct {
 	Account string
 	Cents   int
@@ -20,17 +20,17 @@ func transfer(_ context.Context, t Transfer) (string, error) {
 	return fmt.Sprintf("%d to %s", t.Cents, t.Account), nil
 }
 
-// isBooked looks whether a transfer is on the bank's statement.
+// isBooked reports whether a transfer is on the bank's statement.
 func isBooked(context.Context, Transfer) (bool, error) { return false, nil }
 
-// pay transfers money, and never twice: where nobody knows whether that was done it looks, and pays again only if it was not.
+// pay transfers money once. If the result of a transfer is unknown, pay checks the statement before it tries again.
 func pay(ctx *perdure.OrchestrationContext, t Transfer) (string, error) {
 	for {
 		paid, err := perdure.CallActivity(ctx, transfer, t, perdure.AtMostOnce()).Await(ctx)
 		if _, interrupted := errors.AsType[*perdure.InterruptedError](err); !interrupted {
 			return paid, err
 		}
-		if err := perdure.Sleep(ctx, time.Hour); err != nil { // until it would be on the statement
+		if err := perdure.Sleep(ctx, time.Hour); err != nil { // until the statement shows the transfer
 			return "", err
 		}
 		switch booked, err := perdure.CallActivity(ctx, isBooked, t).Await(ctx); {

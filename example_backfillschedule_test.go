@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A schedule that is new has the runs of a week that has passed: each once, however often it is asked for.
+// Backfill runs the times of a new schedule that lie in the past. Each time runs once, even if the request is repeated.
 func Example_backfillSchedule() {
 	days := make(chan string, 10)
 	r := perdure.NewRegistry()

@@ -11,7 +11,7 @@ import (
 
 func bookNight(_ context.Context, city string) (string, error) { return "a night in " + city, nil }
 
-// bookCity is called by another orchestration. It is an instance of its own, with a history of its own.
+// bookCity runs as a sub-orchestration: an instance with its own history.
 func bookCity(ctx *perdure.OrchestrationContext, city string) (string, error) {
 	return perdure.CallActivity(ctx, bookNight, city).Await(ctx)
 }
@@ -19,7 +19,7 @@ func bookCity(ctx *perdure.OrchestrationContext, city string) (string, error) {
 func bookTrip(ctx *perdure.OrchestrationContext, cities []string) (string, error) {
 	var nights []string
 	for _, city := range cities {
-		// The id is for those who look for it; without one it derives from the caller's.
+		// The ID is optional. Without it, the ID is derived from the caller's ID.
 		id := perdure.WithInstanceID(ctx.InstanceID() + "/" + city)
 		night, err := perdure.CallSubOrchestration(ctx, bookCity, city, id).Await(ctx)
 		if err != nil {

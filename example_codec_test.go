@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/codec"
 )
 
-// onPaper stands in for codec/kmskeys, whose data keys AWS KMS makes and unwraps.
+// onPaper is a fake key service. In production use codec/kmskeys, which uses AWS KMS.
 type onPaper struct{}
 
 func (onPaper) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
@@ -22,7 +22,8 @@ func greetPatient(_ *perdure.OrchestrationContext, name string) (string, error) 
 	return "Good morning, " + name, nil
 }
 
-// What is stored is compressed and encrypted; who has the codec reads it, and who does not is told what it is.
+// Payloads are compressed and encrypted. A client with the codec reads them. A client without it gets a reference to
+// the encoded payload.
 func ExampleCodec() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "greet-patient", greetPatient)

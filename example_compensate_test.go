@@ -9,21 +9,22 @@ import (
 	"github.com/perdure/perdure"
 )
 
-var errNoSeat = errors.New("no seat is left at the opera")
+var errNoSeat = errors.New("the opera is sold out")
 
-// trip books a flight and a hotel. The opera is sold out, so both are given back: the last first.
+// trip books a flight and a hotel. The opera is sold out, so both bookings are cancelled in reverse order.
 func trip(ctx *perdure.OrchestrationContext, city string) (_ string, err error) {
-	_, err = perdure.CallActivityByName[string](ctx, "tell", "book a flight to "+city, perdure.WaitForCancellation()).Await(ctx)
+	flight := "book a flight to " + city
+	_, err = perdure.CallActivityByName[string](ctx, "print", flight, perdure.WaitForCancellation()).Await(ctx)
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-		_, err := perdure.CallActivityByName[string](ctx, "tell", "give the flight back").Await(ctx)
+		_, err := perdure.CallActivityByName[string](ctx, "print", "cancel the flight").Await(ctx)
 		return err
 	})
-	if err != nil { // it may be booked all the same
+	if err != nil { // the flight can be booked despite the error
 		return "", err
 	}
-	_, err = perdure.CallActivityByName[string](ctx, "tell", "book a hotel", perdure.WaitForCancellation()).Await(ctx)
+	_, err = perdure.CallActivityByName[string](ctx, "print", "book a hotel", perdure.WaitForCancellation()).Await(ctx)
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
-		_, err := perdure.CallActivityByName[string](ctx, "tell", "give the hotel back").Await(ctx)
+		_, err := perdure.CallActivityByName[string](ctx, "print", "cancel the hotel").Await(ctx)
 		return err
 	})
 	return "", cmp.Or(err, errNoSeat)
@@ -31,7 +32,7 @@ func trip(ctx *perdure.OrchestrationContext, city string) (_ string, err error) 
 
 func ExampleCompensate() {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "tell", func(_ context.Context, what string) (string, error) {
+	perdure.AddActivity(r, "print", func(_ context.Context, what string) (string, error) {
 		fmt.Println(what)
 		return what, nil
 	})
@@ -45,7 +46,7 @@ func ExampleCompensate() {
 	// Output:
 	// book a flight to Milan
 	// book a hotel
-	// give the hotel back
-	// give the flight back
-	// Failed because no seat is left at the opera
+	// cancel the hotel
+	// cancel the flight
+	// Failed because the opera is sold out
 }

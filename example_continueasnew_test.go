@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Tally is what one execution leaves to the next: there is no other memory.
+// Tally is the state that one execution passes to the next.
 type Tally struct{ Sum, Left int }
 
-// tally adds up numbers as they come. After each ten it begins anew, so that its history stays short however many come.
+// tally adds up numbers as they arrive. It continues as new after every ten numbers, so that its history stays short.
 func tally(ctx *perdure.OrchestrationContext, t Tally) (int, error) {
 	for range min(10, t.Left) {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "number").Await(ctx)
@@ -21,7 +21,7 @@ func tally(ctx *perdure.OrchestrationContext, t Tally) (int, error) {
 		t.Sum, t.Left = t.Sum+n, t.Left-1
 	}
 	if t.Left > 0 {
-		return perdure.ContinueAsNew[int](ctx, t) // events that it has not consumed go on with it
+		return perdure.ContinueAsNew[int](ctx, t) // passes on the events that were not consumed
 	}
 	return t.Sum, nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// remind waits as long as it is told, be it a year. Meanwhile nothing is held in memory, and no function runs.
+// remind waits for the given time, which can be a year. While it waits, no function runs and nothing is kept in memory.
 func remind(ctx *perdure.OrchestrationContext, after time.Duration) (string, error) {
-	asked := ctx.Now() // not time.Now: it must be the same in each replay
+	asked := ctx.Now() // not time.Now, which differs in each replay
 	due, err := perdure.CreateTimer(ctx, after).Await(ctx)
 	if err != nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 
 type balance struct{ Cents int }
 
-// Two move money to each other: each account is an entity, whose operations are one at a time. Nobody has opened the accounts.
+// Each account is an entity, so its operations run one at a time. The first operation creates the account.
 func ExampleAddEntity() {
 	r := perdure.NewRegistry()
 	perdure.AddEntity(r, "account",
@@ -21,7 +21,7 @@ func ExampleAddEntity() {
 		}),
 		perdure.Operation("withdraw", func(_ *perdure.OrchestrationContext, b *balance, cents int) (int, error) {
 			if b.Cents -= cents; b.Cents < 0 {
-				return 0, errors.New("there is too little") // and the balance is as it was
+				return 0, errors.New("insufficient funds") // the balance does not change
 			}
 			return b.Cents, nil
 		}))
@@ -46,11 +46,12 @@ func ExampleAddEntity() {
 	// Output:
 	// 100
 	// moved
-	// not moved: there is too little
+	// not moved: insufficient funds
 	// {"Cents":30} {"Cents":70}
 }
 
-// The first call of a build starts it, and who asks for the same build meanwhile joins that: it is made once, and both get its answer.
+// The first update for a commit starts the build. Later updates with the same ID join it, so that each commit is built
+// once and all callers get the result.
 func ExampleCallUpdate() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "builds", func(ctx *perdure.OrchestrationContext, repository string) (string, error) {

@@ -8,11 +8,11 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// An activity asks somebody for approval, who has a day for it, and is completed by the answer.
+// An activity requests an approval. The response completes it within a day.
 func ExampleErrPending() {
 	tokens := make(chan string, 1)
 	approve := func(ctx context.Context, order string) (bool, error) {
-		tokens <- perdure.ActivityInfoFrom(ctx).Token // by mail, say
+		tokens <- perdure.ActivityInfoFrom(ctx).Token // in production: send it by mail
 		return false, perdure.ErrPending
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Booking is a movement on an account.
+// Booking is a credit or debit of an account.
 type Booking struct {
 	Account string
 	Cents   int
@@ -20,7 +20,8 @@ func book(_ context.Context, b Booking) (string, error) {
 	return fmt.Sprintf("%d on %s", b.Cents, b.Account), nil
 }
 
-// bookAll writes to an account one booking at a time, whichever other instances write to it as well. A booking that hangs does not keep its account for good.
+// bookAll writes one booking at a time to each account, across all instances. The timeout releases the account if a
+// booking hangs.
 func bookAll(ctx *perdure.OrchestrationContext, bookings []Booking) (string, error) {
 	var fs []*perdure.Future[string]
 	for _, b := range bookings {

@@ -12,8 +12,8 @@ func paint(_ context.Context, part string) (string, error) { return part + " pai
 
 func dry(_ context.Context, part string) (string, error) { return part + " and dry", nil }
 
-// finish takes each part through two activities in a row, and all parts side by side. Coroutines take turns, so they share
-// what is around them without a lock.
+// finish calls two activities in sequence for each part, and processes all parts concurrently. Coroutines run one at a
+// time, so they share variables without a lock.
 func finish(ctx *perdure.OrchestrationContext, parts []string) ([]string, error) {
 	finished := make([]string, len(parts))
 	var branches []perdure.Awaitable
@@ -24,7 +24,7 @@ func finish(ctx *perdure.OrchestrationContext, parts []string) ([]string, error)
 				finished[i], err = perdure.CallActivity(ctx, dry, painted).Await(ctx)
 			}
 			if err != nil {
-				finished[i] = err.Error() // with an error to return, use Async
+				finished[i] = err.Error() // to return an error, use Async
 			}
 		}))
 	}

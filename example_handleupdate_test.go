@@ -11,11 +11,11 @@ import (
 
 var errTooLate = errors.New("no more guests")
 
-// invite takes guests until it is told to close the list.
+// invite adds guests until the event "close" arrives.
 func invite(ctx *perdure.OrchestrationContext, most int) ([]string, error) {
 	var guests []string
 	err := perdure.HandleUpdate(ctx, "add", func(_ *perdure.OrchestrationContext, guest string) (int, error) {
-		guests = append(guests, guest) // it may call activities and wait, as all code of an orchestration
+		guests = append(guests, guest) // a handler may also call activities and wait
 		return len(guests), nil
 	}, perdure.ValidateUpdate(func(string) error {
 		if len(guests) == most {
@@ -29,7 +29,7 @@ func invite(ctx *perdure.OrchestrationContext, most int) ([]string, error) {
 	if _, err := perdure.WaitForExternalEvent[struct{}](ctx, "close").Await(ctx); err != nil {
 		return nil, err
 	}
-	return guests, perdure.UpdatesDone(ctx) // what is accepted is done before it ends
+	return guests, perdure.UpdatesDone(ctx) // waits for the running handlers
 }
 
 func ExampleHandleUpdate() {
@@ -40,7 +40,7 @@ func ExampleHandleUpdate() {
 	c, stop := serve(r)
 	defer stop()
 	id := must(c.Start(ctx, "invite", 1, client.WithInstanceID("party")))
-	for range 2 { // sent twice with its id, it is taken once
+	for range 2 { // sent twice with the same ID, handled once
 		fmt.Printf("%s\n", must(c.Update(ctx, id, "add", "ann", client.WithUpdateID("ann"))))
 	}
 	_, err := c.Update(ctx, id, "add", "bob", client.WithUpdateID("bob"))

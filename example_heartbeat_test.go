@@ -10,10 +10,10 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// copied is how far a copy is.
+// copied is the progress of a copy.
 type copied struct{ Files int }
 
-// copyFiles goes on where the last attempt has failed.
+// copyFiles continues where the last attempt failed.
 func copyFiles(ctx context.Context, files []string) (string, error) {
 	done, again := perdure.HeartbeatDetails[copied](ctx)
 	from := done.Files
@@ -24,7 +24,7 @@ func copyFiles(ctx context.Context, files []string) (string, error) {
 		// … copy files[n] …
 		perdure.Heartbeat(ctx, copied{n + 1})
 	}
-	return fmt.Sprintf("copied %q, the others before", files[from:]), nil
+	return fmt.Sprintf("copied %q, the others earlier", files[from:]), nil
 }
 
 func backup(ctx *perdure.OrchestrationContext, files []string) (string, error) {
@@ -44,5 +44,5 @@ func ExampleHeartbeat() {
 	defer stop()
 	id := must(c.Start(ctx, "backup", []string{"a", "b", "c"}))
 	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
-	// Output: copied ["c"], the others before
+	// Output: copied ["c"], the others earlier
 }

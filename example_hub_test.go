@@ -8,14 +8,14 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// serve runs what a registry holds, in real time, on a task hub in memory, and returns a client of it. On AWS the functions
-// serve, and the client is made of a provider; all else in the examples is the same.
+// serve runs a registry in real time on a hub in memory, and returns a client of the hub. On AWS, Lambda functions run
+// the registry, and the client connects to the hub. The rest of the examples is the same.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Exclusive: true})
 	return client.New(h.Provider, client.WithAsker(h)), stop
 }
 
-// serveSealed is serve of functions with a codec: a client of the hub may have it, or not.
+// serveSealed is like serve, for functions with a codec. It returns the hub, so that clients can use the codec or not.
 func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Hub, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}})
 	return h.Provider, stop
@@ -36,7 +36,7 @@ func serveHub(o simhub.Options) (h *simhub.Hub, stop func()) {
 	}
 }
 
-// must is for examples, where nothing goes wrong.
+// must panics on errors, for short examples.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

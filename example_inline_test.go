@@ -8,21 +8,21 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// basket is what somebody wants to buy.
+// basket is the content of a shopping basket.
 type basket struct {
 	SKU      string
 	Quantity int
 }
 
-// price looks a price up: that is short, and may be repeated.
+// price looks up a price. It is short and can be repeated.
 func price(_ context.Context, sku string) (int, error) {
 	return map[string]int{"grinder": 5900, "jug": 1200}[sku], nil
 }
 
-// rate looks a discount up.
+// rate looks up a discount.
 func rate(_ context.Context, quantity int) (int, error) { return min(quantity, 10), nil }
 
-// offer asks for both at once: it costs two writes, and no queue message.
+// offer calls both activities concurrently. That costs two writes and no queue message.
 func offer(ctx *perdure.OrchestrationContext, b basket) (string, error) {
 	each := perdure.CallActivity(ctx, price, b.SKU)
 	discount := perdure.CallActivity(ctx, rate, b.Quantity, perdure.Inline())
@@ -36,8 +36,8 @@ func offer(ctx *perdure.OrchestrationContext, b basket) (string, error) {
 
 func ExampleInline() {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "price", price, perdure.Inline()) // every call of it
-	perdure.AddActivity(r, "rate", rate)                     // those that say so
+	perdure.AddActivity(r, "price", price, perdure.Inline()) // all calls run inline
+	perdure.AddActivity(r, "rate", rate)                     // only calls with Inline run inline
 	perdure.AddOrchestration(r, "offer", offer)
 
 	ctx := context.Background()

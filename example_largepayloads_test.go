@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Picture is a page as a scanner has it: larger than a history takes.
+// Picture is a scanned page that is larger than MaxPayloadBytes.
 type Picture struct {
 	Page int
 	Dots string
@@ -25,7 +25,7 @@ func read(_ context.Context, p Picture) (string, error) {
 	return fmt.Sprintf("page %d of %d dots", p.Page, len(p.Dots)), nil
 }
 
-// digitise hands on what an activity returns as if it were small: it lies in the hub's bucket, and goes with the instance.
+// digitise passes on a large result like a small one. The payload store keeps it until the instance is purged.
 func digitise(ctx *perdure.OrchestrationContext, page int) (string, error) {
 	p, err := perdure.CallActivity(ctx, scan, page).Await(ctx)
 	if err != nil {
@@ -34,8 +34,8 @@ func digitise(ctx *perdure.OrchestrationContext, page int) (string, error) {
 	return perdure.CallActivity(ctx, read, p).Await(ctx)
 }
 
-// With LargePayloads of the construct a hub has a bucket for payloads of up to MaxLargePayloadBytes. Without it, what is larger than MaxPayloadBytes is a
-// PayloadTooLargeError.
+// A hub with a payload store (LargePayloads of the CDK construct) accepts payloads of up to MaxLargePayloadBytes.
+// Without one, a payload over MaxPayloadBytes is a PayloadTooLargeError.
 func Example_largePayloads() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "scan", scan)

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// askPrice asks a carrier for its price; one does not answer.
+// askPrice requests the price of a carrier. One carrier does not respond.
 func askPrice(_ context.Context, carrier string) (int, error) {
 	if carrier == "slow" {
 		return 0, errors.New("no answer")
@@ -17,7 +17,7 @@ func askPrice(_ context.Context, carrier string) (int, error) {
 	return 10 * len(carrier), nil
 }
 
-// quoteAll asks all carriers, two at a time, and goes on without those that do not answer.
+// quoteAll requests all prices, two at a time, and skips carriers that do not respond.
 func quoteAll(ctx *perdure.OrchestrationContext, carriers []string) ([]int, error) {
 	quotes, err := perdure.Map(ctx, carriers, func(ctx *perdure.OrchestrationContext, carrier string) (int, error) {
 		return perdure.CallActivity(ctx, askPrice, carrier).Await(ctx)
@@ -25,7 +25,7 @@ func quoteAll(ctx *perdure.OrchestrationContext, carriers []string) ([]int, erro
 	return quotes.Values(), err
 }
 
-// Work on many, few at a time.
+// Process many items with limited concurrency.
 func ExampleMap() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)
@@ -39,7 +39,7 @@ func ExampleMap() {
 	// Output: [40 30]
 }
 
-// firstQuote takes the first price that there is.
+// firstQuote returns the first price.
 func firstQuote(ctx *perdure.OrchestrationContext, carriers []string) (int, error) {
 	var quotes []*perdure.Future[int]
 	for _, carrier := range carriers {
@@ -48,7 +48,7 @@ func firstQuote(ctx *perdure.OrchestrationContext, carriers []string) (int, erro
 	return perdure.First(ctx, quotes)
 }
 
-// One success is enough: failures are passed over, and the rest is cancelled.
+// The first success ends the Map. Failures are skipped, and the other items are cancelled.
 func ExampleFirst() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)
@@ -62,7 +62,7 @@ func ExampleFirst() {
 	// Output: 40
 }
 
-// sumQuotes needs all prices.
+// sumQuotes requires all prices.
 func sumQuotes(ctx *perdure.OrchestrationContext, carriers []string) (sum int, err error) {
 	var quotes []*perdure.Future[int]
 	for _, carrier := range carriers {
@@ -75,7 +75,7 @@ func sumQuotes(ctx *perdure.OrchestrationContext, carriers []string) (sum int, e
 	return sum, err
 }
 
-// Fan out, and take what all come to.
+// Wait for the values of all futures.
 func ExampleValues() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)

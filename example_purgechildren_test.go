@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An order that is over is deleted with the instances that packed its parcels.
+// Purge a completed order together with its sub-orchestrations.
 func Example_purgeWithChildren() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pack", func(_ *perdure.OrchestrationContext, parcel int) (int, error) { return parcel, nil })

@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Reading is what a sensor has measured.
+// Reading is a measurement of a sensor.
 type Reading struct {
 	Celsius float64 `json:"celsius"`
 }
 
-// watchBoiler waits for readings, however many weeks that takes, and ends with the first that is too hot.
+// watchBoiler waits for readings until one is too hot.
 func watchBoiler(ctx *perdure.OrchestrationContext, limit float64) (float64, error) {
 	for {
 		r, err := perdure.WaitForExternalEvent[Reading](ctx, "reading").Await(ctx)
@@ -24,7 +24,7 @@ func watchBoiler(ctx *perdure.OrchestrationContext, limit float64) (float64, err
 	}
 }
 
-// report tells the orchestration that watches a boiler, which it starts if nobody watches it yet.
+// report sends a reading to the orchestration that watches a boiler, and starts the orchestration if there is none.
 func report(ctx *perdure.OrchestrationContext, celsius float64) (string, error) {
 	const boiler = "boiler-7"
 	_, err := perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx)
@@ -34,7 +34,7 @@ func report(ctx *perdure.OrchestrationContext, celsius float64) (string, error) 
 	if _, err := perdure.StartOrchestration(ctx, "watch-boiler", 90.0, perdure.WithInstanceID(boiler)); err != nil {
 		return "", err
 	}
-	_, err = perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx) // it is there by then
+	_, err = perdure.RaiseEvent(ctx, boiler, "reading", Reading{celsius}).Await(ctx) // the new instance exists now
 	return "reported to a new watch", err
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// invoiceMended is the fix that is deployed meanwhile.
+// invoiceMended is the fixed code.
 var invoiceMended atomic.Bool
 
 func invoice(ctx *perdure.OrchestrationContext, amount int) (string, error) {
@@ -25,7 +25,8 @@ func invoice(ctx *perdure.OrchestrationContext, amount int) (string, error) {
 	return "invoice for " + receipt, nil
 }
 
-// An orchestration has failed on the result of an activity. Once its code is mended it goes on from that very event: the activity is not done again.
+// An orchestration failed because it could not process the result of an activity. After the code is fixed, the instance
+// restarts from that event, and the activity does not run again.
 func Example_restartFromAnEvent() {
 	r := perdure.NewRegistry()
 	charged := 0

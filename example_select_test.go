@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// askSlowly would take for ever, but ends when nobody wants the answer any more, as an activity should.
+// askSlowly runs until it is cancelled.
 func askSlowly(ctx context.Context, _ string) (string, error) {
 	<-ctx.Done()
 	return "", context.Cause(ctx)
 }
 
-// askInTime lets an activity and a timer race. The loser is cancelled.
+// askInTime waits for an activity or a timer, and cancels the loser.
 func askInTime(ctx *perdure.OrchestrationContext, question string) (string, error) {
 	answer, late := perdure.CallActivity(ctx, askSlowly, question), perdure.CreateTimer(ctx, 20*time.Millisecond)
 	first, err := perdure.Select(ctx, answer, late)
@@ -28,7 +28,7 @@ func askInTime(ctx *perdure.OrchestrationContext, question string) (string, erro
 	return answer.Await(ctx)
 }
 
-// A timeout is a race against a timer.
+// Limit the wait for an activity with a timer.
 func ExampleSelect() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-slowly", askSlowly)

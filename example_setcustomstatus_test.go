@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Progress is a custom status, in a form of the program's own.
+// Progress is a custom status. Any type can be used.
 type Progress struct {
 	Doing string `json:"doing"`
 	Done  int    `json:"done"`
@@ -37,6 +37,6 @@ func ExampleOrchestrationContext_SetCustomStatus() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Printf("%s\n", must(c.Wait(ctx, id)).CustomStatus) // Status tells it while the instance runs
+	fmt.Printf("%s\n", must(c.Wait(ctx, id)).CustomStatus) // Status returns it while the instance runs
 	// Output: {"doing":"cooling","done":2}
 }

@@ -41,7 +41,7 @@ func ExampleSetQueryHandler() {
 			fmt.Println(err)
 		}
 	}
-	must(c.Wait(ctx, id)) // while it runs it answers as well
+	must(c.Wait(ctx, id)) // queries also work while the instance runs
 	fmt.Printf("%s\n", must(c.Query(ctx, id, "from", 1)))
 	_, err := c.Query(ctx, id, "from", 3)
 	fmt.Println(err)

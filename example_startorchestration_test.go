@@ -15,12 +15,12 @@ func sendMail(_ context.Context, text string) (struct{}, error) {
 	return struct{}{}, nil
 }
 
-// welcome may take weeks.
+// welcome can run for weeks.
 func welcome(ctx *perdure.OrchestrationContext, name string) (struct{}, error) {
 	return perdure.CallActivity(ctx, sendMail, "welcome, "+name).Await(ctx)
 }
 
-// signUp starts what goes on without it: nobody here waits for it.
+// signUp starts a detached orchestration and does not wait for it.
 func signUp(ctx *perdure.OrchestrationContext, name string) (string, error) {
 	return perdure.StartOrchestration(ctx, "welcome", name, perdure.WithInstanceID("welcome/"+name))
 }

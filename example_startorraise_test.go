@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Whoever puts something into a cart says so to its instance. The first one starts that; a repetition with the same key is the same event.
+// Each call sends an item to the instance of a cart. The first call starts the instance. A repeated call with the same
+// key has no effect.
 func Example_startOrRaise() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "cart", func(ctx *perdure.OrchestrationContext, size int) (added []string, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Who is the first to name a guest starts the list; each call has the answer to its own update.
+// The first call starts the guest list. Each call returns the result of its own update.
 func Example_startOrUpdate() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "invite", invite)

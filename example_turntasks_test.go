@@ -18,7 +18,7 @@ func ExampleTurnTasks() {
 			}
 		},
 	}
-	// lambdahandler.NewOrchestrator(ctx, registry, lambdahandler.WithInterceptors(waits)) tells it of each turn:
+	// lambdahandler.NewOrchestrator(ctx, registry, lambdahandler.WithInterceptors(waits)) calls it after each turn:
 	at := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
 	waits.Tasks(context.Background(), perdure.TurnTasks{InstanceID: "order-7", Sequence: 4, Ended: []perdure.TaskInfo{{
 		ID: 5, Kind: perdure.TaskTimer, Name: "payment window", BegunAt: at, BegunIn: 2, DueAt: at.Add(time.Hour), EndedAt: at.Add(3 * time.Minute),

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// An instance that has gone past a change with the code of before goes on with that; others go by the change.
+// An instance that passed this place before the change keeps the old behavior. Other instances get the new one.
 func ExampleVersion() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "greet", func(ctx *perdure.OrchestrationContext, name string) (string, error) {

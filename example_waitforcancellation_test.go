@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// payment charges a card. Should it be cancelled in the midst of that, it is undone once the charge has come to its end.
+// payment charges a card. If it is cancelled during the charge, it refunds the charge after the charge has ended.
 func payment(ctx *perdure.OrchestrationContext, cents int) (_ string, err error) {
 	charge := perdure.CallActivityByName[string](ctx, "charge", cents, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, end := charge.Await(ctx)
 		if c, ok := errors.AsType[*perdure.CancelledError](end); ok && c.Ended == perdure.EndNeverBegan {
-			return nil // there is nothing to give back
+			return nil // nothing to refund
 		}
 		_, err := perdure.CallActivityByName[string](ctx, "refund", cents).Await(ctx)
 		return err
@@ -28,9 +28,9 @@ func ExampleWaitForCancellation() {
 	began := make(chan struct{})
 	perdure.AddActivity(r, "charge", func(ctx context.Context, _ int) (string, error) {
 		close(began)
-		<-ctx.Done() // it is cancelled,
+		<-ctx.Done() // the instance was cancelled
 		time.Sleep(50 * time.Millisecond)
-		fmt.Println("charged") // and cannot be called back
+		fmt.Println("charged") // the charge completes despite the cancel
 		return "ch-1", nil
 	})
 	perdure.AddActivity(r, "refund", func(context.Context, int) (string, error) {

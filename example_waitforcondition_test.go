@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Export is a job of another service.
+// Export is a job of an external service.
 type Export struct {
 	ID   string
 	Rows int
 	Over bool
 }
 
-// describeExport asks the service how far it is.
+// describeExport returns the progress of the job.
 func describeExport(_ context.Context, e Export) (Export, error) {
 	e.Rows += 400
 	e.Over = e.Rows >= 1000

@@ -13,7 +13,7 @@ type Approval struct {
 	By string `json:"by"`
 }
 
-// publish waits until two people have approved, in whatever time they take.
+// publish waits until two people have approved.
 func publish(ctx *perdure.OrchestrationContext, title string) (string, error) {
 	first, err := perdure.WaitForExternalEvent[Approval](ctx, "approved").Await(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func publish(ctx *perdure.OrchestrationContext, title string) (string, error) {
 	return fmt.Sprintf("%q approved by %s and %s", title, first.By, second.By), nil
 }
 
-// Events are kept until they are waited for, so it does not matter who is first.
+// Events are buffered until the orchestration waits for them, so the order of sender and receiver does not matter.
 func ExampleWaitForExternalEvent_raise() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "publish", publish)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Who has started an orchestration may want to know that its code runs, and not when it ends.
+// WaitForStart waits until the code of an instance runs, not until it ends.
 func Example_waitForStart() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "tour", func(ctx *perdure.OrchestrationContext, _ string) (string, error) {

@@ -13,18 +13,18 @@ func countWords(_ context.Context, page string) (int, error) {
 	return len(strings.Fields(page)), nil
 }
 
-// countAll has all pages counted at once, each by an activity of its own, and adds up what they say.
+// countAll counts all pages concurrently, one activity for each page, and returns the sum.
 func countAll(ctx *perdure.OrchestrationContext, pages []string) (int, error) {
 	var counts []*perdure.Future[int]
 	for _, page := range pages {
 		counts = append(counts, perdure.CallActivity(ctx, countWords, page))
 	}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(counts)...); err != nil {
-		return 0, err // of all that failed
+		return 0, err // the errors of all failed activities
 	}
 	total := 0
 	for _, count := range counts {
-		n, err := count.Await(ctx) // it is there already
+		n, err := count.Await(ctx) // returns immediately
 		if err != nil {
 			return 0, err
 		}

@@ -9,18 +9,18 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Decline is what a bank says of a card that it declines.
+// Decline describes why a bank declined a card.
 type Decline struct {
 	Code int
 	Left int // cents
 }
 
-// debit is declined.
+// debit fails with details.
 func debit(_ context.Context, cents int) (string, error) {
 	return "", perdure.WithDetails(perdure.NonRetryable(errors.New("declined")), Decline{Code: 51, Left: cents / 2})
 }
 
-// payAnyway takes what is left; its caller hears of the rest.
+// payAnyway reads the details of the error. Its own caller can read them too.
 func payAnyway(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivity(ctx, debit, cents).Await(ctx)
 	if declined, why := perdure.DetailsOf[Decline](err); why == nil && declined.Left >= cents {

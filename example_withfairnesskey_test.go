@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Render is a page that a customer wants.
+// Render is a page to render for a customer.
 type Render struct{ Customer, Page string }
 
 func render(_ context.Context, page string) (string, error) { return "<h1>" + page + "</h1>", nil }
 
-// renderAll may have a hundred thousand pages of one customer: the pages of others are delivered before the last of those.
+// renderAll assigns each page to its customer, so that a customer with many pages does not delay the others.
 func renderAll(ctx *perdure.OrchestrationContext, pages []Render) (string, error) {
 	var fs []*perdure.Future[string]
 	for _, p := range pages {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// settle waits for a payment for as long as the invoice allows. Whoever looks at the instance meanwhile, or at its trace later, reads what the
-// timer is for.
+// settle waits for a payment until the invoice is due. The name of the timer appears in the pending tasks of the
+// instance and in its trace.
 func settle(ctx *perdure.OrchestrationContext, within time.Duration) (string, error) {
 	paid := perdure.WaitForExternalEvent[int](ctx, "paid")
 	late := perdure.CreateTimer(ctx, within, perdure.WithName("payment window"))

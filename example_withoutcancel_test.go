@@ -9,24 +9,24 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// journey books a seat and keeps it until somebody confirms. When the instance is cancelled meanwhile, the wait returns a
-// *CancelledError and the body unwinds: what it still has to do, it does in a context that the cancel does not reach.
+// journey books a seat and waits for a confirmation. If the instance is cancelled, the wait returns a *CancelledError,
+// and journey releases the seat in a context that is not cancelled.
 func journey(ctx *perdure.OrchestrationContext, seat string) (string, error) {
-	if _, err := perdure.CallActivityByName[string](ctx, "tell", "book "+seat).Await(ctx); err != nil {
+	if _, err := perdure.CallActivityByName[string](ctx, "print", "book "+seat).Await(ctx); err != nil {
 		return "", err
 	}
 	ctx.SetCustomStatus("booked")
 	if _, err := perdure.WaitForExternalEvent[any](ctx, "confirmed").Await(ctx); err != nil {
 		safe := perdure.WithoutCancel(ctx)
-		_, undone := perdure.CallActivityByName[string](safe, "tell", "give back "+seat).Await(safe)
-		return "", errors.Join(err, undone) // nothing but the cancel: the instance is Cancelled, and not Failed
+		_, undone := perdure.CallActivityByName[string](safe, "print", "release "+seat).Await(safe)
+		return "", errors.Join(err, undone) // only the cancellation, so the instance ends as Cancelled
 	}
 	return "booked " + seat, nil
 }
 
 func ExampleWithoutCancel() {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "tell", func(_ context.Context, what string) (string, error) {
+	perdure.AddActivity(r, "print", func(_ context.Context, what string) (string, error) {
 		fmt.Println(what)
 		return what, nil
 	})
@@ -45,6 +45,6 @@ func ExampleWithoutCancel() {
 	fmt.Println(status.Status, "because", status.Failure.Message)
 	// Output:
 	// book 12A
-	// give back 12A
+	// release 12A
 	// Cancelled because the train is cancelled
 }

@@ -10,20 +10,20 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// BankError is an error with a type of its own, by which a policy can tell it from others.
+// BankError is an error type that a retry policy can name.
 type BankError struct{ Text string }
 
 func (e *BankError) Error() string { return e.Text }
 
-// withdraw meets a network that is down twice, and then a bank that says no.
+// withdraw fails twice with a network error, and then with an error of the bank.
 func withdraw(ctx context.Context, cents int) (string, error) {
 	if perdure.ActivityInfoFrom(ctx).Attempt < 3 {
 		return "", errors.New("the network is down")
 	}
-	return "", &BankError{fmt.Sprintf("there are no %d cents", cents)}
+	return "", &BankError{fmt.Sprintf("%d cents are not available", cents)}
 }
 
-// payOut tries again when the network fails, and does not when the bank has answered.
+// payOut retries network errors and does not retry errors of the bank.
 func payOut(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	_, err := perdure.CallActivity(ctx, withdraw, cents, perdure.WithRetry(perdure.RetryPolicy{
 		MaxAttempts:     10,
@@ -46,5 +46,5 @@ func ExampleWithRetry_nonRetryable() {
 	defer stop()
 	id := must(c.Start(ctx, "pay-out", 500))
 	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
-	// Output: BankError: there are no 500 cents
+	// Output: BankError: 500 cents are not available
 }

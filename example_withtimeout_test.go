@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// search asks two libraries that may take long; it looks for no longer than a moment.
+// search queries two libraries, and waits at most 50 ms for both.
 func search(ctx *perdure.OrchestrationContext, title string) (string, error) {
 	limited, cancel := perdure.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
@@ -18,12 +18,12 @@ func search(ctx *perdure.OrchestrationContext, title string) (string, error) {
 	far := perdure.CallActivityByName[string](limited, "ask", title+" far away")
 	err := perdure.WhenAll(limited, near, far)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "nobody has answered in time", nil // and nobody is asked any longer: both activities are cancelled
+		return "no response in time", nil // both activities are cancelled
 	}
 	return "found", err
 }
 
-// ask is a library that takes its time, unless it hears that nobody waits any more.
+// ask runs for an hour unless it is cancelled.
 func ask(ctx context.Context, _ string) (string, error) {
 	select {
 	case <-time.After(time.Hour):
@@ -43,5 +43,5 @@ func ExampleWithTimeout() {
 	defer stop()
 	id := must(c.Start(ctx, "search", "Solaris"))
 	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))
-	// Output: nobody has answered in time
+	// Output: no response in time
 }

@@ -16,7 +16,7 @@ func invoiceV2(_ *perdure.OrchestrationContext, cents int) (string, error) {
 	return fmt.Sprintf("€ %d.%02d", cents/100, cents%100), nil
 }
 
-// Instances that are under way stay with the version they began with; new ones take the highest, or the one they ask for.
+// Running instances keep their version. New instances run the highest version, or the version of client.WithVersion.
 func ExampleWithVersion() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "invoice", invoiceV1, perdure.WithVersion("1.9"))

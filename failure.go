@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// NonRetryable marks an error of an activity or orchestration: no retry policy tries it again. An error with a method
-// NonRetryable() bool that returns true is marked as well. An error that wraps a marked one, or joins it with others in whatever order, is
-// marked too. A nil error stays nil.
+// NonRetryable marks an error of an activity or orchestration so that no retry policy retries it. An error that wraps a
+// marked error, or joins it with others, is marked too. An error type can mark itself with a method NonRetryable() bool
+// that returns true. NonRetryable returns nil if err is nil.
 func NonRetryable(err error) error {
 	if err == nil {
 		return nil

@@ -2,8 +2,8 @@ package perdure
 
 import "github.com/perdure/perdure/internal/replay"
 
-// Future is the result of something that was asked for: it settles once, with a value or an error. Like its context it
-// belongs to one orchestration and must not be used on other goroutines. A future need not be awaited.
+// Future is the result of a call that may not have arrived yet. It settles once, with a value or an error. You need not
+// await a future. A future belongs to one orchestration and must not be used on other goroutines.
 type Future[T any] struct {
 	task   *replay.Task
 	value  T
@@ -11,31 +11,34 @@ type Future[T any] struct {
 	loaded bool // value or err has been taken out of the task
 }
 
-// Awaitable is any *Future[T].
+// Awaitable is a *Future of any type.
 type Awaitable interface {
 	// IsDone reports whether the future has settled.
 	IsDone() bool
-	// Cancel gives up what the future stands for.
+	// Cancel cancels the work that the future belongs to.
 	Cancel(message string)
 
 	outcome() (*replay.Task, error)
 }
 
-// IsDone reports whether the future has settled: with a value, with an error, or because it was cancelled; of a call that asked for
-// [WaitForCancellation], because that has ended as well.
+// IsDone reports whether the future has settled, with a value or an error. After a cancellation it returns true
+// immediately. If the call used [WaitForCancellation], it returns true when the work has ended.
 func (f *Future[T]) IsDone() bool { return f.task.IsDone() }
 
-// InstanceID is the id of the instance that the future of a sub-orchestration stands for; with WithRetry that of the last attempt,
-// so it may change until the future has settled. It is empty for the future of anything else, and where nothing was started.
+// InstanceID returns the instance ID of a sub-orchestration. With WithRetry, it is the ID of the last attempt and can
+// change until the future has settled. It is empty for other futures, and if no instance was started.
 func (f *Future[T]) InstanceID() string { return f.task.InstanceID() }
 
-// Cancel gives up what the future stands for, with the reason ReasonRequested. A message of more than 4 KiB is cut, and ends with a mark of that. The
-// future settles with a *CancelledError, at once but for a call that asked for [WaitForCancellation]; the context of an activity that runs ends. A future that has settled is left alone, but for an external
-// event that the code has not learned of: that goes back to the head of its queue.
+// Cancel cancels the work that the future belongs to, with the reason ReasonRequested. The context of a running
+// activity ends. The future settles with a *CancelledError: immediately, or with [WaitForCancellation] when the work
+// has ended. A message of more than 4 KiB is truncated and marked as such.
+//
+// Cancel has no effect on a future that has settled, with one exception: an external event that the code has not
+// learned of returns to the head of its queue.
 func (f *Future[T]) Cancel(message string) { f.task.Cancel(string(ReasonRequested), message) }
 
-// Await waits until the future has settled and returns its value or error. It may be called again. When the scope of ctx is cancelled
-// it returns ctx.Err, whatever the future is.
+// Await waits until the future has settled, and returns its value or error. It can be called again. If the scope of ctx
+// is cancelled, Await returns ctx.Err, even if the future has settled.
 func (f *Future[T]) Await(ctx *OrchestrationContext) (T, error) {
 	var none T
 	if c := ctx.replay.Await(f.task); c != nil {
@@ -67,7 +70,7 @@ func (f *Future[T]) outcome() (*replay.Task, error) {
 	return f.task, f.err
 }
 
-// Awaitables turns futures of one type into arguments of Select, WhenAny and WhenAll.
+// Awaitables converts futures of one type into arguments for Select, WhenAny and WhenAll.
 func Awaitables[T any](fs []*Future[T]) []Awaitable {
 	as := make([]Awaitable, len(fs))
 	for i, f := range fs {

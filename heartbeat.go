@@ -6,14 +6,17 @@ import (
 	"github.com/perdure/perdure/internal/activityctx"
 )
 
-// Heartbeat says that an activity is alive, as WithHeartbeatTimeout asks for, and leaves details of how far it is: when this
-// attempt does not come to its end, the next one finds them by HeartbeatDetails. It may be called as often as is convenient,
-// from any goroutine of the activity. It does nothing outside a worker, so that activities can be tested as plain functions.
+// Heartbeat reports that an activity is alive, which WithHeartbeatTimeout requires, and stores details of its progress.
+// If the attempt does not finish, the next attempt reads the details with HeartbeatDetails. Heartbeat can be called at
+// any rate and from any goroutine of the activity. Outside a worker it does nothing, so that you can test activities as
+// plain functions.
 //
-// Details travel as JSON. The newest are written once a second, a write unit a kilobyte, so they should hold where to go on and
-// not what was done. They are also written when the attempt fails and is tried again, or is stopped by its worker; only a
-// worker that dies loses those of its last second. Nil details leave those before as they are. So do details that do not
-// encode, or take more than MaxPayloadBytes: the worker logs that, and the activity counts as alive.
+// Details are stored as JSON, at most once a second, at one write unit per KB. Keep them small: store the position to
+// continue from. The latest details are also written when the attempt fails and is retried, or is stopped by its
+// worker. A worker that dies loses the details of its last second.
+//
+// If details is nil, the stored details do not change. The same applies to details that cannot be encoded or are larger
+// than MaxPayloadBytes: the worker logs the problem, and the call still counts as a heartbeat.
 func Heartbeat(ctx context.Context, details any) {
 	h, ok := activityctx.HeartbeatsFrom(ctx)
 	if !ok {
@@ -26,10 +29,11 @@ func Heartbeat(ctx context.Context, details any) {
 	h.Beat(doc, err)
 }
 
-// HeartbeatDetails returns the last details that an earlier attempt or delivery of the activity has left, whatever this one
-// has left meanwhile. It returns false when there are none or they do not fit T, and outside a worker.
+// HeartbeatDetails returns the last details that an earlier attempt or delivery of the activity stored. Heartbeats of
+// the current attempt do not change them. ok is false if there are no details, if they cannot be decoded into a T, and
+// outside a worker.
 //
-// An activity may have gone on after those details, so what it did since may be done again.
+// The earlier attempt can have continued after it stored the details, so the work after them can be done twice.
 func HeartbeatDetails[T any](ctx context.Context) (details T, ok bool) {
 	h, there := activityctx.HeartbeatsFrom(ctx)
 	if !there {

@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// InlineOption is what [Inline] returns: an option of an activity, and of a call of one.
+// InlineOption is the type of [Inline]. It is an option of activities and of activity calls.
 type InlineOption interface {
 	ActivityOption
 	ActivityCallOption
@@ -17,21 +17,33 @@ func (inline) applyToActivity(a *registry.Activity) { a.Inline = true }
 
 func (inline) applyToActivityCall(c *replay.ActivityCall) { c.Inline = true }
 
-// Inline has an activity run in the orchestrator's function, in the turn that decides it, instead of a worker's: an option of AddActivity and
-// DefineActivity, for every call, or of one call. No message goes through a queue, and a step costs one write. It is for what is short and may
-// be repeated: a lookup, a validation, a price. Activities that are awaited together run side by side, and are committed together.
+// Inline runs an activity in the orchestrator, inside the turn that calls it, instead of in a worker. Use it for short
+// activities that may run twice, such as a lookup or a validation. As an option of AddActivity or DefineActivity it
+// applies to all calls, as an option of a call to that call. An inline activity needs no queue and costs one write.
+// Inline activities that are awaited together run concurrently and are committed together.
 //
-// All that holds of activities holds of it: it runs at least once, its panics are failures, its limits, retries and interceptors apply, and its
-// ctx ends when it is cancelled. A retry that comes within a second is made at once, a later one by its worker.
+// Inline activities run at least once. Panics, timeouts, retries, interceptors and cancellation work as for other
+// activities. A retry that is due within one second runs inline; a later one runs in the worker.
 //
-// It has two seconds, unless the hub says otherwise (InlineTimeout of the construct, PERDURE_INLINE_TIMEOUT), or a third of the orchestrator function's
-// timeout where that is less. What takes longer is stopped (ReasonDeadline) and goes on in its worker queue, from the start; so does what is not begun in time, is not registered in the orchestrator's build, or is decided where
-// a message was delivered before: so it needs a worker all the same.
+// The time limit of an inline activity is 2 seconds, or a third of the orchestrator function's timeout if that is less.
+// Change it with InlineTimeout of the CDK construct (PERDURE_INLINE_TIMEOUT). Deploy a worker for every inline
+// activity, because the activity moves to its work queue and starts again there if
 //
-// When the process dies the activity may have run without a trace in history, and the code may decide otherwise the next time: what must be
-// undone, or must not run unseen, is no inline activity. A call with [WaitForCancellation], [WithHeartbeatTimeout], [Exclusive] or [AtMostOnce] goes to its worker queue, and one
-// that returns [ErrPending] fails. The activity runs with the rights of the orchestrator's function, and beside other instances' turns: what
-// computes for seconds holds those up.
+//   - it exceeds the limit (its context ends with ReasonDeadline),
+//   - it cannot start in time,
+//   - it is not registered in the orchestrator's build, or
+//   - it is called in a turn whose messages were delivered before.
 //
-// Code that uses it cannot be taken back to a release of this module without it while such instances run: that would block them.
+// Limits:
+//
+//   - If the process dies, the activity can have run without a trace in the history, and the code can decide
+//     differently the next time. Do not use Inline for work that needs compensation.
+//   - A call with [WaitForCancellation], [WithHeartbeatTimeout], [Exclusive] or [AtMostOnce] runs in the worker.
+//   - An inline activity that returns [ErrPending] fails.
+//   - The activity has the permissions of the orchestrator function. A long computation delays the turns of other
+//     instances.
+//   - While instances with inline activities run, do not roll back to a release of this module without Inline. It would
+//     block them.
+//
+// See docs/guides/inline-activities.md.
 func Inline() InlineOption { return inline{} }

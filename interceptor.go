@@ -6,96 +6,106 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Interceptor is called around what a program does for a task hub: for tracing, logging and measuring. Each of its functions is
-// optional. It is configured where the program is put together: lambdahandler.WithInterceptors, the options of package dispatch,
-// client.WithInterceptors. Of several interceptors the first is the outermost.
+// Interceptor wraps the work of a hub's programs, for tracing, logging and metrics. All fields are optional. Configure
+// interceptors with lambdahandler.WithInterceptors, client.WithInterceptors or the options of package dispatch. The
+// first interceptor is the outermost one.
 //
-// A function that has a next calls it once, on the goroutine that it was called on, with ctx or a context derived from it, and returns after next has
-// returned. Whatever it does, the work is done exactly once: an interceptor that does not call next has the work done behind it, a second
-// call of next returns what the first did, and a panic of the interceptor is logged. It must not call runtime.Goexit, and it must
-// come back: around a turn it has no limit but the invocation's, and an instance whose turns take the process with them again and
-// again is parked as poison (the diagnosis names the interceptors, which are left out of that turn), so whatever it waits for, an exporter above all, needs a timeout. It cannot change an outcome; the context that it passes on is what the work is done with: a deadline or a cancel in it ends that work early.
+// A field with a next parameter must call next once, on its own goroutine, with ctx or a context derived from it, and
+// return after next has returned. The work is done exactly once in any case:
 //
-// Interceptors of turns, and of their tasks, run outside the orchestration's code: what they do, read or put into the context never reaches it, so that
-// replay does not depend on them. They are called on many goroutines at once. Without interceptors nothing is allocated or called.
+//   - If the interceptor does not call next, the work runs after the interceptor.
+//   - A second call of next returns the result of the first one.
+//   - A panic of the interceptor is logged.
+//
+// An interceptor cannot change a result, but a deadline or a cancellation of the context that it passes to next ends
+// the work early. It must not call runtime.Goexit, and must always return: around a turn, only the timeout of the
+// invocation limits it. Set a timeout for everything that it waits for, such as an exporter. An instance whose turns
+// repeatedly end the process becomes blocked with a diagnosis that names the interceptors.
+//
+// Interceptors run outside the orchestration's code and cannot affect it, so replays do not depend on them. They are
+// called from many goroutines concurrently.
 type Interceptor struct {
-	// Turn is called around each turn: from before the orchestration's code runs on until what it decided is committed and sent. It is called
-	// once for each try, and never for a replay. A turn that is tried again has the same ExecutionID and Sequence: after a crash, a
-	// conflict with another process, or with fewer messages where all were too large for one commit. At most one try of a Sequence is
-	// Committed as far as its process knows; of a try whose process died after the commit no interceptor hears the end.
+	// Turn is called around each try of a turn, from before the orchestration's code runs until its decisions are
+	// committed and sent. It is not called for replays. A turn is tried again, with the same ExecutionID and Sequence,
+	// after a crash, after a conflict with another process, or with fewer messages if they exceed one commit. At most
+	// one try of a Sequence is Committed, as far as its process knows. If the process dies after the commit, no
+	// interceptor receives the result of that try.
 	Turn func(ctx context.Context, t TurnInfo, next func(context.Context) TurnResult)
 
-	// Tasks is called once for each turn that is committed and has begun or ended tasks, with those: activities, inline ones too, timers, other orchestrations,
-	// external events, calls and updates. It comes after all is sent that the turn has decided, or could not be sent and is sent again with the next delivery, within Turn, with the context that Turn has passed on; for a replay
-	// it is never called, nor for a try that was not committed. What it is told is of history: a turn that takes the process with it after the commit,
-	// in what it sends or in this function, is not told of again. So a task is told to have begun once at most, and to have ended once at most.
+	// Tasks is called once for each committed turn that scheduled or ended tasks: activities, timers,
+	// sub-orchestrations, external events, events and updates to other instances, and update handlers. It runs within
+	// Turn, with the context that Turn passed to next, after the decisions of the turn were sent or their sending has
+	// failed. It is not called for replays or for tries that were not committed. If the process dies between the commit
+	// and this call, the turn is not reported. So each task is reported at most once as scheduled and at most once as
+	// ended.
 	//
-	// There is no next, and nothing waits for what it does but the rest of its invocation. It is told of a turn's tasks together, as many as there are: some 200
-	// bytes each, beside the event that the turn holds anyway. Where there is none, nothing is computed; where there is one, what is open is kept with
-	// each instance in memory, some 200 bytes a task, and counts for the cache.
+	// Only the rest of the invocation waits for Tasks. It receives all tasks of a turn together, about 200 bytes each.
+	// With a Tasks interceptor, each instance in memory keeps about 200 bytes per open task.
 	//
-	// When a wait for an external event ends is known to the code alone. Where no code takes part in an end, such as that of an instance which is terminated while it is
-	// blocked or paused, nothing is said of such waits.
+	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
+	// instance is terminated.
 	Tasks func(ctx context.Context, t TurnTasks)
 
-	// Activity is called around each run of an activity's code: once for each attempt, and again for each delivery that runs it again. It is not called
-	// for what is not run: activities that were cancelled before they began, or that this build does not have. next returns when the
-	// code does, which may be after the attempt was given up for its time: the limits of an attempt hold for its interceptors, too.
+	// Activity is called around each run of an activity's code: once for each attempt, and again for each delivery that
+	// runs it again. It is not called for activities that do not run, because they were cancelled before or are not
+	// registered in this build. next returns when the code returns, which can be after the attempt was abandoned. The
+	// timeouts of an attempt include its interceptors.
 	Activity func(ctx context.Context, a ActivityInfo, next func(context.Context) ActivityResult)
 
-	// ClientCall is called around those calls of a client.Client that ClientCall names, once their arguments have been checked. Reads,
-	// renewals of locks and what operators do about dead letters are not intercepted.
+	// ClientCall is called around the client.Client calls listed in ClientCall.Operation, after their arguments were
+	// checked. Reads, lock renewals and dead-letter operations are not intercepted.
 	ClientCall func(ctx context.Context, c ClientCall, next func(context.Context) error)
 }
 
-// TurnInfo says which turn is run.
+// TurnInfo describes a turn.
 type TurnInfo struct {
 	InstanceID, ExecutionID string
-	// Name and Version are those of the orchestration. Version is empty where this build cannot run it.
+	// Name and Version are those of the orchestration. Version is empty if this build cannot run the orchestration.
 	Name, Version string
-	// Sequence numbers the turns of an execution from 1.
+	// Sequence is the number of the turn in its execution, from 1.
 	Sequence int64
-	// Messages is how many messages the turn may take: 0 for the first turn of an execution that continues as new.
+	// Messages is the number of messages that the turn may consume. It is 0 for the first turn after a continue-as-new.
 	Messages int
-	// Replayed reports that the orchestration was rebuilt from its history for this turn, or for one before it in the same
-	// invocation, rather than found in memory.
+	// Replayed is true if the orchestration was rebuilt from its history for this turn or an earlier one of the same
+	// invocation. It is false if the instance was warm.
 	Replayed bool
-	// TraceParents are the trace contexts that its messages came with, if any; Awaited are the Sequences of the turns that scheduled what
-	// they bring: activities, timers, sub-orchestrations; 0 is the start. At most 32 of each, in the order of the messages and of the turns.
+	// TraceParents are the trace contexts of the messages. Awaited are the Sequences of the turns that scheduled the
+	// activities, timers and sub-orchestrations that the messages report; 0 is the start. Each has at most 32 entries,
+	// in the order of the messages and of the turns.
 	TraceParents []string
 	Awaited      []int64
 }
 
-// TurnResult is what became of a turn.
+// TurnResult is the result of a turn.
 type TurnResult struct {
-	// Committed reports that the turn is history; with Err not all is sent that it decided, which is sent again. Without it and without Err nothing had to be
-	// decided, or the turn is tried again at once.
+	// Committed is true if the turn was committed. If Err is also set, some decisions were not sent yet and are sent
+	// again. If Committed is false and Err is nil, the turn had nothing to decide or is tried again immediately.
 	Committed bool
-	// Events is how many events it added to the history.
+	// Events is the number of events that the turn added to the history.
 	Events int
-	// Status is the instance's once the turn is committed; empty where it is not.
+	// Status is the status of the instance after the commit. It is empty if the turn was not committed.
 	Status history.RuntimeStatus
-	// Failure is why the orchestration has failed, or why it is blocked; nil otherwise.
+	// Failure is why the orchestration failed or is blocked, or nil.
 	Failure *history.Failure
-	// Err is why the turn could not be run or committed. Its messages are delivered again.
+	// Err is why the turn could not run, be committed or be sent. Its messages are redelivered.
 	Err error
 }
 
-// ActivityResult is how a run of an activity's code ended.
+// ActivityResult is the result of a run of an activity's code.
 type ActivityResult struct {
-	// Failure is nil for success. Of a failure that the activity's policy tries again, too, it is the failure.
+	// Failure is nil if the activity succeeded. It is also set if the activity will be retried.
 	Failure *history.Failure
-	// Pending reports that the code has returned ErrPending: the attempt is completed from outside.
+	// Pending is true if the code returned ErrPending and the attempt waits for asynchronous completion.
 	Pending bool
 }
 
-// ClientCall says which call of a client.Client is made.
+// ClientCall describes a call of a client.Client.
 type ClientCall struct {
-	// Operation is the name of the method: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume, Purge, Bulk, CancelJob,
-	// Complete or Fail. Of an Update it is the sending, and not the wait for its answer.
+	// Operation is the name of the method: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume,
+	// Purge, Bulk, CancelJob, Complete or Fail. Update covers sending the update, not the wait for its result.
 	Operation string
-	// InstanceID is empty for Bulk and CancelJob.
+	// InstanceID is the ID of the instance. It is empty for Bulk and CancelJob.
 	InstanceID string
-	// Name is that of the orchestration to start, of the event to raise or of the update; empty otherwise.
+	// Name is the name of the orchestration to start, the event to raise or the update to send. Otherwise it is empty.
 	Name string
 }

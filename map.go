@@ -16,35 +16,35 @@ type mapOption func(p *mapPolicy)
 
 func (o mapOption) applyToMap(p *mapPolicy) { o(p) }
 
-// MaxConcurrent limits how many items of a Map are worked on at once; without it all are. Numbers below one count as one.
+// MaxConcurrent limits how many items a Map processes at a time. The default is all. Values below 1 count as 1.
 func MaxConcurrent(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.concurrent = max(n, 1) })
 }
 
-// Enough ends a Map without an error as soon as n items have succeeded, and with one as soon as that cannot be any more. Numbers
-// below one count as one, and those above the number of items as that.
+// Enough ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are no
+// longer possible. Values below 1 count as 1, and values above the number of items as that number.
 func Enough(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.enough = max(n, 1) })
 }
 
-// TooManyFailed ends a Map with an error as soon as n items have failed; fewer are no error of the Map. Numbers below one count as one:
-// the first failure ends it.
+// TooManyFailed ends a Map with an error as soon as n items have failed. Fewer failures are not an error of the Map.
+// Values below 1 count as 1, so that the first failure ends the Map.
 func TooManyFailed(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.tooMany = max(n, 1) })
 }
 
-// MapResult is what became of one item of a Map: its value or its error.
+// MapResult is the result of one item of a Map: a value or an error.
 type MapResult[T any] struct {
 	Value T
-	// Err is what the function returned. For an item that was not begun when the Map ended it is a *CancelledError with the reason
-	// ReasonSelectLoser, or the error of the Map's scope where that was cancelled.
+	// Err is the error that the function returned. If the item had not started when the Map ended, Err is a
+	// *CancelledError with the reason ReasonSelectLoser, or the error of the Map's scope if it was cancelled.
 	Err error
 }
 
 // MapResults are the results of a Map, in the order of its items.
 type MapResults[T any] []MapResult[T]
 
-// Values are those of the items that succeeded, in their order.
+// Values returns the values of the items that succeeded, in the order of the items.
 func (rs MapResults[T]) Values() []T {
 	values := make([]T, 0, len(rs))
 	for _, r := range rs {
@@ -55,16 +55,16 @@ func (rs MapResults[T]) Values() []T {
 	return values
 }
 
-// Map calls fn for each item, in a coroutine and a scope of its own, and returns when no call is under way any more: what became of each item,
-// also with an error. What fn leaves outstanding is cancelled when it returns. A ContinueAsNew that fn asks for is an error of its item, and
-// continues the instance if the body returns it.
+// Map calls fn for each item, in its own coroutine and scope, and returns the results when no call is running anymore.
+// It returns results even with an error. When fn returns, its outstanding work is cancelled. If fn returns the error of
+// ContinueAsNew, it is the error of the item, and the instance continues as new only if the orchestration returns it.
 //
-// By itself it runs all items at once and to their ends, and its error joins theirs, in the order of the items. [MaxConcurrent] bounds how
-// many run side by side, [Enough] and [TooManyFailed] say when the rest is not wanted: what then runs is cancelled with the reason
-// ReasonSelectLoser, what has not begun does not begin, and the error joins those of the items that had failed by then. When the scope of
-// ctx is cancelled the error is ctx.Err.
+// By default, Map processes all items concurrently and to the end, and its error joins the errors of the items in their
+// order. Use [MaxConcurrent] to limit concurrency, and [Enough] or [TooManyFailed] to stop early. When Map stops early,
+// it cancels running items with the reason ReasonSelectLoser and does not start the others. Its error then joins the
+// errors of the items that had failed before. If the scope of ctx is cancelled, the error is ctx.Err.
 //
-// Items are begun in their order. A coroutine takes some 6 KB of memory while its item is under way: for 100,000 items give a limit, or call
+// Items start in order. A running item needs about 6 KB of memory. For 100,000 items use MaxConcurrent, or call
 // activities and wait for their futures with [Values].
 func Map[In, Out any](ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts ...MapOption) (MapResults[Out], error) {
 	m := newMapping(ctx, items, fn, opts)

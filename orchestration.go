@@ -23,27 +23,32 @@ func (v versionOption) applyToOrchestration(o *replay.Orchestration) { o.Version
 
 func (v versionOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Version = string(v) }
 
-// WithVersion gives an orchestration a version, such as "1.2.0", so that several can be registered under one name. A new
-// instance that asks for none takes the highest: parts between dots are compared as numbers. A running instance stays with
-// the version that its first turn took. Without the option the version is "0". An empty version panics.
+// WithVersion sets the version of an orchestration, such as "1.2.0", so that several versions can be registered under
+// one name. A new instance runs the highest version unless it was started with a version. The numbers between dots are
+// compared numerically. A running instance keeps the version of its first turn. The default version is "0". WithVersion
+// panics if version is empty.
 //
-// As an option of a call or start of another orchestration it asks for that very version.
+// As an option of a call or start of another orchestration, WithVersion selects exactly that version.
 func WithVersion(version string) VersionOption {
 	if version == "" {
-		panic("perdure: WithVersion with an empty version")
+		panic("perdure: WithVersion: version is empty")
 	}
 	return versionOption(version)
 }
 
-// AddOrchestration registers an orchestration. It panics when the name is empty, fn is nil, or the name is taken in that version.
+// AddOrchestration registers fn as the orchestration of that name. It panics if name is empty or not valid UTF-8, if
+// the name and version are already registered, or if fn is nil.
 //
-// fn must decide the same each time it is run over the same history; the package comment says how. An error that it
-// returns, or a panic, fails the instance, but for that of [ContinueAsNew], and the [CancelledError] of an instance that was cancelled,
-// wrapped or not: that ends Cancelled. Joined to any other error, as by errors.Join, a cancel is a failure.
+// fn must be deterministic; see the package overview. If fn returns an error or panics, the instance fails, with two
+// exceptions:
+//
+//   - If fn returns the error of [ContinueAsNew], the instance continues as new.
+//   - If the instance was cancelled and fn returns its [CancelledError], even wrapped, the instance ends as Cancelled.
+//     A CancelledError that is joined with another error is a failure.
 func AddOrchestration[In, Out any](r *Registry, name string, fn func(*OrchestrationContext, In) (Out, error), opts ...OrchestrationOption) {
 	mustName("orchestration", name)
 	if fn == nil {
-		panic("perdure: orchestration " + name + ": nil function")
+		panic(fmt.Sprintf("perdure: orchestration %q: function is nil", name))
 	}
 	o := replay.Orchestration{Name: name, Version: defaultVersion}
 	for _, opt := range opts {
@@ -68,14 +73,14 @@ func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orchestra
 	return ctx.encode(payload{output, orchestration, ctx.name}, out)
 }
 
-// defaultVersion is that of an orchestration registered without one. It is not empty, so that what runs stays bound to it
-// when a higher one is added.
+// defaultVersion is the version of an orchestration that is registered without one. It is not empty, so that running
+// instances keep it when a higher version is added.
 const defaultVersion = "0"
 
 // KeepForEver is a retention without an end.
 const KeepForEver time.Duration = -1
 
-// minRetention is far below the day that retention is reckoned in.
+// minRetention is far below one day, the unit of retention.
 const minRetention = time.Hour
 
 type retentionOption time.Duration
@@ -84,18 +89,17 @@ func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
 	o.Retention = time.Duration(d)
 }
 
-// WithRetention has an instance of the orchestration deleted so long after its end, as Client.Purge does, whatever the setting of
-// its task hub is for the others; KeepForEver keeps it until it is purged. Without the option it is the hub's setting that counts, which by
-// default keeps everything. What counts is the code that the instance ends with.
+// WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
+// Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. KeepForEver keeps
+// the instance until it is purged. The option of the code that ends the instance applies. WithRetention panics if d is
+// less than one hour and not KeepForEver.
 //
-// Of an instance that continues as new, past executions are erased so long after their end, but never sooner than after 30 days:
-// until then a late message may still need them. Days end at midnight UTC, and an instance is deleted on the first whole day after: up
-// to a day later, never earlier.
-//
-// It panics when d is less than an hour and not KeepForEver.
+// If an instance continues as new, its past executions are deleted after the same time, but not before 30 days. Days
+// end at midnight UTC. An instance is deleted on the first whole day after its retention: up to one day late, and never
+// early.
 func WithRetention(d time.Duration) OrchestrationOption {
 	if d != KeepForEver && d < minRetention {
-		panic(fmt.Sprintf("perdure: WithRetention of %v: neither KeepForEver nor an hour or more", d))
+		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or KeepForEver", d))
 	}
 	return retentionOption(d)
 }
@@ -106,10 +110,10 @@ func (failOnNondeterminism) applyToOrchestration(o *replay.Orchestration) {
 	o.FailOnNondeterminism = true
 }
 
-// FailOnNondeterminism has an instance fail when its code parts from its history, with a failure of history.TypeNondeterminism.
-// Without it the instance is blocked: it is listed with what is wrong, keeps what arrives, and goes on by itself once a build is
-// deployed whose code agrees with history.
+// FailOnNondeterminism fails an instance whose code deviates from its history, with a failure of type
+// history.TypeNondeterminism. Without the option the instance is blocked: its status shows the reason, its inputs are
+// parked, and it continues when a build is deployed whose code matches the history.
 //
-// In a rollout an environment of the build before, from whose code a newer build has parted, fails nothing that the newer one has had
-// the last turn of: that is blocked, until the newer one takes it.
+// During a rollout, a process that runs the previous build does not fail an instance whose last turn ran on the new
+// build. The instance is blocked until a process with the new build runs it.
 func FailOnNondeterminism() OrchestrationOption { return failOnNondeterminism{} }

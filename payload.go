@@ -8,38 +8,45 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Codec turns payloads into what is stored and sent, and back: it compresses them, or encrypts them. Everything that a program gives to perdure as JSON
-// passes through it: inputs, results, outputs, data of external events, inputs and results of updates, values of side effects, custom statuses, details of heartbeats and of errors. The types and texts of errors do
-// not, nor do names, ids, tags and messages, nor the input and the answer of a query, which are stored nowhere.
+// Codec encodes payloads before they are stored or sent, and decodes them, for example to compress or encrypt them. All
+// JSON values of your code pass through the codec: inputs, results, outputs, event data, inputs and results of updates,
+// values of side effects, custom statuses, heartbeat details and error details. The types and messages of errors do
+// not, nor do names, IDs, tags, cancel messages, and the inputs and results of queries.
 //
-// A codec is set by WithCodec, of the packages lambdahandler, client and perduretest, and in the options of package dispatch. All functions of a hub
-// that look into payloads need it, and those that do not can do without.
+// Set a codec with lambdahandler.WithCodec, client.WithCodec, perduretest.WithCodec, or the options of package
+// dispatch. Every program of a hub that reads payloads needs the codec.
 //
-// Its methods are called side by side, and with the data of any earlier time: what was written under an id must stay readable under it. Give a
-// codec that writes otherwise another id, and WithCodec the one before as well, to read with. They may call services, such as one that keeps keys, and
-// must then cache what they get: the turn waits, and a replay decodes everything that its code awaits. An error has the turn, or the attempt of an
-// activity, tried again; one that is marked with NonRetryable blocks the instance instead, or fails the activity.
+// The methods are called concurrently. They must decode everything that was ever encoded with their ID. To change the
+// encoding, use a new ID and pass the old codec to WithCodec as well, for decoding. The methods may call services, such
+// as a key service. They must cache the responses, because a turn waits for them and a replay decodes every payload
+// that the code awaits.
+//
+// If a method returns an error, the turn or the attempt of the activity is retried. If the error is marked with
+// NonRetryable, the instance is blocked or the activity fails. See docs/guides/large-payloads-and-codecs.md.
 type Codec interface {
-	// ID names what Encode makes, and stands beside it: 1 to 64 letters, digits, dots, dashes and underlines.
+	// ID returns the ID that is stored with each encoded payload: 1 to 64 letters, digits, dots, dashes and
+	// underscores.
 	ID() string
-	// Encode returns what is to be stored of a JSON document, or nil to leave it as it is. It need not be the same each time. Neither method may change
-	// what it is given, which others read meanwhile.
+	// Encode returns the encoded form of a JSON document, or nil to store the document unchanged. The result may differ
+	// between calls. Encode must not modify doc.
 	Encode(ctx context.Context, p PayloadInfo, doc []byte) ([]byte, error)
-	// Decode returns the document that Encode was given, with whatever PayloadInfo.
+	// Decode returns the document that was passed to Encode. The PayloadInfo can differ from the one of Encode. Decode
+	// must not modify data.
 	Decode(ctx context.Context, p PayloadInfo, data []byte) ([]byte, error)
 }
 
-// PayloadInfo says what a payload is, and for whom it is encoded or decoded. The two need not be the same: what a parent encodes as a child's input, the
-// child decodes.
+// PayloadInfo describes a payload to a Codec. The info at decoding can differ from the info at encoding: a parent
+// encodes the input of a child, and the child decodes it.
 type PayloadInfo struct {
-	// InstanceID and ExecutionID are of the instance at work; empty where that is not known, as before a start.
+	// InstanceID and ExecutionID identify the instance that encodes or decodes. They are empty if it is not known, for
+	// example before a start.
 	InstanceID, ExecutionID string
 	Kind                    PayloadKind
-	// Name is that of the activity, orchestration, external event or update; empty where it is not known.
+	// Name is the name of the activity, orchestration, external event or update. It is empty if it is not known.
 	Name string
 }
 
-// PayloadKind says what a payload is to the program that it is of.
+// PayloadKind is the role of a payload.
 type PayloadKind = history.PayloadKind
 
 // The kinds of payloads.
@@ -57,25 +64,27 @@ const (
 	PayloadErrorDetails        = history.PayloadErrorDetails
 )
 
-// ErrCodecUnknown is in a PayloadError whose Codec this program does not have: WithCodec gives it.
-var ErrCodecUnknown = errors.New("this program does not have the codec")
+// ErrCodecUnknown is wrapped by a PayloadError if this program does not have the codec of the payload. Add it with
+// WithCodec.
+var ErrCodecUnknown = errors.New("this program does not have the codec; add it with WithCodec")
 
-// ErrPayloadMissing is in a PayloadError whose Key the store of large payloads does not have: it was deleted from outside, or its execution was purged or
-// erased meanwhile.
-var ErrPayloadMissing = errors.New("the store of large payloads does not have it, or no longer")
+// ErrPayloadMissing is wrapped by a PayloadError if the payload store does not have the payload. It was deleted from
+// the bucket, or its execution was purged.
+var ErrPayloadMissing = errors.New("not found in the payload store; it was deleted, or its execution was purged")
 
-// PayloadError says that a payload could not be encoded, stored, fetched or decoded, and why.
+// PayloadError means that a payload could not be encoded, stored, fetched or decoded.
 type PayloadError struct {
-	// Payload says what it is.
+	// Payload describes the payload.
 	Payload PayloadInfo
-	// Codec is the id of the codec that it is encoded with, or was to be; empty: with none.
+	// Codec is the ID of the payload's codec. It is empty if there is none.
 	Codec string
-	// Key is where it is stored; empty: with its event.
+	// Key is the key of the payload in the payload store. It is empty if the payload is stored in the history.
 	Key string
+	// Err is the cause.
 	Err error
 }
 
-// Error implements error.
+// Error returns a message with the payload and the cause.
 func (e *PayloadError) Error() string {
 	what := string(e.Payload.Kind)
 	if e.Payload.Name != "" {
@@ -96,8 +105,8 @@ func (e *PayloadError) Error() string {
 	return what + ": " + bounded(e.Err.Error()) // a codec may say anything
 }
 
-// Unwrap returns why.
+// Unwrap returns the cause.
 func (e *PayloadError) Unwrap() error { return e.Err }
 
-// ErrorType implements the naming of errors.
+// ErrorType returns the type name that failures store for the error.
 func (e *PayloadError) ErrorType() string { return history.TypePayloadUnreadable }

@@ -2,11 +2,12 @@ package perdure
 
 import "errors"
 
-// ErrPending is what an activity returns that has handed its token (ActivityInfo.Token) to somebody who completes it: a
-// person, another service, a queue. The attempt goes on without a worker: its result, failure and heartbeats come with the
-// token. Its start-to-close time, heartbeat timeout and schedule-to-close time hold as before, and so does its retry
-// policy: the next attempt runs the function again, with another token. Without a limit it waits for its token for ever.
+// ErrPending is returned by an activity that uses asynchronous completion: the activity has passed its completion token
+// (ActivityInfo.Token) to a person or another service, which completes it later. Results, failures and heartbeats of
+// the attempt then come with the token. The start-to-close, heartbeat and schedule-to-close timeouts and the retry
+// policy still apply. A retry runs the function again with another token. Without a timeout the attempt waits forever.
 //
-// The token may be used before the function has returned. The function should hand it over last: where its process dies
-// between that and the return it runs again, with the same token. An error that wraps ErrPending counts as one.
-var ErrPending = errors.New("perdure: the activity is completed from outside")
+// The token can be used before the function has returned. Pass the token on last: if the process dies after that and
+// before the return, the function runs again with the same token. An error that wraps ErrPending has the same effect.
+// See docs/guides/asynchronous-completion.md.
+var ErrPending = errors.New("perdure: result pending; waiting for asynchronous completion")

@@ -2,7 +2,6 @@ package perdure
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
@@ -10,31 +9,32 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// MaxQueryAnswerBytes is the limit of the encoded answer to a query: 1 MiB. It is stored nowhere, and travels in one answer of Lambda, which
-// takes 6 MB; its input has the limit of every other, MaxPayloadBytes.
+// MaxQueryAnswerBytes is the maximum size of the result of a query, encoded as JSON: 1 MiB. The input of a query is at
+// most MaxPayloadBytes.
 const MaxQueryAnswerBytes = 1 << 20
 
-// maxQueryNameBytes is the limit of a query's name.
+// maxQueryNameBytes is the maximum size of a query's name.
 const maxQueryNameBytes = 256
 
-// SetQueryHandler has handler answer the queries of a name, which clients ask (Client.Query), from here on; the last one that is set for a
-// name counts. Set it at the beginning, before the orchestration waits: an instance that has not come so far does not know the query. An
-// execution that follows by continue-as-new sets its own.
+// SetQueryHandler sets the handler of a query, which clients send with Client.Query. A later call for the same name
+// replaces the handler. Set handlers at the start of the orchestration, before it waits; until then the query is
+// unknown. After a continue-as-new, the next execution sets its own handlers.
 //
-// A query brings the code to where it stands by replay, in memory of its own, calls handler on that, and forgets all of it. So handler
-// sees the variables of the orchestration as its last turn left them, and what it changes is lost. It must only read them: a handler that
-// schedules, waits, or calls anything else that the orchestration would decide fails the query, as one does that panics or
-// does not come back within ten seconds. The orchestration's Logger is silent in it. Nothing is written to its history, whatever it does: the instance stays as it is. It may be called at the same time in
-// several processes, and in another build than the one that runs the instance's turns.
+// A query replays the orchestration in memory up to its last turn, calls handler, and discards the replayed state.
+// handler reads the variables of the orchestration; its changes are lost. The query fails if handler schedules work,
+// waits or makes another decision, panics, or runs for more than 10 seconds. The orchestration's Logger discards lines
+// in a query. A query never changes the instance or its history. Queries can run concurrently in several processes, and
+// in another build than the one that runs the turns.
 //
-// The error is for a name that is empty, longer than 256 bytes or not UTF-8, and for a nil handler. It decides nothing and waits for nothing, so it
-// may be added to code whose instances are under way.
+// SetQueryHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, or if handler is nil. It
+// makes no decision, so you can add it to code of running instances.
 func SetQueryHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(In) (Out, error)) error {
 	switch {
 	case name == "" || len(name) > maxQueryNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: SetQueryHandler: the name of a query has 1 to %d bytes of UTF-8, is %q", maxQueryNameBytes, bounded(name))
+		return fmt.Errorf("perdure: SetQueryHandler: invalid name %q; use 1 to %d bytes of UTF-8",
+			bounded(name), maxQueryNameBytes)
 	case handler == nil:
-		return errors.New("perdure: SetQueryHandler: the handler of query " + name + " is nil")
+		return fmt.Errorf("perdure: SetQueryHandler %q: handler is nil", name)
 	}
 	replay.SetQueryHandler(ctx.replay, name, func(doc json.RawMessage) replay.QueryAnswer { return answerQuery(name, handler, doc) })
 	return nil

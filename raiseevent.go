@@ -8,20 +8,20 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// What errors.Is finds in a *RaiseEventError.
+// Errors that errors.Is finds in a *RaiseEventError.
 var (
-	// ErrInstanceNotFound: there is no instance of that id, not yet or not any more.
-	ErrInstanceNotFound = errors.New("perdure: there is no such instance")
-	// ErrInstanceOver: the instance has ended.
-	ErrInstanceOver = errors.New("perdure: the instance is over")
+	// ErrInstanceNotFound means that no instance has the ID.
+	ErrInstanceNotFound = errors.New("perdure: instance not found")
+	// ErrInstanceOver means that the instance has ended.
+	ErrInstanceOver = errors.New("perdure: instance has ended")
 )
 
-// RaiseEventError says why an external event did not reach the instance that RaiseEvent named. Errors.Is finds ErrInstanceNotFound or
-// ErrInstanceOver in it; where it finds neither, the event could not be sent. The event was not, and will not be, delivered.
+// RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
+// ErrInstanceNotFound or ErrInstanceOver in it. If it finds neither, the event could not be sent.
 type RaiseEventError struct {
-	// Event is the name of the event, InstanceID the instance that it was for.
+	// Event is the name of the event, and InstanceID the instance that it was sent to.
 	Event, InstanceID string
-	// Type names the error, as in ActivityError.
+	// Type is the type name of the error, as in ActivityError.
 	Type    string
 	Message string
 }
@@ -30,12 +30,12 @@ func newRaiseEventError(event, instanceID string, f *history.Failure) *RaiseEven
 	return &RaiseEventError{Event: event, InstanceID: instanceID, Type: f.Type, Message: f.Message}
 }
 
-// Error implements error.
+// Error returns a message with the event, the instance and the cause.
 func (e *RaiseEventError) Error() string {
 	return fmt.Sprintf("external event %q for instance %q was not delivered: %s", e.Event, e.InstanceID, e.Message)
 }
 
-// Is makes it an ErrInstanceNotFound or ErrInstanceOver.
+// Is reports whether target is the sentinel error for e.Type.
 func (e *RaiseEventError) Is(target error) bool {
 	switch e.Type {
 	case history.TypeNotFound:
@@ -47,19 +47,24 @@ func (e *RaiseEventError) Is(target error) bool {
 	}
 }
 
-// RaiseEvent raises an external event in another instance, or in this one, which takes it with WaitForExternalEvent. It is delivered exactly
-// once, and the events that one execution raises in one instance arrive in the order in which they were raised; what it starts
-// with that id before, is there before they come.
+// RaiseEvent sends an external event to another instance, or to this one, which receives it with WaitForExternalEvent.
+// The event is delivered exactly once. Events and updates that one execution sends to one instance arrive in order. If
+// the execution started that instance before, the instance exists when they arrive.
 //
-// The future settles once the event is in the history of the other instance, whether that waits for it or not, and also while that is
-// blocked. Otherwise it settles with a *RaiseEventError: there is no such instance, not even one that is still to begin, or it is over. To send an
-// event need not be awaited: it is sent when this turn is history, also if this orchestration ends in it, or is cancelled later. The cancel of the future gives up
-// the answer alone. In a cancelled scope nothing is sent: what has to be told then is told in WithoutCancel.
+// The future settles when the event is in the history of the receiving instance, even if that instance does not wait
+// for it or is blocked. The future fails with a *RaiseEventError if the instance does not exist or has ended. It also
+// fails, and nothing is sent, if
 //
-// Events to one instance are sent one after the other, about a hundred a second: what belongs together is better one event.
+//   - instanceID is not valid for WithInstanceID,
+//   - name is longer than 256 bytes or has control characters,
+//   - the data cannot be encoded or is larger than MaxPayloadBytes, or
+//   - the scope of ctx is cancelled. Use a context of WithoutCancel to send an event then.
 //
-// An instance id of another form than WithInstanceID takes, a name of more than 256 bytes or with control characters, and data that does not
-// encode, or of more than MaxPayloadBytes, fail the future, and nothing is sent. An empty name panics.
+// The event is sent when this turn is committed, even if this orchestration ends in the turn or is cancelled later. You
+// need not await the future. Cancelling the future does not stop the event. About 100 events a second can be sent to
+// one instance, so combine small events.
+//
+// RaiseEvent panics if name is empty or not valid UTF-8.
 func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Future[struct{}] {
 	mustName("external event", name)
 	doc, err := ctx.encode(payload{data, externalEvent, name}, v)
@@ -74,10 +79,10 @@ func RaiseEvent(ctx *OrchestrationContext, instanceID, name string, v any) *Futu
 
 func checkReceiver(instanceID, name string) error {
 	if err := checkInstanceID(instanceID, history.MaxInstanceIDBytes, ""); err != nil {
-		return fmt.Errorf("perdure: RaiseEvent of %q: %w", name, err)
+		return fmt.Errorf("perdure: RaiseEvent %q: %w", name, err)
 	}
 	if err := checkShort("name", name); err != nil {
-		return fmt.Errorf("perdure: RaiseEvent of %q: %w", bounded(name), err)
+		return fmt.Errorf("perdure: RaiseEvent %q: %w", bounded(name), err)
 	}
 	return nil
 }

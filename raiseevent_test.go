@@ -116,12 +116,12 @@ func TestAnEventThatCannotBeRaised(t *testing.T) {
 		to, name string
 		data     any
 	}{
-		`perdure: RaiseEvent of "n": the instance id is empty`:                               {"", "n", 1},
-		`perdure: RaiseEvent of "n": the instance id must be 1 to 1024 bytes, is 1025`:       {strings.Repeat("i", 1025), "n", 1},
-		`the name must be 1 to 256 bytes of UTF-8 without control characters, has 257 bytes`: {"i", strings.Repeat("n", 257), 1},
-		`the name must be 1 to 256 bytes of UTF-8 without control characters, has 2 bytes`:   {"i", "n\n", 1},
-		`perdure: data of external event "n" does not encode`:                                {"i", "n", math.NaN()},
-		`payload too large: 204801 bytes, limit 204800: data of external event "n"`:          {"i", "n", strings.Repeat("x", perdure.MaxPayloadBytes-1)},
+		`perdure: RaiseEvent "n": instance ID is empty`:                              {"", "n", 1},
+		`perdure: RaiseEvent "n": instance ID has 1025 bytes; use 1 to 1024 bytes`:   {strings.Repeat("i", 1025), "n", 1},
+		`name has 257 bytes; use 1 to 256 bytes of UTF-8 without control characters`: {"i", strings.Repeat("n", 257), 1},
+		`name has 2 bytes; use 1 to 256 bytes of UTF-8 without control characters`:   {"i", "n\n", 1},
+		`perdure: encode data of external event "n"`:                                 {"i", "n", math.NaN()},
+		`payload too large: 204801 bytes, limit 204800: data of external event "n"`:  {"i", "n", strings.Repeat("x", perdure.MaxPayloadBytes-1)},
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.RaiseEvent(ctx, tt.to, tt.name, tt.data).Await(ctx)
@@ -171,7 +171,8 @@ func TestADelayedSubOrchestration(t *testing.T) {
 			_, err := perdure.CallSubOrchestration(ctx, pack, 7, perdure.WithDelay(d)).Await(ctx)
 			return err
 		})
-		if !strings.HasPrefix(got, `perdure: WithDelay of orchestration "pack": must be 0 to `) {
+		if !strings.HasPrefix(got, `perdure: WithDelay: orchestration "pack": `) ||
+			!strings.Contains(got, "is out of range; use 0 to ") {
 			t.Error(got)
 		}
 	}

@@ -11,42 +11,45 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// RetryPolicy says how an activity or sub-orchestration that fails is tried again. The zero value of each field is a default.
+// RetryPolicy sets how a failed activity or sub-orchestration is retried. A zero field has a default.
 //
-// The zero value of a whole policy is endless: what fails is tried again after about a second, two, four, and so on, then once an
-// hour, for as long as the instance lives. Limit it by MaxAttempts, by WithScheduleToClose (of an activity: for all attempts and
-// waits together), or by a cancel.
+// The zero RetryPolicy retries forever, after about 1 s, 2 s, 4 s and so on up to 1 hour. Limit it with MaxAttempts,
+// WithScheduleToClose (activities only) or a cancellation.
 //
-// Some failures are never tried again, whatever the policy: those marked with NonRetryable, those named in the field of that name,
-// values that do not encode or decode or are too large, poison (an activity that took its process down again and again), and
-// cancellations. A panic and a TimeoutError of one attempt are tried again.
+// Some failures are never retried:
+//
+//   - errors marked with NonRetryable, and error types named in the field NonRetryable,
+//   - payloads that cannot be encoded or decoded or are too large,
+//   - poison: an activity that repeatedly ended its process, and
+//   - cancellations.
+//
+// A panic and a TimeoutError of one attempt are retried.
 type RetryPolicy struct {
-	// MaxAttempts counts all attempts, the first too. 0 is no limit: it is tried until it succeeds, is cancelled, or
-	// fails with an error that is not tried again. 1 is no retry.
+	// MaxAttempts is the maximum number of attempts, including the first one. 0 means no limit. 1 means no retry.
 	MaxAttempts int
-	// InitialInterval is the time between the first attempt's end and the second attempt; by default a second. Intervals are
-	// rounded up to whole milliseconds.
+	// InitialInterval is the time between the end of the first attempt and the second attempt. The default is 1 second.
+	// Intervals are rounded up to whole milliseconds.
 	InitialInterval time.Duration
-	// MaxInterval caps the intervals; by default an hour, or InitialInterval where that is longer.
+	// MaxInterval caps the intervals. The default is 1 hour, or InitialInterval if it is longer.
 	MaxInterval time.Duration
-	// BackoffCoefficient is how much longer each interval is than the one before, 1 or more; by default 2.
+	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 2.
 	BackoffCoefficient float64
-	// Jitter is the part of each interval that is left to chance, above 0 and up to 1, so that what failed together is not tried again
-	// together: each wait is chosen at random, evenly, between (1 - Jitter) of the interval and all of it. By default 0.2, between
-	// 80 % and 100 %; with 1 it may be anything up to the interval. NoJitter is none: every wait is the interval.
+	// Jitter is the random part of each interval, above 0 and up to 1. It spreads retries of calls that failed at the
+	// same time. Each wait is chosen uniformly between (1 - Jitter) of the interval and the whole interval. The default
+	// is 0.2. NoJitter disables jitter.
 	//
-	// The choice depends on the execution, the call and the attempt alone: made again it comes to the same time. In
-	// perduretest there is no jitter, so that tests can expect exact times, unless they ask for it.
+	// The random choice depends only on the execution, the call and the attempt. In perduretest there is no jitter
+	// unless the test enables it.
 	Jitter float64
-	// NonRetryable are the names of error types (ActivityError.Type says how errors are named) that are not tried again, be it the
-	// error itself or one that it wraps or joins.
+	// NonRetryable lists the error types that are not retried (see ActivityError.Type), whether the error has the type
+	// itself or wraps or joins an error that has it.
 	NonRetryable []string
 }
 
-// NoJitter is a Jitter of a RetryPolicy or PollPolicy that has every wait be exactly its interval.
+// NoJitter is a Jitter of a RetryPolicy or PollPolicy that disables jitter.
 const NoJitter = -1
 
-// CallOption is an option of calls of whatever can be called: of activities and of other orchestrations.
+// CallOption is an option of calls of activities and of orchestrations.
 type CallOption interface {
 	ActivityCallOption
 	SubOrchestrationCallOption
@@ -58,14 +61,14 @@ func (r retryOption) applyToActivityCall(c *replay.ActivityCall) { c.Retry = r.p
 
 func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Retry = r.policy }
 
-// WithRetry has an activity or sub-orchestration tried again when it fails. The future settles with the outcome of the last
-// attempt; between attempts nothing is held in memory, and no function runs. The policy is recorded with the call: a call that was
-// made keeps its policy when the code changes.
+// WithRetry retries a failed activity or sub-orchestration. The future settles with the result of the last attempt.
+// While a retry is due, nothing is kept in memory and no function runs. The policy is recorded with the call, so that a
+// later change of the code does not affect it.
 //
-// Each attempt of a sub-orchestration is a new instance: the second of "refund-7" is "refund-7~2".
+// Each attempt of a sub-orchestration is a new instance: the second attempt of "refund-7" is "refund-7~2".
 //
-// A negative value, a MaxInterval below InitialInterval, a BackoffCoefficient below 1, a Jitter above 1 or negative other than
-// NoJitter, and an empty name in NonRetryable panic.
+// WithRetry panics if the policy has a negative value other than NoJitter, a MaxInterval below InitialInterval, a
+// BackoffCoefficient below 1, a Jitter above 1, or an empty name in NonRetryable.
 func WithRetry(p RetryPolicy) CallOption {
 	if wrong := p.wrong(); wrong != "" {
 		panic("perdure: WithRetry: " + wrong)
@@ -81,7 +84,7 @@ func WithRetry(p RetryPolicy) CallOption {
 	}}
 }
 
-// wrong names the field that cannot be.
+// wrong describes the first invalid field. It is empty if the policy is valid.
 func (p *RetryPolicy) wrong() string {
 	switch {
 	case p.MaxAttempts < 0:
@@ -91,13 +94,13 @@ func (p *RetryPolicy) wrong() string {
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < p.InitialInterval:
-		return fmt.Sprintf("MaxInterval %v is below InitialInterval %v", p.MaxInterval, p.InitialInterval)
+		return fmt.Sprintf("MaxInterval %v is less than InitialInterval %v", p.MaxInterval, p.InitialInterval)
 	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
-		return fmt.Sprintf("BackoffCoefficient %v is not a number from 1 on", p.BackoffCoefficient)
+		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
-		return fmt.Sprintf("Jitter %v is neither NoJitter nor a number from 0 to 1", p.Jitter)
+		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	case slices.Contains(p.NonRetryable, ""):
-		return "NonRetryable has an empty name"
+		return "NonRetryable contains an empty name"
 	default:
 		return ""
 	}

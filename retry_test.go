@@ -53,17 +53,17 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 func TestRetryPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, p := range map[string]perdure.RetryPolicy{
-		"MaxAttempts -1 is negative":                               {MaxAttempts: -1},
-		"InitialInterval -1ns is negative":                         {InitialInterval: -1},
-		"MaxInterval -1ns is negative":                             {MaxInterval: -1},
-		"MaxInterval 1s is below InitialInterval 1m0s":             {InitialInterval: time.Minute, MaxInterval: time.Second},
-		"BackoffCoefficient 0.5 is not a number from 1 on":         {BackoffCoefficient: 0.5},
-		"BackoffCoefficient NaN is not a number from 1 on":         {BackoffCoefficient: math.NaN()},
-		"BackoffCoefficient +Inf is not a number from 1 on":        {BackoffCoefficient: math.Inf(1)},
-		"Jitter 1.1 is neither NoJitter nor a number from 0 to 1":  {Jitter: 1.1},
-		"Jitter -0.5 is neither NoJitter nor a number from 0 to 1": {Jitter: -0.5},
-		"Jitter NaN is neither NoJitter nor a number from 0 to 1":  {Jitter: math.NaN()},
-		"NonRetryable has an empty name":                           {NonRetryable: []string{""}},
+		"MaxAttempts -1 is negative":                                     {MaxAttempts: -1},
+		"InitialInterval -1ns is negative":                               {InitialInterval: -1},
+		"MaxInterval -1ns is negative":                                   {MaxInterval: -1},
+		"MaxInterval 1s is less than InitialInterval 1m0s":               {InitialInterval: time.Minute, MaxInterval: time.Second},
+		"BackoffCoefficient 0.5 is invalid; use a number of at least 1":  {BackoffCoefficient: 0.5},
+		"BackoffCoefficient NaN is invalid; use a number of at least 1":  {BackoffCoefficient: math.NaN()},
+		"BackoffCoefficient +Inf is invalid; use a number of at least 1": {BackoffCoefficient: math.Inf(1)},
+		"Jitter 1.1 is invalid; use 0 to 1, or NoJitter":                 {Jitter: 1.1},
+		"Jitter -0.5 is invalid; use 0 to 1, or NoJitter":                {Jitter: -0.5},
+		"Jitter NaN is invalid; use 0 to 1, or NoJitter":                 {Jitter: math.NaN()},
+		"NonRetryable contains an empty name":                            {NonRetryable: []string{""}},
 	} {
 		func() {
 			defer func() {

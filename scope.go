@@ -6,41 +6,46 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// CancelFunc ends the scope of a context before it ends by itself. It may be called again.
+// CancelFunc ends the scope of a context. Calls after the first one have no effect.
 type CancelFunc func()
 
-// WithCancel returns a context of a new scope, and the function that ends it. What was asked for through the context and is
-// outstanding then is cancelled with the reason ReasonDroppedFuture, scopes under it too. Every wait through the context, current
-// or later, returns the scope's one *CancelledError, whichever future it is for and even if that has settled. What is asked for
-// later through the context is not scheduled: its future has failed with that error. External events that the code has not learned
-// of go back to the heads of their queues.
+// WithCancel returns a context with a new scope, and the function that ends the scope. Call the function as soon as the
+// scope is no longer needed.
 //
-// A scope ends with the one it was made in, with the same error, and that of an orchestration's own context ends when the
-// instance is cancelled. A coroutine is not ended by anything but its waits: it goes on, through the context it was given.
+// When a scope ends:
 //
-// A wait through one scope for a future of another ends with either: when its own scope does, which leaves the future as it is, and
-// when the future's does, since that settles the future.
+//   - Outstanding work that was scheduled through its contexts is cancelled, with the reason ReasonDroppedFuture.
+//     Nested scopes end too.
+//   - Every current or later wait through its contexts returns the same *CancelledError, even if the future has
+//     settled.
+//   - Later calls through its contexts schedule nothing. Their futures have failed with that error.
+//   - External events that the code has not learned of return to the heads of their queues.
 //
-// Code should call the function as soon as it is done with the scope.
+// A scope ends with its parent scope, and with the same error. The scope of the orchestration's own context ends when
+// the instance is cancelled. A coroutine whose scope has ended continues; only its waits end.
+//
+// A wait through one scope for a future of another scope ends with either scope. If the waiting scope ends, the future
+// does not change. If the scope of the future ends, the future settles.
 func WithCancel(ctx *OrchestrationContext) (*OrchestrationContext, CancelFunc) {
 	return scoped(ctx, ctx.replay.WithCancel())
 }
 
-// WithTimeout is WithCancel, and the scope ends by itself once d has passed since ctx.Now, with the reason ReasonTimeout. Its error is
-// a context.DeadlineExceeded then. A scope of a zero or negative d is over from the start. The timer is an ordinary one, in history
-// too, which WithName names; the function cancels it.
+// WithTimeout is like WithCancel, and also ends the scope when d has elapsed since ctx.Now, with the reason
+// ReasonTimeout. errors.Is then finds context.DeadlineExceeded in its error. If d is 0 or less, the scope has already
+// ended. The timeout is recorded as a timer, which WithName names and the function cancels.
 func WithTimeout(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) (*OrchestrationContext, CancelFunc) {
 	return scoped(ctx, replay.WithNamedTimeout(ctx.replay, d, timerOf(opts).name))
 }
 
-// WithoutCancel returns a context that is not cancelled when ctx is, or the instance. It is for what must be done even so ([Compensate]
-// makes one for what is undone), as in
+// WithoutCancel returns a context that is not cancelled when ctx or the instance is. Use it for work that must be done
+// despite a cancellation:
 //
 //	safe := perdure.WithoutCancel(ctx)
 //	_, err := perdure.CallActivity(safe, handIn, keys).Await(safe)
 //
-// and for waiting until coroutines that were started in a scope which is over have cleaned up: when the orchestration returns, what
-// they still do is given up. That is true of what was asked for through this context as well.
+// Use it also to wait until the coroutines of an ended scope have cleaned up. When the orchestration returns, it
+// abandons running coroutines and cancels outstanding work, including work that was scheduled through this context.
+// [Compensate] passes such a context to its undo function.
 func WithoutCancel(ctx *OrchestrationContext) *OrchestrationContext {
 	return ctx.with(ctx.replay.WithoutCancel())
 }

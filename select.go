@@ -6,11 +6,11 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-var errNoFutures = errors.New("perdure: nothing to wait for: no futures were given")
+var errNoFutures = errors.New("perdure: no futures to wait for")
 
-// WhenAny waits until one of the futures has settled and returns the index of the first argument that has. The others live
-// on. The error is that of the wait, never a future's, and the index is -1 then: without futures there is one, and when the scope of
-// ctx is cancelled it is ctx.Err.
+// WhenAny waits until one of the futures has settled, and returns the index of the first argument that has settled. The
+// other futures are not affected. The error is never the error of a future. WhenAny returns -1 and an error if there
+// are no futures, or ctx.Err if the scope of ctx is cancelled.
 func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if len(fs) == 0 {
 		return -1, errNoFutures
@@ -22,9 +22,10 @@ func WhenAny(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	return winner, nil
 }
 
-// Select is WhenAny, and cancels the losers with the reason ReasonSelectLoser, in the order of the arguments: their futures
-// settle with a *CancelledError, which Select does not wait for. A loser that has settled as well is left alone, but for an external event, which goes back to the
-// head of its queue. When the scope of ctx is cancelled no future has won, and futures of other scopes are left alone.
+// Select is like WhenAny, and cancels the other futures with the reason ReasonSelectLoser, in the order of the
+// arguments. Their futures settle with a *CancelledError; Select does not wait for them. A loser that has also settled
+// does not change, but the external event of such a loser returns to the head of its queue. If the scope of ctx is
+// cancelled, no future wins, and futures of other scopes are not affected.
 func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	if len(fs) == 0 {
 		return -1, errNoFutures
@@ -38,9 +39,9 @@ func Select(ctx *OrchestrationContext, fs ...Awaitable) (int, error) {
 	return winner, nil
 }
 
-// WhenAll waits until all futures have settled. Its error joins theirs, in the order of the arguments; it is ctx.Err alone when the
-// scope of ctx is cancelled before that: then external events that have come for some of the futures go back to the heads of their queues,
-// as far as the futures are of that scope.
+// WhenAll waits until all futures have settled. Its error joins their errors in the order of the arguments. If the
+// scope of ctx is cancelled before, WhenAll returns ctx.Err, and external events that have arrived for futures of that
+// scope return to the heads of their queues.
 func WhenAll(ctx *OrchestrationContext, fs ...Awaitable) error {
 	if c := ctx.replay.AwaitAll(tasks(fs)); c != nil {
 		return cancelledError(c)

@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// SideEffect calls fn, records its value in history and returns it; in a replay it returns the recorded value, and fn is not
-// called. It is for what is quick, cannot fail and differs each time, such as a setting that is read from the environment;
-// everything else is an activity. A turn that is repeated, because its commit failed, calls fn again.
+// SideEffect calls fn, records its result in the history and returns it. In a replay it returns the recorded value and
+// does not call fn. Use it for values that vary and are quick to compute, such as an environment variable. Use an
+// activity for everything else. If the commit of a turn fails, the turn is repeated and calls fn again.
 //
-// The value is what JSON makes of it, MaxPayloadBytes at most. When fn panics, or its value does not fit, that is
-// recorded as well, and SideEffect panics with it in each replay alike, which fails the orchestration unless it recovers. fn must
-// not use the orchestration's context.
+// The result passes through JSON and is at most MaxPayloadBytes. If fn panics, or the result cannot be encoded or is
+// too large, the failure is recorded and SideEffect panics, also in each replay. The panic fails the orchestration
+// unless the code recovers. fn must not use the context of the orchestration.
 func SideEffect[T any](ctx *OrchestrationContext, fn func() T) T {
 	var value T
 	of := payload{what: effect, of: sideEffect}

@@ -50,7 +50,7 @@ func TestSideEffectThatFails(t *testing.T) {
 		kind, says string
 	}{
 		"panics":          {func(*perdure.OrchestrationContext) any { panic("boom") }, history.TypePanic, "TestSideEffectThatFails"},
-		"does not encode": {func(*perdure.OrchestrationContext) any { return math.NaN() }, history.TypeEncode, "value of a side effect does not encode"},
+		"does not encode": {func(*perdure.OrchestrationContext) any { return math.NaN() }, history.TypeEncode, "encode value of a side effect"},
 		"too large": {
 			func(*perdure.OrchestrationContext) any { return strings.Repeat("x", perdure.MaxPayloadBytes) },
 			history.TypePayloadTooLarge, "value of a side effect",
@@ -138,7 +138,7 @@ func TestCustomStatusThatDoesNotFit(t *testing.T) {
 			Type: history.TypePayloadTooLarge, Message: `payload too large: 16385 bytes, limit 16384: custom status of orchestration "o"`, NonRetryable: true,
 		}},
 		"no JSON": {math.NaN(), history.Failure{
-			Type: history.TypeEncode, Message: `perdure: custom status of orchestration "o" does not encode: json: unsupported value: NaN`, NonRetryable: true,
+			Type: history.TypeEncode, Message: `perdure: encode custom status of orchestration "o": json: unsupported value: NaN`, NonRetryable: true,
 		}},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

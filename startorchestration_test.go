@@ -44,7 +44,7 @@ func TestDetachedOrchestrationIsNotTriedAgain(t *testing.T) {
 		_, err := perdure.StartOrchestration(ctx, "pack", 7, perdure.WithRetry(perdure.RetryPolicy{}))
 		return err
 	})
-	if !strings.HasPrefix(got, `perdure: StartOrchestration of "pack": WithRetry needs somebody who waits`) {
+	if !strings.HasPrefix(got, `perdure: StartOrchestration "pack": WithRetry is not supported`) {
 		t.Error(got)
 	}
 }
@@ -86,14 +86,14 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{})
 	for want, opts := range map[string][]perdure.SubOrchestrationCallOption{
-		"the instance id is empty":                         {perdure.WithInstanceID("")},
-		"the instance id must be 1 to 1024 bytes, is 1025": {perdure.WithInstanceID(strings.Repeat("i", 1025))},
-		"the instance id must be 1 to 1008 bytes, is 1009: WithRetry needs 16 bytes for the number of the attempt": {perdure.WithInstanceID(strings.Repeat("i", 1009)), retry},
-		"the instance id \"ok\\xff\" is not valid UTF-8":                                                           {perdure.WithInstanceID("ok\xff")},
-		"the instance id \"ok\\n\" has a control character at byte 2":                                              {perdure.WithInstanceID("ok\n")},
-		"the instance id \"\\u0085\" has a control character at byte 0":                                            {perdure.WithInstanceID("\u0085")},
+		"instance ID is empty":                            {perdure.WithInstanceID("")},
+		"instance ID has 1025 bytes; use 1 to 1024 bytes": {perdure.WithInstanceID(strings.Repeat("i", 1025))},
+		"instance ID has 1009 bytes; use 1 to 1008 bytes (WithRetry reserves 16 bytes for the attempt number)": {perdure.WithInstanceID(strings.Repeat("i", 1009)), retry},
+		"instance ID \"ok\\xff\" is not valid UTF-8":                                                           {perdure.WithInstanceID("ok\xff")},
+		"instance ID \"ok\\n\" has a control character at byte 2":                                              {perdure.WithInstanceID("ok\n")},
+		"instance ID \"\\u0085\" has a control character at byte 0":                                            {perdure.WithInstanceID("\u0085")},
 	} {
-		want = `perdure: WithInstanceID of orchestration "pack": ` + want
+		want = `perdure: WithInstanceID: orchestration "pack": ` + want
 		waits := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			f := perdure.CallSubOrchestration(ctx, pack, 7, opts...)
 			_, err := f.Await(ctx)
@@ -123,8 +123,8 @@ func TestInstanceIDThatCannotBe(t *testing.T) {
 func TestInputOfAnOrchestrationThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	for want, in := range map[string]any{
-		`perdure: input of orchestration "pack" does not encode: json: unsupported value: NaN`: math.NaN(),
-		`payload too large: 204801 bytes, limit 204800: input of orchestration "pack"`:         strings.Repeat("x", perdure.MaxPayloadBytes-1),
+		`perdure: encode input of orchestration "pack": json: unsupported value: NaN`:  math.NaN(),
+		`payload too large: 204801 bytes, limit 204800: input of orchestration "pack"`: strings.Repeat("x", perdure.MaxPayloadBytes-1),
 	} {
 		waits := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.CallSubOrchestrationByName[parcel](ctx, "pack", in).Await(ctx)
@@ -147,7 +147,7 @@ func TestOrchestrationWithoutANamePanics(t *testing.T) {
 		"start": func(ctx *perdure.OrchestrationContext) { _, _ = perdure.StartOrchestration(ctx, "", 1) },
 	} {
 		got := nothingScheduled(t, func(ctx *perdure.OrchestrationContext) error { call(ctx); return nil })
-		if !strings.HasPrefix(got, "perdure: orchestration with an empty name\n") {
+		if !strings.HasPrefix(got, "perdure: orchestration: name is empty\n") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

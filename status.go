@@ -1,14 +1,12 @@
 package perdure
 
-// MaxCustomStatusBytes is the limit of an encoded custom status: 16 KiB. It lies in the instance item, which lists and waits
-// read again and again.
+// MaxCustomStatusBytes is the maximum size of a custom status, encoded as JSON: 16 KiB.
 const MaxCustomStatusBytes = 16 << 10
 
-// SetCustomStatus sets what clients see as the instance's custom status: how far it has come, in a form of the program's
-// own. It lasts until it is set again, and is there after the instance has ended. Setting the same value again records nothing.
-//
-// A value that does not encode, or of more than MaxCustomStatusBytes, panics, which fails the orchestration with an
-// error that names the reason, unless it recovers.
+// SetCustomStatus sets the custom status of the instance, a value of any type that clients can read. It remains until
+// the next call, and after the instance has ended. If the value does not change, nothing is recorded. SetCustomStatus
+// panics if the value cannot be encoded as JSON or is larger than MaxCustomStatusBytes, which fails the orchestration
+// unless it recovers.
 func (ctx *OrchestrationContext) SetCustomStatus(v any) {
 	doc, err := encodeWithin(payload{customStatus, orchestration, ctx.name}, v, MaxCustomStatusBytes)
 	if err != nil {

@@ -17,7 +17,7 @@ type SubOrchestrationCallOption interface {
 	applyToSubOrchestrationCall(c *subOrchestrationCall)
 }
 
-// subOrchestrationCall is a call with its options. An id that is given may be wrong, even empty.
+// subOrchestrationCall is a call with its options. An ID that is set can be invalid, even empty.
 type subOrchestrationCall struct {
 	replay.SubOrchestrationCall
 	hasID bool
@@ -29,32 +29,33 @@ func (id instanceIDOption) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 	c.InstanceID, c.hasID = string(id), true
 }
 
-// WithInstanceID gives the new instance an id, instead of one that derives from its caller's. It has 1 to 1,024 bytes of UTF-8
-// without control characters; with WithRetry 16 less, which leaves room for the number of the attempt. Another id is an error of
-// the call, and nothing is scheduled.
-//
-// An id that another instance has, be it running or over, fails the call, and is not tried again.
+// WithInstanceID sets the ID of the new instance. Without it, the ID is derived from the caller's ID. The ID is 1 to
+// 1,024 bytes of UTF-8 without control characters, and 16 bytes less with WithRetry, for the attempt number. If the ID
+// is invalid, the call fails and nothing is scheduled. If another instance has the ID, even one that has ended, the
+// call fails and is not retried.
 func WithInstanceID(id string) SubOrchestrationCallOption { return instanceIDOption(id) }
 
 type delayOption time.Duration
 
 func (d delayOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Delay = time.Duration(d) }
 
-// WithDelay delays the first turn of the new instance until d after ctx.Now: 0, which is at once, to ten years; another delay is an error of
-// the call, and nothing is scheduled. Until then the instance is Pending, has its id, keeps the external events that are raised, and can be cancelled.
-// With WithRetry the first attempt alone is delayed.
+// WithDelay delays the first turn of the new instance until d after ctx.Now, from 0 to ten years. If d is out of range,
+// the call fails and nothing is scheduled. Until the first turn the instance is Pending: it has its ID, stores external
+// events, and can be cancelled. With WithRetry, only the first attempt is delayed.
 func WithDelay(d time.Duration) SubOrchestrationCallOption { return delayOption(d) }
 
-// maxDelay is that of a client's start.
+// maxDelay is the same as the maximum delay of a client's start.
 const maxDelay = 3653 * 24 * time.Hour
 
-// CallSubOrchestration starts another orchestration, as an instance of its own, and returns the future of its result. fn
-// only identifies it, as in CallActivity: it is the function that was registered. The version is the highest, or WithVersion's.
-// Functions that cannot be identified (closures, one function under several names, methods through an interface) stop the turn with
-// an error that explains it: use CallSubOrchestrationByName.
+// CallSubOrchestration starts another orchestration as its own instance and returns the future of its result. fn
+// identifies the orchestration and is not called: pass the function that was registered. The instance runs the highest
+// version, or the version of WithVersion. Functions that cannot be identified stop the turn with an error: closures, a
+// function that is registered under several names, and methods of an interface. Use CallSubOrchestrationByName for
+// them.
 //
-// The failure of the other orchestration is a *SubOrchestrationError. An input that does not encode, or of more than
-// MaxPayloadBytes, fails the future, and nothing is scheduled. What is to outlive its caller is started with StartOrchestration.
+// If the other orchestration fails, the future has a *SubOrchestrationError. If the input cannot be encoded or is
+// larger than MaxPayloadBytes, the future fails and nothing is scheduled. When the caller ends, the instance is
+// cancelled. To start an instance that outlives its caller, use StartOrchestration.
 func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationContext, In) (Out, error), in In, opts ...SubOrchestrationCallOption) *Future[Out] {
 	name, why := ctx.registry.OrchestrationOf(fn)
 	if why != "" {
@@ -63,7 +64,8 @@ func CallSubOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orche
 	return callSubOrchestration[Out](ctx, name, in, opts)
 }
 
-// CallSubOrchestrationByName is CallSubOrchestration for an orchestration that this program need not know. An empty name panics.
+// CallSubOrchestrationByName starts the orchestration of that name like CallSubOrchestration. The orchestration need
+// not be registered in this program. CallSubOrchestrationByName panics if name is empty or not valid UTF-8.
 func CallSubOrchestrationByName[Out any](ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) *Future[Out] {
 	mustName("orchestration", name)
 	return callSubOrchestration[Out](ctx, name, in, opts)
@@ -77,11 +79,12 @@ func callSubOrchestration[Out any](ctx *OrchestrationContext, name string, in an
 	return &Future[Out]{task: ctx.replay.ScheduleSubOrchestration(c.SubOrchestrationCall)}
 }
 
-// StartOrchestration starts another orchestration that goes on by itself, whatever becomes of this one, and returns the id of its
-// instance. This one does not wait for it, and never learns how it ended, nor that it could not be started because its id is taken.
+// StartOrchestration starts a detached orchestration and returns the ID of its instance. The instance outlives its
+// caller. The caller does not wait for it, and does not learn how it ends or that it could not start because its ID was
+// taken.
 //
-// The error is that of an input or an option that does not fit, or ctx.Err; nothing is scheduled then. WithRetry is such an option.
-// An empty name panics.
+// StartOrchestration returns an error, and schedules nothing, if the scope of ctx is cancelled (ctx.Err), the input or
+// an option is invalid, or WithRetry is used. It panics if name is empty or not valid UTF-8.
 func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...SubOrchestrationCallOption) (instanceID string, err error) {
 	mustName("orchestration", name)
 	if err := ctx.Err(); err != nil {
@@ -89,7 +92,9 @@ func StartOrchestration(ctx *OrchestrationContext, name string, in any, opts ...
 	}
 	c := newSubOrchestrationCall(name, opts)
 	if c.Retry != nil {
-		return "", fmt.Errorf("perdure: StartOrchestration of %q: WithRetry needs somebody who waits, and nobody waits for what is started so: use CallSubOrchestrationByName", name)
+		return "", fmt.Errorf(
+			"perdure: StartOrchestration %q: WithRetry is not supported; use CallSubOrchestrationByName", name,
+		)
 	}
 	if err := c.complete(ctx, in); err != nil {
 		return "", err
@@ -108,22 +113,23 @@ func newSubOrchestrationCall(name string, opts []SubOrchestrationCallOption) sub
 // complete adds the input, if all is well.
 func (c *subOrchestrationCall) complete(ctx *OrchestrationContext, in any) error {
 	if err := c.checkID(); err != nil {
-		return fmt.Errorf("perdure: WithInstanceID of orchestration %q: %w", c.Name, err)
+		return fmt.Errorf("perdure: WithInstanceID: orchestration %q: %w", c.Name, err)
 	}
 	if c.Delay < 0 || c.Delay > maxDelay {
-		return fmt.Errorf("perdure: WithDelay of orchestration %q: must be 0 to %v, is %v", c.Name, maxDelay, c.Delay)
+		return fmt.Errorf("perdure: WithDelay: orchestration %q: %v is out of range; use 0 to %v",
+			c.Name, c.Delay, maxDelay)
 	}
 	doc, err := ctx.encode(payload{input, orchestration, c.Name}, in)
 	c.Input = doc
 	return err
 }
 
-// checkID holds an id against the rule that clients' starts are held against.
+// checkID applies the same rules as a client's start.
 func (c *subOrchestrationCall) checkID() error {
 	longest, room := history.MaxInstanceIDBytes, ""
 	if c.Retry != nil { // each attempt is an instance of its own
 		longest -= history.RetrySuffixBytes
-		room = fmt.Sprintf(": WithRetry needs %d bytes for the number of the attempt", history.RetrySuffixBytes)
+		room = fmt.Sprintf(" (WithRetry reserves %d bytes for the attempt number)", history.RetrySuffixBytes)
 	}
 	if !c.hasID {
 		return nil
@@ -131,17 +137,17 @@ func (c *subOrchestrationCall) checkID() error {
 	return checkInstanceID(c.InstanceID, longest, room)
 }
 
-// checkInstanceID holds an id against the rule, of so many bytes at the most; room says why they are fewer than elsewhere.
+// checkInstanceID validates an instance ID of at most longest bytes. room explains a limit that is lower than usual.
 func checkInstanceID(id string, longest int, room string) error {
 	switch at := strings.IndexFunc(id, unicode.IsControl); {
 	case id == "":
-		return errors.New("the instance id is empty")
+		return errors.New("instance ID is empty")
 	case len(id) > longest:
-		return fmt.Errorf("the instance id must be 1 to %d bytes, is %d%s", longest, len(id), room)
+		return fmt.Errorf("instance ID has %d bytes; use 1 to %d bytes%s", len(id), longest, room)
 	case !utf8.ValidString(id):
-		return fmt.Errorf("the instance id %q is not valid UTF-8", id)
+		return fmt.Errorf("instance ID %q is not valid UTF-8", id)
 	case at >= 0:
-		return fmt.Errorf("the instance id %q has a control character at byte %d", id, at)
+		return fmt.Errorf("instance ID %q has a control character at byte %d", id, at)
 	default:
 		return nil
 	}

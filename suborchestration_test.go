@@ -221,7 +221,7 @@ func TestResultOfASubOrchestrationThatDoesNotFit(t *testing.T) {
 	w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.CallSubOrchestrationByName[string](ctx, "pack", 1).Await(ctx)
 	})
-	if f := w.run().replayed().failure(); f.Type != history.TypeDecode || !strings.Contains(f.Message, `result of orchestration "pack" does not decode`) {
+	if f := w.run().replayed().failure(); f.Type != history.TypeDecode || !strings.Contains(f.Message, `decode result of orchestration "pack"`) {
 		t.Errorf("%+v", f)
 	}
 }

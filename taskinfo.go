@@ -6,75 +6,83 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// TurnTasks are what a turn has begun and ended. Its slices, and all that is in them, are the interceptor's: nothing else refers to them.
+// TurnTasks are the tasks that a turn scheduled and ended. The interceptor owns the slices and their contents.
 type TurnTasks struct {
 	InstanceID, ExecutionID string
-	// Name is that of the orchestration.
+	// Name is the name of the orchestration.
 	Name string
-	// Sequence numbers the turns of an execution from 1.
+	// Sequence is the number of the turn in its execution, from 1.
 	Sequence int64
-	// Begun are the tasks that the turn has begun, in the order in which the code asked for them.
+	// Begun are the tasks that the turn scheduled, in the order of the calls.
 	Begun []TaskInfo
-	// Ended are those that have ended in it, what began in the same turn too. First come those whose end is an event of history, in the order of history.
+	// Ended are the tasks that ended in the turn, including tasks that it scheduled. Tasks whose end is an event of the
+	// history come first, in the order of the history.
 	Ended []TaskInfo
 }
 
-// TaskInfo is something that an orchestration waits for, or may: an activity, a timer, another orchestration, an external event, an answer; or the
-// handler of an update. What runs in the code alone is none: a scope, a coroutine, an item of Map, a side effect.
+// TaskInfo describes a task: an activity, a timer, an orchestration, an external event, a sent event or update, or the
+// handler of an update. Scopes, coroutines, items of Map and side effects are not tasks.
 type TaskInfo struct {
-	// ID is the id of the event that began it, which is unique in its execution.
+	// ID is the ID of the event that scheduled the task. It is unique in its execution.
 	ID   int64
 	Kind TaskKind
-	// Name is the name of the activity, the orchestration, the event or the update, or that of a timer which was given one.
+	// Name is the name of the activity, orchestration, event, update or timer.
 	Name string
-	// InstanceID is the instance of another orchestration, or the one that an event or an update was sent to.
+	// InstanceID is the instance of the other orchestration, or the receiver of an event or update.
 	InstanceID string
-	// BegunAt is the time of the turn that began it, BegunIn its Sequence: 0 where a restart from an event took it over.
+	// BegunAt is the time of the turn that scheduled the task, and BegunIn its Sequence. BegunIn is 0 if a restart from
+	// an event copied the task.
 	BegunAt time.Time
 	BegunIn int64
-	// TraceParent is the trace context of the turn that began it, as TraceParentFrom returns one; empty where that was not traced.
+	// TraceParent is the trace context of the turn that scheduled the task, in the form of TraceParentFrom. It is empty
+	// if the turn was not traced.
 	TraceParent string
 	// DueAt is when a timer fires.
 	DueAt time.Time
 
-	// End is how it has ended; empty among those that a turn has begun. EndedAt is the time of the turn that took its end, which may have come before and waited.
-	// The outcome of an inline activity has a time of its own.
+	// End is how the task ended. It is empty in TurnTasks.Begun. EndedAt is the time of the turn that processed the
+	// end, or for an inline activity the time of its outcome.
 	End     TaskEnd
 	EndedAt time.Time
-	// Attempt is how many attempts an activity has had, as its outcome says; of another orchestration that begins, which attempt it is.
+	// Attempt is the number of attempts that an activity had. For another orchestration that is scheduled, it is the
+	// number of the attempt.
 	Attempt int
-	// Failure is what it has failed with. Its details may be sealed by a codec.
+	// Failure is the failure of the task, or nil. Its details can be encoded by a codec.
 	Failure *history.Failure
-	// Reason is why it was cancelled: a CancelReason, or that of the end of its execution ("orchestration_terminal_…").
+	// Reason is why the task was cancelled: a CancelReason, including the reasons for the end of the execution
+	// ("orchestration_terminal_…").
 	Reason string
 }
 
-// TaskKind is what a task is.
+// TaskKind is the kind of a task.
 type TaskKind string
 
-// The kinds of tasks. They are those of client.PendingItem.
+// The kinds of tasks. client.PendingItem uses the same values.
 const (
 	TaskActivity         TaskKind = "activity"
 	TaskTimer            TaskKind = "timer"
 	TaskSubOrchestration TaskKind = "sub_orchestration"
-	// TaskDetachedOrchestration is one that StartOrchestration has started. It begins, and nobody hears its end.
+	// TaskDetachedOrchestration is an orchestration that was started with StartOrchestration. Its end is never
+	// reported.
 	TaskDetachedOrchestration TaskKind = "detached_orchestration"
 	TaskExternalEvent         TaskKind = "external_event"
-	// TaskSentEvent is an event for another instance, TaskSentUpdate a call to one. They end with the answer, also where the code has given that up.
+	// TaskSentEvent is an event that was sent to another instance, and TaskSentUpdate an update. They end with the
+	// response of that instance, even if the code has cancelled the future.
 	TaskSentEvent  TaskKind = "sent_event"
 	TaskSentUpdate TaskKind = "sent_update"
-	// TaskUpdate is the handler of an update, from when that is accepted.
+	// TaskUpdate is the handler of an update, from the acceptance of the update.
 	TaskUpdate TaskKind = "update"
 )
 
-// TaskEnd is how a task has ended.
+// TaskEnd is how a task ended.
 type TaskEnd string
 
 // The ends of tasks.
 const (
-	// TaskCompleted: it has a result, a timer has fired, an external event has come.
+	// TaskCompleted means that the task has a result, the timer fired, or the external event arrived.
 	TaskCompleted TaskEnd = "completed"
 	TaskFailed    TaskEnd = "failed"
-	// TaskCancelled: the code, somebody, or the end of the execution has cancelled it. One whose end was waited for is so whatever it came to.
+	// TaskCancelled means that the code, a client or the end of the execution cancelled the task. With
+	// WaitForCancellation, it applies regardless of the result.
 	TaskCancelled TaskEnd = "cancelled"
 )

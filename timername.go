@@ -23,10 +23,10 @@ type nameOption string
 
 func (n nameOption) applyToTimer(t *timer) { t.name = string(n) }
 
-// WithName says what a timer is for, as "payment window". The name is for people: it stands in history, in what an instance is shown to
-// wait for, on the page and in traces, and nothing depends on it. A running instance may be replayed by code that names its timers otherwise, or not at all: those
-// that it has keep the names that they were made with. A name of more than 256 bytes is cut, and ends with a mark of that; what is not UTF-8 in it is
-// replaced; an empty one is none.
+// WithName names a timer, for example "payment window". The name is for people: the history, lists of pending tasks,
+// the web UI and traces show it. It has no effect on the behavior. You can change or remove the name while instances
+// run; existing timers keep their names. Names over 256 bytes are truncated and marked as such, and invalid UTF-8 is
+// replaced. An empty name is the same as no name.
 func WithName(name string) TimerOption {
 	return nameOption(history.CutMessage(strings.ToValidUTF8(name, "\ufffd"), history.MaxTimerNameBytes))
 }

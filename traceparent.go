@@ -8,13 +8,12 @@ import (
 
 type traceParentKey struct{}
 
-// WithTraceParent returns a context whose trace context is traceparent, as W3C Trace Context writes it in HTTP's header of that name. A
-// text that is none, or too long, is left out, and the context returned as it came.
+// WithTraceParent returns a context with a W3C trace context, in the form of the HTTP header traceparent. If
+// traceparent is invalid or too long, it returns ctx unchanged.
 //
-// A trace context travels: a client.Client sends that of the context with starts, events and cancels; the turns of the instance, the
-// activities that they schedule and the orchestrations that they start have it in theirs. An Interceptor that puts another into the
-// context that it passes on replaces it for all that follows. It is recorded in history, beside what was decided, and orchestrations cannot
-// read it.
+// A client.Client sends the trace context of its context with starts, events and cancels. The turns of the instance,
+// its activities and its sub-orchestrations inherit it. An Interceptor can replace it in the context that it passes to
+// next. The trace context is stored in the history, and orchestrations cannot read it.
 func WithTraceParent(ctx context.Context, traceparent string) context.Context {
 	t := history.ParseTraceParent(traceparent)
 	if t == "" {
@@ -23,7 +22,7 @@ func WithTraceParent(ctx context.Context, traceparent string) context.Context {
 	return context.WithValue(ctx, traceParentKey{}, string(t))
 }
 
-// TraceParentFrom returns the trace context of ctx, in the form of W3C version 00; empty where it has none.
+// TraceParentFrom returns the trace context of ctx in the W3C format, version 00, or an empty string.
 func TraceParentFrom(ctx context.Context) string {
 	t, _ := ctx.Value(traceParentKey{}).(string)
 	return t

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// maxNameBytes bounds the names of events, updates and operations, and the ids of updates.
+// maxNameBytes is the maximum size of the names of events, updates and operations, and of update IDs.
 const maxNameBytes = 256
 
 // UpdateHandlerOption is an option of HandleUpdate.
@@ -27,13 +27,14 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 	o.validators = append(o.validators, v.validate)
 }
 
-// ValidateUpdate has validate say of each update whether it is accepted, before its handler runs: an error rejects it, and is what its sender
-// gets. What is rejected has changed nothing, and leaves its id and the error in history. Of several the first error counts.
+// ValidateUpdate sets a validator that accepts or rejects each update before its handler runs. If validate returns an
+// error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
+// several validators, the first error applies.
 //
-// validate sees the variables of the orchestration, and must only read them: what it changes, no replay changes again. One that schedules, waits,
-// or calls anything else that the orchestration would decide rejects the update, as one does that panics. It runs once for each update, and never
-// in a replay, so it may depend on anything and may be changed at any time; but it runs within the turn, and one that does not come back within ten
-// seconds blocks the instance. It takes what the handler takes: the type of another is an error of HandleUpdate.
+// validate reads the variables of the orchestration and must not change them, because it does not run in a replay. The
+// update is rejected if validate schedules work, waits or makes another decision, or panics. validate may depend on
+// anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
+// blocks the instance. Its parameter type must be that of the handler, otherwise HandleUpdate returns an error.
 func ValidateUpdate[In any](validate func(In) error) UpdateHandlerOption {
 	return validatorOption{validate}
 }
@@ -42,34 +43,38 @@ type oneAtATime struct{}
 
 func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime = true }
 
-// OneAtATime has the handler run once all updates are over that were accepted before for handlers with this option, whatever their names: such
-// updates are dealt with one after the other, in the order of their arrival, also where their handlers wait. What waits for its turn when the
-// orchestration continues as new is not left: the next execution has it, before anything that comes later. A thousand wait at the most, together with
-// the handlers that run; what comes beyond is rejected.
+// OneAtATime runs the handlers that have this option one at a time, in the order in which their updates arrived,
+// whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
+// orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
+// 1,000 updates run or wait at a time; further updates are rejected.
 func OneAtATime() UpdateHandlerOption { return oneAtATime{} }
 
-// HandleUpdate has handler take the updates of a name, which clients send (Client.Update), from here on; the last one that is set for a name counts.
-// Set it at the beginning, before the orchestration waits: then it is there for an update that comes with the start. An update that finds no
-// handler is rejected. An execution that follows by continue-as-new sets its own.
+// HandleUpdate sets the handler of an update, which clients send with Client.Update and orchestrations with CallUpdate.
+// A later call for the same name replaces the handler. Set handlers at the start of the orchestration, before it waits,
+// so that they handle an update that is sent with the start. An update without a handler is rejected. After a
+// continue-as-new, the next execution sets its own handlers.
 //
-// For each update that is accepted handler runs as a coroutine of the orchestration, as by Async, in the scope of ctx: it changes the orchestration's
-// variables, schedules, waits, and what it returns is the answer to who has sent the update. Handlers that wait run side by side. An error
-// that it returns is an answer, and no more; a panic fails the orchestration, since half a change may be made. When the
-// orchestration ends or continues as new, handlers that have not returned are given up, and their senders are told so: UpdatesDone waits for them. When the
-// scope of ctx is cancelled the handler goes on, and its waits end. It cannot return ContinueAsNew: that is for the orchestration.
+// handler runs as a coroutine in the scope of ctx for each accepted update. It can change the orchestration's
+// variables, schedule work and wait. Its result is the response to the sender. Handlers that wait run concurrently. An
+// error of handler is only a response; a panic fails the orchestration. When the scope of ctx is cancelled, handler
+// continues and its waits end. handler cannot return ContinueAsNew.
 //
-// An update has an id, by which it is taken once, however often it is sent; see Client.Update. An execution runs a thousand handlers at a time: what
-// comes beyond is rejected. History keeps the input of each update, and what its handler returned, both of at most MaxPayloadBytes, or MaxLargePayloadBytes on a hub with a bucket for large payloads.
+// When the orchestration ends or continues as new, running handlers are abandoned and their senders get an error. Use
+// UpdatesDone to wait for them.
 //
-// The error is for a name that is empty, longer than 256 bytes or not UTF-8, for a nil handler, and for a validator that takes another input. It
-// decides nothing and waits for nothing, so it may be added to code whose instances are under way. One that has taken updates which are
-// in the history of instances under way must stay, as other code does.
+// An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
+// rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
+//
+// HandleUpdate returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or if a
+// validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do not
+// remove a handler while histories of running instances contain its updates.
 func HandleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: HandleUpdate: the name of an update has 1 to %d bytes of UTF-8, is %q", maxNameBytes, bounded(name))
+		return fmt.Errorf("perdure: HandleUpdate: invalid name %q; use 1 to %d bytes of UTF-8",
+			bounded(name), maxNameBytes)
 	case handler == nil:
-		return errors.New("perdure: HandleUpdate: the handler of update " + name + " is nil")
+		return fmt.Errorf("perdure: HandleUpdate %q: handler is nil", name)
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) { return handler(ctx, in) }, opts...)
 }
@@ -84,7 +89,8 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 	for i, v := range o.validators {
 		validate, fits := v.(func(In) error)
 		if !fits || validate == nil {
-			return fmt.Errorf("perdure: HandleUpdate: the validator of update %q is a %T, and its handler takes a %T", name, v, *new(In))
+			return fmt.Errorf("perdure: HandleUpdate %q: validator has type %T, but the handler takes %T",
+				name, v, *new(In))
 		}
 		validators[i] = validate
 	}
@@ -129,14 +135,15 @@ func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func
 	return ctx.encode(payload{output, update, name}, out)
 }
 
-// UpdatesDone waits until no handler of an update runs, so that an orchestration which ends or continues as new then leaves none. It returns the
-// CancelledError of ctx when that is cancelled before; WithoutCancel waits through a cancel. In the handler of an update it would wait for itself, and
-// returns an error; in a coroutine (Async) that a handler awaits it waits for ever, and the update stays pending: there it is not looked for.
+// UpdatesDone waits until no update handler is running. Call it before the orchestration ends or continues as new. If
+// ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite a
+// cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
+// forever.
 func UpdatesDone(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)
 	switch {
 	case own:
-		return errors.New("perdure: UpdatesDone in the handler of an update would wait for that handler")
+		return errors.New("perdure: UpdatesDone: called in an update handler, which it would wait for")
 	case cancelled != nil:
 		return cancelledError(cancelled)
 	default:

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Values is WhenAll, and returns the values of the futures in their order. With an error there are none: Await each of the futures for
-// those that are good, through [WithoutCancel] where the scope of ctx may have been cancelled.
+// Values waits for all futures like WhenAll, and returns their values in order. If a future fails, Values returns no
+// values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be cancelled.
 func Values[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(Awaitables(fs))); c != nil {
 		return nil, cancelledError(c)
@@ -23,11 +23,11 @@ func Values[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	return values, nil
 }
 
-// First returns the first value that one of the futures gets, and cancels the others with the reason ReasonSelectLoser, as Select does.
-// A future that fails is passed over while others may still have a value; when all have failed the error joins theirs, in the order
-// of the arguments. Without futures there is an error, and when the scope of ctx is cancelled it is ctx.Err.
+// First returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser, like
+// Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
+// arguments. First returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
 //
-// For the first to settle, whatever with, there are Select and WhenAny.
+// To wait for the first future that settles, with a value or an error, use Select or WhenAny.
 func First[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {
 	var none T
 	if len(fs) == 0 {

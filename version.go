@@ -7,35 +7,39 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// DefaultVersion is what Version returns to an execution that had passed it before the call was there.
+// DefaultVersion is the result of Version in an execution that passed the call before it was added to the code.
 const DefaultVersion = replay.DefaultVersion
 
-// maxChangeBytes is how long the name of a change may be.
+// maxChangeBytes is the maximum size of the name of a change.
 const maxChangeBytes = 256
 
-// Version returns which version of a change of the code an execution goes by, so that instances that run go on as they began
-// while the code is changed inside of a function:
+// Version returns the version of a change that applies to this execution. Use it to change the code of running
+// instances inside a function:
 //
 //	if perdure.Version(ctx, "ask the new carrier", perdure.DefaultVersion, 1) == perdure.DefaultVersion {
-//		quote = oldCarrier.Call(ctx, parcel) // as it was
+//		quote = oldCarrier.Call(ctx, parcel)
 //	} else {
 //		quote = newCarrier.Call(ctx, parcel)
 //	}
 //
-// An execution that reaches the call with this code goes by maxVersion, which is recorded in history. One that has passed it
-// before goes by what is recorded there, or by DefaultVersion where nothing is: then the call was not there yet. The first
-// answer about a change stays until the execution ends, whatever asks: another call, a loop, another coroutine or scope, one that
-// is cancelled too. The next execution, after a ContinueAsNew, begins with none; children have their own.
+// The result is
 //
-// A version that is not from minVersion to maxVersion, or none being in that range, blocks the instance: the diagnosis says
-// which code to deploy, and it goes on once that is there. So raise minVersion, and take the old code away, when no instance
-// goes by it any more. The call itself stays where it is, with one version left, until no instance is under way that has
-// passed it; then it may go, and change is not to be used again for something else.
+//   - maxVersion, if the execution reaches the call for the first time. The version is recorded in the history.
+//   - the recorded version, if the execution passed the call before.
+//   - DefaultVersion, if the execution passed this place before the call was added.
 //
-// change is 1 to 256 bytes of UTF-8; Version panics with any other.
+// All calls for the same change return the same version until the execution ends, also in other coroutines and scopes.
+// After a ContinueAsNew the next execution starts without recorded versions. Sub-orchestrations have their own.
+//
+// If the version is not between minVersion and maxVersion, the instance is blocked, and its diagnosis names the code to
+// deploy. To remove old code, raise minVersion when no running instance uses the old version. Keep the call until no
+// running instance has passed it, and do not reuse the name of the change. See docs/guides/versioning.md.
+//
+// Version panics if change is empty, longer than 256 bytes or not valid UTF-8.
 func Version(ctx *OrchestrationContext, change string, minVersion, maxVersion int) int {
 	if change == "" || len(change) > maxChangeBytes || !utf8.ValidString(change) {
-		panic(fmt.Sprintf("perdure: Version: the name of a change has 1 to %d bytes of UTF-8, is %q", maxChangeBytes, bounded(change)))
+		panic(fmt.Sprintf("perdure: Version: invalid change %q; use 1 to %d bytes of UTF-8",
+			bounded(change), maxChangeBytes))
 	}
 	return replay.Version(ctx.replay, change, minVersion, maxVersion)
 }

@@ -13,7 +13,7 @@ func TestAChangeNeedsAName(t *testing.T) {
 	for _, change := range []string{"", strings.Repeat("x", 257), "\xff"} {
 		func() {
 			defer func() {
-				if why, _ := recover().(string); !strings.Contains(why, "the name of a change has 1 to 256 bytes") {
+				if why, _ := recover().(string); !strings.Contains(why, "use 1 to 256 bytes of UTF-8") {
 					t.Errorf("%.10q: %q", change, why)
 				}
 			}()

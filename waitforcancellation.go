@@ -5,28 +5,29 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// CancelEnd is how something really ended that was cancelled, where the call of it asked for that with [WaitForCancellation]. The
-// strings are part of the format of histories: they never change.
+// CancelEnd is how cancelled work ended, if the call used [WaitForCancellation]. Histories store these strings, so they
+// never change.
 type CancelEnd string
 
-// The ends.
+// The values of CancelEnd.
 const (
-	// EndReturned: the code of the activity returned, with a result or an error, in time or after it was cancelled, and it is not tried
-	// again, and none of its attempts, or deliveries, was given up. What it did is done; a result is in history.
+	// EndReturned means that the code of the activity returned, before or after the cancel, and no attempt was
+	// abandoned. Its work is done; the history has its result, if it returned one.
 	EndReturned CancelEnd = history.EndReturned
-	// EndGivenUp: the code of the activity did not return within its worker's grace, or by the end of its own time (start-to-close, heartbeat),
-	// and it is not waited for any longer. It may still run, whatever its later attempts have come to: one that was given up stays so.
+	// EndGivenUp means that the activity was abandoned: its code did not return within the worker's grace period or its
+	// own timeout (start-to-close or heartbeat). The code may still run. The value stays even if a later attempt
+	// returns.
 	EndGivenUp CancelEnd = history.EndGivenUp
-	// EndNeverBegan: no code of the activity or sub-orchestration has run, and none will.
+	// EndNeverBegan means that no code of the activity or sub-orchestration has run or will run.
 	EndNeverBegan CancelEnd = history.EndNeverBegan
-	// EndWorkerGone: the worker that had taken the activity died, or had to stop, before it reported an end, and it was not begun again. Its
-	// code may have run, to whatever point.
+	// EndWorkerGone means that the worker died or stopped before it reported an end, and the activity was not started
+	// again. Its code may have run partly or completely.
 	EndWorkerGone CancelEnd = history.EndWorkerGone
-	// EndTimedOut: the activity's schedule-to-close time was over before an end was reported.
+	// EndTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
 	EndTimedOut CancelEnd = history.EndTimedOut
-	// EndOver: the sub-orchestration is over, and all that its own code waited for.
+	// EndOver means that the sub-orchestration has ended, including the work that its own code waited for.
 	EndOver CancelEnd = history.EndOver
-	// EndNotFound: there is no such sub-orchestration: another instance has its id.
+	// EndNotFound means that the sub-orchestration does not exist: another instance has its ID.
 	EndNotFound CancelEnd = history.EndNotFound
 )
 
@@ -36,23 +37,26 @@ func (waitForCancellation) applyToActivityCall(c *replay.ActivityCall) { c.WaitC
 
 func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.WaitCancel = true }
 
-// WaitForCancellation has the future of an activity or sub-orchestration that is cancelled, by any side, settle when that has really
-// ended, instead of at once: the activity has returned, was given up by its worker after its grace, or never began; the
-// sub-orchestration is over, with all that it undoes. Its *CancelledError has the end (Ended). Whatever comes of it after the cancel
-// was decided is no success.
-//
-// A wait through a scope that is over returns the error of the scope at once, as ever. To wait for the end, wait through
-// [WithoutCancel]; [Compensate] does so by itself for the calls of its scope, before it undoes:
+// WaitForCancellation delays the settling of a cancelled activity or sub-orchestration until it has really ended. The
+// activity has then returned, was abandoned after its grace period, or never started. The sub-orchestration has then
+// ended, including its compensation. The future has a *CancelledError whose Ended field is the end. A result that
+// arrives after the cancel is not a success.
 //
 //	_, err = perdure.CallActivity(ctx, charge, order, perdure.WaitForCancellation()).Await(ctx)
 //
-// The wait takes as long as the end does. A worker that dies meanwhile is noticed when its lease is over, 30 seconds later by default; one that
-// dies in the first three seconds of the activity, and has not seen the cancel, when the queue gives the message again: after the function's timeout.
-// An activity that no worker takes from its queue never began, but nothing reports that: give it [WithScheduleToClose], which bounds the
-// wait as well (EndTimedOut). A sub-orchestration that is blocked is not over. When the orchestration itself ends nothing waits, and
-// what is outstanding is cancelled as ever.
+// A wait through a cancelled scope still returns the scope's error immediately. To wait for the end, use a context of
+// [WithoutCancel]. [Compensate] does this for the calls of its scope. When the orchestration ends, it does not wait for
+// outstanding work.
 //
-// The option is recorded with the call, which keeps it when the code changes. It costs a worker a read and two writes for each
-// activity that it runs, one of them of its result, one more every quarter of a minute, and one when it sees a cancel; and has two copies of a message not run beside each other. It needs workers of this release
-// or a later one. [StartOrchestration] ignores it.
+// The end of an activity is reported late in these cases:
+//
+//   - The worker dies: after its lease expires, 30 seconds by default. If it dies in the first 3 seconds of the
+//     activity, before it saw the cancel: after the function's timeout.
+//   - No worker receives the activity: never, unless the call has [WithScheduleToClose] (EndTimedOut).
+//   - The sub-orchestration is blocked: when it has ended.
+//
+// The option is recorded with the call, so that a later change of the code does not affect it. It prevents two copies
+// of a message from running concurrently. It costs the worker one read and two writes for each activity, one more write
+// every 15 seconds, and one write for a cancel. All workers must run a release that supports it. [StartOrchestration]
+// ignores the option.
 func WaitForCancellation() CallOption { return waitForCancellation{} }

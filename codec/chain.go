@@ -8,13 +8,13 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Chain encodes with one codec after the other, such as Zstd and then Envelope: what is encrypted no longer compresses. It decodes in the opposite
-// order. A codec of the chain may leave a document as it is; what it has done stands in what is stored. There are two at least and eight at the most, and
-// none is nil: else it panics.
+// Chain returns a codec that encodes with the codecs in order and decodes in reverse order. Compress before you
+// encrypt, because encrypted data does not compress. A codec of the chain can leave a document unchanged; the encoded
+// payload records which codecs were used. Chain panics unless it gets 2 to 8 codecs that are not nil.
 func Chain(id string, codecs ...perdure.Codec) perdure.Codec {
 	const most = 8 // bits of a byte
 	if len(codecs) < 2 || len(codecs) > most {
-		panic(fmt.Sprintf("codec: Chain %q of %d codecs, which must be 2 to %d", id, len(codecs), most))
+		panic(fmt.Sprintf("codec: Chain %q: %d codecs; use 2 to %d", id, len(codecs), most))
 	}
 	if i := slices.Index(codecs, nil); i >= 0 {
 		panic(fmt.Sprintf("codec: Chain %q: codec %d of %d is nil", id, i+1, len(codecs)))
@@ -52,7 +52,8 @@ func (c chain) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([
 // Decode implements perdure.Codec.
 func (c chain) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
 	if len(data) == 0 || data[0]>>len(c.codecs) != 0 {
-		return nil, perdure.NonRetryable(fmt.Errorf("codec: %s: the data is not of these %d codecs", c.id, len(c.codecs)))
+		return nil, perdure.NonRetryable(fmt.Errorf("codec: %s: data was not encoded by this chain of %d codecs",
+			c.id, len(c.codecs)))
 	}
 	done, data := data[0], data[1:]
 	for i, undo := range slices.Backward(c.codecs) {

@@ -177,7 +177,10 @@ func TestAChainUndoesWhatItHasDone(t *testing.T) {
 	if data, err := both.Encode(t.Context(), info, []byte(`"short"`)); data != nil || err != nil {
 		t.Errorf("%v, %v", data, err)
 	}
-	for want, codecs := range map[string][]perdure.Codec{"of 1 codecs": {codec.Zstd()}, "codec 2 of 2 is nil": {codec.Zstd(), nil}} {
+	for want, codecs := range map[string][]perdure.Codec{
+		": 1 codecs; use 2 to 8": {codec.Zstd()},
+		"codec 2 of 2 is nil":    {codec.Zstd(), nil},
+	} {
 		func() {
 			defer func() {
 				if got, _ := recover().(string); !strings.Contains(got, want) {

@@ -1,3 +1,9 @@
-// Package codec has codecs for payloads (perdure.Codec): Zstd compresses, Envelope encrypts with data keys that a service such as AWS KMS wraps, and Chain
-// does one after the other. docs/guides/large-payloads-and-codecs.md shows them at work, and module codec/kmskeys has the keys of KMS.
+// Package codec provides codecs for payloads, as described at perdure.Codec. Zstd compresses, Envelope encrypts with
+// data keys from a key service such as AWS KMS, and Chain combines codecs:
+//
+//	keys := kmskeys.New(kms.NewFromConfig(cfg), "alias/orders", "orders")
+//	c := codec.Chain("orders-2026", codec.Zstd(), codec.Envelope("orders-2026", keys))
+//	lambdahandler.StartWorker(registry, lambdahandler.WithCodec(c))
+//
+// The module codec/kmskeys provides keys of AWS KMS. See docs/guides/large-payloads-and-codecs.md.
 package codec

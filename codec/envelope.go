@@ -14,11 +14,13 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Keys makes and opens data keys. It must be safe for concurrent use. AWS KMS has the two calls that it needs: module codec/kmskeys.
+// Keys generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements it with
+// AWS KMS.
 type Keys interface {
-	// GenerateDataKey makes a key of 32 bytes for AES-256, and the same key wrapped, of 65,535 bytes at the most: only a service can open that.
+	// GenerateDataKey returns a new 32-byte key for AES-256, and the same key wrapped, in at most 65,535 bytes.
 	GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error)
-	// UnwrapDataKey opens a wrapped key. An error that is marked with perdure.NonRetryable says that nobody will ever open it.
+	// UnwrapDataKey returns the key of a wrapped key. If it can never be unwrapped, the error must be marked with
+	// perdure.NonRetryable.
 	UnwrapDataKey(ctx context.Context, wrapped []byte) (key []byte, err error)
 }
 
@@ -32,21 +34,21 @@ const (
 	keysKnown = 4096
 )
 
-// EnvelopeOption changes how Envelope works.
+// EnvelopeOption is an option of Envelope.
 type EnvelopeOption func(*envelope)
 
-// WithClock sets where the age of data keys is told from. The default is time.Now.
+// WithClock sets the clock that measures the age of data keys. The default is time.Now.
 func WithClock(now func() time.Time) EnvelopeOption { return func(e *envelope) { e.now = now } }
 
-// Envelope encrypts payloads with AES-256-GCM, with data keys that stand wrapped beside what they have encrypted. A process asks for a new one once an hour,
-// or after a million payloads, and for each that it meets once: payloads do not wait for a service otherwise. The id is the codec's, and names the master key
-// rather than the method: an id is what is to be read with it for ever.
+// Envelope returns a codec that encrypts payloads with AES-256-GCM. Each payload stores its data key in wrapped form. A
+// process requests a new data key every hour or every 1,048,576 payloads, and unwraps each key that it reads once.
+// Other payloads do not wait for the key service.
 //
-// What has been encrypted is read as long as the keys can be unwrapped: where a key is deleted, instances that need its payloads are blocked. It panics where
-// keys is nil.
+// id is the ID of the codec. Name it after the master key, because payloads with this ID must stay readable. If the
+// master key is deleted, instances that read such payloads are blocked. Envelope panics if keys is nil.
 func Envelope(id string, keys Keys, opts ...EnvelopeOption) perdure.Codec {
 	if keys == nil {
-		panic("codec: Envelope without keys")
+		panic("codec: Envelope: keys is nil")
 	}
 	e := &envelope{id: id, keys: keys, now: time.Now, known: map[string]*dataKey{}} //nolint:forbidigo // the default clock
 	for _, opt := range opts {
@@ -93,8 +95,8 @@ func (e *envelope) Encode(ctx context.Context, _ perdure.PayloadInfo, doc []byte
 	return k.sealer.Seal(data, nonce, doc, []byte(e.id)), nil
 }
 
-// errTorn is about data that no envelope has made.
-var errTorn = errors.New("codec: the data is no envelope of this version")
+// errTorn is the error for data that is not a complete envelope of this version.
+var errTorn = errors.New("codec: decode envelope: unknown version or truncated data")
 
 // Decode implements perdure.Codec.
 func (e *envelope) Decode(ctx context.Context, _ perdure.PayloadInfo, data []byte) ([]byte, error) {
@@ -115,7 +117,7 @@ func (e *envelope) Decode(ctx context.Context, _ perdure.PayloadInfo, data []byt
 	}
 	doc, err := sealer.Open(nil, rest[:sealer.NonceSize()], rest[sealer.NonceSize():], []byte(e.id))
 	if err != nil {
-		return nil, perdure.NonRetryable(fmt.Errorf("codec: the envelope does not open with its key: %w", err))
+		return nil, perdure.NonRetryable(fmt.Errorf("codec: decrypt envelope: %w", err))
 	}
 	return doc, nil
 }
@@ -135,7 +137,7 @@ func (e *envelope) forEncoding(ctx context.Context) (*dataKey, error) {
 		return nil, fmt.Errorf("codec: data key: %w", err)
 	}
 	if len(wrapped) > 1<<16-1 {
-		return nil, fmt.Errorf("codec: data key: it is wrapped in %d bytes, of 65,535 at the most", len(wrapped))
+		return nil, fmt.Errorf("codec: data key: wrapped key has %d bytes, limit 65535", len(wrapped))
 	}
 	sealer, err := sealerOf(key)
 	if err != nil {
@@ -200,7 +202,7 @@ func (e *envelope) forDecoding(ctx context.Context, wrapped []byte) (cipher.AEAD
 func sealerOf(key []byte) (cipher.AEAD, error) {
 	const size = 32
 	if len(key) != size {
-		return nil, fmt.Errorf("codec: the data key has %d bytes, and AES-256 takes %d", len(key), size)
+		return nil, fmt.Errorf("codec: data key: key has %d bytes, AES-256 requires %d", len(key), size)
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {

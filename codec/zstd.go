@@ -18,8 +18,8 @@ const (
 	zstdMost = perdure.MaxLargePayloadBytes
 )
 
-// Zstd compresses payloads, those of a kilobyte or more, where that saves a third of them: what is stored is base64. Its id is "zstd". A document that
-// it has written takes up to perdure.MaxLargePayloadBytes when it is opened, and more is an error.
+// Zstd returns a codec that compresses payloads of at least 1 KiB if that saves a third of their size. Its ID is
+// "zstd". Decoding fails if the decompressed payload is larger than perdure.MaxLargePayloadBytes.
 func Zstd() perdure.Codec {
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {

@@ -290,7 +290,7 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil || f.Type != history.TypeError {
 			t.Errorf("failed with %+v", f)
 		}
-		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `input of query "heard" does not decode`).Failure; f == nil || f.Type != history.TypeDecode {
+		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
 			t.Errorf("failed with %+v", f)
 		}
 		if f := h.wantNoAnswer("large", "{}", provider.QueryAnswerTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {

@@ -227,7 +227,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 		fails error
 		want  string
 	}{
-		"for good":   {perdure.NonRetryable(errors.New("not this")), ", perdure: the details of the error are not here: instance \"i-1\": error details of \"refuse\", codec \"choosy\": not this"},
+		"for good":   {perdure.NonRetryable(errors.New("not this")), ", perdure: error details are not available: instance \"i-1\": error details of \"refuse\", codec \"choosy\": not this"},
 		"for a time": {errors.New("throttled"), secret + ", <nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,13 +263,13 @@ func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) 
 func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 	t.Parallel()
 	large := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
-	omitted := "they are 102402 bytes of JSON, of 4096 at most"
+	omitted := "102402 bytes of JSON exceed the limit of 4096"
 	for name, c := range map[string]struct{ sent, want history.Failure }{
 		"small":      {history.Failure{Details: history.Payload(`{"N":1}`)}, history.Failure{Details: history.Payload(`{"N":1}`)}},
 		"large":      {history.Failure{Details: large, Cause: &history.Failure{Details: large}}, history.Failure{DetailsOmitted: omitted, Cause: &history.Failure{DetailsOmitted: omitted}}},
 		"of a cause": {history.Failure{Cause: &history.Failure{Details: large}}, history.Failure{Cause: &history.Failure{DetailsOmitted: omitted}}},
-		"elsewhere":  {history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "they lie where nobody can read them"}},
-		"in a store": {history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "they lie where nobody can read them"}},
+		"elsewhere":  {history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "stored where no program can read them"}},
+		"in a store": {history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "stored where no program can read them"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// MaxCancelMessageBytes bounds the message of a cancel, which is passed to each cancelled activity.
+// MaxCancelMessageBytes is the maximum size of a cancel message: 4 KiB.
 const MaxCancelMessageBytes = 4 << 10
 
-// CutCancelMessage cuts a message of a cancel to MaxCancelMessageBytes, between characters, and appends how many bytes
-// are missing. It leaves a message that was cut before as it is.
+// CutCancelMessage truncates a cancel message to MaxCancelMessageBytes, between characters, and appends the number of
+// removed bytes. It returns a message that was already truncated unchanged.
 func CutCancelMessage(s string) string { return CutMessage(s, MaxCancelMessageBytes) }
 
-// CutMessage is CutCancelMessage with a limit of its own; the mark of a cut is always whole.
+// CutMessage truncates a message like CutCancelMessage, to at most most bytes. The appended mark is always complete,
+// even if it alone is longer than that.
 func CutMessage(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -2,39 +2,40 @@ package history
 
 import "time"
 
-// CancelNote is what an event records of a cancel that is waited for. Events of anything else have none.
+// CancelNote is the part of an event that belongs to a call with WaitForCancellation. Other events have none.
 type CancelNote struct {
-	// Wait is set on an event that schedules something: when that is cancelled, its future settles once it has really
-	// ended.
+	// Wait is set on an event that schedules work. If the work is cancelled, its future settles when the work has
+	// really ended.
 	Wait bool `json:"wait,omitempty"`
-	// Ended is set on an event that ends something, and is one of the EndXxx. Empty: the event's kind decides.
+	// Ended is set on an event that ends cancelled work. It is one of the End constants. If it is empty, the kind of
+	// the event determines the end (see EndOf).
 	Ended string `json:"ended,omitempty"`
-	// SeenAt is when the worker of an activity saw that it is cancelled.
+	// SeenAt is when the worker of the activity observed the cancellation.
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 }
 
-// How something ended that was cancelled, and whose end was waited for. The strings are part of the format.
+// How cancelled work ended whose end was awaited. Histories store these strings, so they never change.
 const (
-	// EndReturned: the code of the activity returned, with a result or an error; it is not tried again, and no attempt
-	// or delivery of it was given up.
+	// EndReturned means that the code of the activity returned, with a result or an error, and no attempt was
+	// abandoned.
 	EndReturned = "returned"
-	// EndGivenUp: the code of the activity did not return within its worker's grace, or by the end of its time, and its
-	// worker stopped waiting for it.
+	// EndGivenUp means that the code of the activity did not return within its grace period or its timeout, and the
+	// worker abandoned it.
 	EndGivenUp = "given_up"
-	// EndNeverBegan: no code of the activity has run, and none will.
+	// EndNeverBegan means that no code of the activity has run or will run.
 	EndNeverBegan = "never_began"
-	// EndWorkerGone: the worker that had the activity died or had to stop before it reported an end, and the activity
-	// was not begun again.
+	// EndWorkerGone means that the worker died or stopped before it reported an end, and the activity was not started
+	// again.
 	EndWorkerGone = "worker_gone"
-	// EndTimedOut: the schedule-to-close time of the activity was over before an end was reported.
+	// EndTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
 	EndTimedOut = "timed_out"
-	// EndOver: the sub-orchestration is over.
+	// EndOver means that the sub-orchestration has ended.
 	EndOver = "over"
-	// EndNotFound: there is no such sub-orchestration: another instance has its id.
+	// EndNotFound means that the sub-orchestration does not exist: another instance has its ID.
 	EndNotFound = "not_found"
 )
 
-// EndOf returns how something that was cancelled ended, by the event that ends it.
+// EndOf returns how cancelled work ended, from the event that ended it.
 func EndOf(e *Event) string {
 	switch {
 	case e.Cancel != nil && e.Cancel.Ended != "":

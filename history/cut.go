@@ -2,11 +2,11 @@ package history
 
 import "fmt"
 
-// CutError is why a history cannot be cut behind an event.
+// CutError means that a history cannot be cut after an event.
 type CutError struct {
-	// EventID is that event. Before and After are the nearest ones behind which the history can be cut; 0: there is none.
+	// EventID is the ID of the event. Before and After are the nearest events after which the history can be cut, or 0.
 	EventID, Before, After int64
-	// Why is a sentence.
+	// Why is the reason, as a clause without a final period.
 	Why string
 }
 
@@ -14,26 +14,26 @@ func (e *CutError) Error() string {
 	nearest := ""
 	switch {
 	case e.Before > 0 && e.After > 0:
-		nearest = fmt.Sprintf("; the nearest that are possible are %d and %d", e.Before, e.After)
+		nearest = fmt.Sprintf("; the nearest possible events are %d and %d", e.Before, e.After)
 	case e.Before+e.After > 0:
-		nearest = fmt.Sprintf("; the nearest that is possible is %d", e.Before+e.After)
+		nearest = fmt.Sprintf("; the nearest possible event is %d", e.Before+e.After)
 	}
 	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Why, nearest)
 }
 
-// CheckCut returns a *CutError unless the history of an execution, which may be over, can be cut behind an event: what is up to it is then what
-// the execution had been through at some moment, at which its code had come to rest, or has received (Takeover hands that to the code anew). That is
-// behind an input, or behind all that one has caused, where
+// CheckCut returns a *CutError unless the history of an execution can be cut after the event with the ID at. The
+// execution may have ended. A history can be cut after an input event, and after all decisions that an input event
+// caused, if
 //
-//   - the code has run on what is before: not in a turn which ends the execution without it, nor in one that takes parked inputs, of which no part would
-//     be left for another turn;
-//   - nothing is cancelled whose end is waited for: whoever would tell of it tells the old execution;
-//   - the execution is not over.
+//   - the code had processed the events before, and the turn neither ended the execution without its code nor consumed
+//     parked inputs,
+//   - no work was being cancelled whose end is awaited, and
+//   - the event does not end the execution.
 func CheckCut(events []Event, at int64) error {
 	c := cutting{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
 	e := CutError{EventID: at}
 	if at < 1 || at > int64(len(events)) {
-		e.Why = fmt.Sprintf("the history has the events 1 to %d", len(events))
+		e.Why = fmt.Sprintf("out of range; the history has events 1 to %d", len(events))
 	}
 	for i := range events {
 		c.pass(i)
@@ -95,11 +95,11 @@ func (c *cutting) pass(i int) {
 // turn returns why nothing but the whole of a turn can be taken; empty: parts can.
 func (c *cutting) turn(from int) string {
 	if c.standing.Parked > 0 {
-		return "it is in a turn that took what had been parked"
+		return "its turn processed parked inputs"
 	}
 	for i := from + 1; i < len(c.events) && !beginsSegment(c.events[i].Kind); i++ {
 		if c.events[i].EndsWithoutCode() {
-			return "it is in the turn in which the execution ended without its code"
+			return "the execution ended in its turn without running the code"
 		}
 	}
 	return ""
@@ -108,10 +108,10 @@ func (c *cutting) turn(from int) string {
 // hindrance returns why the history cannot be cut behind an event; empty: it can.
 func (c *cutting) hindrance(i int) string {
 	if c.events[i].Kind.Terminal() {
-		return "the execution ends with it"
+		return "the execution ends with this event"
 	}
 	if len(c.ending) > 0 {
-		return "something is cancelled there whose end is waited for"
+		return "the execution was waiting for the end of cancelled work"
 	}
 	if i+1 == len(c.events) {
 		return ""
@@ -125,7 +125,7 @@ func (c *cutting) hindrance(i int) string {
 	case next.IsInput() && !next.Kind.Terminal(), c.events[i].parks(), c.events[i].runsNoCode():
 		return ""
 	default:
-		return "the code had not come to rest behind it, it went on to decide what follows"
+		return "the code made further decisions in the same turn"
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// DocumentFormat names the format of a Document.
+// DocumentFormat is the name of the format of a Document.
 const DocumentFormat = "perdure.history/1"
 
-// Document is the whole history of an instance in one file: what `perdure export` prints and a unit test replays.
+// Document is the whole history of an instance in one file, as written by `perdure export` and replayed in unit tests.
 type Document struct {
 	Format     string              `json:"format"` // DocumentFormat
 	InstanceID string              `json:"instanceId"`
@@ -17,21 +17,22 @@ type Document struct {
 	Executions []DocumentExecution `json:"executions"`
 }
 
-// DocumentExecution is one execution of an instance, and its events.
+// DocumentExecution is one execution of an instance and its events.
 type DocumentExecution struct {
 	ExecutionID string  `json:"executionId"`
 	Number      int64   `json:"number"` // from 1
 	Events      []Event `json:"events"`
 }
 
-// NewDocument makes a document of an instance's executions, the oldest first. Each must be a valid history.
+// NewDocument returns a document of an instance's executions, oldest first. It returns an error if one of them is not a
+// valid history.
 func NewDocument(instanceID, name string, executions ...DocumentExecution) (Document, error) {
 	d := Document{Format: DocumentFormat, InstanceID: instanceID, Name: name, Executions: executions}
 	return d, d.validate()
 }
 
-// DecodeDocument reads a document, and checks that it is of this format and that each of its executions is a history. It
-// may have come from an earlier release.
+// DecodeDocument decodes a document of this release or an earlier one. It returns an error if the format is unknown or
+// an execution is not a valid history.
 func DecodeDocument(b []byte) (Document, error) {
 	var d Document
 	if err := json.Unmarshal(b, &d); err != nil {
@@ -43,7 +44,7 @@ func DecodeDocument(b []byte) (Document, error) {
 func (d *Document) validate() error {
 	switch {
 	case d.Format != DocumentFormat:
-		return fmt.Errorf("history: document: format is %q instead of %q", d.Format, DocumentFormat)
+		return fmt.Errorf("history: document: unknown format %q; expected %q", d.Format, DocumentFormat)
 	case len(d.Executions) == 0:
 		return fmt.Errorf("history: document: instance %q has no executions", d.InstanceID)
 	}
@@ -68,7 +69,8 @@ func (x *DocumentExecution) validate() error {
 	return err
 }
 
-// Find returns what an event of one of the executions refers to: a document, or a sealed payload.
+// Find returns the data that a reference in one of the executions points to: a document or an encoded payload. It
+// returns an error if the document does not contain the data, or if the data differs from the reference.
 func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 	at, err := ParsePlace(ref.Ref)
 	if err != nil {
@@ -86,5 +88,5 @@ func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 			return json.RawMessage(doc), nil
 		}
 	}
-	return nil, errors.New("the recorded history lacks it: record all executions of the instance")
+	return nil, errors.New("not in the recorded history; record all executions of the instance")
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Encode writes events as a JSON array. Every event must be valid.
+// Encode encodes events as a JSON array. It returns an error if an event is invalid.
 func Encode(events []Event) ([]byte, error) {
 	for i := range events {
 		if err := events[i].Validate(); err != nil {
@@ -21,8 +21,8 @@ func Encode(events []Event) ([]byte, error) {
 	return b, nil
 }
 
-// Decode reads what Encode wrote, in this release or an earlier one. It ignores fields that it does not know. A kind
-// that it does not know is an error, since a replay without the event would not be the same history.
+// Decode decodes events that Encode wrote, in this release or an earlier one. It ignores unknown fields. It returns an
+// error for an unknown kind, because a replay without the event would be wrong.
 func Decode(b []byte) ([]Event, error) {
 	var events []Event
 	if err := json.Unmarshal(b, &events); err != nil {
@@ -36,8 +36,7 @@ func Decode(b []byte) ([]Event, error) {
 	return events, nil
 }
 
-// DecodeLast reads the last of the events that Encode wrote, as Decode does, without decoding those before it: they may be thousands. Of no events it returns
-// false.
+// DecodeLast decodes only the last of the events that Encode wrote. found is false if there are no events.
 func DecodeLast(b []byte) (last Event, found bool, err error) {
 	b = bytes.TrimSpace(b)
 	at, found := lastElement(b)
@@ -50,7 +49,7 @@ func DecodeLast(b []byte) (last Event, found bool, err error) {
 		return Event{}, false, fmt.Errorf("history: decode: %w", err)
 	}
 	if behind := b[at+int(d.InputOffset()):]; b[0] != '[' || string(bytes.TrimSpace(behind)) != "]" { // it was cut, and others may have followed
-		return Event{}, false, errors.New("history: decode: the events are no whole array")
+		return Event{}, false, errors.New("history: decode: events are not a complete JSON array")
 	}
 	return last, true, last.Validate()
 }
@@ -76,7 +75,8 @@ func lastElement(b []byte) (at int, found bool) {
 	return at, found
 }
 
-// Log joins runs of events into one history, and checks that the ids have no gap and that no event follows an end.
+// Log joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a terminal
+// event.
 func Log(runs ...[]Event) ([]Event, error) {
 	n := 0
 	for _, run := range runs {
@@ -86,10 +86,11 @@ func Log(runs ...[]Event) ([]Event, error) {
 	for _, run := range runs {
 		for i := range run {
 			if want := int64(len(log)) + 1; run[i].ID != want {
-				return nil, fmt.Errorf("history: event #%d (%s) where #%d is due", run[i].ID, run[i].Kind, want)
+				return nil, fmt.Errorf("history: event #%d (%s): expected event #%d", run[i].ID, run[i].Kind, want)
 			}
 			if n := len(log); n > 0 && log[n-1].Kind.Terminal() {
-				return nil, fmt.Errorf("history: event #%d (%s) follows the end %s", run[i].ID, run[i].Kind, log[n-1].Kind)
+				return nil, fmt.Errorf("history: event #%d (%s) follows the terminal event %s",
+					run[i].ID, run[i].Kind, log[n-1].Kind)
 			}
 			log = append(log, run[i])
 		}

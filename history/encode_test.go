@@ -186,7 +186,7 @@ func TestEncodeRefuses(t *testing.T) {
 	for want, e := range map[string]history.Event{
 		"event 0: id must be":                                {Kind: history.TurnStarted},
 		"history: encode: TurnStarted #1: input is not JSON": {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
-		"event 1 (TimerFired): no sourceEvent":               {ID: 1, Kind: history.TimerFired},
+		"event 1 (TimerFired): has no sourceEvent":               {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, %v, want %q", b, err, want)

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Event is one entry of a history: one flat struct, as on the wire. ID, Kind and Time are always set; of the other
-// fields, each kind uses some (the table in docs/internals/formats.md), and the rest stay zero.
+// Event is one entry of a history. It is a flat struct, as in the JSON format. ID, Kind and Time are always set. Each
+// kind uses some of the other fields; docs/internals/formats.md lists them.
 type Event struct {
-	// ID numbers the events of an execution from 1, without gaps. An activity, timer or child is identified by the id
-	// of the event that scheduled it.
+	// ID is the number of the event in its execution, from 1 without gaps. Activities, timers and sub-orchestrations
+	// are identified by the ID of the event that scheduled them.
 	ID   int64 `json:"id"`
 	Kind Kind  `json:"kind"`
-	// Time is that of the turn, in UTC; all events of a turn share it.
+	// Time is the time of the turn in UTC. All events of a turn have the same time.
 	Time time.Time `json:"time"`
 
-	// SourceEventID is the event that this one concerns; SourceEventIDs are several. Never both. Result and Error are beside it since
-	// replay reads these of each outcome, and little else: apart, they took it 5 % longer.
+	// SourceEventID is the ID of the event that this one refers to. SourceEventIDs are several IDs. At most one of the
+	// two fields is set. Result and Error follow directly for fast access in replays.
 	SourceEventID  int64    `json:"sourceEventId,omitempty"`
 	Result         Payload  `json:"result,omitempty"`
 	Error          *Failure `json:"error,omitempty"`
@@ -26,39 +26,39 @@ type Event struct {
 	Version string `json:"version,omitempty"`
 	BuildID string `json:"buildId,omitempty"`
 	Queue   string `json:"queue,omitempty"`
-	// FairnessKey is whose an activity is, where the workers of a queue are shared fairly among those who have any.
+	// FairnessKey is the tenant of an activity for SQS fair queues.
 	FairnessKey string `json:"fairnessKey,omitempty"`
-	// ExclusiveKey is what an activity needs for itself while it runs: of those on a queue with the same key one runs at a
-	// time. Queue is then an ExclusiveQueue.
+	// ExclusiveKey limits the activities of a queue that have the same key to one running attempt at a time. Queue is
+	// then an ExclusiveQueue.
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	Change       string `json:"change,omitempty"`
-	// Orchestration is what an update starts where there is no instance of its id, of Version, with Input.
+	// Orchestration is the name of the orchestration that an update starts if no instance has its ID, with Version and
+	// Input.
 	Orchestration string `json:"orchestration,omitempty"`
 
 	InstanceID  string `json:"instanceId,omitempty"`
 	ExecutionID string `json:"executionId,omitempty"`
 	StartID     string `json:"startId,omitempty"`
 	EventID     string `json:"eventId,omitempty"`
-	// Number counts the executions of an instance, from 1.
+	// Number is the number of the execution in its instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
-	// Parked is how many of the inputs that wait a turn takes, where it does not take all: first the outcomes that have
-	// arrived, then what is parked, the oldest of each first; 0: all.
+	// Parked is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs, oldest
+	// first. 0 means all.
 	Parked int64 `json:"parked,omitempty"`
-	// Inline marks an activity that was to run in the function that decided it, and the outcome of one that did. The code
-	// has not seen such an outcome where it stands: it arrives behind the decisions of a turn, and the next turn begins
-	// with it (R20).
+	// Inline marks an inline activity, and the outcome of an activity that ran inline. The code receives such an
+	// outcome at the start of the next turn.
 	Inline bool `json:"inline,omitempty"`
-	// AtMostOnce marks an activity of which no attempt is begun twice.
+	// AtMostOnce marks an activity whose attempts are started at most once.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
-	// LargePayloads marks a turn whose code had perdure.MaxLargePayloadBytes as its limit: a replay holds the code to the same.
+	// LargePayloads marks a turn whose payload limit was perdure.MaxLargePayloadBytes. A replay uses the same limit.
 	LargePayloads bool `json:"largePayloads,omitempty"`
 
 	StartAt        *time.Time `json:"startAt,omitempty"`
 	FireAt         *time.Time `json:"fireAt,omitempty"`
 	StartToCloseMs int64      `json:"startToCloseMs,omitempty"`
-	// HeartbeatMs limits the time between heartbeats of an activity, ScheduleToCloseMs the time of all its attempts and
-	// the waits between them.
+	// HeartbeatMs limits the time between heartbeats of an activity. ScheduleToCloseMs limits the total time of its
+	// attempts and the waits between them.
 	HeartbeatMs       int64 `json:"heartbeatMs,omitempty"`
 	ScheduleToCloseMs int64 `json:"scheduleToCloseMs,omitempty"`
 
@@ -69,37 +69,36 @@ type Event struct {
 	CustomStatus Payload `json:"customStatus,omitempty"`
 
 	Reason string `json:"reason,omitempty"`
-	// Message is for people, and nothing depends on it: of a cancel, an order to terminate or a pause what was said, of a
-	// timer its name (Label).
+	// Message is a text for people that has no effect: the message of a cancel, terminate or pause request, or the name
+	// of a timer (see Label).
 	Message     string `json:"message,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
-	// Cancel is what the event records of a cancel that is waited for; nil where there is nothing to record, as always
-	// where no cancel is waited for.
+	// Cancel belongs to a call with WaitForCancellation. It is nil for other events.
 	Cancel *CancelNote `json:"cancel,omitempty"`
 
 	Retry *RetryPolicy `json:"retry,omitempty"`
-	// Parent is the instance that waits for this one; of an external event that another instance has raised, that
-	// instance and its ExternalEventSent; of an update that is awaited, who waits, and its UpdateSent.
+	// Parent is the instance that waits for this one. For an external event from another instance, it is that instance
+	// and its ExternalEventSent. For an awaited update, it is the caller and its UpdateSent.
 	Parent *Parent `json:"parent,omitempty"`
-	// Callers are the orchestrations that an update's end answers, and of the end of an execution those whose updates it has not come to: each
-	// by its UpdateSent.
+	// Callers are the UpdateSent events of the orchestrations that the end of an update responds to. At the end of an
+	// execution, they are those whose updates were not accepted.
 	Callers       []Parent          `json:"callers,omitempty"`
 	Tags          map[string]string `json:"tags,omitempty"`
 	CarriedEvents []CarriedEvent    `json:"carriedEvents,omitempty"`
-	// EventIDs are the ids of the external events that earlier executions have received last, oldest first: a
-	// repetition is a duplicate here too.
+	// EventIDs are the IDs of the external events that earlier executions received last, oldest first. They detect
+	// duplicates.
 	EventIDs []string `json:"eventIds,omitempty"`
-	// Inputs are parked, or handed on from the execution before. Those of an end are external events of other instances,
-	// without their data, that its turn has consumed and its code has not: continued as new, the next execution has them.
+	// Inputs are parked inputs, or inputs passed on by the previous execution. On a terminal event, they are external
+	// events of other instances, without their data, that the turn consumed and the code did not. The next execution
+	// receives them after a continue-as-new.
 	Inputs []Event `json:"inputs,omitempty"`
 
-	// TraceParent is the trace context of a start, of a turn, or of an end without code. No decision depends on it: replay
-	// does not read it, so it is behind all that replay reads.
+	// TraceParent is the trace context of a start, a turn, or an end without code. Replay does not read it.
 	TraceParent TraceParent `json:"traceparent,omitempty"`
 }
 
-// The requesters that are not the identity of a caller (Requester). RequestedByClient is a caller of which nothing is
-// known; starts, external events and orders to terminate then have no requester.
+// The values of RequestedBy for requesters other than callers (see Requester). RequestedByClient is an unknown caller
+// of a cancel; other requests of unknown callers have no requester.
 const (
 	RequestedByBody   = "body"
 	RequestedByEngine = "engine"
@@ -107,12 +106,10 @@ const (
 	RequestedByParent = "parent:" // and the instance id
 )
 
-// MaxTimerNameBytes bounds the name of a timer.
+// MaxTimerNameBytes is the maximum size of a timer's name.
 const MaxTimerNameBytes = 256
 
-// Label is what the event is called where people read it: its Name, or the name of a timer. That stands in Message, since
-// replay compares Name and not Message: a release from before timers had names goes on with one that has, copies it
-// where it copies a history, and shows it.
+// Label returns the name of the event for people: Name, or for a timer Message, which holds its name.
 func (e *Event) Label() string {
 	if e.Kind == TimerCreated {
 		return e.Message
@@ -120,23 +117,23 @@ func (e *Event) Label() string {
 	return e.Name
 }
 
-// Waits reports whether the event schedules something that is waited for when it is cancelled.
+// Waits reports whether the event schedules work whose end is awaited when it is cancelled.
 func (e *Event) Waits() bool { return e.Cancel != nil && e.Cancel.Wait }
 
-// Arrives reports whether the event is the outcome of an activity that ran inline: the next turn begins with it (R20).
+// Arrives reports whether the event is the outcome of an activity that ran inline. The next turn starts with it.
 func (e *Event) Arrives() bool {
 	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
 }
 
-// EndsWithoutCode reports whether the event is an end that no code took part in: an order to terminate, or a failure because the code differs from
-// history or because its turn was too large for any commit.
+// EndsWithoutCode reports whether the event ends the execution without running its code: a termination, or a failure
+// because of nondeterminism or of a turn that exceeds the commit size.
 func (e *Event) EndsWithoutCode() bool {
 	failed := e.Kind == OrchestrationFailed && e.Error != nil
 	return e.Kind == OrchestrationTerminated || failed && (e.Error.Type == TypeNondeterminism || e.Error.Type == TypePayloadTooLarge)
 }
 
-// IsInput reports whether the event came from outside, rather than being a decision of the orchestration. A cancel
-// request is a decision when the body or the engine made it, and an input otherwise.
+// IsInput reports whether the event is an input event and not a decision. A cancel request is a decision if the code or
+// the engine made it, and an input event otherwise.
 func (e *Event) IsInput() bool {
 	t, _ := e.Kind.traits()
 	if t.input {
@@ -150,7 +147,7 @@ func (e *Event) IsInput() bool {
 	}
 }
 
-// Sources returns the ids of the events that this one concerns.
+// Sources returns the IDs of the events that this one refers to.
 func (e *Event) Sources() (ids []int64) {
 	if e.SourceEventID != 0 {
 		return []int64{e.SourceEventID}
@@ -163,8 +160,8 @@ func (e *Event) Sources() (ids []int64) {
 	return ids
 }
 
-// Settles returns the ids that are over with this event: completed, failed, fired or cancelled. An activity that is
-// tried again is not.
+// Settles returns the IDs of the work that this event completed, failed, fired or cancelled. An activity that will be
+// retried is not settled.
 func (e *Event) Settles() []int64 {
 	if !e.Kind.Sourced() || e.Kind == ActivityRetryScheduled {
 		return nil
@@ -172,7 +169,7 @@ func (e *Event) Settles() []int64 {
 	return e.Sources()
 }
 
-// Validate returns the first fault that makes the event unusable, naming the field.
+// Validate returns an error that describes the first invalid field, or nil.
 func (e *Event) Validate() error {
 	switch {
 	case e.ID < 1:
@@ -180,9 +177,9 @@ func (e *Event) Validate() error {
 	case !e.Kind.Known():
 		return fmt.Errorf("history: event %d: unknown kind %q (written by a later release?)", e.ID, e.Kind)
 	case e.SourceEventID != 0 && len(e.SourceEventIDs) > 0:
-		return fmt.Errorf("history: event %d (%s): both sourceEventId and sourceEventIds", e.ID, e.Kind)
+		return fmt.Errorf("history: event %d (%s): has both sourceEventId and sourceEventIds", e.ID, e.Kind)
 	case e.Kind.Sourced() && e.SourceEventID == 0 && len(e.SourceEventIDs) == 0:
-		return fmt.Errorf("history: event %d (%s): no sourceEventId", e.ID, e.Kind)
+		return fmt.Errorf("history: event %d (%s): has no sourceEventId", e.ID, e.Kind)
 	}
 	return e.validateSources()
 }
@@ -199,7 +196,7 @@ func (e *Event) validateSources() error {
 	return nil
 }
 
-// String names the event for logs and diagnoses: kind, id, and what it concerns.
+// String returns a description of the event for logs and diagnoses: its kind and ID, and the event that it refers to.
 func (e *Event) String() string {
 	s := fmt.Sprintf("%s #%d", e.Kind, e.ID)
 	if label := e.Label(); label != "" {

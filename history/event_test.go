@@ -46,10 +46,10 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 		{nil, ""},
 		{[][]history.Event{{started}, {turn, end}}, ""},
 		{[][]history.Event{{started}, {}, {turn}}, ""},
-		{[][]history.Event{{turn}}, "event #2 (TurnStarted) where #1 is due"},
-		{[][]history.Event{{started, turn}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted) where #3 is due"},
-		{[][]history.Event{{started, turn}, {turn}}, "event #2 (TurnStarted) where #3 is due"},
-		{[][]history.Event{{started, turn, end}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted) follows the end OrchestrationCompleted"},
+		{[][]history.Event{{turn}}, "event #2 (TurnStarted): expected event #1"},
+		{[][]history.Event{{started, turn}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted): expected event #3"},
+		{[][]history.Event{{started, turn}, {turn}}, "event #2 (TurnStarted): expected event #3"},
+		{[][]history.Event{{started, turn, end}, {event(4, history.TurnStarted)}}, "event #4 (TurnStarted) follows the terminal event OrchestrationCompleted"},
 	} {
 		n := 0
 		for _, r := range tt.runs {

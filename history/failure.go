@@ -6,53 +6,55 @@ import (
 	"strings"
 )
 
-// The types of failures that the engine itself makes. The Type of an error of a user's program is the name of its Go
-// type, or the result of its ErrorType method.
+// The types of failures that the engine creates. For errors of your code, the type is the name of the Go type, or the
+// result of the error's ErrorType method.
 const (
-	// TypeError is an error that has no type of its own, as errors.New makes it.
+	// TypeError is an error without a type of its own, as from errors.New.
 	TypeError = "error"
-	// TypePanic is a panic of an orchestration or activity; the message ends with the stack.
+	// TypePanic is a panic of an orchestration or activity. The message ends with the stack.
 	TypePanic = "panic"
-	// TypeGoexit is code that ended its goroutine instead of returning.
+	// TypeGoexit means that the code called runtime.Goexit instead of returning.
 	TypeGoexit = "goexit"
-	// TypeTimeout is an attempt or scope that ran out of time.
+	// TypeTimeout means that an attempt, an activity or a scope timed out.
 	TypeTimeout = "timeout"
-	// TypeInterrupted is an attempt of an activity with AtMostOnce that may have begun, and was not ended.
+	// TypeInterrupted means that an attempt of an activity with AtMostOnce may have started and its result is unknown.
 	TypeInterrupted = "interrupted"
-	// TypeCancelled is something that was cancelled; Reason has the reason.
+	// TypeCancelled means that the work was cancelled. Reason is why.
 	TypeCancelled = "cancelled"
-	// TypeTerminated is an instance that was terminated.
+	// TypeTerminated means that the instance was terminated.
 	TypeTerminated = "terminated"
-	// TypeNondeterminism is code that deviates from its history; Expected and Got show where.
+	// TypeNondeterminism means that the code deviates from its history. Expected and Got describe the difference.
 	TypeNondeterminism = "nondeterminism"
-	// TypeUnregistered is an orchestration, or something that it called, which the build does not have.
+	// TypeUnregistered means that the build does not have the orchestration, or something that it called.
 	TypeUnregistered = "unregistered"
-	// TypeBlockedOutside is code that blocks outside the engine and does not return; TypeForeignGoroutine is code that
-	// calls from a goroutine of its own.
+	// TypeBlockedOutside means that the code blocks on something other than a future and does not return.
+	// TypeForeignGoroutine means that the code used its context on another goroutine.
 	TypeBlockedOutside   = "blocked_outside"
 	TypeForeignGoroutine = "foreign_goroutine"
-	// TypeNotFound is a cancellation of an instance that does not exist, TypeOver of one that has ended.
+	// TypeNotFound means that the instance does not exist. TypeOver means that it has ended.
 	TypeNotFound = "not_found"
 	TypeOver     = "over"
-	// TypeAlreadyExists is a start of an instance id that is in use.
+	// TypeAlreadyExists means that the instance ID of a start is in use.
 	TypeAlreadyExists = "already_exists"
-	// TypeOutcomeLost is a child whose outcome is not known any more: it was purged before that had reached its parent, or nothing is
-	// left that tells whether it has run.
+	// TypeOutcomeLost means that the outcome of a sub-orchestration is unknown, for example because it was purged
+	// before the outcome reached its parent.
 	TypeOutcomeLost = "outcome_lost"
-	// TypePoison is code that killed its process whenever it ran, or a message that was delivered too often.
+	// TypePoison means that the code repeatedly ended its process, or that a message was delivered too often.
 	TypePoison = "poison"
-	// TypeCorrupt is a history that cannot be read.
+	// TypeCorrupt means that the history cannot be read.
 	TypeCorrupt = "corrupt"
-	// TypePayloadTooLarge is an input or result over the limit.
+	// TypePayloadTooLarge means that a payload exceeds the limit.
 	TypePayloadTooLarge = "payload_too_large"
-	// TypePayloadUnreadable is a payload that cannot be opened: its codec is not there, or what is stored is not, or is not what was stored.
+	// TypePayloadUnreadable means that a payload cannot be decoded: its codec or its data is missing, or the data was
+	// changed.
 	TypePayloadUnreadable = "payload_unreadable"
-	// TypeEncode is an input or result that is not JSON; TypeDecode is one that does not fit its Go type.
+	// TypeEncode means that a value cannot be encoded as JSON. TypeDecode means that JSON cannot be decoded into its Go
+	// type.
 	TypeEncode = "encode"
 	TypeDecode = "decode"
 )
 
-// Clone returns a copy that shares nothing with a failure. It returns nil for nil.
+// Clone returns a deep copy of f, or nil if f is nil.
 func (f *Failure) Clone() *Failure {
 	if f == nil {
 		return nil
@@ -64,18 +66,17 @@ func (f *Failure) Clone() *Failure {
 	return &c
 }
 
-// MaxFailureDetails is the limit of the details of one failure, as JSON: 4 KiB. A failure travels with its causes, in messages and events that have others
-// beside it.
+// MaxFailureDetails is the maximum size of the details of one failure, as JSON: 4 KiB.
 const MaxFailureDetails = 4 << 10
 
-// OmitDetails takes a failure's details away and says why.
+// OmitDetails removes the details of f and records why.
 func (f *Failure) OmitDetails(why string) {
 	f.Details = nil
 	f.DetailsOmitted = why
 }
 
-// OmitTooLarge returns a failure as it may come into history. Where somebody else has made it, its details, or those of a cause, may be larger than
-// MaxFailureDetails, or refer to a place that is not theirs: a copy without them comes back. It returns nil for nil.
+// OmitTooLarge returns f in a form that the history can store. If details of f or of a cause are larger than
+// MaxFailureDetails, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is nil.
 func (f *Failure) OmitTooLarge() *Failure {
 	if why := f.unfit(); why != "" {
 		c := *f
@@ -93,7 +94,7 @@ func (f *Failure) OmitTooLarge() *Failure {
 	return f
 }
 
-// unfit says why the details may not come into history; empty where they may.
+// unfit returns why the history cannot store the details, or an empty string if it can.
 func (f *Failure) unfit() string {
 	if f == nil || len(f.Details) == 0 {
 		return ""
@@ -103,7 +104,7 @@ func (f *Failure) unfit() string {
 	case f.Details.IsSealed() && f.Details.StoredAt() == "":
 		return ""
 	case !plain:
-		return "they lie where nobody can read them"
+		return "stored where no program can read them"
 	case len(doc) > MaxFailureDetails:
 		return TooLargeDetails(len(doc))
 	default:
@@ -111,14 +112,13 @@ func (f *Failure) unfit() string {
 	}
 }
 
-// TooLargeDetails says that details are left out since they are too large.
+// TooLargeDetails returns the value of DetailsOmitted for details that are too large.
 func TooLargeDetails(bytes int) string {
-	return fmt.Sprintf("they are %d bytes of JSON, of %d at most", bytes, MaxFailureDetails)
+	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetails)
 }
 
-// Cut returns the part of a failure that is kept where there is no room for all of it: its type, its reason and the
-// first bytes of its message, and the same of as many of its causes. Details are kept whole where they have no more bytes than that, or left out. It
-// returns nil for nil.
+// Cut returns a shortened copy of f: its type, its reason, at most bytes bytes of its message, and the same of at most
+// causes causes. Details of more than bytes bytes are dropped. It returns nil if f is nil.
 func (f *Failure) Cut(bytes, causes int) *Failure {
 	if f == nil {
 		return nil
@@ -130,7 +130,7 @@ func (f *Failure) Cut(bytes, causes int) *Failure {
 	case n <= bytes:
 		c.Details = f.Details
 	default:
-		c.OmitDetails(fmt.Sprintf("there is no room here for their %d bytes", n))
+		c.OmitDetails(fmt.Sprintf("%d bytes do not fit here", n))
 	}
 	if len(c.Message) > bytes {
 		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"

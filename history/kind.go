@@ -1,11 +1,11 @@
 package history
 
-// Kind is the kind of an event. The strings are the wire format.
+// Kind is the kind of an event. Histories store these strings, so they never change.
 type Kind string
 
 // The kinds of events.
 const (
-	// Where an execution begins, and each of its turns.
+	// The start of an execution, and of each of its turns.
 	OrchestrationStarted Kind = "OrchestrationStarted"
 	TurnStarted          Kind = "TurnStarted"
 
@@ -29,44 +29,46 @@ const (
 	SubOrchestrationCancelFailed    Kind = "SubOrchestrationCancelFailed"
 	DetachedOrchestrationScheduled  Kind = "DetachedOrchestrationScheduled"
 
-	// An output that could not be sent (R9).
+	// An output that could not be sent.
 	OutputFailed Kind = "OutputFailed"
 
 	// External events.
 	ExternalEventSubscribed Kind = "ExternalEventSubscribed"
 	ExternalEventRaised     Kind = "ExternalEventRaised"
 
-	// External events that the orchestration raises in another instance.
+	// External events that the orchestration sends to another instance.
 	ExternalEventSent        Kind = "ExternalEventSent"
 	ExternalEventDelivered   Kind = "ExternalEventDelivered"
 	ExternalEventUndelivered Kind = "ExternalEventUndelivered"
 
-	// Updates. One that has come before the code began is received, and is accepted or rejected once it has.
+	// Updates. An update that arrives before the code has started is received, and accepted or rejected later.
 	UpdateReceived  Kind = "UpdateReceived"
 	UpdateAccepted  Kind = "UpdateAccepted"
 	UpdateRejected  Kind = "UpdateRejected"
 	UpdateCompleted Kind = "UpdateCompleted"
-	// UpdateAwaited comes before the update that it is about, or while that is under way: an orchestration waits for its answer.
+	// UpdateAwaited means that an orchestration waits for the result of an update. It precedes the update, or occurs
+	// while the update runs.
 	UpdateAwaited Kind = "UpdateAwaited"
 
 	// Updates that the orchestration sends to another instance.
 	UpdateSent     Kind = "UpdateSent"
 	UpdateAnswered Kind = "UpdateAnswered"
 
-	// Other decisions of the body.
+	// Other decisions of the code.
 	SideEffectRecorded Kind = "SideEffectRecorded"
 	CustomStatusSet    Kind = "CustomStatusSet"
 	VersionMarked      Kind = "VersionMarked"
 
-	// What is done to the instance.
+	// Requests that concern the instance, and parked inputs.
 	CancelRequested    Kind = "CancelRequested"
 	InputsParked       Kind = "InputsParked"
 	ExecutionSuspended Kind = "ExecutionSuspended"
 	ExecutionResumed   Kind = "ExecutionResumed"
-	// ExecutionRestarted: the events before it were taken over from another instance, and the execution goes on from there (R30).
+	// ExecutionRestarted means that the events before it were copied from another instance, and that the execution
+	// continues from them.
 	ExecutionRestarted Kind = "ExecutionRestarted"
 
-	// How an execution ends.
+	// The end of an execution.
 	OrchestrationCompleted      Kind = "OrchestrationCompleted"
 	OrchestrationFailed         Kind = "OrchestrationFailed"
 	OrchestrationCancelled      Kind = "OrchestrationCancelled"
@@ -111,19 +113,19 @@ func (k Kind) Known() bool {
 	return ok
 }
 
-// Terminal reports whether an event of this kind is the last of its execution.
+// Terminal reports whether an event of this kind is the last one of its execution.
 func (k Kind) Terminal() bool {
 	t, _ := k.traits()
 	return t.terminal
 }
 
-// Sourced reports whether an event of this kind names the events it concerns, in SourceEventID or SourceEventIDs.
+// Sourced reports whether an event of this kind has SourceEventID or SourceEventIDs.
 func (k Kind) Sourced() bool {
 	t, _ := k.traits()
 	return t.sourced
 }
 
-// Kinds lists every kind this release knows.
+// Kinds returns all kinds that this release knows.
 func Kinds() []Kind {
 	return []Kind{
 		OrchestrationStarted, TurnStarted,

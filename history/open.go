@@ -7,41 +7,42 @@ import (
 	"time"
 )
 
-// Open is something that an execution has scheduled or waits for, and that has not ended.
+// Open is work that an execution has scheduled or waits for and that has not ended.
 type Open struct {
-	// ID is the id of the event that scheduled it.
+	// ID is the ID of the event that scheduled the work.
 	ID int64
-	// Kind is that event's kind: ActivityScheduled, TimerCreated, SubOrchestrationScheduled, ExternalEventSubscribed,
-	// ExternalEventSent, UpdateSent or UpdateAccepted; OrchestrationStarted for the timer of a delayed start.
+	// Kind is the kind of that event: ActivityScheduled, TimerCreated, SubOrchestrationScheduled,
+	// ExternalEventSubscribed, ExternalEventSent, UpdateSent or UpdateAccepted, or OrchestrationStarted for the timer
+	// of a delayed start.
 	Kind Kind
-	// Name is what the event is called (Event.Label), where the state has KeepOpen. InstanceID is the id of a
-	// sub-orchestration, or of the instance that an event or an update was sent to, EventID that of an update.
+	// Name is the label of the event (Event.Label), if the state has KeepOpen. InstanceID is the ID of the
+	// sub-orchestration, or of the receiver of an event or update. EventID is the ID of an update.
 	Name, InstanceID, EventID string
 	// ScheduledAt is the time of the event.
 	ScheduledAt time.Time
-	// FireAt is when a timer fires, which may be that of an activity's schedule-to-close time. Zero: there is no timer.
+	// FireAt is when the timer fires, including the timer of a schedule-to-close time. It is zero if there is no timer.
 	FireAt time.Time
-	// Retries reports that an attempt of the activity may wait by a timer of its own. History does not record until
-	// when.
+	// Retries is true if the activity has a retry policy, so that an attempt can wait with a timer of its own. The
+	// history does not record its time.
 	Retries bool
-	// Waits reports that its end is waited for when it is cancelled.
+	// Waits is true if the end of the work is awaited when it is cancelled.
 	Waits bool
-	// Cancelled reports that it is cancelled and has not ended. Only what Waits can be.
+	// Cancelled is true if the work was cancelled and has not ended. It implies Waits.
 	Cancelled bool
-	// Arrived reports that its outcome is parked, CancelAsked that a request to cancel it is.
+	// Arrived is true if the outcome is a parked input. CancelAsked is true if a cancel request is a parked input.
 	Arrived, CancelAsked bool
 }
 
-// CloseLeeway is how much later than its worker an activity's timer ends its schedule-to-close time: the worker knows
-// better how the activity ended.
+// CloseLeeway is how much later than its worker the timer of an activity ends its schedule-to-close time. The worker
+// reports the end more precisely.
 const CloseLeeway = time.Second
 
-// CloseBy returns when the schedule-to-close time ends of the activity that the event schedules, if it has one.
+// CloseBy returns when the schedule-to-close time of the activity ends. limited is false if it has none.
 func (e *Event) CloseBy() (at time.Time, limited bool) {
 	return e.Time.Add(time.Duration(e.ScheduleToCloseMs) * time.Millisecond), e.ScheduleToCloseMs > 0
 }
 
-// Expect adds something open that was scheduled before the first event that the state is given.
+// Expect adds open work that was scheduled before the first event of the state.
 func (s *State) Expect(o Open) {
 	if s.open == nil {
 		s.open = map[int64]Open{}
@@ -49,23 +50,23 @@ func (s *State) Expect(o Open) {
 	s.open[o.ID] = o
 }
 
-// Open returns what is open under an id; ok is false where nothing is, or nothing that the state keeps.
+// Open returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
 func (s *State) Open(id int64) (o Open, ok bool) {
 	o, ok = s.open[id]
 	return o, ok
 }
 
-// HasTimer reports whether what is open under an id waits for a time: a timer, or an activity that has one.
+// HasTimer reports whether the open work with an ID is a timer, or an activity with one.
 func (s *State) HasTimer(id int64) bool {
 	o := s.open[id]
 	return o.Retries || !o.FireAt.IsZero()
 }
 
-// OpenCount returns how many open items the state keeps.
+// OpenCount returns the number of open items that the state keeps.
 func (s *State) OpenCount() int { return len(s.open) }
 
-// Pending yields what an execution waits for, in no order. What has arrived is no longer pending, even while it is
-// parked, and after the end nothing is. It needs KeepOpen.
+// Pending yields the work that the execution waits for, in no particular order. It does not yield work whose outcome
+// has arrived, even if the outcome is parked. It yields nothing after the end. The state must have KeepOpen.
 func (s *State) Pending() iter.Seq[Open] {
 	return func(yield func(Open) bool) {
 		if s.Over() {
@@ -83,8 +84,8 @@ func (s *State) Pending() iter.Seq[Open] {
 	}
 }
 
-// Left yields what is open, in no order: also after the end, which all of it ended with. What has arrived is among it
-// while it is parked, and waits for external events that history shows no end of. It needs KeepOpen.
+// Left yields the open work in no particular order, also after the end. It includes work whose outcome is parked, and
+// waits for external events whose end is not in the history. The state must have KeepOpen.
 func (s *State) Left() iter.Seq[Open] { return maps.Values(s.open) }
 
 // parkedEvents returns the waits for external events that parked events end.
@@ -100,10 +101,9 @@ func (s *State) parkedEvents() map[int64]bool {
 	return ended
 }
 
-// CancelOutstanding returns the events that end an execution which is not replayed any more: they cancel, for a reason,
-// what is scheduled and neither settled nor cancelled. The activities share an event, and so do the timers; each child
-// has its own, because it is sent a message, and so has each update whose handler has not returned, because it is
-// answered. The events have no ids and no times yet. It needs KeepOpen.
+// CancelOutstanding returns the events that cancel all open work of an execution that ends without a replay, for the
+// given reason. All activities share one event, and so do all timers. Each sub-orchestration and each unfinished update
+// has its own. The events have no IDs and times yet. The state must have KeepOpen.
 func (s *State) CancelOutstanding(reason string) []Event {
 	var activities, timers []int64
 	var children, updates []Event
@@ -150,10 +150,9 @@ func about(e Event, ids []int64) Event {
 // startTimer is the id of a delayed start's timer: that of the event with which every execution begins.
 const startTimer = 1
 
-// Needless returns the waiting timers that the next events leave without a purpose: the events cancel a timer, settle
-// its activity, or end what it was to start. Activities that are waited for are among them when they are cancelled, whether
-// or not they have one. Timers that the same events create have not been sent anywhere. It needs
-// KeepTimers or KeepOpen.
+// Needless returns the timers that are no longer needed after events: the events cancel a timer, settle its activity,
+// or end what it was to start. It includes cancelled activities whose end is awaited, even if they have no timer. It
+// does not include timers that the same events create. The state must have KeepTimers or KeepOpen.
 func (s *State) Needless(events ...Event) (needless []Open) {
 	for i := range events {
 		e := &events[i]

@@ -6,36 +6,37 @@ import (
 	"time"
 )
 
-// Pause is that an instance is paused: its code is not run until it is resumed.
+// Pause is the pause of an instance. The code does not run until the instance is resumed.
 type Pause struct {
-	// By is who asked for it, as in RequestedBy of history; empty where that is not known. Message is why.
+	// By is who requested the pause, as in Event.RequestedBy, or empty. Message is why.
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
-	// At is since when it is paused.
+	// At is the start of the pause.
 	At time.Time `json:"at"`
 }
 
 const (
-	// PauseIDPrefix begins the ids of orders to pause and to resume. They are carried to the next execution among the ids
-	// of external events, and known there by it.
+	// PauseIDPrefix is the prefix of the IDs of pause and resume requests. The next execution receives these IDs among
+	// those of external events, and recognizes them by the prefix.
 	PauseIDPrefix = "perdure:pause:"
 
 	// mostPauseIDs bounds how many of these ids a standing keeps.
 	mostPauseIDs = 64
 )
 
-// Takes reports whether an order to pause or to resume changes anything: it is new, and the execution is not so already.
+// Takes reports whether a pause or resume request changes anything: it is new, and the execution does not already have
+// that state.
 func (s *Standing) Takes(order *Event) bool {
 	pauses := order.Kind == ExecutionSuspended
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// GoesOn reports whether the execution was resumed or restarted and has had no turn since: it has one, whatever arrives, since
-// nothing else leads to the inputs that were parked meanwhile, or to what was taken over.
+// GoesOn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn even if
+// no message arrives.
 func (s *Standing) GoesOn() bool { return s.Last == ExecutionResumed || s.Restarted() }
 
-// Restarted reports whether the execution has taken over its history, and has had no turn of its own: what it has taken over is not
-// sent.
+// Restarted reports whether the execution was restarted from another one and has had no turn of its own. The work that
+// it copied has not been sent.
 func (s *Standing) Restarted() bool { return s.Last == ExecutionRestarted }
 
 // pause applies an order to pause or to resume.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 )
 
-// Payload is a value of a user's program: a JSON document, kept inline, or a Reference to the place where it is stored.
-// A nil Payload is no value at all.
+// Payload is a value of your code: a JSON document, stored inline, or a Reference to where it is stored. A nil Payload
+// is no value.
 type Payload []byte
 
-// Reference is the place of a payload that was too large to be kept inline.
+// Reference is the location of a payload that is not stored inline.
 type Reference struct {
 	Ref    string `json:"ref"`
 	SHA256 string `json:"sha256"`
@@ -23,8 +23,7 @@ type escaped struct {
 	Inline json.RawMessage `json:"inline"`
 }
 
-// Inline makes a payload of a JSON document. It escapes documents that look like a reference, so that every document of
-// a user is read back unchanged.
+// Inline returns a payload with a JSON document. It escapes documents that look like a reference.
 func Inline(doc json.RawMessage) Payload {
 	if !ambiguous(doc) {
 		return Payload(doc)
@@ -36,13 +35,13 @@ func Inline(doc json.RawMessage) Payload {
 	return Payload(b)
 }
 
-// Refer makes a payload of a reference.
+// Refer returns a payload with a reference.
 func Refer(r Reference) Payload {
 	b, _ := json.Marshal(r) //nolint:errchkjson // strings and a number: cannot fail
 	return Payload(b)
 }
 
-// Document returns the inline document. ok is false when the payload is a reference.
+// Document returns the inline document. ok is false if the payload is a reference.
 func (p Payload) Document() (doc json.RawMessage, ok bool) {
 	if !ambiguous(p) {
 		return json.RawMessage(p), true
@@ -57,7 +56,7 @@ func (p Payload) Document() (doc json.RawMessage, ok bool) {
 	return json.RawMessage(p), true
 }
 
-// Reference returns where the payload is stored. ok is false when it is inline.
+// Reference returns the location of the payload. ok is false if the payload is inline.
 func (p Payload) Reference() (r Reference, ok bool) {
 	if !ambiguous(p) || strict(p, &r) != nil || r.Ref == "" || r.SHA256 == "" {
 		return Reference{}, false
@@ -101,7 +100,7 @@ func strict(b []byte, v any) error {
 	return nil
 }
 
-// MarshalJSON writes the document unchanged.
+// MarshalJSON returns the document unchanged.
 func (p Payload) MarshalJSON() ([]byte, error) {
 	if p == nil {
 		return []byte("null"), nil
@@ -109,7 +108,7 @@ func (p Payload) MarshalJSON() ([]byte, error) {
 	return p, nil
 }
 
-// UnmarshalJSON keeps the document unchanged.
+// UnmarshalJSON sets p to the document unchanged.
 func (p *Payload) UnmarshalJSON(b []byte) error {
 	if p == nil {
 		return errors.New("history: UnmarshalJSON on nil Payload")

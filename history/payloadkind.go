@@ -1,6 +1,6 @@
 package history
 
-// PayloadKind says what a payload is to the program that it is of.
+// PayloadKind is the role of a payload.
 type PayloadKind string
 
 // The kinds of payloads.
@@ -18,14 +18,15 @@ const (
 	PayloadErrorDetails        PayloadKind = "error details"
 )
 
-// EventPayload is a payload of an event, and what it is. Name is that of the activity, orchestration, external event or update, where the event has it.
+// EventPayload is a payload of an event and its role. Name is the name of the activity, orchestration, external event
+// or update, if the event has it.
 type EventPayload struct {
 	Payload *Payload
 	Kind    PayloadKind
 	Name    string
 }
 
-// Payloads calls f with each payload that the event has, and those of its lists: f may replace it.
+// Payloads calls f with each payload of the event and of its lists. f may replace the payload.
 func (e *Event) Payloads(f func(EventPayload)) {
 	each := func(p *Payload, kind PayloadKind, name string) {
 		if len(*p) > 0 {
@@ -63,7 +64,8 @@ func (e *Event) Payloads(f func(EventPayload)) {
 	}
 }
 
-// Payloads calls each with the details of a failure, and of its causes: it may replace them. Name is that of whatever has failed. A nil failure has none.
+// Payloads calls each with the details of f and of its causes. each may replace them. name is the name of the work that
+// failed.
 func (f *Failure) Payloads(name string, each func(EventPayload)) {
 	for ; f != nil; f = f.Cause {
 		if len(f.Details) > 0 {

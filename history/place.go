@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Place is where the data of an external event is in the history of its instance: in a committed event, which never
-// changes. Later events have a Reference to it instead of a copy.
+// Place is the location of an external event's data in a committed event of its instance. Later events refer to it
+// instead of copying the data.
 type Place struct {
 	ExecutionID string
-	// Segment is the turn's segment, by which a store finds it; EventID is the event.
+	// Segment is the segment of the turn, and EventID the ID of the event.
 	Segment, EventID int64
-	// Field is PlaceInputs or PlaceCarried where the data is in that list of the event, at Index; empty: it is the
-	// event's own.
+	// Field is PlaceInputs or PlaceCarried if the data is in that list of the event, at Index. It is empty if the event
+	// itself has the data.
 	Field string
 	Index int
-	// Sealed: what lies there is a sealed payload, and no document.
+	// Sealed is true if the data is an encoded payload and not a document.
 	Sealed bool
 }
 
-// The lists of an event that hold external events.
+// The lists of an event that contain external events.
 const (
 	PlaceInputs  = "inputs"
 	PlaceCarried = "carriedEvents"
@@ -37,8 +37,8 @@ const (
 	placeSealed = "/sealed"
 )
 
-// String returns the place as in a Reference: x#<execution>/<segment>/<event>, and /<field>/<index> where it is in a
-// list, and /sealed where what lies there is a sealed payload.
+// String returns the place as in a Reference: x#<execution>/<segment>/<event>, then /<field>/<index> if the data is in
+// a list, then /sealed if it is an encoded payload.
 func (p Place) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
@@ -50,7 +50,7 @@ func (p Place) String() string {
 	return s
 }
 
-// ParsePlace is the inverse of String.
+// ParsePlace parses the result of Place.String.
 func ParsePlace(ref string) (p Place, err error) {
 	bare, sealed := strings.CutSuffix(ref, placeSealed)
 	p.Sealed = sealed
@@ -62,12 +62,12 @@ func ParsePlace(ref string) (p Place, err error) {
 	}
 	known := len(parts) == 3 || p.Field == PlaceInputs || p.Field == PlaceCarried
 	if !strings.HasPrefix(ref, placePrefix) || parts[0] == "" || !known {
-		return Place{}, fmt.Errorf("history: %q is no place in a history (written by a later release?)", ref)
+		return Place{}, fmt.Errorf("history: invalid place %q (written by a later release?)", ref)
 	}
 	var n [3]int64
 	for i, s := range numbers {
 		if n[i], err = strconv.ParseInt(s, 10, 64); err != nil || n[i] < 0 {
-			return Place{}, fmt.Errorf("history: %q is no place in a history: %q is not a number", ref, s)
+			return Place{}, fmt.Errorf("history: invalid place %q: %q is not a number", ref, s)
 		}
 	}
 
@@ -78,15 +78,15 @@ func ParsePlace(ref string) (p Place, err error) {
 	return p, nil
 }
 
-// Refer makes a payload that refers to a document at the place.
+// Refer returns a payload that refers to a document at the place.
 func (p Place) Refer(doc json.RawMessage) Payload {
 	doc = Compacted(doc)
 	sum := sha256.Sum256(doc)
 	return Refer(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
 }
 
-// Find returns the data at the place among the events of its segment, or of its whole execution. ok is false when there
-// is no such event.
+// Find returns the data at the place. events are the events of its segment or of its whole execution. ok is false if
+// there is no such event.
 func (p Place) Find(events []Event) (data Payload, ok bool) {
 	for i := range events {
 		e := &events[i]
@@ -106,19 +106,20 @@ func (p Place) Find(events []Event) (data Payload, ok bool) {
 	return nil, false
 }
 
-// ToSealed reports whether what lies at a place is a sealed payload, and no document.
+// ToSealed reports whether the reference is to an encoded payload and not to a document.
 func (r Reference) ToSealed() bool { return strings.HasSuffix(r.Ref, placeSealed) }
 
-// Check returns an error unless a document is the one that is referred to.
+// Check returns an error unless doc is the document that r refers to.
 func (r Reference) Check(doc json.RawMessage) error {
 	sum := sha256.Sum256(doc)
 	if got := hex.EncodeToString(sum[:]); got != r.SHA256 || int64(len(doc)) != r.Bytes {
-		return fmt.Errorf("history: what lies at %s has %d bytes and the hash %s, referred to were %d bytes with %s", r.Ref, len(doc), got, r.Bytes, r.SHA256)
+		return fmt.Errorf("history: data at %s has %d bytes and SHA-256 %s; expected %d bytes and %s",
+			r.Ref, len(doc), got, r.Bytes, r.SHA256)
 	}
 	return nil
 }
 
-// Compacted returns a document as encoding writes it.
+// Compacted returns a document in the compact form that Encode writes.
 func Compacted(doc []byte) []byte {
 	if !bytes.ContainsAny(doc, " \t\r\n") {
 		return doc
@@ -126,14 +127,14 @@ func Compacted(doc []byte) []byte {
 	return appendCompact(nil, doc)
 }
 
-// HasData reports whether an event of the kind has brought the document of a sender, of an external event or an update:
-// where it is large, later events refer to it.
+// HasData reports whether events of the kind contain the data of an external event or update. Later events refer to
+// such data if it is large.
 func (k Kind) HasData() bool {
 	return k == ExternalEventRaised || k == UpdateReceived || k == UpdateAccepted
 }
 
-// Raised calls f with each document that external events and updates have brought in an event, its own and those in its
-// lists, and with its field and index: f may replace it.
+// Raised calls f with the data of each external event and update in the event and in its lists, with its field and
+// index. f may replace the data.
 func (e *Event) Raised(f func(field string, index int, data *Payload)) {
 	if e.Kind.HasData() {
 		f("", 0, &e.Data)

@@ -6,11 +6,11 @@ import "strings"
 // queues end.
 const exclusiveSuffix = ".fifo"
 
-// ExclusiveQueue returns the work queue beside another that takes the activities with an exclusive key: a FIFO queue, whose
-// workers are those of the other.
+// ExclusiveQueue returns the name of the FIFO queue for activities with an exclusive key that belongs to a work queue.
+// The same workers receive from both queues.
 func ExclusiveQueue(queue string) string { return queue + exclusiveSuffix }
 
-// OfExclusiveQueue returns the work queue that an ExclusiveQueue is beside; ok is false for any other queue.
+// OfExclusiveQueue returns the work queue that an exclusive queue belongs to. ok is false for other queues.
 func OfExclusiveQueue(queue string) (beside string, ok bool) {
 	return strings.CutSuffix(queue, exclusiveSuffix)
 }

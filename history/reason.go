@@ -1,11 +1,10 @@
 package history
 
-// ReasonInstanceDeleted is the reason for which what a deleted instance left outstanding is cancelled. Like all reasons
-// it is part of the format.
+// ReasonInstanceDeleted is the cancel reason for the outstanding work of an instance that was deleted. Histories store
+// it, so it never changes.
 const ReasonInstanceDeleted = "instance_deleted"
 
-// TerminalReason returns the reason for which what is outstanding is cancelled when an execution ends with an event of
-// that kind.
+// TerminalReason returns the cancel reason for outstanding work when an execution ends with an event of the kind.
 func TerminalReason(end Kind) string {
 	switch end {
 	case OrchestrationCompleted:

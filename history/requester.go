@@ -5,13 +5,12 @@ import (
 	"unicode"
 )
 
-// MaxRequesterBytes bounds the name of a requester, in bytes: no ARN is longer.
+// MaxRequesterBytes is the maximum size of a requester's name: the maximum of an ARN.
 const MaxRequesterBytes = 2048
 
-// Requester returns the name of a caller as history has it: an ARN, or the name that a program has set for itself. The
-// names that the engine uses for itself are not available to callers: they become RequestedByClient. Control characters
-// and text that is not UTF-8 are removed; a name longer than MaxRequesterBytes is cut. An empty name, of a caller that
-// is not known, stays empty.
+// Requester returns the name of a caller in the form that histories store: an ARN, or a name that a program has set.
+// Names that the engine uses for itself become RequestedByClient. Control characters and invalid UTF-8 are removed, and
+// a name longer than MaxRequesterBytes is truncated. An empty name stays empty.
 func Requester(name string) string {
 	if name == RequestedByBody || name == RequestedByEngine || strings.HasPrefix(name, RequestedByParent) {
 		return RequestedByClient

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Owner is an execution of an instance.
+// Owner identifies an execution of an instance.
 type Owner struct{ InstanceID, ExecutionID string }
 
 const (
-	// MaxInstanceIDBytes is the limit of an instance id.
+	// MaxInstanceIDBytes is the maximum size of an instance ID.
 	MaxInstanceIDBytes = 1024
-	// RetrySuffixBytes is what "~<attempt>" may take at the end of an instance id.
+	// RetrySuffixBytes is the maximum size of the suffix "~<attempt>" of an instance ID.
 	RetrySuffixBytes = 16
 )
 
-// ChildID is the instance id of a child that was given none, by the event which schedules it. It is unlike any other's, since execution ids are, even
-// if its parent's id is used again. Running instances compare it: it may never change.
+// ChildID returns the instance ID of a sub-orchestration that was started without one, from the ID of the event that
+// schedules it. The result is unique. Running instances compare it, so it never changes.
 func (o Owner) ChildID(eventID int64) string {
 	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
@@ -28,14 +28,15 @@ func (o Owner) ChildID(eventID int64) string {
 	return own // each level of children makes ids longer
 }
 
-// StartID names the start that an event of the execution asks for (R10).
+// StartID returns the ID of the start that an event of the execution requests.
 func (o Owner) StartID(eventID int64) string { return fmt.Sprintf("%s:%d", o.ExecutionID, eventID) }
 
-// Takeover is how an execution takes over what another has been through: the events up to some event (CheckCut), and goes on from there. What was
-// decided and has not ended by then is decided by the new execution: it is sent anew (R30).
+// Takeover creates the history of a new execution from the events of another one, up to an event that CheckCut accepts.
+// The new execution continues from there. It sends the work again that was scheduled and had not ended.
 type Takeover struct {
 	From, To Owner
-	// StartID is that of the new instance, Tags are its tags, and RequestedBy asked for it. At is when.
+	// StartID is the start ID of the new instance, Tags are its tags, RequestedBy is who requested the restart, and At
+	// is when.
 	StartID     string
 	Tags        map[string]string
 	RequestedBy string
@@ -43,11 +44,11 @@ type Takeover struct {
 	TraceParent TraceParent
 }
 
-// Of returns the history that the new execution begins with: the past one, with an ExecutionRestarted behind it. The past is not changed. Its
-// references to documents of other executions stay as they are.
+// Of returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
+// modify past. References to documents of other executions do not change.
 //
-// Where the past ends with an input, that is parked in ExecutionRestarted, for the first turn: what the code of then has made of it is not in the past,
-// and the code of today may make something else of it.
+// If past ends with an input event, Of parks that event in the ExecutionRestarted, so that the first turn processes it
+// with the current code.
 func (t *Takeover) Of(past []Event) []Event {
 	restarted := Event{
 		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,
@@ -152,7 +153,7 @@ func (o Owner) derived(instanceID string) (first string, eventID int64, is bool)
 	return first, eventID, err == nil && first == o.ChildID(eventID)
 }
 
-// IsDerivedChild reports whether the execution has given a child its id.
+// IsDerivedChild reports whether the execution derived the instance ID with ChildID.
 func (o Owner) IsDerivedChild(instanceID string) bool {
 	_, _, is := o.derived(instanceID)
 	return is

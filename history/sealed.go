@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// Sealed is a payload whose document only a codec, or the store of large payloads, can give. It travels as a Reference, so that a release which does
-// not know of it takes it for what it cannot read, and never for a document.
+// Sealed is an encoded payload, or a payload in the payload store. It is stored as a Reference.
 type Sealed struct {
-	// Codec is the id of the codec that has encoded the document; empty: none has.
+	// Codec is the ID of the codec that encoded the document. It is empty if the document is not encoded.
 	Codec string
-	// Data is what the codec has made of the document, kept inline; nil where that lies in the store.
+	// Data is the encoded document, if it is stored inline. It is nil if it is in the payload store.
 	Data []byte
-	// Key is where it lies in the store; empty: it is inline.
+	// Key is the key in the payload store. It is empty if the payload is inline.
 	Key string
-	// Digest is what the codec has made of the document's SHA-256, of a document that is encoded and in the store: so that a replay can compare
-	// it without fetching it.
+	// Digest is the encoded SHA-256 of the document, for an encoded document in the payload store. A replay compares
+	// documents with it without fetching them.
 	Digest []byte
-	// SHA256 is of what is stored, in hex, and Bytes the size of the document.
+	// SHA256 is the hash of the stored data, in hexadecimal, and Bytes the size of the document.
 	SHA256 string
 	Bytes  int64
 }
@@ -32,10 +31,11 @@ const (
 	sealedObject = "object:"
 )
 
-// MaxCodecIDBytes is the limit of a codec's id.
+// MaxCodecIDBytes is the maximum size of a codec's ID.
 const MaxCodecIDBytes = 64
 
-// IsCodecID reports whether a text may be the id of a codec: 1 to MaxCodecIDBytes letters, digits, dots, dashes and underlines.
+// IsCodecID reports whether id is a valid ID of a codec: 1 to MaxCodecIDBytes letters, digits, dots, dashes and
+// underscores.
 func IsCodecID(id string) bool {
 	if id == "" || len(id) > MaxCodecIDBytes {
 		return false
@@ -43,7 +43,7 @@ func IsCodecID(id string) bool {
 	return strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }
 
-// Payload is the sealed document as a payload.
+// Payload returns s as a payload.
 func (s Sealed) Payload() Payload {
 	r := Reference{SHA256: s.SHA256, Bytes: s.Bytes}
 	switch {
@@ -60,7 +60,8 @@ func (s Sealed) Payload() Payload {
 	return Refer(r)
 }
 
-// Sealed returns how a payload is sealed. ok is false where it is not, and where it is sealed in a way that this release does not know.
+// Sealed returns how the payload is encoded or stored. ok is false if the payload is an inline document, or is encoded
+// in a way that this release does not know.
 func (p Payload) Sealed() (s Sealed, ok bool) {
 	r, refers := p.Reference()
 	if !refers {
@@ -94,7 +95,7 @@ func (p Payload) Sealed() (s Sealed, ok bool) {
 	}
 }
 
-// IsSealed is Sealed without a look at what is sealed.
+// IsSealed reports whether Sealed returns ok.
 func (p Payload) IsSealed() bool {
 	if !ambiguous(p) {
 		return false
@@ -103,7 +104,7 @@ func (p Payload) IsSealed() bool {
 	return ok
 }
 
-// StoredAt returns under which key of the store of large payloads it lies; empty where it does not lie there.
+// StoredAt returns the key of the payload in the payload store, or an empty string.
 func (p Payload) StoredAt() string {
 	if !ambiguous(p) {
 		return ""
@@ -112,7 +113,7 @@ func (p Payload) StoredAt() string {
 	return s.Key
 }
 
-// Check returns an error unless data is what is stored.
+// Check returns an error unless data is the stored data.
 func (s Sealed) Check(data []byte) error {
 	if got := sumOf(data); got != s.SHA256 {
 		return &alteredError{key: s.Key, want: s.SHA256, got: got, bytes: len(data)}
@@ -120,7 +121,7 @@ func (s Sealed) Check(data []byte) error {
 	return nil
 }
 
-// alteredError is about a payload that is not what was stored.
+// alteredError means that the data of a payload differs from what was stored.
 type alteredError struct {
 	key, want, got string
 	bytes          int
@@ -131,7 +132,7 @@ func (e *alteredError) Error() string {
 	if e.key != "" {
 		where = "at " + e.key
 	}
-	return "history: the sealed payload " + where + " has the hash " + e.got + ", stored was one with " + e.want
+	return "history: encoded payload " + where + " has SHA-256 " + e.got + "; expected " + e.want
 }
 
 func sumOf(data []byte) string {
@@ -150,14 +151,14 @@ func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
 	return nil, false, false
 }
 
-// Referable returns what may be replaced by a reference to the place where it lies: a document, or a sealed payload that is inline. ok is false for
-// what is elsewhere already.
+// Referable returns the data that a reference to its place can replace: a document, or an inline encoded payload. ok is
+// false if the data is already stored elsewhere.
 func (p Payload) Referable() (doc json.RawMessage, ok bool) {
 	doc, _, ok = p.referable()
 	return doc, ok
 }
 
-// ReferTo makes a payload that refers to data at the place. What cannot be referred to comes back.
+// ReferTo returns a payload that refers to data at the place. It returns data unchanged if it cannot be referred to.
 func (p Place) ReferTo(data Payload) Payload {
 	doc, sealed, ok := data.referable()
 	if !ok {
@@ -167,8 +168,8 @@ func (p Place) ReferTo(data Payload) Payload {
 	return p.Refer(doc)
 }
 
-// DocumentIn returns what a reference to the place stands for, among the events of its segment or of its whole execution: of a sealed place the
-// payload. ok is false where it is not there.
+// DocumentIn returns the data that a reference to the place stands for: a document, or the payload if the place is
+// sealed. events are the events of its segment or of its whole execution. ok is false if the data is not there.
 func (p Place) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	data, found := p.Find(events)
 	if !found {
@@ -178,7 +179,7 @@ func (p Place) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	return doc, ok && sealed == p.Sealed
 }
 
-// PayloadOf is what a reference to a place stands for, as a payload: doc is what lies there.
+// PayloadOf returns the data at the place of a reference as a payload.
 func (r Reference) PayloadOf(doc json.RawMessage) Payload {
 	if r.ToSealed() {
 		return Payload(doc)

@@ -2,57 +2,53 @@ package history
 
 import "maps"
 
-// Standing is where an execution stands: a short summary of its history. It is a value: a copy does not change when
-// events are applied to the original.
+// Standing is a summary of an execution's history. It is a value: applying events to the original does not change a
+// copy.
 type Standing struct {
-	// Name is the orchestration's name. Version is the one that the first turn has bound, and before it the one that
-	// was asked for.
+	// Name is the name of the orchestration. Version is the version that the first turn selected, and before it the
+	// requested version.
 	Name, Version string
-	// StartID is that of the instance's start.
+	// StartID is the ID of the instance's start.
 	StartID string
-	// Parent waits for the instance; nil when no parent does.
+	// Parent is the orchestration that waits for the instance, or nil.
 	Parent *Parent
-	// Bound reports that the first turn has run.
+	// Bound is true after the first turn.
 	Bound bool
-	// LastID and Last are the id and kind of the last event.
+	// LastID and Last are the ID and the kind of the last event.
 	LastID int64
 	Last   Kind
-	// Cancelling reports that the instance was asked to end.
+	// Cancelling is true if a cancellation of the instance was requested.
 	Cancelling bool
-	// CustomStatus is the one that the execution has set last, by the event with this id; nil where it has set none.
+	// CustomStatus is the current custom status, or nil, and CustomStatusID the ID of the event that set it.
 	CustomStatus   Payload
 	CustomStatusID int64
-	// Parked is how many inputs are parked: they arrived while the code could not take them, and no turn has taken them
-	// since (R18).
+	// Parked is the number of parked inputs that no turn has consumed.
 	Parked int
-	// Arrived is how many outcomes of activities that ran inline no turn has begun with yet (R20). A turn is due then,
-	// whatever arrives.
+	// Arrived is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn is due.
 	Arrived int
-	// InParts reports that the last turn took a part of the inputs that waited, since all were too much for a commit. The
-	// next turn takes more of them, whatever arrives.
+	// InParts is true if the last turn consumed only some of the waiting inputs, because all of them exceed one commit.
+	// Another turn is then due.
 	InParts bool
-	// Blocked is what builds have reported whose code cannot go on.
+	// Blocked are the reports of builds that cannot process the history.
 	Blocked Blocked
-	// Paused is who has paused the execution; nil where it is not paused. An execution may be blocked and paused.
+	// Paused is the current pause, or nil. An execution can be blocked and paused.
 	Paused *Pause
-	// PauseIDs are the ids of the orders to pause and to resume that were taken last, oldest first: a copy of one that
-	// comes late changes nothing (R25).
+	// PauseIDs are the IDs of the latest pause and resume requests, oldest first. They detect duplicates.
 	PauseIDs []string
 }
 
-// Blocked is what history records of builds whose code cannot go on with an execution (R18). Each has reported since
-// the last turn, and nothing that its code would receive has changed since: parked inputs come behind the event on
-// which it failed.
+// Blocked contains the reports of builds whose code cannot process the history of an execution. The reports are newer
+// than the last turn.
 type Blocked struct {
-	// Is reports that the execution is blocked. Build is the one that reported it last, Why its diagnosis.
+	// Is is true if the execution is blocked. Build is the build that reported last, and Why its diagnosis.
 	Is    bool
 	Build string
 	Why   *Failure
-	// In has the diagnoses of all builds that have reported.
+	// In has the diagnosis of each build that has reported.
 	In map[string]*Failure
 }
 
-// Says reports whether an event that blocks repeats what was known before it.
+// Says reports whether an InputsParked event repeats the last report.
 func (b *Blocked) Says(e *Event) bool {
 	return e.Kind == InputsParked && b.same(&Blocked{Is: true, Build: e.BuildID, Why: e.Error})
 }
@@ -61,7 +57,7 @@ func (b *Blocked) same(o *Blocked) bool {
 	return b.Is && o.Is && b.Build == o.Build && b.Why != nil && o.Why != nil && b.Why.Type == o.Why.Type && b.Why.Message == o.Why.Message
 }
 
-// After returns where the execution stands once events are applied.
+// After returns the standing after events, and does not modify s.
 func (s *Standing) After(events ...Event) Standing {
 	after := *s
 	for i := range events {
@@ -73,7 +69,7 @@ func (s *Standing) After(events ...Event) Standing {
 // Over reports whether the execution has ended.
 func (s *Standing) Over() bool { return s.Last.Terminal() }
 
-// Status returns the status of the instance, for as long as the execution is its current one.
+// Status returns the status of the instance, if the execution is its current one.
 func (s *Standing) Status() RuntimeStatus {
 	if status, ends := StatusAfter(s.Last); ends {
 		return status
@@ -94,8 +90,8 @@ func (s *Standing) Status() RuntimeStatus {
 	}
 }
 
-// Shows reports whether the instance's status differs from before, or its custom status was set since. An instance that
-// is blocked again differs only if it is in another build, or for another reason.
+// Shows reports whether the status of the instance differs from before, or its custom status was set since. A blocked
+// instance differs if the build or the diagnosis differs.
 func (s *Standing) Shows(before *Standing) bool {
 	if s.CustomStatusID != before.CustomStatusID || s.Status() != before.Status() {
 		return true
@@ -143,11 +139,11 @@ func (s *Standing) apply(e *Event) {
 	}
 }
 
-// Waiting is how many inputs of history no turn has taken: outcomes that have arrived, and what is parked.
+// Waiting returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked inputs.
 func (s *Standing) Waiting() int { return s.Arrived + s.Parked }
 
-// IsDue reports whether a turn is due, whatever arrives: it takes what waits, or is the first after a pause. None is due
-// while the execution is paused, or blocked: what waits is then for a resume, or for a build.
+// IsDue reports whether a turn is due even if no message arrives: it consumes waiting inputs, or is the first turn
+// after a pause. No turn is due while the execution is paused or blocked.
 func (s *Standing) IsDue() bool {
 	return s.InParts || s.GoesOn() || s.Arrived > 0 && s.Paused == nil && !s.Blocked.Is
 }

@@ -1,10 +1,10 @@
 package history
 
-// State is the fold of an execution's history, as far as events were applied. The zero State has no events and keeps
-// only its Standing, which takes the same memory however long the history is; NewState keeps more.
+// State is the state of an execution after some events of its history. The zero State has no events and keeps only its
+// Standing, whose size does not depend on the length of the history. NewState keeps more.
 //
-// A State may begin in the middle of a history: of what was scheduled before, it knows what Expect adds. It is not safe
-// for concurrent use.
+// A State can start in the middle of a history; add earlier open work with Expect. A State is not safe for concurrent
+// use.
 type State struct {
 	Standing
 
@@ -23,27 +23,27 @@ type State struct {
 	settled, cancelAsked []Range
 }
 
-// Keep selects what a State keeps beside its Standing.
+// Keep selects what a State keeps in addition to its Standing.
 type Keep uint8
 
 const (
-	// KeepTimers keeps what waits for a time: timers, and activities with a schedule-to-close time or a retry policy,
-	// or that are waited for when they are cancelled.
+	// KeepTimers keeps timers, and activities that have a schedule-to-close time or a retry policy or whose end is
+	// awaited when they are cancelled.
 	KeepTimers Keep = 1 << iota
-	// KeepOpen keeps everything that is open.
+	// KeepOpen keeps all open work.
 	KeepOpen
-	// KeepSettled keeps the ids of what is settled.
+	// KeepSettled keeps the IDs of settled work.
 	KeepSettled
 )
 
-// NewState returns the state after events, usually the first of an execution.
+// NewState returns the state after events, which are usually the first ones of an execution.
 func NewState(keep Keep, events ...Event) *State {
 	s := &State{keep: keep}
 	s.Apply(events...)
 	return s
 }
 
-// Apply applies the next events. Applying a history in several cuts gives the same state as applying it at once.
+// Apply applies the next events. The result does not depend on how the history is split into calls.
 func (s *State) Apply(events ...Event) {
 	for i := range events {
 		e := &events[i]
@@ -60,15 +60,16 @@ func (s *State) Apply(events ...Event) {
 	}
 }
 
-// Keeps reports whether the state keeps all of k.
+// Keeps reports whether the state keeps everything in k.
 func (s *State) Keeps(k Keep) bool { return s.keep&k == k }
 
-// Settled returns the ids that are settled, parked outcomes included, in the order of history; an id may occur twice.
-// It needs KeepSettled. Activities whose cancel was requested are returned separately, in cancelled: the request
-// settles those whose end is not waited for (Open.Waits).
+// Settled returns the IDs of settled work, including parked outcomes, in the order of the history. An ID can occur
+// twice. cancelled has the IDs of activities whose cancellation was requested; the request settles those whose end is
+// not awaited (Open.Waits). The state must have KeepSettled.
 func (s *State) Settled() (ids, cancelled []Range) { return s.settled, s.cancelAsked }
 
-// SettledSet is Settled as a set, for a state that has seen the whole history. It needs KeepSettled and KeepOpen.
+// SettledSet returns the IDs of Settled as a set. The state must have seen the whole history, with KeepSettled and
+// KeepOpen.
 func (s *State) SettledSet() map[int64]bool {
 	set := map[int64]bool{}
 	for _, r := range s.settled {

@@ -1,41 +1,42 @@
 package history
 
-// RuntimeStatus is where an instance is in its life.
+// RuntimeStatus is the status of an instance.
 type RuntimeStatus string
 
 // The statuses of an instance.
 const (
-	// StatusPending: started, and no turn has run.
+	// StatusPending means that the instance was started and no turn has run.
 	StatusPending RuntimeStatus = "Pending"
-	// StatusRunning: at least one turn has run; usually it waits for something.
+	// StatusRunning means that at least one turn has run. The instance usually waits for something.
 	StatusRunning RuntimeStatus = "Running"
-	// StatusCompleted: ended with an output.
+	// StatusCompleted means that the instance ended with an output.
 	StatusCompleted RuntimeStatus = "Completed"
-	// StatusFailed: ended with an error.
+	// StatusFailed means that the instance ended with an error.
 	StatusFailed RuntimeStatus = "Failed"
-	// StatusTerminated: ended from outside, without running its code.
+	// StatusTerminated means that a client ended the instance without running its code.
 	StatusTerminated RuntimeStatus = "Terminated"
-	// StatusCancelling: asked to end, and its code is unwinding.
+	// StatusCancelling means that a cancellation was requested and the code has not ended yet.
 	StatusCancelling RuntimeStatus = "Cancelling"
-	// StatusCancelled: ended because it was asked to.
+	// StatusCancelled means that the instance ended because of a cancellation.
 	StatusCancelled RuntimeStatus = "Cancelled"
-	// StatusBlocked: its code cannot go on with its history, or is in no deployed build. What arrives is kept. The
-	// instance goes on by itself once a build is deployed whose code can.
+	// StatusBlocked means that no deployed build can process the history of the instance. Its inputs are parked. It
+	// continues when a build is deployed that can.
 	StatusBlocked RuntimeStatus = "Blocked"
-	// StatusPaused: somebody has paused it. Its code is not run and what arrives is kept, until it is resumed (R25).
+	// StatusPaused means that the instance was paused. Its code does not run and its inputs are parked until it is
+	// resumed.
 	StatusPaused RuntimeStatus = "Paused"
-	// StatusDeleting: over, and being deleted. Parts of its history may be gone; its id is free when the deletion is
-	// finished.
+	// StatusDeleting means that the instance has ended and is being deleted. Parts of its history may be missing. Its
+	// ID is free after the deletion.
 	StatusDeleting RuntimeStatus = "Deleting"
 )
 
-// Terminal reports whether the instance is over.
+// Terminal reports whether the instance has ended.
 func (s RuntimeStatus) Terminal() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled || s == StatusTerminated || s == StatusDeleting
 }
 
-// StatusAfter returns the status of an instance whose execution ended with an event of this kind; ok is false for
-// events that end nothing.
+// StatusAfter returns the status of an instance whose execution ended with an event of the kind. ok is false for other
+// events.
 func StatusAfter(k Kind) (s RuntimeStatus, ok bool) {
 	switch k {
 	case OrchestrationCompleted:

@@ -2,8 +2,7 @@ package history
 
 import "encoding/json"
 
-// TraceParent is the trace context that something travels with: a W3C traceparent of version 00, or empty. What is read
-// from outside and is none becomes empty, so that a wrong one can neither fail nor grow anything.
+// TraceParent is a W3C trace context of version 00, or empty. Invalid values become empty.
 type TraceParent string
 
 // The parts of a traceparent: version, trace id, parent id and flags, with a hyphen between each two.
@@ -14,8 +13,8 @@ const (
 	flagsAt          = 53
 )
 
-// ParseTraceParent returns the context in s, of whatever version, in the form of version 00; empty where s holds none
-// as https://www.w3.org/TR/trace-context defines it.
+// ParseTraceParent parses a trace context of any version and returns it as version 00. It returns an empty TraceParent
+// if s is invalid. The format is defined at https://www.w3.org/TR/trace-context.
 func ParseTraceParent(s string) TraceParent {
 	switch {
 	case len(s) < traceParentBytes, s[traceIDAt-1] != '-', s[parentIDAt-1] != '-', s[flagsAt-1] != '-':
@@ -34,7 +33,7 @@ func ParseTraceParent(s string) TraceParent {
 	return TraceParent("00-" + t)
 }
 
-// UnmarshalJSON reads a context. Whatever is none is read as empty, and is no error.
+// UnmarshalJSON decodes a trace context. An invalid value becomes empty and is not an error.
 func (t *TraceParent) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {

@@ -6,10 +6,10 @@ import (
 	"iter"
 )
 
-// Range is a run of event ids, both ends included. On the wire it is the pair [first,last].
+// Range is a range of event IDs, both ends inclusive. In JSON it is the pair [first,last].
 type Range struct{ First, Last int64 }
 
-// AppendID adds an id: one that follows the last extends its range.
+// AppendID appends an ID to rs. It extends the last range if the ID follows it.
 func AppendID(rs []Range, id int64) []Range {
 	if n := len(rs); n > 0 && rs[n-1].Last+1 == id {
 		rs[n-1].Last = id
@@ -18,12 +18,12 @@ func AppendID(rs []Range, id int64) []Range {
 	return append(rs, Range{First: id, Last: id})
 }
 
-// MarshalJSON writes the pair.
+// MarshalJSON encodes the range as a pair.
 func (r Range) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "[%d,%d]", r.First, r.Last), nil
 }
 
-// UnmarshalJSON reads the pair.
+// UnmarshalJSON decodes a pair.
 func (r *Range) UnmarshalJSON(b []byte) error {
 	var pair []int64
 	if err := json.Unmarshal(b, &pair); err != nil {
@@ -37,32 +37,32 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Failure is an error as it is passed between functions, in history, and to a client.
+// Failure is an error as it is stored in histories, sent between functions and returned to clients.
 type Failure struct {
-	// Type names the error for RetryPolicy.NonRetryable and for programs; TypeXxx are the engine's own.
+	// Type is the type name of the error: one of the Type constants, or a type of your code. RetryPolicy.NonRetryable
+	// uses it.
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
-	// Ended is how something really ended whose cancel was waited for: one of the EndXxx. Empty where it was not waited
-	// for.
+	// Ended is how cancelled work ended whose end was awaited: one of the End constants. Otherwise it is empty.
 	Ended        string   `json:"ended,omitempty"`
 	NonRetryable bool     `json:"nonRetryable,omitempty"`
 	Cause        *Failure `json:"cause,omitempty"`
-	// Joined names the types of the other errors in it, those that are neither Type nor that of a cause. They serve
-	// RetryPolicy.NonRetryable, for which the order of joined errors does not matter. At most MaxJoined.
+	// Joined are the types of joined errors other than Type and the types of the causes, for RetryPolicy.NonRetryable.
+	// It has at most MaxJoined entries.
 	Joined []string `json:"joined,omitempty"`
-	// Details is the value that the program gave the error with perdure.WithDetails, as JSON: at most MaxFailureDetails, before a codec. DetailsOmitted says
-	// why there is none where one was given; it is empty otherwise.
+	// Details are the details of perdure.WithDetails, as JSON of at most MaxFailureDetails before encoding.
+	// DetailsOmitted is why the details are missing, or empty.
 	Details        Payload `json:"details,omitempty"`
 	DetailsOmitted string  `json:"detailsOmitted,omitempty"`
-	// Expected, Got and EventID describe a nondeterminism: what history holds, what the code asked for, and where.
+	// Expected, Got and EventID describe a nondeterminism: the decision in the history, the decision of the code, and
+	// the event.
 	Expected string `json:"expected,omitempty"`
 	Got      string `json:"got,omitempty"`
 	EventID  int64  `json:"eventId,omitempty"`
 }
 
-// Types yields the types of the errors in a failure: its own, those of its causes, and those that were joined to them.
-// A type may occur twice.
+// Types yields the types of the failure, of its causes, and of the errors joined to them. A type can occur twice.
 func (f *Failure) Types() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for ; f != nil; f = f.Cause {
@@ -78,28 +78,28 @@ func (f *Failure) Types() iter.Seq[string] {
 	}
 }
 
-// MaxJoined bounds the names in Failure.Joined.
+// MaxJoined is the maximum number of names in Failure.Joined.
 const MaxJoined = 32
 
-// RetryPolicy is how an activity or child is tried again. Durations are in milliseconds.
+// RetryPolicy is the retry policy of an activity or sub-orchestration. Durations are in milliseconds.
 type RetryPolicy struct {
 	MaxAttempts        int      `json:"maxAttempts,omitempty"`
 	InitialIntervalMs  int64    `json:"initialIntervalMs,omitempty"`
 	MaxIntervalMs      int64    `json:"maxIntervalMs,omitempty"`
 	BackoffCoefficient float64  `json:"backoffCoefficient,omitempty"`
 	NonRetryable       []string `json:"nonRetryable,omitempty"`
-	// Jitter is the random part of each interval, up to 1. 0 is none, as in histories from before there was jitter.
+	// Jitter is the random part of each interval, up to 1. 0 means no jitter.
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-// Parent is the instance that waits for a sub-orchestration, and the event that scheduled it.
+// Parent identifies the instance that waits for a sub-orchestration, and the event that scheduled it.
 type Parent struct {
 	InstanceID  string `json:"instanceId"`
 	ExecutionID string `json:"executionId"`
 	EventID     int64  `json:"eventId"`
 }
 
-// CarriedEvent is an external event that no execution has received yet, passed on by continue-as-new.
+// CarriedEvent is an external event that no execution has consumed, passed on by a continue-as-new.
 type CarriedEvent struct {
 	Name    string  `json:"name"`
 	EventID string  `json:"eventId"`

@@ -1,38 +1,38 @@
 package history
 
-// UpdateIDPrefix begins the ids of updates where they are carried to the next execution, among the ids of external
-// events.
+// UpdateIDPrefix is the prefix of update IDs that are passed to the next execution among the IDs of external events.
 const UpdateIDPrefix = "perdure:update:"
 
-// Why an update was rejected (UpdateRejected, in Reason). The words are part of the format.
+// The reasons for the rejection of an update, in the Reason of UpdateRejected. Histories store these strings, so they
+// never change.
 const (
-	// UpdateRefused: the validator of its handler returned an error, or panicked.
+	// UpdateRefused means that the validator returned an error or panicked.
 	UpdateRefused = "refused"
-	// UpdateUnknown: the code has set no handler of its name, as far as it had come.
+	// UpdateUnknown means that the code has set no handler for the update yet.
 	UpdateUnknown = "unknown_update"
-	// UpdateBadInput: its input does not fit what its handler takes.
+	// UpdateBadInput means that the input cannot be decoded into the handler's type.
 	UpdateBadInput = "bad_input"
-	// UpdateMisused: the validator scheduled, waited, or decided something else.
+	// UpdateMisused means that the validator scheduled work, waited or made another decision.
 	UpdateMisused = "misused"
-	// UpdateTooMany: as many handlers ran as an execution has at a time.
+	// UpdateTooMany means that the execution runs the maximum number of handlers.
 	UpdateTooMany = "too_many"
 )
 
-// Why an orchestration has no answer to an update that it has sent to another instance, beside the words above: the Type of the failure of
-// UpdateAnswered, where the update's own is its Cause.
+// The failure types of an update that an orchestration sent to another instance, in UpdateAnswered. The failure of the
+// update itself is the Cause.
 const (
-	// UpdateFailed: its handler returned an error.
+	// UpdateFailed means that the handler returned an error.
 	UpdateFailed = "update_failed"
-	// UpdateRejection: it was rejected; the Reason of the failure is one of the words above.
+	// UpdateRejection means that the update was rejected. The Reason of the failure is one of the reasons above.
 	UpdateRejection = "update_rejected"
-	// UpdateLeft: it was accepted, and its execution ended before its handler returned.
+	// UpdateLeft means that the update was accepted, and the execution ended before the handler returned.
 	UpdateLeft = "update_left"
-	// UpdateForgotten: it was taken long ago, and what came of it is not known any more.
+	// UpdateForgotten means that the update was handled so long ago that its result is no longer stored.
 	UpdateForgotten = "update_forgotten"
-	// UpdatePurged: the instance that may have taken it is purged.
+	// UpdatePurged means that the instance that may have handled the update was purged.
 	UpdatePurged = "update_purged"
 )
 
-// IsLeft reports whether an UpdateCompleted says that the execution ended before the handler of its update returned:
-// Reason is then that of all that was outstanding.
+// IsLeft reports whether the event is an UpdateCompleted because the execution ended before the handler returned.
+// Reason is then the cancel reason of the outstanding work.
 func (e *Event) IsLeft() bool { return e.Kind == UpdateCompleted && e.Reason != "" }

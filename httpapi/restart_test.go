@@ -49,7 +49,7 @@ func TestRestartFromAnEvent(t *testing.T) {
 		history.Event{Kind: history.OrchestrationFailed, Time: at, Error: &history.Failure{Type: "error", Message: "m"}})
 
 	for body, says := range map[string]string{
-		`{"from":2}`: "the nearest that are possible are 1 and 3", `{"from":0}`: "the history has the events 1 to 6", `{"from":9}`: "the nearest that is possible is 5",
+		`{"from":2}`: "the nearest possible events are 1 and 3", `{"from":0}`: "the history has events 1 to 6", `{"from":9}`: "the nearest possible event is 5",
 		`{"from":5,"delay":"1h"}`: "", `{"from":"x"}`: "",
 	} {
 		p := h.call(t, http.MethodPost, "/v1/instances/one/restart", body)

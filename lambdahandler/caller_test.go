@@ -91,7 +91,8 @@ func TestAPI_unknownAuthorization_isAnError(t *testing.T) {
 		}
 		return ""
 	}))
-	if err == nil || !strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION is "cognito": none of iam, jwt, lambda and none`) {
+	if err == nil ||
+		!strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION has the invalid value "cognito"; use iam, jwt, lambda or none`) {
 		t.Error(err)
 	}
 }

@@ -6,13 +6,15 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// NewClient makes a client of the hub that the process works for, for its activities: to start orchestrations, raise
-// events, and read. It reads the variables that NewWorker reads, and PERDURE_TIMERS_URL, which the worker of a queue has,
-// with the rights that the client needs, where WorkQueueProps of the construct says Client. A process that polls needs PERDURE_HUB
-// alone. The error names every variable that is wrong.
+// NewClient returns a client of the hub that this process works for, for use in activities. Create one client in main
+// and share it: it is safe for concurrent use.
 //
-// A main makes one and gives it to its activities; it is safe for concurrent use, and calls AWS when it is used, or, in a process that polls, once at
-// the beginning. It may not purge: that is for GrantPurgeDirect. Of the options, the logger, the interceptors and the codec count.
+// NewClient reads the same environment variables as NewWorker, and PERDURE_TIMERS_URL. The worker of a queue has this
+// variable, and the permissions that the client needs, if WorkQueueProps.Client of the CDK construct is set. A process
+// that polls needs only PERDURE_HUB, and NewClient then calls AWS once to find the hub. NewClient uses the logger, the
+// interceptors and the codec of opts. It returns an error that names every invalid variable.
+//
+// The client cannot purge instances; that needs GrantPurgeDirect.
 func NewClient(ctx context.Context, opts ...Option) (*client.Client, error) {
 	b := begin(false, true, opts)
 	p, err := b.open(ctx)

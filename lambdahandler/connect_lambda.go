@@ -13,8 +13,10 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// errBuiltForLambda is the error of a binary that is asked for what the tag leaves out.
-var errBuiltForLambda = errors.New("this binary was built with the tag perdure_lambda, for Lambda alone: build it without the tag")
+// errBuiltForLambda is returned if the configuration needs code that the tag excludes.
+var errBuiltForLambda = errors.New(
+	"this binary was built with the tag perdure_lambda, for Lambda only; build it without the tag",
+)
 
 // awsConfig is what Lambda's environment gives the AWS SDK: region, credentials, endpoints and retries. A function has no other sources, and those
 // that config.LoadDefaultConfig links (profiles, SSO, STS, the metadata of EC2) are a fifth of the binary and a third of its initialisation.

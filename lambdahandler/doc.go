@@ -1,15 +1,16 @@
-// Package lambdahandler makes the function binaries of a registry. A user's four mains are a line each:
+// Package lambdahandler runs the functions of a hub on AWS Lambda, or in processes that poll. The main function of each
+// of the four functions is one line:
 //
-//	func main() { lambdahandler.StartOrchestrator(orders.Registry()) } // the inbox: turns
-//	func main() { lambdahandler.StartWorker(orders.Registry()) }       // a work queue: activities
-//	func main() { lambdahandler.StartRenewer(orders.Registry()) }      // timers, and the watch
-//	func main() { lambdahandler.StartAPI() }                           // HTTP
+//	func main() { lambdahandler.StartOrchestrator(orders.Registry()) } // inbox: turns
+//	func main() { lambdahandler.StartWorker(orders.Registry()) }       // work queue: activities
+//	func main() { lambdahandler.StartRenewer(orders.Registry()) }      // timers and the sweeper
+//	func main() { lambdahandler.StartAPI() }                           // HTTP API
 //
-// They are configured by the environment that the stack gives them (docs/internals/formats.md, "Environment"). A variable that is
-// missing or malformed ends the function at init with an error that names it.
+// Environment variables configure the functions. The stack sets them; docs/reference/configuration.md lists them. If a
+// variable is missing or invalid, the process exits with an error that names it.
 //
-// The same binaries serve a hub from a container or a laptop. Where Lambda has not started them (AWS_LAMBDA_RUNTIME_API
-// is not set) they poll their queue, and the API listens on PERDURE_LISTEN, until SIGINT or SIGTERM. There PERDURE_HUB
-// and AWS credentials are enough: without PERDURE_TABLE the hub is found by its name. The API needs
-// PERDURE_ALLOWED_HOSTS as well if PERDURE_LISTEN is not on loopback.
+// The same binaries run in a container or on a laptop. If AWS_LAMBDA_RUNTIME_API is not set, they poll their queue, and
+// the API listens on PERDURE_LISTEN, until SIGINT or SIGTERM. They then need only PERDURE_HUB and AWS credentials:
+// without PERDURE_TABLE, the hub is found by its name. The API also needs PERDURE_ALLOWED_HOSTS if PERDURE_LISTEN is
+// not on loopback. See docs/guides/polling-workers.md.
 package lambdahandler

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// environment reads variables, and collects what is wrong with them, so that one start reports all.
+// environment reads variables and collects their errors, so that one start reports all of them.
 type environment struct {
 	getenv func(string) string
 	wrong  []error
@@ -52,7 +52,7 @@ func (e *environment) urls(name string) map[string]string {
 	}
 	m := map[string]string{}
 	if err := json.Unmarshal([]byte(v), &m); err != nil {
-		e.failf(name, "is not a JSON object of names to URLs: %v", err)
+		e.failf(name, "is not a JSON object of names and URLs: %v", err)
 	}
 	return m
 }
@@ -75,7 +75,7 @@ func (e *environment) bytes(name string, otherwise int) int {
 
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 || n > 1<<40>>shift {
-		e.failf(name, "is %q: not a size such as 67108864 or 64 MiB", v)
+		e.failf(name, "has the invalid value %q; use a size such as 67108864 or 64 MiB", v)
 		return 0
 	}
 	return n << shift
@@ -89,7 +89,7 @@ func (e *environment) count(name string, otherwise, least, most int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < least || n > most {
-		e.failf(name, "is %q: not a whole number from %d to %d", v, least, most)
+		e.failf(name, "has the invalid value %q; use an integer from %d to %d", v, least, most)
 		return otherwise
 	}
 	return n
@@ -114,7 +114,7 @@ func (e *environment) metrics() dispatch.Metrics {
 		return dispatch.MetricsOff
 	}
 	if !m.Known() {
-		e.failf("PERDURE_METRICS", "is %q: none of off, hub and name", m)
+		e.failf("PERDURE_METRICS", "has the invalid value %q; use off, hub or name", m)
 		return dispatch.MetricsOff
 	}
 	return m
@@ -131,7 +131,7 @@ func (e *environment) pageGuard() *http.CrossOriginProtection {
 			continue
 		}
 		if err := guard.AddTrustedOrigin(origin); err != nil {
-			e.failf("PERDURE_UI_ORIGINS", "has %q, which is no origin such as https://shop.example.com", origin)
+			e.failf("PERDURE_UI_ORIGINS", "has the invalid origin %q; use one such as https://shop.example.com", origin)
 		}
 	}
 	return guard
@@ -145,7 +145,7 @@ func (e *environment) authorization() authorization {
 	switch by {
 	case authorizedByNobody, authorizedByIAM, authorizedByJWT, authorizedByLambda:
 	default:
-		e.failf(apiAuthorization, "is %q: none of iam, jwt, lambda and none", by)
+		e.failf(apiAuthorization, "has the invalid value %q; use iam, jwt, lambda or none", by)
 	}
 	return by
 }
@@ -156,7 +156,7 @@ const allowedHosts = "PERDURE_ALLOWED_HOSTS"
 func (e *environment) allowedHosts() originguard.Hosts {
 	hosts, err := originguard.ParseHosts(e.optional(allowedHosts, ""))
 	if err != nil {
-		e.failf(allowedHosts, "is wrong: %v", err)
+		e.failf(allowedHosts, "is invalid: %v", err)
 	}
 	return hosts
 }
@@ -166,7 +166,7 @@ func (e *environment) boolean(name, otherwise string) bool {
 	case "true", "false":
 		return v == "true"
 	default:
-		e.failf(name, "is %q: neither true nor false", v)
+		e.failf(name, "has the invalid value %q; use true or false", v)
 		return false
 	}
 }
@@ -180,7 +180,7 @@ func (e *environment) retention() time.Duration {
 	}
 	d, err := days.Parse(v)
 	if err != nil || d < time.Hour {
-		e.failf(name, "is %q: neither 0, for ever, nor an hour or more, such as 30d", v)
+		e.failf(name, "has the invalid value %q; use 0 (forever) or at least one hour, such as 30d", v)
 		return 0
 	}
 	return d
@@ -189,7 +189,7 @@ func (e *environment) retention() time.Duration {
 func (e *environment) logLevel() slog.Level {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(e.optional("PERDURE_LOG_LEVEL", "info"))); err != nil {
-		e.failf("PERDURE_LOG_LEVEL", "is none of debug, info, warn, error: %v", err)
+		e.failf("PERDURE_LOG_LEVEL", "is invalid: %v; use debug, info, warn or error", err)
 	}
 	return l
 }
@@ -234,7 +234,8 @@ func (e *environment) scheduling(h *dynamo.Hub) {
 		h.TimersDeadLettersARN = e.required("PERDURE_TIMERS_DEAD_LETTERS_ARN")
 	case dynamo.TimersHops:
 	default:
-		e.failf("PERDURE_TIMERS", "is %q: neither %s nor %s", h.Timers, dynamo.TimersSchedules, dynamo.TimersHops)
+		e.failf("PERDURE_TIMERS", "has the invalid value %q; use %s or %s",
+			h.Timers, dynamo.TimersSchedules, dynamo.TimersHops)
 	}
 }
 
@@ -243,7 +244,8 @@ func (e *environment) timing(h *dynamo.Hub) []dynamo.Option {
 	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", dynamoknobs.LongestDelay, time.Second, dynamoknobs.LongestDelay)
 	lead := e.duration("PERDURE_SCHEDULE_LEAD", dynamoknobs.ScheduleLead, 0, dynamoknobs.LongestDelay-time.Second)
 	if h.Timers == dynamo.TimersSchedules && lead > longest-time.Second {
-		e.failf("PERDURE_SCHEDULE_LEAD", "is %v: not a second less than PERDURE_TIMER_LONGEST_DELAY, %v", lead, longest)
+		e.failf("PERDURE_SCHEDULE_LEAD", "is %v; it must be at least 1s less than PERDURE_TIMER_LONGEST_DELAY (%v)",
+			lead, longest)
 	}
 	return []dynamo.Option{dynamoknobs.WithLongestDelay(longest), dynamoknobs.WithScheduleLead(lead)}
 }
@@ -256,7 +258,7 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < least || d > most {
-		e.failf(name, "is %q: not a duration from %v to %v such as 90s", v, least, most)
+		e.failf(name, "has the invalid value %q; use a duration from %v to %v, such as 90s", v, least, most)
 		return otherwise
 	}
 	return d
@@ -290,7 +292,7 @@ func (e *environment) activities(o *dispatch.WorkerOptions) {
 	o.LockTimeout = e.duration("PERDURE_LOCK_TIMEOUT", dispatch.DefaultLockTimeout, time.Second, longestLock).Truncate(time.Second)
 	o.LockRenewalBuffer = e.duration(buffer, min(dispatch.DefaultLockRenewalBuffer, o.LockTimeout/3), shortestTime, longestLock)
 	if o.LockRenewalBuffer >= o.LockTimeout {
-		e.failf(buffer, "is %v: not less than PERDURE_LOCK_TIMEOUT, %v", o.LockRenewalBuffer, o.LockTimeout)
+		e.failf(buffer, "is %v; it must be less than PERDURE_LOCK_TIMEOUT (%v)", o.LockRenewalBuffer, o.LockTimeout)
 	}
 
 	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL", dispatch.DefaultCancelPollInterval, shortestTime, longestLock)

@@ -10,17 +10,19 @@ import (
 	"github.com/perdure/perdure/lambdahandler"
 )
 
-// Importer is what the activities of an application need. The orchestrator's main makes its registry with none of it: it runs no activity.
+// Importer holds the dependencies of the activities. The orchestrator's main uses an empty Importer, because it runs no
+// activities.
 type Importer struct{ Hub *client.Client }
 
-// Registry is what the mains of all functions register.
+// Registry returns the registry of all functions.
 func (i *Importer) Registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "start-imports", i.startImports)
 	return r
 }
 
-// startImports starts an orchestration for each file of a list. The activity may run twice: the key makes two starts one.
+// startImports starts an orchestration for each file. The idempotency key prevents a second start if the activity runs
+// twice.
 func (i *Importer) startImports(ctx context.Context, files []string) (int, error) {
 	for _, file := range files {
 		if _, err := i.Hub.Start(ctx, "import", file, client.WithIdempotencyKey(file)); err != nil {
@@ -30,10 +32,14 @@ func (i *Importer) startImports(ctx context.Context, files []string) (int, error
 	return len(files), nil
 }
 
-// stackEnvironment has what the stack gives the worker of a queue with WorkQueueProps{Client: true}. A main needs no such option.
+// stackEnvironment replaces the environment of a worker whose queue has WorkQueueProps{Client: true}. A main uses the
+// real environment.
 func stackEnvironment(name string) string {
 	return map[string]string{
-		"PERDURE_HUB": "shop", "PERDURE_TABLE": "perdure-shop", "PERDURE_INBOX_URL": "https://sqs.example/inbox.fifo", "PERDURE_TIMERS_URL": "https://sqs.example/timers",
+		"PERDURE_HUB":        "shop",
+		"PERDURE_TABLE":      "perdure-shop",
+		"PERDURE_INBOX_URL":  "https://sqs.example/inbox.fifo",
+		"PERDURE_TIMERS_URL": "https://sqs.example/timers",
 	}[name]
 }
 

@@ -22,10 +22,10 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// Function is a function of a hub, ready to serve.
+// Function is a function of a hub that is ready to serve.
 type Function struct {
 	handler lambda.Handler
-	// poll serves the hub outside Lambda.
+	// poll runs the function outside Lambda.
 	poll  func(ctx context.Context) error
 	log   *slog.Logger
 	asker provider.Asker // nil but of an orchestrator
@@ -33,7 +33,7 @@ type Function struct {
 	onLambda bool
 }
 
-// Option changes how a function is made.
+// Option is an option of the New and Start functions and of NewClient.
 type Option func(*settings)
 
 type settings struct {
@@ -45,46 +45,49 @@ type settings struct {
 	codecs       []perdure.Codec
 }
 
-// WithEnvironment sets the source of the function's configuration. The default is os.Getenv.
+// WithEnvironment sets the source of the environment variables. The default is os.Getenv.
 func WithEnvironment(getenv func(name string) string) Option {
 	return func(s *settings) { s.getenv = getenv }
 }
 
-// WithLogger sets where the function logs. The default writes to standard error at the level of PERDURE_LOG_LEVEL: JSON
-// on Lambda, text elsewhere.
+// WithLogger sets the logger of the function. The default writes to standard error at the level of PERDURE_LOG_LEVEL,
+// as JSON on Lambda and as text elsewhere.
 func WithLogger(log *slog.Logger) Option { return func(s *settings) { s.log = log } }
 
-// WithMiddleware wraps the handler that Lambda calls, for example with tracing: the first wrapper is the outermost. It
-// has no effect in processes that Lambda has not started.
+// WithMiddleware wraps the Lambda handler, for example with tracing. The first wrapper is the outermost one. Outside
+// Lambda it has no effect.
 func WithMiddleware(wrap ...func(lambda.Handler) lambda.Handler) Option {
 	return func(s *settings) { s.middleware = append(s.middleware, wrap...) }
 }
 
-// WithInterceptors has interceptors called around what the function does: turns in an orchestrator, activities in a worker, in the API the
-// calls that it makes for its callers, and in a renewer those by which it puts the schedules that the stack declares. The first is the outermost; those of
-// earlier options come before.
+// WithInterceptors adds interceptors. They are called around turns in an orchestrator, activities in a worker, client
+// calls in the API, and client calls for declared schedules in a renewer. The first interceptor is the outermost one;
+// those of earlier options come first.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(s *settings) { s.interceptors = append(s.interceptors, interceptors...) }
 }
 
-// WithCodec sets the codec of the hub's programs (perdure.Codec): the function encodes payloads with it, and decodes them. Others are codecs to read with
-// alone, as those of before; a nil codec encodes nothing. Orchestrators and workers need it; the API shows payloads decoded to whoever may call it
-// where it has it, and else as what they are; a renewer encodes the inputs of the schedules that the stack declares. NewClient takes it too. Given twice, the
-// later option counts.
+// WithCodec sets the codec that encodes and decodes payloads, and further codecs that only decode. A nil codec does not
+// encode. If the option is used twice, the later one applies.
+//
+// Orchestrators, workers and NewClient need the codec. The API decodes payloads for its callers if it has the codec,
+// and otherwise returns references to the encoded payloads. A renewer encodes the inputs of schedules that the stack
+// declares.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(s *settings) { s.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
-// Handler returns the handler for Lambda, within its middleware.
+// Handler returns the Lambda handler, wrapped in the middleware.
 func (f *Function) Handler() lambda.Handler { return f.handler }
 
-// Asker returns who answers queries in this process, for client.WithAsker: of a function that NewOrchestrator has made, and nil of others.
-// A process that polls the inbox and holds a client asks its own code with it; on Lambda the client invokes the function by itself.
+// Asker returns an Asker that runs queries in this process, for client.WithAsker. It is nil unless the function was
+// created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the client
+// invokes the orchestrator function instead.
 func (f *Function) Asker() provider.Asker { return f.asker }
 
-// Serve serves the function. On Lambda it passes the handler to the runtime, and does not return. Elsewhere it serves
-// until ctx ends, finishes what it has begun, and returns nil. What could not be finished is logged, and delivered
-// again.
+// Serve runs the function. On Lambda it passes the handler to the runtime and does not return. Elsewhere it runs until
+// ctx ends, finishes the work that it has started, and returns nil. Records that it could not finish are logged and
+// redelivered.
 func (f *Function) Serve(ctx context.Context) error {
 	if f.onLambda {
 		lambda.StartWithOptions(f.handler, lambda.WithContext(ctx))
@@ -94,17 +97,16 @@ func (f *Function) Serve(ctx context.Context) error {
 	return f.poll(ctx)
 }
 
-// NewOrchestrator makes the function of the inbox: it runs the turns of the orchestrations in r, answers queries of their instances where a
-// client invokes it, and reports what r holds. Outside Lambda it polls the inbox. Its error names every variable of the environment that is wrong.
+// NewOrchestrator returns the function of the inbox. The function runs the turns of the orchestrations in r and answers
+// queries. Outside Lambda it polls the inbox. NewOrchestrator adds the orchestration of package schedule to r. It
+// returns an error that names every invalid environment variable.
 //
-// A hub's inbox is push or poll, never both: an instance's turns would be shared between two deployments that may hold
-// different code, and between two caches of which each makes the other stale. Nothing is lost by it, but replay may
-// find the other's decisions in a history (an instance is then blocked), and most turns would be cold. So before the
-// inbox is polled, the orchestrator function's event source mapping must be disabled.
+// Either Lambda or polling processes may receive from an inbox, but not both. Two deployments would share an instance's
+// turns, would replay each other's decisions, and would keep outdated instances in memory. No data is lost, but
+// instances can become blocked, and most turns need a replay. Disable the event source mapping of the orchestrator
+// function before you poll the inbox.
 //
-// It adds the orchestration of schedules to r (package schedule).
-//
-// Started by `perdure verify` it does neither: it replays the histories that it is given, and needs nothing of the environment.
+// If `perdure verify` starts the process, the function replays the histories that it receives and needs no environment.
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	schedule.AddTo(r)
 	b := begin(true, true, opts)
@@ -138,10 +140,10 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	return f, nil
 }
 
-// NewWorker makes the function of the work queue PERDURE_QUEUE, and of the FIFO queue for exclusive keys beside it, where the hub has that: it runs
-// the activities in r. Outside Lambda it polls them. A work queue may be push and poll at once: a worker keeps no state between activities, so it does not
-// matter which one runs an activity, as long as both have it. Its error names every variable of the environment that is
-// wrong.
+// NewWorker returns the function of the work queue PERDURE_QUEUE, and of its FIFO queue for exclusive keys if the hub
+// has one. The function runs the activities in r. Outside Lambda it polls the queues. Lambda and polling processes may
+// receive from the same work queue if both have its activities. NewWorker returns an error that names every invalid
+// environment variable.
 func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	b := begin(true, false, opts)
 	options := dispatch.WorkerOptions{
@@ -169,11 +171,10 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	return b.function(sqsHandler(w), func(ctx context.Context) error { return b.serveWork(ctx, p, w, r, &options) }), nil
 }
 
-// NewRenewer makes the function of the timers queue. When EventBridge invokes it, it keeps watch over instances that
-// are stuck. It also renews locks of work items for processes that work on them without a worker of this module, over
-// HTTP or invoked with the body of that call. Outside Lambda it polls the queue and keeps watch every two minutes; the
-// API then makes the renewals. Push and poll at once do no harm. Its error names every variable of the environment that
-// is wrong.
+// NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it,
+// and renews locks of work items for workers in other languages, over HTTP or by direct invocation. Outside Lambda it
+// polls the queue and runs the sweeper every two minutes, and the API renews the locks. Lambda and polling processes
+// may receive from the same timers queue. NewRenewer returns an error that names every invalid environment variable.
 func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(true, true, opts)
 	metrics := b.env.metrics()
@@ -194,15 +195,19 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	}), nil
 }
 
-// NewAPI makes the function of the HTTP API, behind API Gateway or a function URL. Outside Lambda it serves plain HTTP
-// on PERDURE_LISTEN, by default 127.0.0.1:8080. It does not authenticate callers: on Lambda, the gateway does. History
-// says who has made a call if PERDURE_API_AUTHORIZATION says how the gateway authorizes callers: iam, jwt, or lambda for
-// a function. Its error names every variable of the environment that is wrong.
+// NewAPI returns the function of the HTTP API, behind API Gateway or a function URL. Outside Lambda it serves HTTP on
+// PERDURE_LISTEN, by default 127.0.0.1:8080. NewAPI returns an error that names every invalid environment variable.
 //
-// Outside Lambda it rejects requests with a host that is neither a name of loopback, nor PERDURE_LISTEN, nor one of
-// PERDURE_ALLOWED_HOSTS, which is required where PERDURE_LISTEN is not on loopback. It rejects changes from web pages of
-// other origins, and on loopback reads too, except from PERDURE_UI_ORIGINS. With PERDURE_UI=true it also serves the web
-// UI at /ui, to the same callers, and rejects such changes on Lambda too.
+// The function does not authenticate callers. On Lambda, the gateway does. Set PERDURE_API_AUTHORIZATION to the
+// gateway's kind of authorization (iam, jwt, or lambda for an authorizer function), so that the history records who
+// made a call.
+//
+// Outside Lambda the function accepts only requests whose host is a loopback name, PERDURE_LISTEN, or one of
+// PERDURE_ALLOWED_HOSTS. This variable is required if PERDURE_LISTEN is not on loopback. The function rejects changes
+// from web pages of other origins, and on loopback also reads, unless PERDURE_UI_ORIGINS lists the origin.
+//
+// With PERDURE_UI=true the function also serves the web UI at /ui, to the same callers. It then rejects changes from
+// other origins on Lambda too.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
 	page := b.env.servesPage()
@@ -293,19 +298,19 @@ func (b *binary) open(ctx context.Context) (*dynamo.Provider, error) {
 	if byName(b.getenv) {
 		p, err := dynamo.Open(ctx, b.getenv("PERDURE_HUB"), b.provide...)
 		if err != nil {
-			b.env.failf("PERDURE_HUB", "does not name a hub that can be opened: %v", err)
+			b.env.failf("PERDURE_HUB", "names a hub that cannot be opened: %v", err)
 		}
 		return p, b.env.err()
 	}
 
 	cfg, err := awsConfig(ctx, dynamo.SDKLogger(b.log))
 	if err != nil {
-		b.env.failf("AWS_*", "do not make a configuration: %v", err)
+		b.env.failf("AWS_*", "cannot be loaded: %v", err)
 		return nil, b.env.err()
 	}
 	p, err := dynamo.New(b.hub, dynamo.FromConfig(cfg), b.provide...)
 	if err != nil {
-		b.env.failf("PERDURE_*", "do not make a hub: %v", err)
+		b.env.failf("PERDURE_*", "are invalid: %v", err)
 	}
 	return p, b.env.err()
 }

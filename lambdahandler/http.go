@@ -43,12 +43,12 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	if e.IsBase64Encoded {
 		var err error
 		if body, err = base64.StdEncoding.DecodeString(e.Body); err != nil {
-			return nil, fmt.Errorf("lambdahandler: request body: %w", err)
+			return nil, fmt.Errorf("lambdahandler: decode request body: %w", err)
 		}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("lambdahandler: request: %w", err)
+		return nil, fmt.Errorf("lambdahandler: create request: %w", err)
 	}
 
 	// The values are not checked here: the handler answers whatever they are.

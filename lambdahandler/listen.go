@@ -23,14 +23,14 @@ type access struct {
 func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler, a access) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", b.env.optional("PERDURE_LISTEN", defaultListen))
 	if err != nil {
-		b.env.failf("PERDURE_LISTEN", "cannot be listened on: %v", err)
+		b.env.failf("PERDURE_LISTEN", "cannot be used: %v", err)
 		return b.env.err()
 	}
 	at := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a TCP listener
 	if !at.IP.IsLoopback() && a.hosts.Empty() {
 		_ = l.Close() // it served nothing
-		b.env.failf(allowedHosts, "is required where PERDURE_LISTEN is not on loopback, and not set: "+
-			"name the hosts by which callers reach the API, such as api.example.com,10.0.3.7:8080; * allows every host")
+		b.env.failf(allowedHosts, "is not set, and required because PERDURE_LISTEN is not on loopback; "+
+			"list the hosts that callers use, such as api.example.com,10.0.3.7:8080, or * for every host")
 		return b.env.err()
 	}
 	url := "http://" + l.Addr().String() + "/v1"
@@ -43,7 +43,7 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 // pages in the browsers of this machine can, so there a page of another origin may not even read; a link to the web UI
 // stays usable.
 func overHTTP(at *net.TCPAddr, h http.Handler, a access) http.Handler {
-	const fix = "add the host to " + allowedHosts + " if callers reach the API by it"
+	const fix = "add the host to " + allowedHosts + " if callers use it"
 	h = a.origins.Handler(h)
 	hosts := originguard.ForAddress(at).Join(a.hosts)
 	if at.IP.IsLoopback() {

@@ -118,8 +118,8 @@ func TestListener_elsewhere_acceptsTheAllowedHosts(t *testing.T) {
 func TestListener_elsewhereWithoutAllowedHosts_doesNotStart(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
-		"":                        allowedHosts + " is required where PERDURE_LISTEN is not on loopback",
-		"https://api.example.com": allowedHosts + ` is wrong: "https://api.example.com" is not a host`,
+		"":                        allowedHosts + " is not set, and required because PERDURE_LISTEN is not on loopback",
+		"https://api.example.com": allowedHosts + ` is invalid: "https://api.example.com" is not a host`,
 	} {
 		env := func(name string) string {
 			switch name {

@@ -54,7 +54,7 @@ func TestThePageIsServedWhereItIsAskedFor(t *testing.T) {
 		}
 		return apiEnvironment(name)
 	}))
-	if err == nil || !strings.Contains(err.Error(), `PERDURE_UI_ORIGINS has "shop.example.com"`) {
+	if err == nil || !strings.Contains(err.Error(), `PERDURE_UI_ORIGINS has the invalid origin "shop.example.com"`) {
 		t.Errorf("PERDURE_UI_ORIGINS: %v", err)
 	}
 	_, err = NewAPI(t.Context(), WithEnvironment(func(name string) string {

@@ -72,7 +72,8 @@ func (b *binary) stopped(err error) {
 // checkQueue records an error when the hub has no such work queue: polling it could never do anything.
 func (e *environment) checkQueue(queue string, hub dynamo.Hub) {
 	if _, ok := hub.WorkQueues[queue]; !ok {
-		e.failf("PERDURE_QUEUE", "is %q: hub %q has %s", queue, hub.Name, strings.Join(slices.Sorted(maps.Keys(hub.WorkQueues)), ", "))
+		e.failf("PERDURE_QUEUE", "has the value %q, but hub %q has the queues %s",
+			queue, hub.Name, strings.Join(slices.Sorted(maps.Keys(hub.WorkQueues)), ", "))
 	}
 }
 
@@ -124,14 +125,14 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	go func() { ended <- s.Serve(l) }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("lambdahandler: HTTP: %w", err)
+		return fmt.Errorf("lambdahandler: serve HTTP: %w", err)
 	case <-ctx.Done():
 	}
 
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer stop()
 	if err := s.Shutdown(ctx); err != nil {
-		return fmt.Errorf("lambdahandler: HTTP: %w", errors.Join(err, s.Close()))
+		return fmt.Errorf("lambdahandler: shut down HTTP: %w", errors.Join(err, s.Close()))
 	}
 	return nil
 }

@@ -64,7 +64,8 @@ func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
 		t.Error(err)
 	}
 	e.checkQueue("paiments", hub)
-	if err := e.err(); err == nil || !strings.Contains(err.Error(), `PERDURE_QUEUE is "paiments": hub "test" has default, payments`) {
+	if err := e.err(); err == nil ||
+		!strings.Contains(err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -71,12 +71,14 @@ func newRenewer(k *dispatch.Timekeeper, c *client.Client, schedules string, log 
 func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) {
 	var e renewerEvent
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return nil, fmt.Errorf("lambdahandler: event of the renewer: %w", err)
+		return nil, fmt.Errorf("lambdahandler: renewer: decode event: %w", err)
 	}
 
 	kinds := e.kinds()
 	if len(kinds) != 1 {
-		return nil, errors.New("lambdahandler: the renewer got an event that is not one of SQS, of its rule, of its API, or of leases to renew")
+		return nil, errors.New(
+			"lambdahandler: renewer: unknown event; expected SQS records, a rule event, an API request or leases",
+		)
 	}
 	switch kinds[0] {
 	case ofQueue:
@@ -87,7 +89,7 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 	case ofAPI:
 		var request events.APIGatewayV2HTTPRequest
 		if err := json.Unmarshal(raw, &request); err != nil {
-			return nil, fmt.Errorf("lambdahandler: request of the renewer: %w", err)
+			return nil, fmt.Errorf("lambdahandler: renewer: decode request: %w", err)
 		}
 		return r.http(ctx, request)
 	default:

@@ -35,7 +35,7 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 	t.Parallel()
 	const (
-		neither = "not one of SQS, of its rule, of its API, or of leases to renew"
+		neither = "unknown event; expected SQS records, a rule event, an API request or leases"
 		records = `"Records":[{"messageId":"m-1","body":"{}"}]`
 		tick    = `"source":"aws.events","detail-type":"Scheduled Event"`
 		request = `"version":"2.0","rawPath":"/v1/work-items/renew","headers":{"content-type":"application/json"},` +
@@ -58,7 +58,7 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 		"leases by another name": {`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null", "invalid_request: Leases is no field of this call"},
 		"nothing":                {`{}`, "null", neither},
 		"another source":         {`{"source":"aws.s3"}`, "null", neither},
-		"not JSON":               {`nonsense`, "null", "event of the renewer"},
+		"not JSON":               {`nonsense`, "null", "lambdahandler: renewer: decode event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,24 +12,24 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// StartOrchestrator is NewOrchestrator and Serve, for a main: on Lambda it does not return; elsewhere it returns after
-// SIGINT or SIGTERM. An error of the environment ends the process, and names the variables. The function's logger
-// becomes the default logger.
+// StartOrchestrator calls NewOrchestrator and Serve; call it from main. On Lambda it does not return. Elsewhere it
+// returns after SIGINT or SIGTERM. If an environment variable is invalid, it prints an error that names it and exits
+// the process. It sets the function's logger as the default logger.
 func StartOrchestrator(r *perdure.Registry, opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewOrchestrator(ctx, r, opts...) })
 }
 
-// StartWorker is NewWorker and Serve, as StartOrchestrator is.
+// StartWorker calls NewWorker and Serve, like StartOrchestrator.
 func StartWorker(r *perdure.Registry, opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewWorker(ctx, r, opts...) })
 }
 
-// StartRenewer is NewRenewer and Serve, as StartOrchestrator is. It needs nothing of r, which may be nil.
+// StartRenewer calls NewRenewer and Serve, like StartOrchestrator. It does not use the registry, which may be nil.
 func StartRenewer(_ *perdure.Registry, opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewRenewer(ctx, opts...) })
 }
 
-// StartAPI is NewAPI and Serve, as StartOrchestrator is.
+// StartAPI calls NewAPI and Serve, like StartOrchestrator.
 func StartAPI(opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewAPI(ctx, opts...) })
 }

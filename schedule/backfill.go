@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// MaxBackfill is how many times a window may have that is backfilled at once.
+	// MaxBackfill is the maximum number of scheduled times in a window.
 	MaxBackfill = 10_000
-	// MaxBackfills is how many windows may wait to be backfilled.
+	// MaxBackfills is the maximum number of windows that wait for their backfill.
 	MaxBackfills = 100
 
 	fieldWhen     = "when"
@@ -19,14 +19,14 @@ const (
 	fieldBackfill = "backfill"
 )
 
-// Window is a part of the past, both ends inclusive.
+// Window is a period in the past, both ends inclusive.
 type Window struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// CheckWindow returns a *provider.FieldError for a window that the schedule cannot be asked to backfill: it is reversed, ends after now, or has more than
-// MaxBackfill of the schedule's times.
+// CheckWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or out
+// of range, it ends after now, or it contains more than MaxBackfill times of the schedule.
 func (s *Schedule) CheckWindow(w Window, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):
@@ -36,7 +36,7 @@ func (s *Schedule) CheckWindow(w Window, now time.Time) error {
 	case w.To.Before(w.From):
 		return &provider.FieldError{Field: "to", Problem: "is before from"}
 	case w.To.After(now):
-		return &provider.FieldError{Field: "to", Problem: "is in the future: what is due then is started then"}
+		return &provider.FieldError{Field: "to", Problem: "is in the future; a backfill covers only past times"}
 	}
 	p, err := s.plan(w.From)
 	if err != nil {
@@ -45,7 +45,9 @@ func (s *Schedule) CheckWindow(w Window, now time.Time) error {
 	n := 0
 	for t := p.first(w); !t.IsZero(); t = p.first(w) {
 		if n++; n > MaxBackfill {
-			return &provider.FieldError{Field: fieldFrom, Problem: fmt.Sprintf("and to have more than %d times of the schedule between them, the last of these at %s: ask for a part at a time", MaxBackfill, t.UTC().Format(time.RFC3339))}
+			problem := fmt.Sprintf("and to contain more than %d times of the schedule; split the window before %s",
+				MaxBackfill, t.UTC().Format(time.RFC3339))
+			return &provider.FieldError{Field: fieldFrom, Problem: problem}
 		}
 		w.From = t.Add(1)
 	}
@@ -80,11 +82,12 @@ func backfill(k *keeper, w Window) error {
 	}
 	switch {
 	case k.Ending:
-		return &provider.FieldError{Field: fieldBackfill, Problem: "comes to a schedule that was deleted"}
+		return &provider.FieldError{Field: fieldBackfill, Problem: "is not possible: the schedule was deleted"}
 	case !isWithin(w.From) || !isWithin(w.To):
 		return &provider.FieldError{Field: fieldBackfill, Problem: wrongYear}
 	case len(k.Backfills) >= MaxBackfills:
-		return &provider.FieldError{Field: fieldBackfill, Problem: fmt.Sprintf("comes while %d others wait", MaxBackfills)}
+		problem := fmt.Sprintf("exceeds the limit of %d waiting windows", MaxBackfills)
+		return &provider.FieldError{Field: fieldBackfill, Problem: problem}
 	}
 	for _, waits := range k.Backfills {
 		if waits.To.Equal(w.To) && !waits.From.After(w.From) {

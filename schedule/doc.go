@@ -1,9 +1,18 @@
-// Package schedule starts orchestrations by the clock: at a rate, or by a cron expression in a time zone.
+// Package schedule starts orchestrations at a rate, or by a cron expression in a time zone.
 //
-// A schedule is itself an instance, of the orchestration that [Orchestration] names: it waits with a durable timer, starts a run as its
-// sub-orchestration, and continues as new. So it survives what every instance survives, its history says when it started what, and it is
-// listed, paused, cancelled and repaired as every other. The orchestrators that package lambdahandler makes know the orchestration, and so do the
-// hubs of package perduretest; a program that makes its own dispatcher adds it by [AddTo].
+//	err := c.PutSchedule(ctx, schedule.Schedule{ // c is a *client.Client
+//		ID:            "nightly",
+//		Orchestration: "report",
+//		When:          "0 2 * * MON-FRI",
+//		TimeZone:      "Europe/Berlin",
+//	})
 //
-// Package client makes, changes and reads schedules.
+// A schedule is an instance of the orchestration that [Orchestration] names. It waits with a durable timer, starts each
+// run as a sub-orchestration, and continues as new. Its history records the runs, and you can list, cancel and restart
+// it like other instances. Use the methods of client.Client to create, change, pause and read schedules.
+//
+// Orchestrators of package lambdahandler and hubs of package perduretest register the orchestration. If you create a
+// dispatcher yourself, register it with [AddTo].
+//
+// See docs/guides/schedules.md.
 package schedule

@@ -22,44 +22,48 @@ const (
 	leftOutAtOnce = 50
 )
 
-// EventOrder is the name of the external event by which a schedule is given an Order.
+// EventOrder is the name of the external event that carries an Order.
 const EventOrder = "perdure.schedule"
 
-// Order is what a schedule can be asked to do. Exactly one field is set, and ByHand only beside Run; with none the schedule looks whether it has something to do.
+// Order is a request to a schedule. Exactly one of Set, Run, Backfill and End is set. ByHand is valid only with Run. An
+// empty Order makes the schedule check what is due.
 type Order struct {
-	// Set replaces the schedule. What runs, runs on.
+	// Set replaces the definition of the schedule. A running run continues.
 	Set *Schedule `json:"set,omitempty"`
-	// Run starts a run now, for that time, as if it had come due; ByHand also while the schedule is paused. Releases before this one know no ByHand.
+	// Run starts a run for that time now, as if it were due. With ByHand, the run starts even if the schedule is
+	// paused.
 	Run    time.Time `json:"run,omitzero"`
 	ByHand bool      `json:"byHand,omitempty"`
-	// Backfill starts the runs of a window of the past, one after the other, but with Allow; those that there are already are left alone.
+	// Backfill starts the runs of a window in the past, one after the other, or concurrently with Allow. Times that
+	// already have a run are skipped.
 	Backfill *Window `json:"backfill,omitempty"`
-	// End ends the schedule a minute after its run is over. A Set behind it revokes it.
+	// End ends the schedule one minute after its run has ended. A later Set revokes it.
 	End bool `json:"end,omitempty"`
 }
 
-// Beginning is the input of a schedule's instance, and what it carries from one execution to the next. A client sets Schedule alone.
+// Beginning is the input of a schedule's instance, and the state that it passes to the next execution. A client sets
+// only Schedule.
 type Beginning struct {
 	Schedule Schedule `json:"schedule"`
-	// Anchor is what rates count from. All times up to Seen are dealt with.
+	// Anchor is the time from which rates count. All times up to Seen have been processed.
 	Anchor time.Time `json:"anchor,omitzero"`
 	Seen   time.Time `json:"seen,omitzero"`
-	// Queue are the times that wait for their runs, ByHand those of them that were asked for.
+	// Queue are the times that wait for their runs. ByHand are those of them that were requested manually.
 	Queue  []time.Time `json:"queue,omitempty"`
 	ByHand []time.Time `json:"byHand,omitempty"`
-	// Kept is the time in the queue that a pause keeps for when it ends, where that is the last that was missed alone.
+	// Kept is the missed time in Queue that CatchUpLast keeps until a pause ends.
 	Kept time.Time `json:"kept,omitzero"`
-	// Paused is that only runs by hand are started.
+	// Paused is the current pause, or nil.
 	Paused *Pause `json:"paused,omitempty"`
-	// Backfills are what is left of the windows that are backfilled, in their order.
+	// Backfills are the remaining parts of the windows of backfills, in order.
 	Backfills []Window `json:"backfills,omitempty"`
-	// Ending says that it was asked to end.
+	// Ending is true if the schedule was deleted.
 	Ending bool   `json:"ending,omitempty"`
 	Last   *Run   `json:"last,omitempty"`
 	Counts Counts `json:"counts,omitzero"`
 }
 
-// AddTo adds the orchestration of schedules to a registry that does not have it yet.
+// AddTo adds the orchestration of schedules to a registry, if the registry does not have it.
 func AddTo(r *perdure.Registry) {
 	if _, has := (*registry.Registry)(r).Orchestration(Orchestration, ""); !has {
 		perdure.AddOrchestration(r, Orchestration, keep, perdure.WithVersion("1"), perdure.WithRetention(24*time.Hour))

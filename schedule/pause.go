@@ -7,17 +7,17 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// The names of the updates by which a schedule is paused, and goes on. What they take is the message, of which MaxMessageBytes are kept. A release that does not
-// know them rejects them, so that whoever asks learns it.
+// The names of the updates that pause and resume a schedule. Their input is a message, of which the schedule stores at
+// most MaxMessageBytes.
 const (
 	UpdatePause  = "perdure.schedule.pause"
 	UpdateResume = "perdure.schedule.resume"
 )
 
-// MaxMessageBytes is how much of a pause's message a schedule keeps.
+// MaxMessageBytes is the maximum size of the message of a pause. Longer messages are truncated.
 const MaxMessageBytes = 1024
 
-// Pause is that a schedule starts nothing by its times: since when, and why.
+// Pause is the pause of a schedule: its start and its message.
 type Pause struct {
 	At      time.Time `json:"at"`
 	Message string    `json:"message,omitempty"`

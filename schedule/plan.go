@@ -30,7 +30,8 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	zone, err := time.LoadLocation(s.TimeZone)
 	switch {
 	case err != nil || s.TimeZone == "Local":
-		return nil, &provider.FieldError{Field: "timeZone", Problem: fmt.Sprintf("%q is no name of the IANA database, such as Europe/Berlin", provider.Echo(s.TimeZone))}
+		problem := fmt.Sprintf("%q is not an IANA time zone, such as Europe/Berlin", provider.Echo(s.TimeZone))
+		return nil, &provider.FieldError{Field: "timeZone", Problem: problem}
 	case !s.Until.IsZero() && s.Until.Before(s.From):
 		return nil, &provider.FieldError{Field: "until", Problem: "is before from"}
 	case !isWithin(s.From):
@@ -61,7 +62,7 @@ func (p *plan) checkNew(when string) error {
 	return &provider.FieldError{Field: fieldWhen, Problem: fmt.Sprintf("%q: %v", when, c.expression.Problem())}
 }
 
-const wrongYear = "must be of the years 1970 to 2199"
+const wrongYear = "must be in the years 1970 to 2199"
 
 // isWithin leaves out times from which the nanoseconds to others cannot be counted, or that are written as none.
 func isWithin(t time.Time) bool {
@@ -147,12 +148,12 @@ type rate struct {
 func parseRate(number, unit string, anchor time.Time) (times, error) {
 	n, err := strconv.Atoi(number)
 	if err != nil || n == 0 {
-		return nil, errors.New("a rate must be 1 or more")
+		return nil, errors.New("rate must be 1 or more")
 	}
 	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 	const longest = 3650 * 24 * time.Hour
 	if time.Duration(n) > longest/units[unit] {
-		return nil, fmt.Errorf("a rate must be up to %d days", longest/units["day"])
+		return nil, fmt.Errorf("rate must be at most %d days", longest/units["day"])
 	}
 	return rate{anchor, time.Duration(n) * units[unit]}, nil
 }

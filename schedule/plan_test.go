@@ -114,21 +114,21 @@ func TestMoreIsDueThanIsKept(t *testing.T) {
 func TestWhenThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Schedule{
-		`when "": must be like`:                          {},
-		`when "often": must be like`:                     {When: "often"},
-		`when "rate(5 seconds)": must be like`:           {When: "rate(5 seconds)"},
-		`when a rate must be 1 or more`:                  {When: "rate(0 minutes)"},
-		`when a rate must be up to 3650 days`:            {When: "rate(99999 days)"},
-		`when "cron(0 2 * * ?)": cron(…) takes 6 fields`: {When: "cron(0 2 * * ?)"},
-		`when "0 25 * * *": `:                            {When: "0 25 * * *"},
-		`when "* * 30 2 *": there is no such time`:       {When: "* * 30 2 *"},
-		`when "0 0 2 * * ? *": must be like`:             {When: "0 0 2 * * ? *"},
-		`timeZone "Berlin" is no name`:                   {When: "@daily", TimeZone: "Berlin"},
-		`timeZone "Local" is no name`:                    {When: "@daily", TimeZone: "Local"},
-		`until is before from`:                           {When: "@daily", From: time.Unix(9, 0), Until: time.Unix(8, 0)},
-		`when "@often": `:                                {When: "@often"},
-		`when "cron(0 2 ? * 8 *)": day of week 8: `:      {When: "cron(0 2 ? * 8 *)"},
-		`when "cron(0 2 ? * 0-3 *)": day of week 0: in`:  {When: "cron(0 2 ? * 0-3 *)"},
+		`when "": must be like`:                               {},
+		`when "often": must be like`:                          {When: "often"},
+		`when "rate(5 seconds)": must be like`:                {When: "rate(5 seconds)"},
+		`when rate must be 1 or more`:                         {When: "rate(0 minutes)"},
+		`when rate must be at most 3650 days`:                 {When: "rate(99999 days)"},
+		`when "cron(0 2 * * ?)": cron(…) has 5 fields, not 6`: {When: "cron(0 2 * * ?)"},
+		`when "0 25 * * *": `:                                 {When: "0 25 * * *"},
+		`when "* * 30 2 *": matches no time`:                  {When: "* * 30 2 *"},
+		`when "0 0 2 * * ? *": must be like`:                  {When: "0 0 2 * * ? *"},
+		`timeZone "Berlin" is not an IANA time zone`:          {When: "@daily", TimeZone: "Berlin"},
+		`timeZone "Local" is not an IANA time zone`:           {When: "@daily", TimeZone: "Local"},
+		`until is before from`:                                {When: "@daily", From: time.Unix(9, 0), Until: time.Unix(8, 0)},
+		`when "@often": `:                                     {When: "@often"},
+		`when "cron(0 2 ? * 8 *)": day of week 8: `:           {When: "cron(0 2 ? * 8 *)"},
+		`when "cron(0 2 ? * 0-3 *)": day of week 0: in`:       {When: "cron(0 2 ? * 0-3 *)"},
 	} {
 		_, err := s.plan(time.Time{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

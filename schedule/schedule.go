@@ -11,82 +11,86 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Schedule says which orchestration is started when. Only ID, Orchestration and When are required.
+// Schedule defines which orchestration starts at which times. ID, Orchestration and When are required.
 type Schedule struct {
-	// ID names the schedule in its hub: 1 to 200 bytes of UTF-8 without control characters. Its runs are the instances "ID@time", with the time for
-	// which they were due in UTC, such as "nightly@2026-11-23T02:00:00Z".
+	// ID is the name of the schedule in its hub: 1 to 200 bytes of UTF-8 without control characters. Its runs are the
+	// instances "ID@time", with the scheduled time in UTC, such as "nightly@2026-11-23T02:00:00Z".
 	ID string `json:"id"`
-	// Orchestration is what is started, in Version or, where that is empty, in the highest there is by then.
+	// Orchestration is the name of the orchestration to start. Version is its version. If it is empty, each run uses
+	// the highest version.
 	Orchestration string `json:"orchestration"`
 	Version       string `json:"version,omitempty"`
-	// Input is that of each run: a JSON document of up to MaxInputBytes.
+	// Input is the input of each run: a JSON document of at most MaxInputBytes.
 	Input json.RawMessage `json:"input,omitempty"`
 	// When is one of
 	//
-	//	rate(5 minutes)      minutes, hours or days, counted from From or from when the schedule was made
-	//	cron(0 2 * * ? *)    as EventBridge Scheduler has it: minute, hour, day, month, day of week (1 is Sunday), year
+	//	rate(5 minutes)      minutes, hours or days, counted from From or from the creation of the schedule
+	//	cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
 	//	                     (1970 to 2199); exactly one of the two day fields is "?"
 	//	0 2 * * MON-FRI      minute, hour, day, month, day of week (0 and 7 are Sunday); if both day fields are
 	//	                     restricted, a day that matches one of them is due
 	//	@daily               @hourly, @daily, @weekly, @monthly, @yearly, @annually
 	//
-	// A range of days of the week may wrap around, as in FRI-MON; any other reversed range is an error. In both syntaxes the
-	// day may be L (the last of the month), LW (the last weekday) or 15W (the weekday nearest to the 15th), and the day of
-	// the week 5L (the last one of the month) or 5#3 (the third one).
+	// A range of days of the week may wrap around, as in FRI-MON. Any other reversed range is an error. In both cron
+	// syntaxes, the day may be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
+	// 15th), and the day of the week 5L (the last one of the month) or 5#3 (the third one).
 	//
-	// A cron expression whose hours begin with * goes by the time that passes. Any other is due once for each time on the clock: one that
-	// is skipped as clocks are put forward is due as much later, and one that comes twice as they are put back is due the first time.
+	// When clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
+	// once for each local time: a time that is skipped is due later by the length of the shift, and a time that occurs
+	// twice is due the first time.
 	When string `json:"when"`
-	// TimeZone is a name of the IANA database, such as "Europe/Berlin". Empty is UTC. It is that of cron expressions alone.
+	// TimeZone is an IANA time zone, such as "Europe/Berlin". The default is UTC. It applies only to cron expressions.
 	TimeZone string `json:"timeZone,omitempty"`
-	// From and Until bound the times at which runs are due, both inclusive. Zero bounds nothing; others are of the
-	// years 1970 to 2199. Times before the schedule was made are never due: a backfill starts their runs.
+	// From and Until limit the times at which runs are due, both inclusive. A zero time is no limit. Other times are in
+	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Overlap says what becomes of a time that comes while the run before is not over. Empty is Skip.
+	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is Skip.
 	Overlap Overlap `json:"overlap,omitempty"`
-	// CatchUp says what becomes of times that were missed, by more than a minute, because the schedule was paused or its hub was down.
-	// Empty is CatchUpLast.
+	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
+	// hub was down. The default is CatchUpLast.
 	CatchUp CatchUp `json:"catchUp,omitempty"`
-	// Revision is whatever whoever puts the schedule knows this state of it by, of up to 64 bytes. It is shown, and changes nothing.
+	// Revision is an identifier of this state of the schedule, of at most 64 bytes. Clients can read it. It has no
+	// other effect.
 	Revision string `json:"revision,omitempty"`
 }
 
-// Overlap is what becomes of a time that comes while the run before is not over.
+// Overlap sets what happens at a scheduled time while the previous run is still running.
 type Overlap string
 
-// The ways to overlap.
+// The values of Overlap.
 const (
-	// Skip leaves the time out.
+	// Skip does not start a run for that time.
 	Skip Overlap = "skip"
-	// Queue starts it when the run before is over: up to MaxQueued, the oldest of which are left out first.
+	// Queue starts the run when the previous one has ended. At most MaxQueued runs wait; beyond that, the oldest ones
+	// are dropped.
 	Queue Overlap = "queue"
-	// Cancel cancels the run before, waits for its end, and starts it then.
+	// Cancel cancels the previous run, waits for its end, and then starts the run.
 	Cancel Overlap = "cancel"
-	// Allow starts it beside the other. The schedule does not wait for such runs: what became of them is in their own histories alone.
+	// Allow starts the run immediately. The schedule does not wait for its runs, and does not record their outcomes.
 	Allow Overlap = "allow"
 )
 
-// CatchUp is what becomes of times that were missed.
+// CatchUp sets what happens to missed times.
 type CatchUp string
 
-// The ways to catch up.
+// The values of CatchUp.
 const (
-	// CatchUpNone leaves them out.
+	// CatchUpNone starts no run for missed times.
 	CatchUpNone CatchUp = "none"
-	// CatchUpLast starts one run, for the last of them.
+	// CatchUpLast starts one run, for the last missed time.
 	CatchUpLast CatchUp = "last"
-	// CatchUpAll starts a run for each of the last MaxQueued of them: one after the other, but with Allow.
+	// CatchUpAll starts a run for each of the last MaxQueued missed times, one after the other, or concurrently with
+	// Allow.
 	CatchUpAll CatchUp = "all"
 )
 
 const (
-	// MaxQueued is how many times may wait for their runs.
+	// MaxQueued is the maximum number of runs that wait in the queue of a schedule.
 	MaxQueued = 1000
-	// MaxIDBytes is the limit of a schedule's id.
+	// MaxIDBytes is the maximum size of a schedule's ID.
 	MaxIDBytes = 200
-	// MaxInputBytes is the limit of a schedule's input as encoding/json writes it, which takes six bytes for a "<": what it carries from one execution
-	// to the next beside its input must fit into a payload.
+	// MaxInputBytes is the maximum size of a schedule's input, as encoding/json writes it (six bytes for a "<").
 	MaxInputBytes = perdure.MaxPayloadBytes - 48<<10
 
 	maxNameBytes    = 256
@@ -95,24 +99,26 @@ const (
 	maxRevisionBytes = 64
 )
 
-// Orchestration is the name of the orchestration whose instances are schedules. It is part of the format: it never changes.
+// Orchestration is the name of the orchestration whose instances are schedules. Histories store it, so it never
+// changes.
 const Orchestration = "perdure.schedule"
 
 // instancePrefix is what the instance ids of schedules begin with.
 const instancePrefix = "schedule:"
 
-// InstanceID is the id of the instance that is the schedule.
+// InstanceID returns the ID of the instance that runs the schedule.
 func InstanceID(id string) string { return instancePrefix + id }
 
-// IDOf is the schedule that an instance is, if it is one.
+// IDOf returns the ID of the schedule that an instance runs. ok is false if the instance is not a schedule.
 func IDOf(instanceID string) (id string, ok bool) {
 	return strings.CutPrefix(instanceID, instancePrefix)
 }
 
-// RunID is the instance id of the run that was due at a time.
+// RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// Due is the time for which a run was due, by its instance id. It is for orchestrations that need it, and not Now: they may be late.
+// Due returns the scheduled time of a run from its instance ID. ok is false for other instances. Use Due instead of the
+// current time in a scheduled orchestration, because a run can start late.
 func Due(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {
@@ -122,7 +128,8 @@ func Due(runID string) (due time.Time, ok bool) {
 	return due, err == nil
 }
 
-// Validate returns a *provider.FieldError for the first field that is wrong, a *perdure.PayloadTooLargeError for an input that is too large, or nil.
+// Validate returns a *provider.FieldError for the first invalid field, a *perdure.PayloadTooLargeError if the input is
+// too large, or nil.
 func (s *Schedule) Validate() error {
 	if err := s.validateStored(); err != nil {
 		return err
@@ -153,7 +160,7 @@ func (s *Schedule) validateStored() error {
 
 func (s *Schedule) checkOrchestration() error {
 	if s.Orchestration == Orchestration {
-		return &provider.FieldError{Field: "orchestration", Problem: "must be one of yours: a schedule cannot start schedules"}
+		return &provider.FieldError{Field: "orchestration", Problem: "must not be the orchestration of schedules"}
 	}
 	return provider.CheckText("orchestration", s.Orchestration, 1, maxNameBytes)
 }
@@ -172,10 +179,11 @@ func (s *Schedule) checkInput() error {
 	}
 }
 
-// check refuses a choice that is none of all, and not left to the default.
+// check rejects a choice that is neither empty nor one of all.
 func check[T ~string](field string, choice T, all ...T) error {
 	if choice == "" || slices.Contains(all, choice) {
 		return nil
 	}
-	return &provider.FieldError{Field: field, Problem: fmt.Sprintf("%q is none of %q", provider.Echo(choice), all)}
+	return &provider.FieldError{Field: field, Problem: fmt.Sprintf("%q is invalid; use one of %q",
+		provider.Echo(choice), all)}
 }

@@ -8,24 +8,25 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Status is what a schedule shows of itself: it is the custom status of its instance.
+// Status is the status of a schedule: the custom status of its instance.
 type Status struct {
-	// Schedule is as it was put last, without its input.
+	// Schedule is the current definition, without its input.
 	Schedule Schedule `json:"schedule"`
-	// Paused is that it starts no runs but those that are asked for; nil: it is not paused.
+	// Paused is the current pause, or nil. A paused schedule starts only runs that are requested manually.
 	Paused *Pause `json:"paused,omitempty"`
-	// Next is when it is due next; zero when it never is again, and while it is paused. With Skip and Queue the schedule rests while a run is under way, and
-	// deals at its end with the times that came meanwhile: until then Next may have passed, and neither Queued nor Counts has them.
+	// Next is the next scheduled time. It is zero if there is none, and while the schedule is paused. With Skip and
+	// Queue, the schedule processes the times of a running run when the run has ended. Until then Next can be in the
+	// past, and Queued and Counts do not include these times.
 	Next time.Time `json:"next,omitzero"`
-	// Running is the run that is under way; with Allow there is none, since the schedule does not wait.
+	// Running is the run that is running, or nil. With Allow it is always nil.
 	Running *Run `json:"running,omitempty"`
-	// Queued is how many times wait for that to be over.
+	// Queued is the number of times that wait for the end of the running run.
 	Queued int `json:"queued,omitempty"`
-	// Backfills are what is left of the windows that are backfilled.
+	// Backfills are the remaining parts of the windows of backfills.
 	Backfills []Window `json:"backfills,omitempty"`
-	// Last is the last run that is over; with Allow the last one that was started.
+	// Last is the last run that ended, or with Allow the last run that was started.
 	Last *Run `json:"last,omitempty"`
-	// Ending says that it was deleted, and waits for the end of its run.
+	// Ending is true if the schedule was deleted and waits for the end of its run.
 	Ending bool `json:"ending,omitempty"`
 	Counts
 }
@@ -49,24 +50,25 @@ func fit(s Status) Status {
 	return s
 }
 
-// Counts count what a schedule has done since it was made.
+// Counts are the counters of a schedule since its creation.
 type Counts struct {
-	// Started is how many runs were started, Failed how many of them did not complete.
+	// Started is the number of runs that were started, and Failed the number of runs that did not complete.
 	Started int64 `json:"started"`
 	Failed  int64 `json:"failed"`
-	// Skipped is how many times came while a run was under way, and were left out.
+	// Skipped is the number of times without a run because another run was running.
 	Skipped int64 `json:"skipped"`
-	// Missed is how many times were missed, and not made up for.
+	// Missed is the number of missed times without a run.
 	Missed int64 `json:"missed"`
 }
 
-// Run is one start of a schedule's orchestration.
+// Run is a run of a schedule.
 type Run struct {
 	InstanceID string `json:"instanceId"`
-	// Due is the time for which it was started, StartedAt when it was.
+	// Due is the scheduled time, and StartedAt the actual start.
 	Due       time.Time `json:"due"`
 	StartedAt time.Time `json:"startedAt"`
-	// Outcome is how it ended, at EndedAt, and Error why, where it has not completed. They are empty as long as it runs, and with Allow.
+	// Outcome is how the run ended, EndedAt when, and Error why it did not complete. They are empty while the run is
+	// running, and with Allow.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
@@ -75,7 +77,7 @@ type Run struct {
 // Outcome is how a run ended.
 type Outcome string
 
-// The outcomes.
+// The values of Outcome.
 const (
 	Completed Outcome = "Completed"
 	Failed    Outcome = "Failed"

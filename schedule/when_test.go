@@ -54,9 +54,9 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 	t.Parallel()
 	env := newJobHub(t)
 	for when, problem := range map[string]string{
-		"22-6 2 * * *":            "the range is reversed: write 22-59,0-6",
-		"0 22-6 * * *":            "the range is reversed: write 22-23,0-6",
-		"0 2 1 DEC-JAN *":         "the range is reversed: write 12,1",
+		"22-6 2 * * *":            "range is reversed; write 22-59,0-6",
+		"0 22-6 * * *":            "range is reversed; write 22-23,0-6",
+		"0 2 1 DEC-JAN *":         "range is reversed; write 12,1",
 		"cron(0 2 * * * *)":       `exactly one of day and day of week must be "?"`,
 		"cron(0 2 1 * MON *)":     `exactly one of day and day of week must be "?"`,
 		"cron(0 2 ? * ? *)":       `exactly one of day and day of week must be "?"`,

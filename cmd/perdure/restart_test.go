@@ -35,7 +35,7 @@ func TestRestartFromAnEvent(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
 	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}), at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
 		at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
-	h.wantError(exitError, "from cannot be event 2: the code had not come to rest behind it, it went on to decide what follows; the nearest that are possible are 1 and 3", "restart", "one", "--from", "2")
+	h.wantError(exitError, "from cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from", "2")
 	h.wantError(exitError, "must be", "restart", "one", "--from", "5", "--version", "2")
 
 	id := strings.TrimSpace(h.mustRun("restart", "one", "--from", "5"))

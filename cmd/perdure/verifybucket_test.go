@@ -179,13 +179,13 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	clear(b.objects)
-	h.unread("the store of large payloads does not have it, or no longer", "takes")
+	h.unread("not found in the payload store", "takes")
 
 	h, b = scanning(t, false, 300<<10)
 	for key := range b.objects {
 		b.objects[key] = []byte(`"another"`)
 	}
-	h.unread("stored was one with", "takes")
+	h.unread("encoded payload at ", "takes")
 
 	h, b = scanning(t, false, 300<<10)
 	b.fails = func(int) error { return &provider.Error{Op: "S3.GetObject", Err: errors.New("AccessDenied")} }

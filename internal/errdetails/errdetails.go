@@ -22,7 +22,7 @@ func Encode(v any) *Details {
 	doc, err := payloadjson.Marshal(v)
 	switch {
 	case err != nil:
-		return &Details{Omitted: "they do not encode: " + cut(err.Error())}
+		return &Details{Omitted: "encode: " + cut(err.Error())}
 	case len(doc) > history.MaxFailureDetails:
 		return &Details{Omitted: history.TooLargeDetails(len(doc))}
 	default:
@@ -66,11 +66,11 @@ func Own(f *history.Failure) *Details {
 		return nil
 	}
 	if s, sealed := f.Details.Sealed(); sealed {
-		return &Details{Omitted: fmt.Sprintf("codec %q has encoded them, %d bytes of JSON, and this program cannot show them", s.Codec, s.Bytes)}
+		return &Details{Omitted: fmt.Sprintf("encoded by codec %q, cannot decode %d bytes of JSON", s.Codec, s.Bytes)}
 	}
 	doc, plain := f.Details.Document()
 	if !plain {
-		return &Details{Omitted: "they lie where this program cannot read them"}
+		return &Details{Omitted: "stored where this program cannot read them"}
 	}
 	return &Details{Doc: doc}
 }

@@ -12,7 +12,7 @@ func combinators(tick time.Duration) []Scenario {
 		{Name: "WhenAny", Register: body(firstOfThree), Input: tick, Check: gives([]int{2, 1, 0})},
 		{Name: "WhenAll", Register: body(allOf), Input: []string{"hotel", soldOut, "flight", soldOut}, Check: gives("2 reserved, 2 errors: StockError, StockError")},
 		{Name: "Select", Register: body(selects), Input: tick, Check: gives("1 first, 2 lost: select_loser, select_loser")},
-		{Name: "NothingToWaitFor", Register: body(nothing), Input: 0, Check: gives("at once; perdure: nothing to wait for: no futures were given")},
+		{Name: "NothingToWaitFor", Register: body(nothing), Input: 0, Check: gives("at once; perdure: no futures to wait for")},
 	}
 }
 

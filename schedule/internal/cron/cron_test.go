@@ -257,10 +257,10 @@ func TestNext_generatedExpression_matchesEnumeration(t *testing.T) {
 func TestParse_wrongField_isRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"22-6 2 * * *":        `minute "22-6": the range is reversed: write 22-59,0-6`,
-		"0 22-6 * * *":        `hour "22-6": the range is reversed: write 22-23,0-6`,
-		"0 2 28-3 * *":        `day "28-3": the range is reversed: write 28-31,1-3`,
-		"0 2 1 DEC-JAN *":     `month "DEC-JAN": the range is reversed: write 12,1`,
+		"22-6 2 * * *":        `minute "22-6": range is reversed; write 22-59,0-6`,
+		"0 22-6 * * *":        `hour "22-6": range is reversed; write 22-23,0-6`,
+		"0 2 28-3 * *":        `day "28-3": range is reversed; write 28-31,1-3`,
+		"0 2 1 DEC-JAN *":     `month "DEC-JAN": range is reversed; write 12,1`,
 		"60 2 * * *":          `minute 60: must be 0 to 59`,
 		"0 25 * * *":          `hour 25: must be 0 to 23`,
 		"0 2 0 * *":           `day 0: must be 1 to 31`,
@@ -268,17 +268,17 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 		"0 2 * * 8":           `day of week 8: must be 0 to 7 or SUN to SAT`,
 		"0 2 * * FRY":         `day of week "FRY": must be 0 to 7 or SUN to SAT`,
 		"0 2 * * L":           `day of week "": must be`,
-		"0 2 * * 5#6":         `day of week "5#6": the week of the month must be 1 to 5`,
+		"0 2 * * 5#6":         `day of week "5#6": week of the month must be 1 to 5`,
 		"*/0 2 * * *":         `minute: step "0": must be 1 to 59`,
 		"*/90 2 * * *":        `minute: step "90": must be 1 to 59`,
 		"1-2-3 2 * * *":       `minute "2-3": must be 0 to 59`,
 		"-1 2 * * *":          `minute "": must be 0 to 59`,
 		", 2 * * *":           `minute ",": must be 0 to 59`,
-		"0 2 30 2 *":          `there is no such time`,
-		"0 2 * *":             `it has 4 fields, not 5`,
+		"0 2 30 2 *":          `matches no time`,
+		"0 2 * *":             `has 4 fields, not 5`,
 		"@never":              `must be @hourly, @daily`,
 		"0 2 L-3 * *":         `day "L": must be 1 to 31`,
-		"0 2 31 2,4,6,9,11 *": `there is no such time`,
+		"0 2 31 2,4,6,9,11 *": `matches no time`,
 	} {
 		if _, err := cron.ParseCrontab(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -286,8 +286,8 @@ func TestParse_wrongField_isRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"0 2 ? * 0 *":         `day of week 0: in cron(…) days are 1, Sunday, to 7, Saturday`,
-		"0 2 * * ?":           `cron(…) takes 6 fields: minute, hour, day, month, day of week and year, not 5`,
-		"0 2 * * ? 2030-2028": `year "2030-2028": the range is reversed`,
+		"0 2 * * ?":           `cron(…) has 5 fields, not 6: minute, hour, day, month, day of week and year`,
+		"0 2 * * ? 2030-2028": `year "2030-2028": range is reversed`,
 		"0 2 * * ? 2200":      `year 2200: must be 1970 to 2199`,
 		"0 2 * * ? 26":        `year 26: must be 1970 to 2199`,
 	} {

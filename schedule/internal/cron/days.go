@@ -164,7 +164,7 @@ func (d *days) parseWeekdayItem(f field, item string) error {
 	}
 	n, ok := number(week, 1)
 	if !ok || n < 1 || n > 5 {
-		return fmt.Errorf("%s %q: the week of the month must be 1 to 5", f.name, item)
+		return fmt.Errorf("%s %q: week of the month must be 1 to 5", f.name, item)
 	}
 	d.nth.add((n-1)*daysPerWeek + f.index(weekday))
 	return nil

@@ -28,7 +28,7 @@ func ParseCrontab(text string) (*Expression, error) {
 	}
 	f := strings.Fields(text)
 	if len(f) != 5 {
-		return nil, fmt.Errorf("it has %d fields, not 5: minute, hour, day, month and day of week", len(f))
+		return nil, fmt.Errorf("has %d fields, not 5: minute, hour, day, month and day of week", len(f))
 	}
 	texts := fieldTexts{f[0], f[1], f[2], f[3], f[4], wildcard}
 	return parse(texts, crontabWeekday, texts.crontabProblem())
@@ -39,7 +39,7 @@ func ParseCrontab(text string) (*Expression, error) {
 func ParseEventBridge(text string) (*Expression, error) {
 	f := strings.Fields(text)
 	if len(f) != 6 {
-		return nil, fmt.Errorf("cron(…) takes 6 fields: minute, hour, day, month, day of week and year, not %d", len(f))
+		return nil, fmt.Errorf("cron(…) has %d fields, not 6: minute, hour, day, month, day of week and year", len(f))
 	}
 	texts := fieldTexts{f[0], f[1], f[2], f[3], f[4], f[5]}
 	return parse(texts, eventBridgeWeekday, texts.eventBridgeProblem())
@@ -80,7 +80,7 @@ func parse(texts fieldTexts, weekday field, problem error) (*Expression, error) 
 		return nil, err
 	}
 	if e.Next(time.Time{}).IsZero() {
-		return nil, errors.New("there is no such time")
+		return nil, errors.New("matches no time")
 	}
 	return e, nil
 }

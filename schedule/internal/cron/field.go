@@ -84,7 +84,7 @@ func (f field) reversed(text string, first, last int) error {
 		}
 		return fmt.Sprintf("%d-%d", from, to)
 	}
-	return fmt.Errorf("%s %q: the range is reversed: write %s,%s", f.name, text, part(first, f.max), part(f.min, last))
+	return fmt.Errorf("%s %q: range is reversed; write %s,%s", f.name, text, part(first, f.max), part(f.min, last))
 }
 
 // parseValue returns a number or the number of a name.

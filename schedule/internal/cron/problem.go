@@ -21,7 +21,8 @@ func (t fieldTexts) eventBridgeProblem() error {
 // crontabProblem returns why an expression means different things to different crontabs.
 func (t fieldTexts) crontabProblem() error {
 	if t.isStepped(t.day) && !isWildcard(t.weekday) || t.isStepped(t.weekday) && !isWildcard(t.day) {
-		return fmt.Errorf(`day %q and day of week %q: if both are restricted, neither may have a step of *: write a range, such as 1-31/2, to match either of them`,
+		return fmt.Errorf(`day %q and day of week %q: if both are restricted, neither may have a step of *; `+
+			`write a range, such as 1-31/2, to match either of them`,
 			t.day, t.weekday)
 	}
 	return t.listProblem()
