@@ -42,20 +42,20 @@ func TestBulk(t *testing.T) {
 	}
 	h.wantError(exitError, "there is no job nobody", "jobs", "cancel", "nobody")
 	for want, args := range map[string][]string{
-		"an ID or a filter":    {"purge", "one", "--name", "hello"},
-		"for a filter":         {"purge", "one", "--dry-run"},
-		"without force":        {"purge", "--status", "Running", "--dry-run"},
-		"is not what a cancel": {"cancel", "--status", "Failed", "--dry-run"},
-		"all is to be given":   {"purge", "--all", "--name", "hello", "--dry-run"},
-		"--older-than is":      {"purge", "--older-than", "thirty", "--dry-run"},
-		"is not KEY=VALUE":     {"purge", "--tag", "a", "--dry-run"},
-		"more than once":       {"purge", "--tag", "a=1", "--tag", "a=2", "--dry-run"},
-		"--name is empty":      {"purge", "--name", "", "--status", "Completed", "--yes"},
-		"--status is empty":    {"terminate", "--name", "hello", "--status", "", "--yes"},
-		"--parent is empty":    {"cancel", "--parent=", "--yes"},
-		"--activity is for":    {"cancel", "--name", "hello", "--activity", "12", "--yes"},
-		"--with-children is":   {"purge", "--name", "hello", "--with-children", "--yes"},
-		"ID is missing":        {"terminate"},
+		"an ID or a filter":           {"purge", "one", "--name", "hello"},
+		"for a filter":                {"purge", "one", "--dry-run"},
+		"without force":               {"purge", "--status", "Running", "--dry-run"},
+		"cancel does not apply to it": {"cancel", "--status", "Failed", "--dry-run"},
+		"all cannot be combined with": {"purge", "--all", "--name", "hello", "--dry-run"},
+		"--older-than is":             {"purge", "--older-than", "thirty", "--dry-run"},
+		"is not KEY=VALUE":            {"purge", "--tag", "a", "--dry-run"},
+		"more than once":              {"purge", "--tag", "a=1", "--tag", "a=2", "--dry-run"},
+		"--name is empty":             {"purge", "--name", "", "--status", "Completed", "--yes"},
+		"--status is empty":           {"terminate", "--name", "hello", "--status", "", "--yes"},
+		"--parent is empty":           {"cancel", "--parent=", "--yes"},
+		"--activity is for":           {"cancel", "--name", "hello", "--activity", "12", "--yes"},
+		"--with-children is":          {"purge", "--name", "hello", "--with-children", "--yes"},
+		"ID is missing":               {"terminate"},
 	} {
 		h.wantError(exitError, want, args...)
 	}

@@ -90,7 +90,7 @@ func TestStartIfExists(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	h.wantError(exitError, "neither ignore nor replace", "start", "hello", "--id", "one", "--if-exists", "keep")
-	h.wantError(exitError, "needs an instance id", "start", "hello", "--if-exists", "replace")
+	h.wantError(exitError, "requires an instance id", "start", "hello", "--if-exists", "replace")
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "n=1") {
 		t.Errorf("replaced: %s", got)
 	}
@@ -335,7 +335,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"the instance is over: see how it ended", []string{"cancel", "over"}},
 		{"perdure list shows", []string{"cancel", "nobody", "--activity", "2"}},
 		{"the current execution has no such activity: perdure history shows those it has", []string{"cancel", "one", "--activity", "2"}},
-		{"the activity is neither pending nor running: see how it ended with perdure history", []string{"cancel", "over", "--activity", "2"}},
+		{"activity is neither pending nor running: see how it ended with perdure history", []string{"cancel", "over", "--activity", "2"}},
 		{"activityId must be at least 1, is 0", []string{"cancel", "one", "--activity", "0"}},
 		{`invalid argument "charge" for "--activity"`, []string{"cancel", "one", "--activity", "charge"}},
 	} {
