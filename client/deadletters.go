@@ -99,7 +99,7 @@ const (
 func (c *Client) CountDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
 	hub, err := c.deadLetters()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("client: dead letters: %w", err)
 	}
 	queues := hub.DeadLetterQueues()
 	counts := make([]DeadLetterCount, len(queues))
@@ -198,7 +198,7 @@ func IsHandled(d *DeadLetter) bool {
 func (c *Client) deadLetters() (provider.DeadLetters, error) {
 	hub, ok := offered.By[provider.DeadLetters](c.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
-		return nil, fmt.Errorf("client: dead letters: %w", ErrNoDeadLetters)
+		return nil, ErrNoDeadLetters
 	}
 	return hub, nil
 }

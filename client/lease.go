@@ -112,7 +112,7 @@ func checkLeases(visibility time.Duration, leases []Lease) error {
 	}
 	for i := range leases {
 		if leases[i].Token == "" {
-			return &provider.FieldError{Field: fmt.Sprintf("leases[%d].token", i), Problem: "is missing"}
+			return &provider.FieldError{Field: fmt.Sprintf("leases[%d].token", i), Problem: "is required"}
 		}
 		if err := provider.CheckText(fmt.Sprintf("leases[%d].receiptHandle", i), leases[i].ReceiptHandle, 1, maxHandleBytes); err != nil {
 			return err

@@ -29,8 +29,8 @@ type Pending struct {
 type PendingItem struct {
 	// What is the kind of the item.
 	What PendingKind `json:"what"`
-	// ID is the ID of the event that scheduled the item. For a sub-orchestration that will be retried, it is the ID of
-	// the event that scheduled the previous attempt.
+	// ID is the ID of the event that scheduled the item. For a sub-orchestration that waits for a retry, it is the ID
+	// of the event that created the retry's timer.
 	ID int64 `json:"id"`
 	// Name is the name of the activity, the child's orchestration, the update or the external event, or the name of a
 	// timer (perdure.WithName). External events include events that were raised in another instance.
@@ -40,7 +40,7 @@ type PendingItem struct {
 	// ChildID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent event
 	// or update.
 	ChildID string `json:"childId,omitempty"`
-	// Since is when the item was scheduled. For a sub-orchestration, it is when the latest attempt was scheduled.
+	// Since is the time of the event with this ID.
 	Since time.Time `json:"since"`
 
 	// Attempt is the current attempt of an activity or sub-orchestration, whether it is not yet due, queued or running.

@@ -148,7 +148,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		`unknown command "histry" (perhaps history): see`:     {args: []string{"histry"}},
 		`"redriv" (perhaps redrive): see perdure dead --help`: {args: []string{"dead", "redriv"}},
 		`unknown command "lisst" (perhaps list)`:              {args: []string{"schedule", "lisst"}},
-		"perdure: token was not issued":                      {args: []string{"complete", "token"}},
+		"perdure: token was not issued":                       {args: []string{"complete", "token"}},
 		"perdure: --orchestration is missing":                 {args: []string{"schedule", "put", "nightly", "--when", "@daily"}},
 		"perdure: --when is missing":                          {args: []string{"schedule", "put", "nightly", "--orchestration", "hello"}},
 		"--limit must be 1 to 1000":                           {args: []string{"list", "--limit", "0"}},
