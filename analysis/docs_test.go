@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the rules of docs/linter.md anew")
+var update = flag.Bool("update", false, "rewrite the rules of docs/linter.md")
 
 const (
 	page  = "../docs/linter.md"
@@ -45,9 +45,9 @@ func describe() string {
 	for _, r := range rules() {
 		fmt.Fprintf(&b, "\n### `%s`\n\n", r.id)
 		if r.warning {
-			b.WriteString("*A warning: the code may be right.* ")
+			b.WriteString("*Warning: the code may be correct.* ")
 		}
-		fmt.Fprintf(&b, "%s\n\nBecause %s. Instead: %s.\n\n*Misses:* %s\n", r.finds, r.why, r.instead, r.misses)
+		fmt.Fprintf(&b, "%s\n\n**Why:** %s.\n\n**Fix:** %s.\n\n**Not detected:** %s\n", r.finds, r.why, r.instead, r.misses)
 	}
 	b.WriteString("\n")
 	return b.String()

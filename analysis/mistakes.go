@@ -11,61 +11,70 @@ import (
 // The rules about how perdure's own functions are called.
 var (
 	scope = &rule{
-		id:      "scope",
-		finds:   "A function that has a context of its own (in `Go`, `Async`, `Compensate`) and uses that of the function around it, and one in `SideEffect` that uses any. Scopes that were made for it (`WithCancel`, `WithTimeout`, `WithoutCancel`) are no mistake.",
-		why:     "what it asks for belongs to another scope, and is cancelled with that",
-		instead: "use the context that the function is given",
-		misses:  "Contexts in struct fields, and those that were kept in other variables.",
+		id: "scope",
+		finds: "A function with its own context parameter (in `Go`, `Async`, `Compensate`) that uses the context of the " +
+			"enclosing function, and a function in `SideEffect` that uses any context. Scopes that were created for it " +
+			"(`WithCancel`, `WithTimeout`, `WithoutCancel`) are allowed.",
+		why:     "its calls belong to another scope and are cancelled with that scope",
+		instead: "use the function's context parameter",
+		misses:  "Contexts in struct fields and in other variables.",
 	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds:   "Futures that are dropped: a call whose future is not used, is assigned to `_`, or is kept in a local variable, slice, array or map that nothing reads. What `RaiseEvent`, `CallUpdate` and `CallEntity` send goes out all the same.",
-		why:     "what is outstanding when the orchestration ends is cancelled, and nobody sees its error",
-		instead: "await it, or start what is to outlive its caller with perdure.StartOrchestration",
-		misses:  "Futures that are read otherwise and never awaited, as by `IsDone`, and those in fields.",
+		finds: "Dropped futures: the future of a call is not used, is assigned to `_`, or is stored in a local variable, slice, " +
+			"array or map that is never read. The futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed: the " +
+			"message is sent anyway.",
+		why:     "pending calls are cancelled when the orchestration ends, and their errors are lost",
+		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
+		misses:  "Futures that are read but never awaited, for example with `IsDone`, and futures in fields.",
 	}
 	unidentified = &rule{
-		id:      "unidentified",
-		finds:   "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method of an interface.",
-		why:     "the engine finds the name by the function that was registered, and stops the turn where it cannot",
+		id: "unidentified",
+		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method " +
+			"of an interface.",
+		why:     "the engine looks up the name of the registered function, and the turn fails without one",
 		instead: "use DefineActivity, or call by name",
-		misses:  "One function that is registered under several names, and functions that are not registered.",
+		misses:  "Functions that are registered under several names, and functions that are not registered.",
 	}
 	continuing = &rule{
 		id:      "continueasnew",
 		finds:   "`ContinueAsNew` whose error is dropped.",
-		why:     "the instance continues only when the orchestration returns that error",
+		why:     "the instance continues as new only if the orchestration returns this error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "An error that is kept and not returned, and an input of another type than the orchestration takes.",
+		misses:  "An error that is stored and not returned, and an input that does not have the orchestration's input type.",
 	}
 	changing = &rule{
-		id:      "change",
-		finds:   "`Version` whose change is put together or read from somewhere, and whose least version is greater than the greatest, both being constants.",
-		why:     "the first answer about a change stays, by its name; with no version to go by the instance is blocked",
-		instead: `perdure.Version(ctx, "what is changed", perdure.DefaultVersion, 1)`,
-		misses:  "A change in a variable, a name that is used for two changes, a call that was moved, and code that was taken away too early: histories of instances show those.",
+		id: "change",
+		finds: "`Version` with a change name that is not a constant, and with a constant minimum version that is greater than " +
+			"the constant maximum.",
+		why:     "the version of a change is recorded once under its name; without a valid version the instance is blocked",
+		instead: `write perdure.Version(ctx, "change name", perdure.DefaultVersion, 1)`,
+		misses: "A change name in a variable, a name that is used for two changes, a call that was moved, and old code that was " +
+			"removed too early. Replay histories to find these.",
 	}
 	answering = &rule{
-		id:      "query",
-		finds:   "Handlers in `SetQueryHandler`, and validators in `ValidateUpdate`, that schedule, wait, set a status or a handler, or take a side effect.",
-		why:     "they have no place in history: the query fails, and the update is rejected",
-		instead: "read the variables that the orchestration keeps; what is to be done, an event asks for",
-		misses:  "Calls that are further away than the literal itself, cancels of futures, and handlers and validators that are no literal.",
+		id: "query",
+		finds: "Handlers in `SetQueryHandler` and validators in `ValidateUpdate` that schedule, wait, set a status or a handler, " +
+			"or use a side effect.",
+		why:     "handlers and validators must only read: the query fails, or the update is rejected",
+		instead: "read variables of the orchestration; use an event or an update to change something",
+		misses:  "Calls in functions that the literal calls, cancelled futures, and handlers and validators that are not literals.",
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant one, of which only an error leads out, that ask for something in each round, in a function without `ContinueAsNew`; " +
-			"and those that not even an error leads out of, in any function: they go round for ever once the orchestration is cancelled.",
-		why:     "its history grows until it is too large to go on",
-		instead: "begin anew from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "Loops with a condition that holds for ever, or that end after many rounds, or upon an error of one kind.",
+		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and end only with an " +
+			"error, in a function without `ContinueAsNew`. Also such loops that do not even end with an error, in any " +
+			"function: they never end after the orchestration is cancelled.",
+		why:     "the history grows without limit",
+		instead: "continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
+		misses:  "Loops with a condition that is always true, and loops that end after many iterations or with one kind of error.",
 	}
 	replaying = &rule{
 		id:      "replaying",
-		finds:   "`if` on `ctx.IsReplaying()` that asks for something, or returns.",
-		why:     "the replay decides otherwise than the history",
-		instead: "decide by what is the same each time; ctx.Logger() is silent in a replay by itself",
-		misses:  "Decisions by a variable that was set from it.",
+		finds:   "An `if` on `ctx.IsReplaying()` whose body calls perdure or returns.",
+		why:     "the replay makes other decisions than the history",
+		instead: "do not depend on it; ctx.Logger() is already silent during a replay",
+		misses:  "Decisions based on a variable that was set from it.",
 	}
 )
 
@@ -165,9 +174,9 @@ func (in *inside) called(c *ast.CallExpr) {
 			in.usesAnyContext(l)
 		}
 	case isOurs(callee, "SetQueryHandler"):
-		in.mayOnlyRead(c, "the handler of a query")
+		in.mayOnlyRead(c, "the query handler")
 	case isOurs(callee, "ValidateUpdate"):
-		in.mayOnlyRead(c, "the validator of an update")
+		in.mayOnlyRead(c, "the update validator")
 	}
 }
 
@@ -197,11 +206,11 @@ func (in *inside) decidesIn(reader *ast.FuncLit, what string) {
 // versions looks at a call of Version.
 func (in *inside) versions(c *ast.CallExpr) {
 	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && in.constant(c.Args[1]) == nil {
-		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" gives perdure.Version a change that is no constant")
+		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" calls perdure.Version with a change that is not a constant")
 	}
 	least, most := in.constant(c.Args[2]), in.constant(c.Args[3])
 	if least != nil && most != nil && constant.Compare(least, token.GTR, most) {
-		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" gives perdure.Version no version from "+least.String()+" to "+most.String())
+		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" calls perdure.Version with the empty range "+least.String()+" to "+most.String())
 	}
 }
 
@@ -261,7 +270,7 @@ func (in *inside) usesContext(id *ast.Ident) {
 func (in *inside) usesAnyContext(l *ast.FuncLit) {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && isContext(in.pass.TypesInfo.TypeOf(id)) {
-			in.tell(scope, id.Pos(), "take what is needed before", "the function that perdure.SideEffect calls uses "+id.Name)
+			in.tell(scope, id.Pos(), "read the values before the call", "the function of perdure.SideEffect uses "+id.Name)
 		}
 		return true
 	})
@@ -274,7 +283,7 @@ func (in *inside) branches(n *ast.IfStmt) {
 		return ok && isOurs(calleeOf(in.pass.TypesInfo, c), "OrchestrationContext.IsReplaying")
 	})
 	if asks && (in.decides(n.Body) || n.Else != nil && in.decides(n.Else)) {
-		in.tell(replaying, n.Pos(), "", in.node.name+" decides by whether it is replayed")
+		in.tell(replaying, n.Pos(), "", in.node.name+" depends on ctx.IsReplaying")
 	}
 }
 

@@ -12,19 +12,22 @@ import (
 var (
 	unregistered = &rule{
 		id: "unregistered", warning: true,
-		finds: "Where `lambdahandler.StartOrchestrator` is called: activities, orchestrations, entities, operations and updates that the program calls and does not register, by name, by function or by reference (`DefineActivity` alone registers nothing). " +
-			"A name that is registered and much like it is told.",
-		why:     "a function that is not registered stops the turn, and an activity by a name that no worker has waits until one has it",
-		instead: "register it; where a worker of another program has it, ignore this at the call, or at DefineActivity, with the reason",
-		misses: "Programs that register names or functions which are not written in the call itself; references in fields and parameters; activities that are defined with `OnQueue`, which may be those of another program's worker; " +
-			"orchestrations that a client starts. An update counts for every orchestration.",
+		finds: "Activities, orchestrations, entities, operations and updates that the program calls but does not register, by " +
+			"name, by function or by reference (`DefineActivity` alone does not register). The finding is at the call of " +
+			"`lambdahandler.StartOrchestrator` and suggests a similar registered name.",
+		why:     "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
+		instead: "register it; if a worker of another program has it, ignore this at the call or at DefineActivity with the reason",
+		misses: "Names and functions that are not written in the registering call itself; references in fields and parameters; " +
+			"activities that are defined with `OnQueue`, because another program's worker may have them; orchestrations that a " +
+			"client starts. An update counts as registered for every orchestration.",
 	}
 	misfit = &rule{
-		id:      "misfit",
-		finds:   "Calls by name whose input or result is of another JSON shape than what is registered under the name: a string, a number, a boolean, a list, an object.",
-		why:     "payloads travel as JSON, and this does not decode",
-		instead: "give it what it takes, or share the name and its types by perdure.DefineActivity",
-		misses:  "Other fields of an object, other elements of a list, types that marshal themselves, and values behind `any`.",
+		id: "misfit",
+		finds: "Calls by name whose input or result has another JSON type than the registered one: string, number, boolean, list " +
+			"or object.",
+		why:     "payloads are JSON, and this one cannot be decoded",
+		instead: "use the registered types, or share the name and its types with perdure.DefineActivity",
+		misses:  "Different fields of objects or elements of lists, types with their own marshaling, and values behind `any`.",
 	}
 )
 
@@ -315,9 +318,9 @@ func (d *directory) judgeFit(c naming, there []naming, starts token.Pos) {
 		}
 		switch {
 		case differ(c.In, r.In):
-			wrong = fmt.Sprintf("is given %s, and takes %s", c.In, r.In)
+			wrong = fmt.Sprintf("gets %s but takes %s", c.In, r.In)
 		case differ(c.Out, r.Out):
-			wrong = fmt.Sprintf("returns %s, and is asked for %s", r.Out, c.Out)
+			wrong = fmt.Sprintf("returns %s but the call expects %s", r.Out, c.Out)
 		default:
 			return
 		}
@@ -344,7 +347,7 @@ func (d *directory) judgeRegistered(pos token.Pos) {
 		}
 		text := fmt.Sprintf("%s, called at %s, is not registered in this program", c.called(), c.At)
 		if like := d.like(c); like != "" {
-			text += fmt.Sprintf(", which has %q", like)
+			text += fmt.Sprintf(" (did you mean %q?)", like)
 		}
 		d.tell(unregistered, pos, "", text)
 	}

@@ -10,11 +10,14 @@ import (
 )
 
 var payloads = &rule{
-	id:      "payload",
-	finds:   "Inputs, results, states of entities, data of events, updates and queries, details, and what `SideEffect` returns, in orchestrations and in clients, with what JSON loses or cannot hold: unexported fields, channels, functions, complex numbers, interfaces with methods, maps whose keys are structs, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, which `encoding/json` does not call there. Types that marshal themselves are left alone.",
-	why:     "payloads travel as JSON",
-	instead: `export the field, leave it out with json:"-", or write MarshalJSON and UnmarshalJSON`,
-	misses:  "Values behind `any` and other interfaces, types that marshal themselves and lose something, and statuses.",
+	id: "payload",
+	finds: "Payload types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, interfaces " +
+		"with methods, maps with struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, " +
+		"which `encoding/json` does not call. Payloads are inputs, results, entity states, data of events, updates and queries, " +
+		"details, and results of `SideEffect`, in orchestrations and clients. Types with their own marshaling are not checked.",
+	why:     "payloads are encoded as JSON",
+	instead: `export the field, exclude it with json:"-", or implement MarshalJSON and UnmarshalJSON`,
+	misses:  "Values behind `any` and other interfaces, types whose own marshaling loses data, and custom statuses.",
 }
 
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.
@@ -88,10 +91,10 @@ func (p *payload) loses(t types.Type) string {
 	switch u := t.Underlying().(type) {
 	case *types.Map:
 		if !isKey(u.Key()) {
-			return "a map with keys that are no text and no whole numbers"
+			return "a map whose keys are neither strings nor integers"
 		}
 		if method := methodOfPointer(u.Elem()); method != "" {
-			return "map values whose " + method + " has a pointer receiver, so it is not called: make them pointers, or its receiver a value"
+			return "map values whose " + method + " has a pointer receiver and is not called (use pointers or a value receiver)"
 		}
 		return p.loses(u.Elem())
 	case *types.Basic:
@@ -106,7 +109,7 @@ func (p *payload) loses(t types.Type) string {
 		return "a function"
 	case *types.Interface:
 		if u.NumMethods() > 0 {
-			return "an interface, " + types.TypeString(t, func(*types.Package) string { return "" })
+			return "the interface " + types.TypeString(t, func(*types.Package) string { return "" })
 		}
 	case *types.Struct:
 		return p.losesField(u)

@@ -17,96 +17,103 @@ type rule struct {
 var (
 	clock = &rule{
 		id: "clock", foreign: true,
-		finds:   "The wall clock and its waits: `time.Now`, `time.Since`, `time.Sleep`, `time.After`, timers and tickers.",
-		why:     "the clock shows another time at each replay",
+		finds:   "Wall clock and sleeps: `time.Now`, `time.Since`, `time.Sleep`, `time.After`, timers and tickers.",
+		why:     "the clock returns a different time at each replay",
 		instead: "use ctx.Now()",
-		misses:  "Clocks behind an interface of several implementations, and clocks in struct fields.",
+		misses:  "Clocks behind an interface with several implementations, and clocks in struct fields.",
 	}
 	random = &rule{
 		id: "random", foreign: true,
-		finds:   "Random numbers and ids: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, new keys, `hash/maphash`, and libraries of ids such as google/uuid. A source with a seed of your own is no mistake.",
-		why:     "it is another at each replay",
+		finds: "Random numbers and IDs: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, key generation, " +
+			"`hash/maphash`, and ID libraries such as google/uuid. A random source with your own seed is allowed.",
+		why:     "it differs at each replay",
 		instead: "use ctx.Rand(), ctx.NewUUID(), or perdure.SideEffect",
-		misses:  "A source that is seeded with something that differs, unless that is a finding itself; `%p` and other addresses.",
+		misses:  "A source whose seed differs, unless the seed itself is a finding; `%p` and other addresses.",
 	}
 	environment = &rule{
 		id: "environment", foreign: true,
-		finds:   "What differs between processes: environment variables, host name, process id, working directory, time zone, number of processors.",
-		why:     "it differs between the processes that replay the instance",
-		instead: "pass it in as input, or read it through perdure.SideEffect",
-		misses:  "Values of flags, and configuration that was read into struct fields before.",
+		finds: "Process environment: environment variables, host name, process ID, working directory, time zone, number of " +
+			"processors.",
+		why:     "it differs between processes that replay the instance",
+		instead: "pass it as input, or read it with perdure.SideEffect",
+		misses:  "Flag values, and configuration that was read into struct fields earlier.",
 	}
 	goroutine = &rule{
 		id:      "goroutine",
 		finds:   "`go` statements, and functions that start goroutines (`errgroup`, `WaitGroup.Go`, `time.AfterFunc`).",
-		why:     "the engine does not see goroutines, and their order differs at each replay",
+		why:     "the engine cannot replay goroutines, and their order differs at each replay",
 		instead: "use perdure.Go or perdure.Async",
-		misses:  "Goroutines that a library starts on its own.",
+		misses:  "Goroutines that a library starts internally.",
 	}
 	channel = &rule{
 		id:      "channel",
-		finds:   "Sending to, receiving from, ranging over and closing a channel.",
-		why:     "a wait for a channel holds the worker, and is not in history",
-		instead: "wait for futures; a variable is enough between coroutines, which take turns",
-		misses:  "Channels inside of other modules.",
+		finds:   "Channel operations: send, receive, range and close.",
+		why:     "a channel operation blocks the process and is not in the history",
+		instead: "wait for futures; coroutines can share variables, because only one runs at a time",
+		misses:  "Channels in other modules.",
 	}
 	selecting = &rule{
 		id:      "select",
 		finds:   "`select` statements.",
-		why:     "of several cases that are ready, select takes a random one",
+		why:     "select chooses randomly between cases that are ready",
 		instead: "use perdure.Select or perdure.WhenAny with futures",
-		misses:  "Select inside of other modules.",
+		misses:  "Select in other modules.",
 	}
 	syncing = &rule{
-		id:      "sync",
-		finds:   "Locks, conditions, wait groups, `sync.Map` and atomics. `sync.Once` and its kin, and `sync.Pool`, are no mistakes; what they are given is looked at.",
-		why:     "it waits for, or shares memory with, what is not replayed",
-		instead: "coroutines take turns and need no locks; wait for futures",
-		misses:  "Locks inside of other modules.",
+		id: "sync",
+		finds: "Locks, condition variables, wait groups, `sync.Map` and atomics. `sync.Once`, `sync.OnceFunc` and similar, and " +
+			"`sync.Pool` are allowed; the functions that they call are checked.",
+		why:     "it waits for or shares memory with code that is not replayed",
+		instead: "remove it: coroutines run one at a time and need no locks; wait for futures",
+		misses:  "Locks in other modules.",
 	}
 	inputOutput = &rule{
 		id: "io", foreign: true,
-		finds:   "Files, network, processes, databases, the AWS SDK, standard output, and perdure's own client.",
-		why:     "it is done again at each replay, and its answer differs",
+		finds:   "I/O: files, network, processes, databases, the AWS SDK, standard output, and perdure's own client.",
+		why:     "it runs again at each replay, and its result differs",
 		instead: "do it in an activity",
-		misses:  "Writers and readers behind an interface, and libraries that are not listed and reach I/O through one.",
+		misses:  "Writers and readers behind an interface, and unlisted libraries that do I/O through one.",
 	}
 	logging = &rule{
 		id:      "log",
 		finds:   "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, zerolog.",
-		why:     "each line is written again at each replay",
+		why:     "it writes the line again at each replay",
 		instead: "use ctx.Logger()",
-		misses:  "Loggers in variables of your own: a *slog.Logger may be the context's.",
+		misses:  "Loggers in your own variables: a *slog.Logger may be the context's.",
 	}
 	mapOrder = &rule{
 		id: "maporder",
-		finds: "A range over a map, or an iterator of package maps, whose order decides something: its body calls into perdure, also by a method that has the context in its struct; appends to, or fills, a slice that is not sorted behind it; writes text; " +
-			"returns or keeps what it is at when it stops; or leaves what came last in a variable that is read later. Slices that are made of a map's keys or values and not sorted. " +
-			"One that sums, counts, fills a map or looks for anything is no mistake, nor is one where `len` of the map is compared with one.",
-		why:     "the order of a map differs at each replay",
+		finds: "A range over a map, or over an iterator of package maps, whose order matters. The body calls perdure, also " +
+			"through a method with the context in its struct; appends to or fills a slice that is not sorted afterwards; " +
+			"writes text; returns or keeps the current element when it stops; or keeps the last element in a variable that " +
+			"is read later. Also slices of a map's keys or values that are not sorted. A loop that sums, counts, fills a map " +
+			"or searches is allowed, and so is a loop after a comparison of the map's `len` with 1.",
+		why:     "map order differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses:  "Sums of floats; ties when the largest is looked for, or when a sort compares the values of a map, or a part of them; the last of those that meet a condition; iterators of your own, and `reflect`'s; an order that is lost or kept in functions of your own that do not sort by a name of package sort or slices.",
+		misses: "Sums of floats; ties in a search for the largest element, or in a sort that compares values of the map or " +
+			"parts of them; the last element that meets a condition; your own iterators and those of `reflect`; sorting in " +
+			"your own functions without package sort or slices.",
 	}
 	globals = &rule{
 		id:      "globals",
-		finds:   "Writing a package's variable.",
-		why:     "it is shared with other instances, and written again at each replay",
-		instead: "keep it in local variables, or pass it on in inputs and results",
-		misses:  "What is written through pointers and methods, and variables of the function that registers a literal.",
+		finds:   "Writes to a package variable.",
+		why:     "it is shared with other instances and written again at each replay",
+		instead: "use local variables, or pass it in inputs and results",
+		misses:  "Writes through pointers and methods, and variables of the function that registers a literal.",
 	}
 	globalRead = &rule{
 		id: "globalread", warning: true,
-		finds:   "Reading a package's variable that code other than `init`, `main` and tests writes.",
-		why:     "it may hold something else at a replay",
-		instead: "pass it in as input, or read it through perdure.SideEffect",
+		finds:   "Reads of a package variable that code other than `init`, `main` and tests writes.",
+		why:     "it may have another value at a replay",
+		instead: "pass it as input, or read it with perdure.SideEffect",
 		misses:  "Variables that another package writes, or that are written through pointers and methods.",
 	}
 	contexts = &rule{
 		id:      "context",
-		finds:   "`context.Context` in orchestration code: making one, asking one, and passing one on.",
-		why:     "an orchestration is not ended by a context.Context, and what takes one waits for what is not in history",
-		instead: "call an activity; scopes are perdure.WithCancel and perdure.WithTimeout",
-		misses:  "Contexts inside of structs that are passed on.",
+		finds:   "`context.Context` in orchestration code: creating, querying and passing one.",
+		why:     "orchestrations are not cancelled by a context.Context, and functions that take one wait outside the history",
+		instead: "call an activity; for scopes use perdure.WithCancel and perdure.WithTimeout",
+		misses:  "Contexts in structs that are passed.",
 	}
 )
 
