@@ -32,7 +32,7 @@ func TestPluginIsRegistered(t *testing.T) {
 	}
 	for tells, settings := range map[string]any{
 		`unknown rule "nope"`: map[string]any{"disable": []string{"nope"}},
-		`unknown field`:  map[string]any{"enable": []string{"log"}},
+		`unknown field`:       map[string]any{"enable": []string{"log"}},
 	} {
 		if _, err := build(settings); err == nil || !strings.Contains(err.Error(), tells) {
 			t.Errorf("%v: %v, want %s", settings, err, tells)

@@ -2,7 +2,7 @@ package perdureotel
 
 import "go.opentelemetry.io/otel/attribute"
 
-// The attributes of spans that are perdure's own.
+// Span attributes of perdure. Attributes describes them.
 const (
 	AttrInstance     = attribute.Key("perdure.instance.id")
 	AttrExecution    = attribute.Key("perdure.execution.id")
@@ -29,48 +29,51 @@ const (
 	AttrLink         = attribute.Key("perdure.link")
 )
 
-// Attribute is an attribute of spans, for documentation.
+// Attribute describes a span attribute, for documentation.
 type Attribute struct {
 	Key attribute.Key
-	// On says which spans have it: turn, activity, wait, client call, link, or all that are started within one of the first two.
-	On   string
+	// On is the kind of span that has the attribute: turn, activity, wait, client call, link, or all spans that are
+	// started in a turn or an activity.
+	On string
+	// What describes the attribute.
 	What string
 }
 
-// Attributes lists the attributes that spans have.
+// Attributes lists all attributes of spans.
 func Attributes() []Attribute {
 	const turn, activity, wait, all = "turn", "activity", "wait", "turn, activity, client call"
 	return []Attribute{
-		{AttrInstance, "all", "the instance's id; of a client call that has one"},
-		{AttrExecution, "all", "the execution's id; not of client calls"},
-		{AttrActivity, "activity, and all within it", "the activity's id: that of the event that scheduled it"},
-		{AttrName, "turn; client call Start", "the orchestration's name"},
-		{AttrVersion, turn, "its version; not where this build cannot run it"},
-		{AttrSequence, turn, "which turn of the execution, from 1"},
-		{AttrReplayed, turn, "it was rebuilt from history in this invocation"},
-		{AttrCommitted, turn, "it is history; false of a try that is repeated"},
-		{AttrEvents, turn, "how many events it has added"},
-		{AttrStatus, turn, "the instance's status after it"},
-		{AttrActivityName, activity, "its name"},
-		{AttrAttempt, activity, "which try of its retry policy, from 1"},
-		{AttrDelivery, activity, "which delivery of the attempt's message, from 1"},
-		{AttrEventName, "client call Raise", "the external event's name"},
-		{AttrTask, wait, "the id of the event that began it"},
+		{AttrInstance, "all", "instance ID, if the client call has one"},
+		{AttrExecution, "all", "execution ID; not on client calls"},
+		{AttrActivity, "activity and all spans in it", "activity ID: the ID of the event that scheduled it"},
+		{AttrName, "turn; client call Start", "name of the orchestration"},
+		{AttrVersion, turn, "version of the orchestration; missing if this build cannot run it"},
+		{AttrSequence, turn, "number of the turn in the execution, from 1"},
+		{AttrReplayed, turn, "whether the instance was replayed in this invocation"},
+		{AttrCommitted, turn, "whether the turn was committed; false for a try that is repeated"},
+		{AttrEvents, turn, "number of events that the turn added"},
+		{AttrStatus, turn, "status of the instance after the turn"},
+		{AttrActivityName, activity, "name of the activity"},
+		{AttrAttempt, activity, "attempt of the retry policy, from 1"},
+		{AttrDelivery, activity, "delivery of the attempt's message, from 1"},
+		{AttrEventName, "client call Raise", "name of the external event"},
+		{AttrTask, wait, "ID of the event that started the wait"},
 		{AttrTaskKind, wait, "`timer`, `external_event`, `sub_orchestration`, `sent_event` or `sent_update`"},
-		{AttrTaskName, wait, "the name of the event, the orchestration or the update; of a timer that was given one"},
-		{AttrTaskInstance, wait, "the other instance, where there is one"},
+		{AttrTaskName, wait, "name of the event, orchestration or update, or of a timer that has a name"},
+		{AttrTaskInstance, wait, "ID of the other instance, if there is one"},
 		{AttrTaskEnd, wait, "`completed`, `failed` or `cancelled`"},
-		{AttrTaskReason, wait, "why it was cancelled"},
-		{AttrTaskEndedIn, wait, "which turn took its end"},
-		{AttrTasksOmitted, turn, "how many of the waits that have ended in it have no span, since there were more than 1,000"},
-		{attrErrorType, "turn, activity, wait, client call", "the type of the failure or error, where there is one"},
+		{AttrTaskReason, wait, "cancel reason"},
+		{AttrTaskEndedIn, wait, "number of the turn that processed the end"},
+		{AttrTasksOmitted, turn, "number of ended waits without a span, if more than 1,000 waits ended in the turn"},
+		{attrErrorType, "turn, activity, wait, client call", "type of the failure or error, if there is one"},
 		{attrMessagingSystem, all, "`aws_sqs`"},
-		{attrMessagingOperation, all, "`process`, of a client call `send`"},
-		{attrMessagingOperationName, all, "`turn`, `activity`, or the name of the call"},
-		{attrMessagingDestination, activity, "the work queue's name"},
-		{attrMessagingCount, turn, "how many messages it may take"},
-		{attrInvocation, "turn, activity", "the request id of the Lambda invocation, where there is one"},
-		{AttrLink, "link", "what the link leads to: `start`, `message`, `previous` (the turn before), `awaited` (a turn that scheduled what this one comes back to) or `ended` (a wait that has ended in this turn; of the first 32)"},
+		{attrMessagingOperation, all, "`process`, or `send` for a client call"},
+		{attrMessagingOperationName, all, "`turn`, `activity` or the name of the client call"},
+		{attrMessagingDestination, activity, "name of the work queue"},
+		{attrMessagingCount, turn, "number of messages that are available to the turn"},
+		{attrInvocation, "turn, activity", "request ID of the Lambda invocation, if there is one"},
+		{AttrLink, "link", "target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (a turn that scheduled " +
+			"what has now arrived) or `ended` (a wait that ended in this turn, at most 32)"},
 	}
 }
 
