@@ -48,5 +48,5 @@ func ExampleHandleUpdate() {
 	// Output:
 	// 1
 	// 1
-	// client: instance "party": update "add" (bob): it was rejected: no more guests
+	// client: instance "party": update "add" (bob): rejected: no more guests
 }

@@ -8,23 +8,23 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// Analyzer reports mistakes in orchestrations. Its flags are -disable, a list of rules that are not reported, and -warnings=false, which
-// leaves out what may be right. It is safe for concurrent use once its flags are set.
+// Analyzer reports mistakes in orchestrations. Its flag -disable is a comma-separated list of rules to disable, and
+// -warnings=false disables warnings. It is safe for concurrent use after its flags are set.
 var Analyzer = New()
 
-// New makes an analyzer with flags of its own, for programs that run several configurations.
+// New returns an analyzer with its own flags, for programs that run several configurations.
 func New() *analysis.Analyzer {
 	a := &analysis.Analyzer{
 		Name: "perdure",
-		Doc: "find mistakes in orchestrations: nondeterminism and lost work\n\n" +
-			"It checks functions that take a *perdure.OrchestrationContext and everything that they call. " +
-			"docs/reference/linter.md describes the rules.",
+		Doc: "find nondeterminism and lost results in orchestrations\n\n" +
+			"The analyzer checks functions that take a *perdure.OrchestrationContext, and all functions that they call. " +
+			"See docs/reference/linter.md for the rules.",
 		URL:       "https://github.com/perdure/perdure/blob/main/docs/reference/linter.md",
 		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil), (*asking)(nil)},
 	}
 	s := &settings{warnings: true}
-	a.Flags.Var((*ruleList)(&s.disabled), "disable", "rules that are not reported, separated by commas")
-	a.Flags.BoolVar(&s.warnings, "warnings", true, "report what may be right")
+	a.Flags.Var((*ruleList)(&s.disabled), "disable", "comma-separated list of rules to disable")
+	a.Flags.BoolVar(&s.warnings, "warnings", true, "report warnings")
 	a.Run = func(pass *analysis.Pass) (any, error) {
 		run(pass, s)
 		return nil, nil //nolint:nilnil // the pass has facts and findings, and no result
@@ -57,7 +57,7 @@ func (l *ruleList) Set(text string) error {
 			continue
 		}
 		if ruleOf(id) == nil {
-			return fmt.Errorf("no rule %q: see docs/reference/linter.md", id)
+			return fmt.Errorf("unknown rule %q; see docs/reference/linter.md", id)
 		}
 		*l = append(*l, id)
 	}

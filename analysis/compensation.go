@@ -9,16 +9,13 @@ import (
 
 var compensation = &rule{
 	id: "compensation",
-	finds: "`Compensate` that is not deferred directly, or that gets the address of a variable that the " +
-		"function does not return. Waits, calls, events and updates in deferred functions with a context " +
-		"that may be cancelled, also through a method whose struct has the context: after a cancel they " +
-		"return immediately, and nothing is called or sent.",
-	why: "completed work may not be undone",
-	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or call, wait and raise " +
-		"events with perdure.WithoutCancel(ctx)",
-	misses: "Waits more than one function away from the defer, errors behind pointers, methods of other " +
-		"packages, contexts that other packages make, and fields and parameters that get a context of " +
-		"`WithoutCancel` elsewhere.",
+	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that the function does not return. Also " +
+		"waits, calls and sent events and updates in deferred functions with a context that may be cancelled, including methods " +
+		"with the context in their struct: after a cancellation they return immediately and nothing is called or sent.",
+	why:     "the compensation does not run when it is needed",
+	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or use perdure.WithoutCancel(ctx) in the defer",
+	misses: "Waits more than one function away from the defer, errors behind pointers, methods and contexts of other packages, and " +
+		"fields and parameters that get a `WithoutCancel` context elsewhere.",
 }
 
 // deferring is a part of an orchestration's body that is run when it ends.
@@ -27,7 +24,7 @@ type deferring struct{ *inside }
 // compensates looks at a call of Compensate.
 func (in *deferring) compensates(c *ast.CallExpr) {
 	if d, ok := in.stack[len(in.stack)-1].(*ast.DeferStmt); !ok || d.Call != c {
-		in.tell(compensation, c.Pos(), "", in.node.name+" calls perdure.Compensate, and does not defer it itself")
+		in.tell(compensation, c.Pos(), "", in.node.name+" calls perdure.Compensate without deferring it directly")
 	}
 	address, ok := ast.Unparen(c.Args[1]).(*ast.UnaryExpr)
 	if !ok {
@@ -37,7 +34,8 @@ func (in *deferring) compensates(c *ast.CallExpr) {
 	if v == nil || global(v) != nil || slices.Contains(slices.Collect(in.signature().Results().Variables()), v) {
 		return
 	}
-	in.tell(compensation, c.Args[1].Pos(), "", in.node.name+" gives perdure.Compensate the address of "+v.Name()+", which it does not return by name")
+	what := in.node.name + " passes perdure.Compensate the address of " + v.Name() + ", which is not a named result"
+	in.tell(compensation, c.Args[1].Pos(), "", what)
 }
 
 // signature is that of the innermost function.
@@ -89,7 +87,7 @@ func (in *deferring) deferredCall(c *ast.CallExpr, pos token.Pos) {
 	}
 	for _, w := range in.waitsIn(n.body) {
 		if in.mayBeCancelledIn(own, w.through) {
-			in.tell(compensation, pos, "", in.node.name+" defers "+n.name+", which "+w.what+" through a context that may be cancelled")
+			in.tell(compensation, pos, "", in.node.name+" defers "+n.name+", which "+w.what+" with a context that may be cancelled")
 			return
 		}
 	}
@@ -99,7 +97,7 @@ func (in *deferring) deferredCall(c *ast.CallExpr, pos token.Pos) {
 func (in *deferring) waitsWithin(body ast.Node) bool {
 	for _, w := range in.waitsIn(body) {
 		if in.mayBeCancelled(w.through) {
-			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function through a context that may be cancelled")
+			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function with a context that may be cancelled")
 			return true
 		}
 	}

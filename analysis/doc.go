@@ -1,12 +1,16 @@
-// Package analysis finds mistakes in orchestrations before they run: code that decides otherwise when it is replayed, that waits for what the engine does
-// not see, and that loses what it asked for. It is a pass of golang.org/x/tools/go/analysis:
+// Package analysis finds mistakes in orchestrations: nondeterministic code, waits that the engine cannot see, and calls
+// whose results are lost. It is an analyzer of golang.org/x/tools/go/analysis, which `perdure vet` runs:
 //
 //	perdure vet ./...
 //	go vet -vettool=$(which perdure) ./...
 //
-// Package analysis/plugin has it as a module plugin of golangci-lint. docs/reference/linter.md describes every rule.
+// To run it in your own multichecker:
 //
-// What runs as orchestration code is each function and literal that takes a *perdure.OrchestrationContext, and what it calls, in whatever
-// package. The effects of a function travel between packages as facts, with the chain of calls that leads to them. The standard library is
-// opaque: its entries are listed in known.go, and what is not listed has no effect.
+//	func main() { multichecker.Main(analysis.Analyzer) }
+//
+// The analyzer checks functions and literals that take a *perdure.OrchestrationContext, and all functions that they call,
+// in all packages. It does not check the bodies of the standard library, but knows the effects of its functions.
+//
+// Package analysis/plugin is a module plugin for golangci-lint. docs/reference/linter.md describes every rule and what it
+// does not detect.
 package analysis

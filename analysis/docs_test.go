@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "update the rules in docs/reference/linter.md")
+var update = flag.Bool("update", false, "rewrite the rules of docs/reference/linter.md")
 
 const (
 	page  = "../docs/reference/linter.md"
@@ -16,8 +16,8 @@ const (
 	end   = "<!-- End of the rules -->\n"
 )
 
-// The section of docs/reference/linter.md is written from the texts of the rules.
-func TestDocs_rulesSection_matchesRules(t *testing.T) {
+// docs/reference/linter.md describes the rules that there are, as they describe themselves.
+func TestDocsDescribeEveryRule(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -26,7 +26,7 @@ func TestDocs_rulesSection_matchesRules(t *testing.T) {
 	head, rest, ok := strings.Cut(string(text), begin)
 	have, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("%s has no section for the rules", page)
+		t.Fatalf("%s has no place for the rules", page)
 	}
 	want := describe()
 	if *update {
@@ -36,7 +36,7 @@ func TestDocs_rulesSection_matchesRules(t *testing.T) {
 		return
 	}
 	if have != want {
-		t.Errorf("the rules in %s are outdated: run go test ./analysis -run TestDocs -update", page)
+		t.Errorf("%s does not describe the rules: go test ./analysis -run TestDocs -update", page)
 	}
 }
 
@@ -47,13 +47,14 @@ func describe() string {
 		if r.warning {
 			b.WriteString("*Warning: the code may be correct.* ")
 		}
-		fmt.Fprintf(&b, "%s\n\n*Instead:* %s.\n*Not found:* %s\n", r.finds, r.instead, r.misses)
+		fmt.Fprintf(&b, "%s\n\n**Why:** %s.\n\n**Fix:** %s.\n\n**Not detected:** %s\n", r.finds, r.why, r.instead, r.misses)
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
-func TestRules_everyRule_isDescribedAndHasExamples(t *testing.T) {
+// Each rule has its programs in the corpus, and says what it misses.
+func TestEveryRuleIsInTheCorpus(t *testing.T) {
 	t.Parallel()
 	var corpus strings.Builder
 	if err := readAll(&corpus, "testdata/wrong"); err != nil {
@@ -62,11 +63,11 @@ func TestRules_everyRule_isDescribedAndHasExamples(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules() {
 		if seen[r.id] || r.finds == "" || r.why == "" || r.instead == "" || r.misses == "" {
-			t.Errorf("rule %q is duplicated or incomplete", r.id)
+			t.Errorf("rule %q is there twice, or says too little", r.id)
 		}
 		seen[r.id] = true
 		if !strings.Contains(corpus.String(), `\[`+r.id+`\]`) {
-			t.Errorf("no program in testdata/wrong has a finding of rule %q", r.id)
+			t.Errorf("no program of the corpus is found by rule %q", r.id)
 		}
 	}
 }
@@ -93,7 +94,8 @@ func readAll(b *strings.Builder, dir string) error {
 	return nil
 }
 
-func TestLookUp_names_returnTheirRules(t *testing.T) {
+// Entries of the table mean what they look like.
+func TestKnownNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]*rule{
 		"time.Now":                              clock,

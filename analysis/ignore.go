@@ -11,10 +11,10 @@ import (
 // ignoring is the rule about what is written to ignore the others.
 var ignoring = &rule{
 	id:      "ignore",
-	finds:   "`//perdure:ignore` without a reason, with an unknown rule, or where nothing is found.",
-	why:     "readers must know what is ignored, and why",
+	finds:   "`//perdure:ignore` without a reason, with an unknown rule, or without a finding.",
+	why:     "a reader must know which rule is ignored and why",
 	instead: "write //perdure:ignore RULE REASON on the line, above it, or above the function",
-	misses:  "Reasons that say nothing.",
+	misses:  "Meaningless reasons.",
 }
 
 const directive = "//perdure:ignore"
@@ -115,7 +115,7 @@ func (s *ignores) report(p *program) {
 		case wrong != "":
 			p.tell(ignoring, i.pos, "", wrong)
 		case !i.used:
-			p.tell(ignoring, i.pos, "take it away", "nothing is found here that "+directive+" "+strings.Join(i.rules, ",")+" ignores")
+			p.tell(ignoring, i.pos, "remove it", directive+" "+strings.Join(i.rules, ",")+" ignores no finding")
 		}
 	}
 }
@@ -123,17 +123,17 @@ func (s *ignores) report(p *program) {
 // wrong says what is wrong with a directive; it is empty when nothing is, or its rules are not looked at.
 func (i *ignore) wrong(s *settings) string {
 	if len(i.rules) == 0 {
-		return directive + " names no rule"
+		return directive + " has no rule"
 	}
 	for _, id := range i.rules {
 		r := ruleOf(id)
 		if r == nil {
-			return directive + " names " + id + ", which is no rule"
+			return directive + " has the unknown rule " + id
 		}
 		i.used = i.used || !s.reports(r)
 	}
 	if i.reason == "" {
-		return directive + " " + strings.Join(i.rules, ",") + " gives no reason"
+		return directive + " " + strings.Join(i.rules, ",") + " has no reason"
 	}
 	return ""
 }

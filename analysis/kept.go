@@ -32,7 +32,8 @@ func unreadFutures(p *program) {
 	for _, s := range k.stored {
 		if !k.read[s.in] && !told[s.in] {
 			told[s.in] = true
-			p.tell(unawaited, s.future.Pos(), "", "nothing reads "+s.in.Name()+", which the future of "+p.display(calleeOf(p.pass.TypesInfo, k.made(s.future)))+" is kept in")
+			callee := p.display(calleeOf(p.pass.TypesInfo, k.made(s.future)))
+			p.tell(unawaited, s.future.Pos(), "", s.in.Name()+", which stores the future of "+callee+", is never read")
 		}
 	}
 }

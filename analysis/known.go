@@ -35,7 +35,7 @@ var table = []known{
 
 	{[]string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.Hostname", "os.Getpid", "os.Getppid", "os.Getuid", "os.Getgid", "os.Getwd", "os.Executable", "os.UserHomeDir", "os.TempDir", "os.Args"}, environment, ""},
 	{[]string{"syscall.Getenv", "syscall.Environ", "runtime.NumCPU", "runtime.NumGoroutine", "runtime.GOMAXPROCS", "runtime.ReadMemStats", "os/user.*", "time.LoadLocation", "mime.TypeByExtension", "mime.ExtensionsByType", "crypto/x509.SystemCertPool", "runtime/debug.ReadBuildInfo"}, environment, ""},
-	{[]string{"(time.Time).Local", "time.Local"}, environment, "the machine's time zone may differ: use UTC"},
+	{[]string{"(time.Time).Local", "time.Local"}, environment, "use UTC"},
 
 	{[]string{"(*sync.WaitGroup).Go", "(*golang.org/x/sync/errgroup.Group).Go", "(*golang.org/x/sync/errgroup.Group).TryGo", "runtime.Goexit", "runtime.Gosched", "context.AfterFunc"}, goroutine, ""},
 	{[]string{"(*sync.Once).*", "(*sync.Pool).*", "sync.OnceFunc", "sync.OnceValue", "sync.OnceValues", "sync.NewCond", "(*sync.Mutex).Unlock", "(*sync.RWMutex).Unlock", "(*sync.RWMutex).RUnlock"}, nil, ""},
@@ -53,7 +53,7 @@ var table = []known{
 	{[]string{"database/sql.Open*", "(*database/sql.DB).*", "(*database/sql.Tx).*", "(*database/sql.Conn).*", "(*database/sql.Stmt).*", "(*database/sql.Rows).*", "(*database/sql.Row).*"}, inputOutput, ""},
 	{[]string{"github.com/aws/aws-sdk-go-v2/config.Load*", "(*github.com/aws/aws-sdk-go-v2/service/*", "(*github.com/aws/aws-sdk-go-v2/feature/*", "(*github.com/aws/aws-sdk-go/service/*"}, inputOutput, ""},
 	{[]string{"github.com/jackc/pgx/v5.Connect*", "(*github.com/jackc/pgx/v5.Conn).*", "(*github.com/jackc/pgx/v5/pgxpool.Pool).*", "(*github.com/redis/go-redis/v9.*", "(*gorm.io/gorm.DB).*", "(*go.mongodb.org/mongo-driver/*", "(*github.com/go-resty/resty/v2.Request).*", "google.golang.org/grpc.NewClient", "(*google.golang.org/grpc.ClientConn).*"}, inputOutput, ""},
-	{[]string{root + "/client.*", "(*" + root + "/client.*", root + "/provider/*", "(*" + root + "/provider/*", root + "/dispatch.*", root + "/lambdahandler.*"}, inputOutput, "call perdure's functions that take the orchestration's context, or do it in an activity"},
+	{[]string{root + "/client.*", "(*" + root + "/client.*", root + "/provider/*", "(*" + root + "/provider/*", root + "/dispatch.*", root + "/lambdahandler.*"}, inputOutput, "use a function that takes the orchestration context, or do it in an activity"},
 
 	{[]string{"log.Fatal*", "log.Panic*", "log.Print*", "log.Output", "log.Default", "(*log.Logger).*", "log/slog.Debug*", "log/slog.Info*", "log/slog.Warn*", "log/slog.Error*", "log/slog.Log*", "log/slog.Default"}, logging, ""},
 	{[]string{"github.com/sirupsen/logrus.*", "(*github.com/sirupsen/logrus.*", "(*go.uber.org/zap.Logger).*", "(*go.uber.org/zap.SugaredLogger).*", "go.uber.org/zap.L", "go.uber.org/zap.S", "(*github.com/rs/zerolog.Logger).*", "github.com/rs/zerolog/log.*", "github.com/golang/glog.*", "k8s.io/klog*"}, logging, ""},

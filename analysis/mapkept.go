@@ -43,7 +43,7 @@ func (r *mapRange) moves(index ast.Expr) bool {
 // keepsLast notes what is given in each round, and used when the loop is over: it is what came last.
 func (r *mapRange) keepsLast(a *ast.AssignStmt) {
 	if left := a.Lhs[0]; !r.isRead(left, r.loop.Body, token.NoPos) && r.isUsedBehind(left) {
-		r.does(mapOrder, a.Pos(), overMap+"keeps the last in "+types.ExprString(left), "")
+		r.does(mapOrder, a.Pos(), overMap+"keeps the last element in "+types.ExprString(left), "")
 	}
 }
 

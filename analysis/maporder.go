@@ -41,7 +41,7 @@ func (w *walk) collectsMap(c *ast.CallExpr, callee *types.Func) {
 	default:
 		return
 	}
-	w.unsorted(c.Pos(), "makes a slice of a map in no order")
+	w.unsorted(c.Pos(), "makes an unsorted slice of a map")
 }
 
 func (w *walk) unsorted(pos token.Pos, what string) {
@@ -122,7 +122,7 @@ func (r *mapRange) look(n ast.Node) {
 		r.callsLiteral(n)
 	case *ast.ReturnStmt:
 		if r.literals == 0 && !r.single && slices.ContainsFunc(n.Results, r.depends) {
-			r.does(mapOrder, n.Pos(), overMap+"returns what it is at", "")
+			r.does(mapOrder, n.Pos(), overMap+"returns the current element", "")
 		}
 	case *ast.BranchStmt:
 		r.branches(n)
@@ -135,7 +135,7 @@ func (r *mapRange) branches(n *ast.BranchStmt) {
 		r.skips = true
 	case n.Tok == token.BREAK && r.kept != "" && !r.single && r.leaves(n):
 		r.stops = true
-		r.does(mapOrder, n.Pos(), overMap+"stops with what it is at in "+r.kept, "")
+		r.does(mapOrder, n.Pos(), overMap+"stops with the current element in "+r.kept, "")
 	}
 }
 

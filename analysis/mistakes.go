@@ -12,74 +12,69 @@ import (
 var (
 	scope = &rule{
 		id: "scope",
-		finds: "A function with a context of its own (in `Go`, `Async`, `Compensate`) that uses the context of " +
-			"the enclosing function, and a function in `SideEffect` that uses any context. Contexts made for " +
-			"it with `WithCancel`, `WithTimeout` or `WithoutCancel` are allowed.",
-		why:     "its calls belong to another scope and are cancelled with it",
-		instead: "use the context that the function receives",
-		misses:  "Contexts in struct fields or stored in other variables.",
+		finds: "A function with its own context parameter (in `Go`, `Async`, `Compensate`) that uses the context of the " +
+			"enclosing function, and a function in `SideEffect` that uses any context. Scopes that were created for it " +
+			"(`WithCancel`, `WithTimeout`, `WithoutCancel`) are allowed.",
+		why:     "its calls belong to another scope and are cancelled with that scope",
+		instead: "use the function's context parameter",
+		misses:  "Contexts in struct fields and in other variables.",
 	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds: "Futures that are dropped: the future of a call is not used, is assigned to `_`, or is stored in " +
-			"a local variable, slice, array or map that nothing reads. `RaiseEvent`, `CallUpdate` and " +
-			"`CallEntity` send their messages anyway.",
-		why:     "pending work is cancelled when the orchestration ends, and its error is lost",
+		finds: "Dropped futures: the future of a call is not used, is assigned to `_`, or is stored in a local variable, slice, " +
+			"array or map that is never read. The futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed: the " +
+			"message is sent anyway.",
+		why:     "pending calls are cancelled when the orchestration ends, and their errors are lost",
 		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
 		misses:  "Futures that are read but never awaited, for example with `IsDone`, and futures in fields.",
 	}
 	unidentified = &rule{
 		id: "unidentified",
-		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a " +
-			"literal, or a method of an interface.",
-		why:     "the engine finds the name by the registered function and stops the turn if it cannot",
+		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method " +
+			"of an interface.",
+		why:     "the engine looks up the name of the registered function, and the turn fails without one",
 		instead: "use DefineActivity, or call by name",
-		misses:  "A function that is registered under several names, and functions that are not registered.",
+		misses:  "Functions that are registered under several names, and functions that are not registered.",
 	}
 	continuing = &rule{
 		id:      "continueasnew",
 		finds:   "`ContinueAsNew` whose error is dropped.",
-		why:     "the instance continues only if the orchestration returns that error",
+		why:     "the instance continues as new only if the orchestration returns this error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses: "Errors that are stored and not returned, and an input of another type than the orchestration " +
-			"takes.",
+		misses:  "An error that is stored and not returned, and an input that does not have the orchestration's input type.",
 	}
 	changing = &rule{
 		id: "change",
-		finds: "`Version` with a computed change name, or with constants whose minimum version is greater than " +
-			"the maximum.",
-		why: "the version is recorded under the name of the change; without a valid version the instance is " +
-			"blocked",
-		instead: `perdure.Version(ctx, "name of the change", perdure.DefaultVersion, 1)`,
-		misses: "Change names in variables, a name that is used for two changes, a moved call, and code that was " +
-			"removed too early. Replays of histories find them.",
+		finds: "`Version` with a change name that is not a constant, and with a constant minimum version that is greater than " +
+			"the constant maximum.",
+		why:     "the version of a change is recorded once under its name; without a valid version the instance is blocked",
+		instead: `write perdure.Version(ctx, "change name", perdure.DefaultVersion, 1)`,
+		misses: "A change name in a variable, a name that is used for two changes, a call that was moved, and old code that was " +
+			"removed too early. Replay histories to find these.",
 	}
 	answering = &rule{
 		id: "query",
-		finds: "Handlers of `SetQueryHandler` and validators of `ValidateUpdate` that schedule, wait, set a " +
-			"status or a handler, or use a side effect.",
-		why: "it cannot be recorded in the history: the query fails, or the update is rejected",
-		instead: "only read the variables of the orchestration; make changes in an update handler or after an " +
-			"event",
-		misses: "Calls outside the function literal itself, cancelled futures, and handlers and validators that " +
-			"are not literals.",
+		finds: "Handlers in `SetQueryHandler` and validators in `ValidateUpdate` that schedule, wait, set a status or a handler, " +
+			"or use a side effect.",
+		why:     "handlers and validators must only read: the query fails, or the update is rejected",
+		instead: "read variables of the orchestration; use an event or an update to change something",
+		misses:  "Calls in functions that the literal calls, cancelled futures, and handlers and validators that are not literals.",
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant one, that only an error ends and that make " +
-			"decisions in each round, in a function without `ContinueAsNew`. Also loops that not even an " +
-			"error ends, in any function: they run forever after a cancel.",
-		why:     "the history grows until the instance cannot continue",
-		instead: "continue as new regularly: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses: "Loops with a condition that is always true, loops that end after many rounds, and loops that " +
-			"only one kind of error ends.",
+		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and end only with an " +
+			"error, in a function without `ContinueAsNew`. Also such loops that do not even end with an error, in any " +
+			"function: they never end after the orchestration is cancelled.",
+		why:     "the history grows without limit",
+		instead: "continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
+		misses:  "Loops with a condition that is always true, and loops that end after many iterations or with one kind of error.",
 	}
 	replaying = &rule{
 		id:      "replaying",
-		finds:   "`if` on `ctx.IsReplaying()` that makes decisions or returns.",
-		why:     "the replay then decides differently from the history",
-		instead: "decide by values that are the same in each replay; ctx.Logger() is silent during a replay",
-		misses:  "Decisions by a variable that was set from it.",
+		finds:   "An `if` on `ctx.IsReplaying()` whose body calls perdure or returns.",
+		why:     "the replay makes other decisions than the history",
+		instead: "do not depend on it; ctx.Logger() is already silent during a replay",
+		misses:  "Decisions based on a variable that was set from it.",
 	}
 )
 
@@ -179,9 +174,9 @@ func (in *inside) called(c *ast.CallExpr) {
 			in.usesAnyContext(l)
 		}
 	case isOurs(callee, "SetQueryHandler"):
-		in.mayOnlyRead(c, "the handler of a query")
+		in.mayOnlyRead(c, "the query handler")
 	case isOurs(callee, "ValidateUpdate"):
-		in.mayOnlyRead(c, "the validator of an update")
+		in.mayOnlyRead(c, "the update validator")
 	}
 }
 
@@ -211,11 +206,11 @@ func (in *inside) decidesIn(reader *ast.FuncLit, what string) {
 // versions looks at a call of Version.
 func (in *inside) versions(c *ast.CallExpr) {
 	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && in.constant(c.Args[1]) == nil {
-		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" gives perdure.Version a change that is no constant")
+		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" calls perdure.Version with a change that is not a constant")
 	}
 	least, most := in.constant(c.Args[2]), in.constant(c.Args[3])
 	if least != nil && most != nil && constant.Compare(least, token.GTR, most) {
-		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" gives perdure.Version no version from "+least.String()+" to "+most.String())
+		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" calls perdure.Version with the empty range "+least.String()+" to "+most.String())
 	}
 }
 
@@ -275,7 +270,7 @@ func (in *inside) usesContext(id *ast.Ident) {
 func (in *inside) usesAnyContext(l *ast.FuncLit) {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && isContext(in.pass.TypesInfo.TypeOf(id)) {
-			in.tell(scope, id.Pos(), "take what is needed before", "the function that perdure.SideEffect calls uses "+id.Name)
+			in.tell(scope, id.Pos(), "read the values before the call", "the function of perdure.SideEffect uses "+id.Name)
 		}
 		return true
 	})
@@ -288,7 +283,7 @@ func (in *inside) branches(n *ast.IfStmt) {
 		return ok && isOurs(calleeOf(in.pass.TypesInfo, c), "OrchestrationContext.IsReplaying")
 	})
 	if asks && (in.decides(n.Body) || n.Else != nil && in.decides(n.Else)) {
-		in.tell(replaying, n.Pos(), "", in.node.name+" decides by whether it is replayed")
+		in.tell(replaying, n.Pos(), "", in.node.name+" depends on ctx.IsReplaying")
 	}
 }
 

@@ -12,25 +12,22 @@ import (
 var (
 	unregistered = &rule{
 		id: "unregistered", warning: true,
-		finds: "In a program that calls `lambdahandler.StartOrchestrator`: activities, orchestrations, entities, " +
-			"operations and updates that it calls, by name, by function or by reference, and does not " +
-			"register (`DefineActivity` alone registers nothing). A similar registered name is suggested.",
-		why: "an unregistered function stops the turn, and an activity whose name no worker has waits until " +
-			"one has it",
-		instead: "register it; if a worker of another program has it, ignore this at the call or at " +
-			"DefineActivity, with the reason",
-		misses: "Names or functions that are not written in the registering call itself; references in fields and " +
-			"parameters; activities defined with `OnQueue`, which may belong to another program's worker; " +
-			"orchestrations that a client starts. An update counts for every orchestration.",
+		finds: "Activities, orchestrations, entities, operations and updates that the program calls but does not register, by " +
+			"name, by function or by reference (`DefineActivity` alone does not register). The finding is at the call of " +
+			"`lambdahandler.StartOrchestrator` and suggests a similar registered name.",
+		why:     "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
+		instead: "register it; if a worker of another program has it, ignore this at the call or at DefineActivity with the reason",
+		misses: "Names and functions that are not written in the registering call itself; references in fields and parameters; " +
+			"activities that are defined with `OnQueue`, because another program's worker may have them; orchestrations that a " +
+			"client starts. An update counts as registered for every orchestration.",
 	}
 	misfit = &rule{
 		id: "misfit",
-		finds: "Calls by name whose input or result has another JSON type than the registered one: string, " +
-			"number, boolean, array, object.",
-		why:     "payloads are JSON, and this one does not decode",
+		finds: "Calls by name whose input or result has another JSON type than the registered one: string, number, boolean, list " +
+			"or object.",
+		why:     "payloads are JSON, and this one cannot be decoded",
 		instead: "use the registered types, or share the name and its types with perdure.DefineActivity",
-		misses: "Other fields of an object, other elements of an array, types that marshal themselves, and values " +
-			"in `any`.",
+		misses:  "Different fields of objects or elements of lists, types with their own marshaling, and values behind `any`.",
 	}
 )
 
@@ -321,9 +318,9 @@ func (d *directory) judgeFit(c naming, there []naming, starts token.Pos) {
 		}
 		switch {
 		case differ(c.In, r.In):
-			wrong = fmt.Sprintf("is given %s, and takes %s", c.In, r.In)
+			wrong = fmt.Sprintf("gets %s but takes %s", c.In, r.In)
 		case differ(c.Out, r.Out):
-			wrong = fmt.Sprintf("returns %s, and is asked for %s", r.Out, c.Out)
+			wrong = fmt.Sprintf("returns %s but the call expects %s", r.Out, c.Out)
 		default:
 			return
 		}
@@ -350,7 +347,7 @@ func (d *directory) judgeRegistered(pos token.Pos) {
 		}
 		text := fmt.Sprintf("%s, called at %s, is not registered in this program", c.called(), c.At)
 		if like := d.like(c); like != "" {
-			text += fmt.Sprintf(", which has %q", like)
+			text += fmt.Sprintf(" (did you mean %q?)", like)
 		}
 		d.tell(unregistered, pos, "", text)
 	}

@@ -11,14 +11,13 @@ import (
 
 var payloads = &rule{
 	id: "payload",
-	finds: "Values that JSON cannot represent, in inputs, results, states of entities, data of events, " +
-		"updates and queries, error details, and results of `SideEffect`, in orchestrations and clients: " +
-		"unexported fields, channels, functions, complex numbers, interfaces with methods, maps with " +
-		"struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, " +
-		"which `encoding/json` does not call there. Types that marshal themselves are not checked.",
-	why:     "payloads are JSON",
-	instead: `export the field, omit it with json:"-", or write MarshalJSON and UnmarshalJSON`,
-	misses:  "Values in `any` and other interfaces, types that marshal themselves and lose data, and statuses.",
+	finds: "Payload types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, interfaces " +
+		"with methods, maps with struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, " +
+		"which `encoding/json` does not call. Payloads are inputs, results, entity states, data of events, updates and queries, " +
+		"details, and results of `SideEffect`, in orchestrations and clients. Types with their own marshaling are not checked.",
+	why:     "payloads are encoded as JSON",
+	instead: `export the field, exclude it with json:"-", or implement MarshalJSON and UnmarshalJSON`,
+	misses:  "Values behind `any` and other interfaces, types whose own marshaling loses data, and custom statuses.",
 }
 
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.
@@ -92,10 +91,10 @@ func (p *payload) loses(t types.Type) string {
 	switch u := t.Underlying().(type) {
 	case *types.Map:
 		if !isKey(u.Key()) {
-			return "a map with keys that are no text and no whole numbers"
+			return "a map whose keys are neither strings nor integers"
 		}
 		if method := methodOfPointer(u.Elem()); method != "" {
-			return "map values whose " + method + " has a pointer receiver, so it is not called: make them pointers, or its receiver a value"
+			return "map values whose " + method + " has a pointer receiver and is not called (use pointers or a value receiver)"
 		}
 		return p.loses(u.Elem())
 	case *types.Basic:
@@ -110,7 +109,7 @@ func (p *payload) loses(t types.Type) string {
 		return "a function"
 	case *types.Interface:
 		if u.NumMethods() > 0 {
-			return "an interface, " + types.TypeString(t, func(*types.Package) string { return "" })
+			return "the interface " + types.TypeString(t, func(*types.Package) string { return "" })
 		}
 	case *types.Struct:
 		return p.losesField(u)

@@ -6,7 +6,8 @@ import (
 	"golang.org/x/tools/go/analysis/unitchecker"
 )
 
-// IsVetCall reports whether a program was called by "go vet -vettool", by its arguments without its name.
+// IsVetCall reports whether go vet -vettool started the program with these arguments. args does not include the
+// program's name.
 func IsVetCall(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -15,5 +16,5 @@ func IsVetCall(args []string) bool {
 	return len(args) == 1 && (last == "-V=full" || last == "-flags") || filepath.Base(last) == "vet.cfg"
 }
 
-// VetTool answers a call by "go vet -vettool" for one package, and ends the program.
+// VetTool checks one package for go vet -vettool and exits the program.
 func VetTool() { unitchecker.Main(Analyzer) }

@@ -14,29 +14,33 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Job is work on many instances in the background. The HTTP API has a form of its own for it (httpapi.Job).
+// Job is a bulk job: an operation on many instances that the hub runs in the background. Its JSON in the HTTP API is
+// httpapi.Job.
 type Job = provider.Job
 
-// Filter selects instances, by all of its fields that are not zero.
+// Filter selects the instances of a bulk job. An instance matches if it matches all fields that are not zero.
 type Filter = provider.Filter
 
-// The operations of Bulk.
+// Operations of a bulk job.
 const (
 	OperationPurge     = provider.OperationPurge
 	OperationCancel    = provider.OperationCancel
 	OperationTerminate = provider.OperationTerminate
 )
 
-// Bulk is an operation on many instances.
+// Bulk describes a bulk job.
 type Bulk struct {
+	// Operation is OperationPurge, OperationCancel or OperationTerminate.
 	Operation provider.Operation
-	// Filter must select by something, unless All is set. Without Statuses a purge takes instances that are over, and
-	// with Force all; a cancel or terminate takes those that are not over.
+	// Filter selects the instances. It must have a condition unless All is set. If Filter.Statuses is empty, a cancel
+	// or a terminate applies to instances that have not ended, a purge to instances that have ended, and a purge with
+	// Force to all instances.
 	Filter Filter
-	All    bool
-	// Force purges instances that are not over too, as the option of Purge does.
+	// All selects every instance of the hub. It requires a Filter without conditions.
+	All bool
+	// Force also purges instances that have not ended. It requires OperationPurge.
 	Force bool
-	// Message is the reason for a cancel or terminate, of at most 1 KiB.
+	// Message is the reason of a cancel or a terminate, at most 1 KiB.
 	Message string
 }
 
@@ -48,10 +52,13 @@ const (
 // maxJobs bounds how many jobs may run at once.
 const maxJobs = 100
 
-// Bulk makes the hub apply an operation, in the background, to each instance that a filter selects now, of those
-// started before now; it begins within minutes. What matches once is dealt with even if it has changed by then, but
-// another life of an id is not. Job returns the progress, and CancelJob stops it. The job goes on after any failure of
-// the hub's functions. Bad input is a *provider.FieldError.
+// Bulk creates a job that applies an operation to all instances that match a filter and were started before now. The
+// hub runs the job in the background and starts it within minutes. The job continues after failures of the hub's
+// functions. Job returns its progress, CancelJob stops it.
+//
+// An instance that matched is processed even if it no longer matches by then. A later incarnation of its ID is not.
+//
+// Bulk returns a *provider.FieldError for invalid input, and if 100 jobs are running already.
 func (c *Client) Bulk(ctx context.Context, b Bulk) (Job, error) {
 	j, err := c.newJob(b)
 	if err != nil {
@@ -71,19 +78,21 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 		return err
 	}
 	if len(slices.DeleteFunc(jobs, func(j Job) bool { return j.Over() })) >= maxJobs {
-		return &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("comes on top of %d jobs that run: wait, or cancel some", maxJobs)}
+		return &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("must wait: %d jobs are running already; cancel one or try again later", maxJobs)}
 	}
 	return c.hub.PutJob(ctx, j)
 }
 
-// Preview is what a Bulk would match.
+// Preview is the number of instances that a Bulk would match, with examples.
 type Preview struct {
-	Matched int64    `json:"matched"`
-	Sample  []string `json:"sample"` // ids of the first matches
-	// StartedBefore is the time by the hub's clock up to which instances are counted. As the filter's StartedBefore it has a
-	// Bulk leave out what starts after the preview.
+	// Matched is the number of matching instances.
+	Matched int64 `json:"matched"`
+	// Sample holds the IDs of the first 10 matches.
+	Sample []string `json:"sample"`
+	// StartedBefore is the time of the preview. Only instances that were started earlier are counted. Use it as
+	// Filter.StartedBefore of the Bulk to exclude instances that were started after the preview.
 	StartedBefore time.Time `json:"startedBefore"`
-	// Complete is false when there was no time to read all instances: Matched then counts the matches up to there.
+	// Complete is false if the time limit ended the search. Matched is then the number of matches up to that point.
 	Complete bool `json:"complete"`
 }
 
@@ -93,7 +102,7 @@ const (
 	previewTime   = 20 * time.Second
 )
 
-// BulkPreview counts what Bulk would match, and changes nothing. It searches for at most 20 s.
+// BulkPreview counts the instances that Bulk would match. It changes nothing and searches for at most 20 seconds.
 func (c *Client) BulkPreview(ctx context.Context, b Bulk) (Preview, error) {
 	p := Preview{Sample: []string{}}
 	j, err := c.newJob(b)
@@ -129,7 +138,7 @@ func (c *Client) newJob(b Bulk) (Job, error) {
 		return Job{}, err
 	}
 	if b.Operation == OperationPurge && b.Message != "" {
-		return Job{}, &provider.FieldError{Field: fieldMessage, Problem: "is for a cancel or terminate: nobody is left to read it"}
+		return Job{}, &provider.FieldError{Field: fieldMessage, Problem: "requires the operation cancel or terminate"}
 	}
 	return Job{
 		ID: ulid.MustNew(ulid.Timestamp(now), rand.Reader).String(), Operation: b.Operation, Filter: f, Force: b.Force, Message: b.Message,
@@ -152,14 +161,23 @@ func (b *Bulk) filter(now time.Time) (Filter, error) {
 	}
 
 	if selectsNothing(&f) != b.All {
-		return f, &provider.FieldError{Field: "all", Problem: "is to be given where nothing else selects, and only there: what is left out by accident must not mean every instance"}
+		problem := "cannot be combined with a filter"
+		if !b.All {
+			problem = "must be true if no filter is given"
+		}
+		return f, &provider.FieldError{Field: "all", Problem: problem}
 	}
 	for _, s := range f.Statuses {
 		if wrong := statusProblem(s); wrong != "" {
 			return f, &provider.FieldError{Field: fieldStatuses, Problem: wrong}
 		}
 		if !slices.Contains(may, s) {
-			return f, &provider.FieldError{Field: fieldStatuses, Problem: fmt.Sprintf("%s is not what a %s is for%s", s, b.Operation, map[bool]string{true: " without force"}[b.Operation == OperationPurge])}
+			unless := ""
+			if b.Operation == OperationPurge {
+				unless = " without force"
+			}
+			problem := fmt.Sprintf("cannot include %s: %s does not apply to it%s", s, b.Operation, unless)
+			return f, &provider.FieldError{Field: fieldStatuses, Problem: problem}
 		}
 	}
 
@@ -170,7 +188,7 @@ func (b *Bulk) filter(now time.Time) (Filter, error) {
 		f.StartedBefore = now
 	}
 	if !f.StartedAfter.Before(f.StartedBefore) {
-		return f, &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore, or before now: nothing is selected"}
+		return f, &provider.FieldError{Field: "startedAfter", Problem: "must be before startedBefore and in the past"}
 	}
 	return f, checkSelection(f.Name, f.Version, f.Parent, f.Tags)
 }
@@ -183,9 +201,10 @@ func (b *Bulk) statuses() ([]RuntimeStatus, error) {
 	case b.Operation == OperationPurge:
 		return terminal, nil
 	case b.Operation != OperationCancel && b.Operation != OperationTerminate:
-		return nil, &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("%q is none of %s, %s and %s", provider.Echo(b.Operation), OperationPurge, OperationCancel, OperationTerminate)}
+		return nil, &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("must be %s, %s or %s, is %q",
+			OperationPurge, OperationCancel, OperationTerminate, provider.Echo(b.Operation))}
 	case b.Force:
-		return nil, &provider.FieldError{Field: "force", Problem: "is for a purge"}
+		return nil, &provider.FieldError{Field: "force", Problem: "requires the operation purge"}
 	default:
 		return living, nil
 	}
@@ -196,8 +215,8 @@ func selectsNothing(f *Filter) bool {
 	return f.Name == "" && f.Version == "" && f.Parent == "" && len(f.Statuses) == 0 && len(f.Tags) == 0 && f.StartedAfter.IsZero() && f.StartedBefore.IsZero() && f.UpdatedBefore.IsZero()
 }
 
-// Jobs yields the hub's jobs, newest first: those that run, and those that have ended in the last seven days. It reads them
-// before the first one, and ends with the first error.
+// Jobs yields the hub's bulk jobs, newest first: running jobs and jobs that ended within the last seven days. It reads
+// all of them before it yields the first one. The iterator ends with the first error.
 func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		jobs, err := c.hub.ListJobs(ctx)
@@ -213,7 +232,7 @@ func (c *Client) Jobs(ctx context.Context) iter.Seq2[Job, error] {
 	}
 }
 
-// Job reads a job's state and progress. It returns ErrNotFound when there is none.
+// Job returns the state and progress of a bulk job. It returns ErrNotFound if the job does not exist.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	err := checkText("jobId", id, 1, MaxIdempotencyKeyBytes)
 	var j Job
@@ -229,8 +248,9 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 // cancelTries bounds how often the write of a job's progress may conflict with its cancel.
 const cancelTries = 10
 
-// CancelJob stops a job. What the job has done stays done, and up to 100 instances that it is dealing with may still be
-// changed. A job that has ended stays as it is. It returns ErrNotFound when there is none.
+// CancelJob stops a bulk job and returns its state. Changes that the job has made remain, and up to 100 instances that
+// it is processing may still change. CancelJob does nothing if the job has ended. It returns ErrNotFound if the job
+// does not exist.
 func (c *Client) CancelJob(ctx context.Context, id string) (j Job, err error) {
 	err = c.call(ctx, callCancelJob, "", "", func(ctx context.Context) (err error) {
 		j, err = c.cancelJob(ctx, id)

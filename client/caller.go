@@ -8,23 +8,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// WithCaller sets the name that histories and jobs record as the requester (requestedBy) of calls whose context has
-// none (CalledBy). The default is the identity of the provider's credentials, where it knows them: for dynamo.Open, STS
-// is called once. An empty name means that the caller is not known, and avoids that call.
+// WithCaller sets the caller's name, which histories and jobs record as requestedBy. CalledBy overrides it for a single
+// call. The default is the IAM identity of the provider's credentials if the provider knows it. A provider from
+// dynamo.Open calls STS once to find out. An empty name means that the caller is unknown and avoids this call.
 func WithCaller(name string) Option {
 	return func(c *Client) { c.identify = func(context.Context) string { return name } }
 }
 
-// CalledBy returns a context for calls on behalf of name: the caller of a server that is built on a Client, as the
-// server's own gateway has authenticated it. It takes precedence over WithCaller.
+// CalledBy returns a context that sets the caller's name for calls made with it. Use it in a server that authenticates
+// its own users and calls the hub on their behalf. It overrides WithCaller.
 func CalledBy(ctx context.Context, name string) context.Context {
 	return provider.WithRequester(ctx, name)
 }
 
-// Identifier is a Hub that knows whose credentials it has.
+// Identifier is a Hub that knows the IAM identity of its credentials.
 type Identifier interface {
-	// Caller returns the IAM identity, empty where it is not known. It answers from memory except for the first call,
-	// and never takes long.
+	// Caller returns the IAM identity, or an empty string if it is unknown. Only the first call may make a request.
 	Caller(ctx context.Context) string
 }
 

@@ -9,10 +9,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Cancel asks an instance to end. Its code receives a *perdure.CancelledError wherever it waits, and unwinds: its
-// compensations run. Until then the instance is Cancelling, and afterwards Cancelled, or whatever else its code
-// decides. The message, of at most 1 KiB, is the reason. It returns ErrNotFound when there is no such instance, and
-// ErrTerminal when it is over. Repeating it changes nothing.
+// Cancel requests that an instance ends. Every wait of its code returns a *perdure.CancelledError, so that the code can
+// run its compensations and return. The status is Cancelling until the code returns. It is then Cancelled, or the
+// status that results from what the code returned. The message is the reason, at most 1 KiB.
+//
+// Cancel returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. Repeating the call has no
+// effect.
 func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return fmt.Errorf("client: cancel: %w", err)
@@ -27,13 +29,13 @@ func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 	return nil
 }
 
-// CancelActivity asks for one activity of an instance's current execution to be cancelled, whether it runs or still
-// waits for a worker. The orchestration that waits for it goes on with a *perdure.CancelledError. An activity's id is
-// that of the event that scheduled it, as History returns it; the message, of at most 1 KiB, is the reason.
+// CancelActivity requests that one activity of an instance's current execution is cancelled, whether it is running or
+// waiting for a worker. The orchestration receives a *perdure.CancelledError as the activity's result. The activity's
+// ID is the ID of the event that scheduled it (see History). The message is the reason, at most 1 KiB.
 //
-// It returns ErrNotFound when there is no such instance, and ErrActivityNotFound, which is an ErrNotFound too, when the
-// instance has no such activity. It returns ErrNotCancellable when the activity is over or cancelled already. An
-// activity that ends while the request is on its way is not cancelled.
+// It returns ErrNotFound if the instance does not exist, ErrActivityNotFound if the current execution has no such
+// activity, and ErrNotCancellable if the activity has ended or is cancelled already. ErrActivityNotFound is an
+// ErrNotFound. An activity that ends before the request arrives is not cancelled.
 func (c *Client) CancelActivity(ctx context.Context, instanceID string, activityID int64, message string) error {
 	if err := c.cancelActivity(ctx, instanceID, activityID, message); err != nil {
 		return fmt.Errorf("client: cancel activity: %w", err)
@@ -83,9 +85,9 @@ func (c *Client) checkCancellable(ctx context.Context, in provider.Instance, act
 	case state.LastID == 0:
 		return ErrActivityNotFound
 	case !ok || open.Arrived || open.Cancelled || open.CancelAsked:
-		return fmt.Errorf("it is over: %w", ErrNotCancellable)
+		return fmt.Errorf("ended or already cancelled: %w", ErrNotCancellable)
 	case state.Over():
-		return fmt.Errorf("its execution is over: %w", ErrNotCancellable)
+		return fmt.Errorf("execution has ended: %w", ErrNotCancellable)
 	default:
 		return nil
 	}

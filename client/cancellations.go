@@ -13,40 +13,41 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Cancellation is a cancelled part of an execution: who asked for the cancel, and what became of it. Its JSON is that
-// of the HTTP API.
+// Cancellation describes a cancelled part of an execution: its target, who requested the cancellation, and its outcome.
+// Its JSON is that of the HTTP API.
 type Cancellation struct {
 	Target CancelTarget `json:"target"`
-	// ID is that of the event that scheduled it; for the instance itself, that of the cancel request.
+	// ID is the ID of the event that scheduled the target. For the instance, it is the ID of the cancel request.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the child's orchestration, of a timer that was given one, or of the instance's own.
+	// Name is the name of the activity, of the orchestration, or of the timer if the timer has one (perdure.WithName).
 	Name string `json:"name,omitempty"`
-	// ChildID is the instance id of a sub-orchestration.
+	// ChildID is the instance ID of a sub-orchestration.
 	ChildID string `json:"childId,omitempty"`
 
-	// Reason is one of the stable set of perdure.CancelReason, and Message the text of the caller who asked.
+	// Reason is one of the values of perdure.CancelReason. Message is the text that the requester gave.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// RequestedBy is the IAM identity of the caller who asked, or the name that a program has set for itself; "client"
-	// where that is not known. It is "body" or "engine" where one of these decided, and "parent:" with the parent's
-	// instance id where the parent did. Empty for a timer, for which history does not record it.
+	// RequestedBy is the requester: an IAM identity, a name set by WithCaller or CalledBy, or "client" if the client
+	// does not know it. It is "body" if the orchestration's code cancelled, "engine" if the engine did, and "parent:"
+	// with the parent's instance ID if the parent did. It is empty for a timer.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	DecidedAt   time.Time `json:"decidedAt"`
 
-	// SeenAt is when a worker saw that the activity is cancelled, and EndedAt when it was over; zero: not yet, or not
-	// known.
-	SeenAt  time.Time `json:"seenAt,omitzero"`
+	// SeenAt is when a worker learned of the cancellation, and EndedAt when the target ended. Each is zero if that has
+	// not happened or is unknown.
+	SeenAt time.Time `json:"seenAt,omitzero"`
+	// End is how the target ended. It is empty if the target has not ended or its end is unknown.
 	EndedAt time.Time `json:"endedAt,omitzero"`
 	// End is how it ended; empty when it is not over, or that is not known.
 	End CancelEnd `json:"end,omitempty"`
-	// Error is why a sub-orchestration was not cancelled.
+	// Error is why a sub-orchestration could not be cancelled (EndRefused).
 	Error *history.Failure `json:"error,omitempty"`
 }
 
-// CancelTarget is what was cancelled.
+// CancelTarget is the kind of target of a cancellation.
 type CancelTarget string
 
-// What can be cancelled.
+// Targets of a cancellation.
 const (
 	TargetInstance         CancelTarget = "instance"
 	TargetActivity         CancelTarget = "activity"
@@ -54,40 +55,53 @@ const (
 	TargetSubOrchestration CancelTarget = "sub_orchestration"
 )
 
-// CancelEnd is how something ended that was cancelled.
+// CancelEnd is how a cancelled target ended.
 type CancelEnd string
 
-// The ends. Workers report those of activities; where a worker could not, an outcome in history does.
+// Ends of a cancelled target.
 const (
-	EndNeverStarted = CancelEnd(provider.EndNeverStarted) // of an activity: its code was not run
-	EndStopped      = CancelEnd(provider.EndStopped)      // of an activity: it returned an error after its context had ended
-	EndFinished     = CancelEnd(provider.EndFinished)     // it returned a result in spite of the cancel
-	EndLeaked       = CancelEnd(provider.EndLeaked)       // of an activity: it ignored its context, and its worker stopped waiting for it
-	EndNeverFires   = CancelEnd("never_fires")            // of a timer
-	EndCancelled    = CancelEnd("cancelled")              // of an instance: it ended Cancelled
-	EndFailed       = CancelEnd("failed")                 // of an instance: it ended otherwise than Cancelled, without a result
-	EndRefused      = CancelEnd("refused")                // of a sub-orchestration: it could not be cancelled, and Error says why
-	// These are for activities whose call asked for perdure.WaitForCancellation. EndWorkerGone: the worker died, or had
-	// to stop, before it reported an end. EndTimedOut: the schedule-to-close time was over before an end was reported.
+	// EndNeverStarted means that the activity's code was not run.
+	EndNeverStarted = CancelEnd(provider.EndNeverStarted)
+	// EndStopped means that the activity returned an error after its context ended.
+	EndStopped = CancelEnd(provider.EndStopped)
+	// EndFinished means that the target returned a result despite the cancellation.
+	EndFinished = CancelEnd(provider.EndFinished)
+	// EndLeaked means that the activity ignored its context and its worker abandoned it after the grace period.
+	EndLeaked = CancelEnd(provider.EndLeaked)
+	// EndNeverFires means that the timer was removed.
+	EndNeverFires = CancelEnd("never_fires")
+	// EndCancelled means that the instance ended with StatusCancelled.
+	EndCancelled = CancelEnd("cancelled")
+	// EndFailed means that the instance ended without a result and with another status than StatusCancelled.
+	EndFailed = CancelEnd("failed")
+	// EndRefused means that the sub-orchestration could not be cancelled. Cancellation.Error is the reason.
+	EndRefused = CancelEnd("refused")
+	// EndWorkerGone means that the worker died or was stopped before it reported an end. It occurs only with
+	// perdure.WaitForCancellation.
 	EndWorkerGone = CancelEnd(history.EndWorkerGone)
-	EndTimedOut   = CancelEnd(history.EndTimedOut)
+	// EndTimedOut means that the schedule-to-close timeout expired before a worker reported an end. It occurs only with
+	// perdure.WaitForCancellation.
+	EndTimedOut = CancelEnd(history.EndTimedOut)
 )
 
-// CancellationPage is a page of what was cancelled in an execution, and names the execution.
+// CancellationPage is one page of the cancellations of an execution.
 type CancellationPage struct {
 	Page[Cancellation]
 
 	InstanceID  string
 	ExecutionID string
-	StartedAt   time.Time // of the execution
+	// StartedAt is when the execution started.
+	StartedAt time.Time
 }
 
-// Cancellations yields what was cancelled in an execution of an instance, the current one when executionID is empty, in the order in
-// which it was decided: who asked for it, when and why it was decided, when the worker saw it, and how it ended. It is strongly consistent,
-// and ends with the first error: ErrNotFound when there is no such instance, it has no such execution, or is being purged.
+// Cancellations yields the cancellations of an execution in the order in which they were decided. An empty executionID
+// selects the current execution. The read is strongly consistent.
 //
-// It reads the execution's whole history before the first item. History does not say how a sub-orchestration ended that outlived its
-// parent: of those it reads the instances, of the first MaxPage.
+// Cancellations reads the whole history of the execution before it yields the first item. It also reads the instances
+// of up to MaxPage cancelled sub-orchestrations whose end the history does not contain.
+//
+// The iterator ends with the first error. The error is ErrNotFound if the instance or the execution does not exist or
+// is being purged.
 func (c *Client) Cancellations(ctx context.Context, instanceID, executionID string) iter.Seq2[Cancellation, error] {
 	return func(yield func(Cancellation, error) bool) {
 		found, err := c.cancellations(ctx, instanceID, executionID)
@@ -106,8 +120,8 @@ func (c *Client) Cancellations(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// CancellationsPage reads a page of Cancellations. Later cancellations come last, so that cursors stay valid. It reads the whole history,
-// too, but the instances of sub-orchestrations on the page alone.
+// CancellationsPage returns one page of Cancellations. Later cancellations are appended, so cursors remain valid. Each
+// call reads the whole history, but only the sub-orchestrations of its page.
 func (c *Client) CancellationsPage(ctx context.Context, instanceID, executionID string, p Paging) (CancellationPage, error) {
 	from, err := placeOf(p.Cursor)
 	if err == nil {
@@ -143,7 +157,7 @@ func placeOf(cursor string) (int, error) {
 	}
 	n, err := strconv.Atoi(cursor)
 	if err != nil || n < 1 || cursor != strconv.Itoa(n) {
-		return 0, &provider.FieldError{Field: fieldCursor, Problem: "belongs to another list"}
+		return 0, &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"}
 	}
 	return n, nil
 }

@@ -16,33 +16,35 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Sentinels for errors.Is. Those that package provider also has are the same values, so that either name tests for
-// both.
+// Errors that the client returns; test for them with errors.Is. An error with the same name in package provider is the
+// same value.
 var (
-	// ErrNotFound: there is no such instance, or no such execution or activity of it.
+	// ErrNotFound means that the instance, execution, activity, job or schedule does not exist.
 	ErrNotFound = provider.ErrNotFound
-	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over. An AlreadyExistsError names it.
+	// ErrAlreadyExists means that the instance ID is in use, by an instance that is running or has ended. The error
+	// contains an *AlreadyExistsError that describes the instance.
 	ErrAlreadyExists = provider.ErrAlreadyExists
-	// ErrPurged: a start with this idempotency key has been made before, and its instance was purged since. It is an ErrAlreadyExists.
+	// ErrPurged means that a start with this idempotency key was made before and its instance has been purged. It is an
+	// ErrAlreadyExists.
 	ErrPurged = provider.ErrPurged
-	// ErrAlreadyStarted: a start with this idempotency key has been made before. Only StartItem tells; Start returns the instance.
+	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only StartItem returns it. Start
+	// returns the instance instead.
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
-	// ErrTerminal: the instance is over.
+	// ErrTerminal means that the instance has ended.
 	ErrTerminal = provider.ErrTerminal
-	// ErrNotTerminal: the instance is not over: it can be purged with Force alone, and cannot be restarted.
+	// ErrNotTerminal means that the instance has not ended. A purge then requires Force, and a restart is not possible.
 	ErrNotTerminal = provider.ErrNotTerminal
-	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
+	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
-	// ErrActivityNotFound: the instance's current execution has no such activity. It is an ErrNotFound.
+	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.
 	ErrActivityNotFound = fmt.Errorf("the current execution has no such activity: %w", ErrNotFound)
-	// ErrNotCancellable: the activity is neither pending nor running.
-	ErrNotCancellable = errors.New("the activity is neither pending nor running")
-	// ErrNotPaused: the instance does not show that it is paused. Nothing is wrong with it.
-	ErrNotPaused = errors.New("it is not paused")
+	// ErrNotCancellable means that the activity is neither pending nor running.
+	ErrNotCancellable = errors.New("activity is neither pending nor running")
+	// ErrNotPaused means that the instance or schedule is not paused.
+	ErrNotPaused = errors.New("not paused")
 )
 
-// Client starts and reads instances of one task hub. It is safe for concurrent use, and keeps nothing of what it
-// reads but what StoredPayload has read last, and which activities the last executions have settled of which it was given tokens.
+// Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
 	hub      Hub
 	now      func() time.Time
@@ -59,30 +61,32 @@ type Client struct {
 	interceptors *callChain // nil where there are none
 }
 
-// Option changes how a Client works.
+// Option configures a Client.
 type Option func(*Client)
 
-// WithClock sets the clock that new instance ids are stamped with. The default is time.Now.
+// WithClock sets the clock of the client, which stamps new instance IDs among others. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(c *Client) { c.now = now } }
 
-// WithSleep sets how Wait passes the time between two reads: it returns after d, or with an error when ctx ends first.
-// The default is a timer.
+// WithSleep sets the function that waits between two polls. It must return after d, or with an error when ctx ends. The
+// default uses a timer.
 func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = sleep }
 }
 
-// Hub is what a Client needs of a task hub. Every provider.Provider implements it. A Hub that is also a Waiter, an
-// UpdateWaiter, an Identifier, or a provider's Asker, StartPreparer, PayloadKeeper, DeadLetters or Reconciling, is used as such. One that stands before another has a
-// method Unwrap() Hub that returns it: what it is not itself, the other may be.
+// Hub is the part of a provider that a Client uses. Every provider.Provider implements it.
+//
+// A Hub may also implement Waiter, UpdateWaiter, Identifier, provider.Asker, provider.StartPreparer,
+// provider.PayloadKeeper, provider.DeadLetters or provider.Reconciling, which the client then uses. A Hub that wraps
+// another one has a method Unwrap() Hub. The client then also looks for these interfaces on the wrapped Hub.
 type Hub interface {
 	provider.Instances
-	// ReadActivityRecord is as in provider.WorkItems, ReadWorkers as in provider.Workers.
+	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// OpenWorkItem and RenewWorkItemLocks are as in provider.WorkItems.
+	// OpenWorkItem and RenewWorkItemLocks are methods of provider.WorkItems.
 	OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
-	// These are as in provider.WorkItems, and ReadRetry, ReadSettled and ReadCancels, too.
+	// The following seven are methods of provider.WorkItems.
 	OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error)
 	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
 	BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error)
@@ -90,9 +94,9 @@ type Hub interface {
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
-	// ReadDocument is as in provider.Orchestrations.
+	// ReadDocument is the method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// These are as in provider.Jobs.
+	// The following are methods of provider.Jobs.
 	PutJob(ctx context.Context, j *provider.Job) error
 	ReadJob(ctx context.Context, id string) (provider.Job, error)
 	ListJobs(ctx context.Context) ([]provider.Job, error)
@@ -102,7 +106,7 @@ type Hub interface {
 	provider.Schedules
 }
 
-// New makes a client of a task hub. It makes no calls.
+// New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Hub, opts ...Option) *Client {
 	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
 	if i, ok := offered.By[Identifier](h); ok {

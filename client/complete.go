@@ -16,14 +16,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Complete completes an activity with a result, by the token of its attempt (perdure.ActivityInfo.Token): also before the
-// activity has returned perdure.ErrPending. The result is encoded as JSON; a json.RawMessage is used as it is. It must be
-// what the activity's function would have returned: one that does not decode fails where the orchestration reads it.
+// Complete completes an activity with a result, using the completion token of its current attempt
+// (perdure.ActivityInfo.Token). It may be called before the activity's function returns perdure.ErrPending. The result
+// is encoded as JSON; a json.RawMessage is used as is. It must have the form of the activity's result type. Otherwise
+// the call fails in the orchestration that decodes it.
 //
-// It returns a *TokenError where the token does nothing, and why. Nil means that the result is on its way: of two that meet
-// there the first counts, and so does a limit of the attempt that was over before. After a retryable error it is safe to
-// complete again; that a call before has come through is then a *TokenError of TokenOver. The result of an activity that is
-// cancelled is recorded, and its orchestration does not see it, unless it waits for the end (perdure.WaitForCancellation).
+// Complete returns nil when the result is on its way. If two results of an attempt are sent, the first one to arrive
+// counts. A timeout that expired earlier takes precedence. The result of a cancelled activity is recorded, but the
+// orchestration sees it only with perdure.WaitForCancellation.
+//
+// Complete returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that failed with
+// a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with TokenOver.
 func (c *Client) Complete(ctx context.Context, token string, result any) error {
 	doc, err := encodePayload("result", result, c.vault.Limit())
 	if err == nil {
@@ -35,16 +38,18 @@ func (c *Client) Complete(ctx context.Context, token string, result any) error {
 	return nil
 }
 
-// Fail fails an attempt of an activity with an error, by its token, as if its function had returned that: the activity's
-// retry policy decides whether another attempt follows, with another token. Errors are those of Complete; a nil err is a
-// *provider.FieldError, and so are details (perdure.WithDetails) that cannot be sent.
+// Fail fails an attempt of an activity with err, using the attempt's completion token, as if the activity's function
+// had returned err. The activity's retry policy decides whether another attempt follows, which has a new token.
+//
+// Fail returns the errors of Complete. It returns a *provider.FieldError if err is nil or perdure.ErrPending, and if
+// the error's details (perdure.WithDetails) cannot be encoded.
 func (c *Client) Fail(ctx context.Context, token string, err error) error {
 	failure := failureFor(ctx, err)
 	if failure == nil {
-		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error", Problem: "must be an error that ends the attempt"})
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error", Problem: "must not be nil or ErrPending"})
 	}
 	if failure.DetailsOmitted != "" {
-		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error.details", Problem: "cannot be sent: " + failure.DetailsOmitted})
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted})
 	}
 	if err := c.endAttempt(ctx, callFail, token, provider.ActivityOutcome{Error: failure}); err != nil {
 		return fmt.Errorf("client: fail: %w", err)
@@ -55,13 +60,15 @@ func (c *Client) Fail(ctx context.Context, token string, err error) error {
 // beatEvery is how often a heartbeat without details is written, unless the heartbeat timeout is short.
 const beatEvery = time.Second
 
-// Heartbeat says that an attempt is alive, by its token, as perdure.Heartbeat does where its function runs: its heartbeat
-// timeout counts from now. Details are kept for the next attempt (perdure.HeartbeatDetails); nil leaves those before as
-// they are. A heartbeat costs three reads and a write: once a second is plenty. The first that a client sends for an
-// execution reads its history from the activity on, as the first Complete does.
+// Heartbeat reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat timeout.
+// Use it where the activity's function has returned and cannot call perdure.Heartbeat. Details are stored for the next
+// attempt (perdure.HeartbeatDetails); nil keeps the stored details.
 //
-// It returns whether the activity is cancelled: the caller is to come to an end then, and to fail or complete the attempt.
-// Its errors are those of Complete. One that is not nil says that the heartbeat does not count.
+// Heartbeat returns whether the activity is cancelled. The caller should then stop and complete or fail the attempt. An
+// error means that the heartbeat has no effect. Heartbeat returns the errors of Complete.
+//
+// A heartbeat costs three reads and one write. One per second is enough: heartbeats without details are written at most
+// that often. The first call of a Client for an execution also reads its history from the activity on.
 func (c *Client) Heartbeat(ctx context.Context, token string, details any) (provider.CancelInfo, error) {
 	cancel, err := c.heartbeat(ctx, token, details)
 	if err != nil {

@@ -9,37 +9,43 @@ import (
 	"github.com/perdure/perdure/internal/reckon"
 )
 
-// Cost is what an instance has cost so far, by its history and AWS's list prices: reckoned, since nobody counts it (docs/operate/cost.md). Its JSON is that of the
-// HTTP API.
+// Cost is an estimate of what an instance has cost so far, based on its history and AWS list prices. Its JSON is that
+// of the HTTP API.
 //
-// It is that of an instance with nobody beside it, whose turns are warm: with others beside it the same costs less, since batches are shared, and
-// cold turns cost more. Not in it are what activities do and for how long (and the looks whether they are cancelled meanwhile), its children, which have a
-// cost of their own, what clients ask, logs, and what large payloads take by lying in their bucket: that they are written, copied and read is in it.
+// The estimate assumes that the instance runs alone and that all its turns are warm. Shared batches make an instance
+// cheaper, cold turns make it more expensive. The estimate excludes the run time of activities, child instances, client
+// calls, logs and the storage of large payloads. It includes writing, copying and reading large payloads. See
+// docs/operate/cost.md.
 type Cost struct {
 	InstanceID string `json:"instanceId"`
-	// Executions, Turns and Activities are what it has had; those of executions that a retention has deleted are not in it.
+	// Executions, Turns and Activities count what the instance has used so far. Executions that retention has deleted
+	// are not counted.
 	Executions int64 `json:"executions"`
 	Turns      int64 `json:"turns"`
 	Activities int64 `json:"activities"`
 
+	// Dollars is the total in US dollars.
 	Dollars float64 `json:"dollars"`
-	// Lines are what the dollars are paid for, in the order of their names.
+	// Lines are the parts of the total, sorted by Item.
 	Lines []CostLine `json:"lines"`
-	// Region and AsOf say whose prices these are, and of which day (2006-01-02).
+	// Region is the AWS region of the prices, and AsOf their date as YYYY-MM-DD.
 	Region string `json:"region"`
 	AsOf   string `json:"asOf"`
 }
 
-// CostLine is how much of something AWS bills, and what that costs.
+// CostLine is the quantity of one billed item and its price in US dollars.
 type CostLine struct {
-	Item     string  `json:"item"` // such as dynamodb.write
+	// Item identifies the billed item, such as dynamodb.write. What describes it.
+	Item     string  `json:"item"`
 	What     string  `json:"what"`
 	Quantity float64 `json:"quantity"`
 	Dollars  float64 `json:"dollars"`
 }
 
-// CostOf reckons what an instance has cost. It reads the histories of all its executions, page by page, strongly consistent: a read unit for each 4 KB,
-// which for a million events is cents and a minute. It returns ErrNotFound when there is no such instance, and the errors of Executions and History.
+// CostOf estimates the cost of an instance. It reads the histories of all its executions with strongly consistent
+// reads, at one DynamoDB read unit per 4 KB. A million events take about a minute and cost a few cents.
+//
+// CostOf returns ErrNotFound if the instance does not exist, and the errors of Executions and History.
 func CostOf(ctx context.Context, c *Client, instanceID string) (Cost, error) {
 	var executions []Execution // the current one first
 	for x, err := range c.Executions(ctx, instanceID) {

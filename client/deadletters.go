@@ -13,54 +13,57 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DeadLetter is a record among the dead letters of a queue.
+// DeadLetter is a record in a dead-letter queue.
 type DeadLetter = provider.DeadLetter
 
-// ErrNoDeadLetters means that the client's hub offers no access to its dead letters (provider.DeadLetters), or knows none.
-var ErrNoDeadLetters = errors.New("this hub gives no access to its dead letters")
+// ErrNoDeadLetters means that the client's hub does not give access to dead letters. See provider.DeadLetters.
+var ErrNoDeadLetters = errors.New("hub does not support dead letters")
 
-// DeadLetterQuery selects dead letters, by all of its fields that are not zero.
+// DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
 type DeadLetterQuery struct {
-	// Queue is the queue that the dead letters are of: "inbox", "timers" or a work queue.
+	// Queue is the queue from which the dead letters come: "inbox", "timers" or the name of a work queue.
 	Queue string
-	// Reason is how the reason begins, such as "corrupt:".
+	// Reason is a prefix of the reason, such as "corrupt:".
 	Reason string
-	// InstanceID is the instance that they are about.
+	// InstanceID is the instance to which the dead letters belong.
 	InstanceID string
-	// IDs are those of the dead letters.
+	// IDs are the IDs of the dead letters.
 	IDs []string
-	// SentBefore leaves alone what was sent to the dead letters later. Zero: no limit but, of a redrive without IDs, when it
-	// began: what is redriven and fails again at once would be redriven for ever.
+	// SentBefore excludes dead letters that were moved to the dead-letter queue later. Zero means no limit, with one
+	// exception: a redrive without IDs uses its start time, so that it does not redrive a record twice.
 	SentBefore time.Time
-	// Within is how long the call looks for dead letters, about; 0: for as long as there are more. What a redrive or drop that
-	// stops for it has looked at and left stays hidden for two minutes, so that the next call finds others. A negative time is a *provider.FieldError.
+	// Within is about how long the call searches for dead letters; 0 means until it finds no more. When a redrive or
+	// drop stops for this limit, the dead letters that it saw and kept stay hidden for two minutes, so that the next
+	// call finds others. A negative value is a *provider.FieldError.
 	Within time.Duration
 }
 
-// DeadLetterList are dead letters. Complete is false where the call stopped before it had seen all that are visible.
+// DeadLetterList is a list of dead letters.
 type DeadLetterList struct {
-	Items    []DeadLetter
+	Items []DeadLetter
+	// Complete is false if the call stopped before it had seen all visible dead letters.
 	Complete bool
 }
 
-// DeadLetterCount is about how many dead letters a queue has. Hidden are those that somebody has received: the watch
-// hides them for a minute at each of its looks.
+// DeadLetterCount is the approximate number of dead letters of a queue. Hidden counts those that another process has
+// received. The sweeper hides dead letters for a minute each time it checks them.
 type DeadLetterCount struct {
 	Queue   string `json:"queue"`
 	Visible int    `json:"visible"`
 	Hidden  int    `json:"hidden"`
 }
 
-// DeadLetterResult is what came of a redrive or drop.
+// DeadLetterResult is the result of a redrive or a drop.
 type DeadLetterResult struct {
-	// Done were redriven or dropped. Kept were selected, and left alone since only [ForceRedrive] redrives them. Later were selected
-	// but for SentBefore, and left alone: what was redriven and has failed again is among them. Failed are still dead letters.
+	// Done counts dead letters that were redriven or dropped. Kept counts selected dead letters that only
+	// [ForceRedrive] redrives. Later counts dead letters that were excluded by SentBefore only, including those that
+	// were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
 	Done, Kept, Later, Failed int64
-	// Sent are the IDs of those that failed after they were sent again: they are to be dropped, another redrive sends them
-	// once more.
+	// Sent holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive would send
+	// them once more.
 	Sent []string
-	// Complete is false where there may be more that are selected: their number was too large for one call, or its time or
-	// ctx ended.
+	// Complete is false if more dead letters may match, because the call reached the limit of 100,000 dead letters, its
+	// time limit or the end of ctx.
 	Complete bool
 }
 
@@ -69,8 +72,8 @@ type RedriveOption func(*redriveOptions)
 
 type redriveOptions struct{ force bool }
 
-// ForceRedrive redrives also what is already in history or was sent again: dead letters whose reason begins with "poison:"
-// or "picked up:". An event may then be applied twice.
+// ForceRedrive also redrives dead letters that history already contains or that were sent again: those whose reason
+// begins with "poison:" or "picked up:". An event may then be applied twice.
 func ForceRedrive() RedriveOption { return func(o *redriveOptions) { o.force = true } }
 
 const (
@@ -92,11 +95,11 @@ const (
 	lettersRelease = 10 * time.Second
 )
 
-// CountDeadLetters returns about how many dead letters each queue has, by name.
+// CountDeadLetters returns the approximate number of dead letters of each queue, sorted by queue name.
 func (c *Client) CountDeadLetters(ctx context.Context) ([]DeadLetterCount, error) {
 	hub, err := c.deadLetters()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("client: dead letters: %w", err)
 	}
 	queues := hub.DeadLetterQueues()
 	counts := make([]DeadLetterCount, len(queues))
@@ -109,10 +112,12 @@ func (c *Client) CountDeadLetters(ctx context.Context) ([]DeadLetterCount, error
 	return counts, nil
 }
 
-// DeadLetters returns dead letters that q selects, at most limit of them (0: 100, at most 1000), by the names of their
-// queues. There is no next page: SQS has no order of them. They are hidden from others while the call lasts. It does not
-// see those that others hide, nor more than ten of the inbox that are about one instance: CountDeadLetters returns how
-// many there are.
+// DeadLetters returns up to limit dead letters that match q, sorted by queue name. The limit is 1 to 1,000; 0 means
+// 100. The call hides the dead letters from other processes while it runs. There is no next page, because SQS does not
+// order dead letters.
+//
+// DeadLetters does not return dead letters that another process has hidden, nor more than ten dead letters of the inbox
+// for the same instance. CountDeadLetters returns the total number.
 func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) (list DeadLetterList, err error) {
 	if err := checkLimit(limit); err != nil {
 		return list, fmt.Errorf("client: dead letters: %w", err)
@@ -140,12 +145,14 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 	return list, nil
 }
 
-// RedriveDeadLetters sends the dead letters that q selects to their queues again, each as a new record, and then deletes
-// them. None is lost when the process dies half way. What was sent and not deleted is then sent twice: the inbox takes it
-// once when the call is repeated within five minutes; later, only an event without an id counts twice. One call sends none
-// twice: a failed deletion is repeated alone, and an error of one that stays says that it is to be dropped. Without ForceRedrive
-// it leaves alone what is already in history ("poison:") or was sent again ("picked up:"). An error is that of the dead
-// letters that failed; the others are done.
+// RedriveDeadLetters sends the dead letters that match q to their queues as new records and then deletes them. Without
+// ForceRedrive it skips dead letters that history already contains ("poison:") or that were sent again ("picked up:").
+//
+// No dead letter is lost if the process dies, but a record that was sent and not deleted is sent again by the next
+// call. The inbox drops such a duplicate within five minutes. Later, only an event without an ID is applied twice. A
+// single call never sends a dead letter twice: DeadLetterResult.Sent lists those that it sent and could not delete.
+//
+// The error joins up to ten errors of dead letters that failed. The others are redriven.
 func (c *Client) RedriveDeadLetters(ctx context.Context, q DeadLetterQuery, opts ...RedriveOption) (DeadLetterResult, error) {
 	var o redriveOptions
 	for _, opt := range opts {
@@ -168,8 +175,8 @@ func (c *Client) RedriveDeadLetters(ctx context.Context, q DeadLetterQuery, opts
 	return w.result(), err
 }
 
-// DropDeadLetters deletes the dead letters that q selects for good. What is half done when the process dies is done: the
-// rest is there.
+// DropDeadLetters permanently deletes the dead letters that match q. If the process dies, the remaining dead letters
+// are unchanged.
 func (c *Client) DropDeadLetters(ctx context.Context, q DeadLetterQuery) (DeadLetterResult, error) {
 	w, err := c.newLetterWalk(q)
 	if err != nil {
@@ -182,7 +189,8 @@ func (c *Client) DropDeadLetters(ctx context.Context, q DeadLetterQuery) (DeadLe
 	return w.result(), err
 }
 
-// IsHandled reports whether a dead letter has been dealt with already: what it is about is in history, or was sent again.
+// IsHandled reports whether a dead letter needs no redrive because history already contains its record or because the
+// record was sent again.
 func IsHandled(d *DeadLetter) bool {
 	return strings.HasPrefix(d.Reason, "poison:") || strings.HasPrefix(d.Reason, "picked up:")
 }
@@ -190,7 +198,7 @@ func IsHandled(d *DeadLetter) bool {
 func (c *Client) deadLetters() (provider.DeadLetters, error) {
 	hub, ok := offered.By[provider.DeadLetters](c.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
-		return nil, fmt.Errorf("client: dead letters: %w", ErrNoDeadLetters)
+		return nil, ErrNoDeadLetters
 	}
 	return hub, nil
 }
@@ -238,7 +246,8 @@ func (c *Client) newLetterWalk(q DeadLetterQuery) (*letterWalk, error) {
 	}
 	if q.Queue != "" {
 		if !slices.Contains(w.queues, q.Queue) {
-			return nil, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is none of %s", provider.Echo(q.Queue), strings.Join(w.queues, ", "))}
+			return nil, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("must be one of %s, is %q",
+				strings.Join(w.queues, ", "), provider.Echo(q.Queue))}
 		}
 		w.queues = []string{q.Queue}
 	}
@@ -343,7 +352,8 @@ func (w *letterWalk) dropSent(ctx context.Context, queue string, one DeadLetter)
 		w.mu.Lock()
 		w.counts.Sent = append(w.counts.Sent, one.Record.ID)
 		w.mu.Unlock()
-		return fmt.Errorf("dead letter %s of %s was sent again and cannot be deleted: drop it, another redrive sends it once more: %w", one.Record.ID, queue, err)
+		return fmt.Errorf("dead letter %s of %s was sent but not deleted; drop it, because a redrive would send it again: %w",
+			one.Record.ID, queue, err)
 	}
 	return nil
 }

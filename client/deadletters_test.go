@@ -320,7 +320,7 @@ func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 				if len(r.Sent) != letters-permits {
 					t.Errorf("told as sent and to be dropped are %q", r.Sent)
 				}
-				if permits == 0 && (err == nil || !strings.Contains(err.Error(), "was sent again and cannot be deleted")) {
+				if permits == 0 && (err == nil || !strings.Contains(err.Error(), "was sent but not deleted")) {
 					t.Errorf("the error is %v", err)
 				}
 			})

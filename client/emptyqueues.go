@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// EmptyOption says what EmptyQueues tells.
+// EmptyOption is an option of EmptyQueues.
 type EmptyOption func(*emptying)
 
 type emptying struct {
@@ -16,20 +16,20 @@ type emptying struct {
 	waiting  func(Waiting)
 }
 
-// OnEmptied has f called while schedules are deleted, after each page of them, with how much is deleted so far.
+// OnEmptied sets a function that is called after each page of deleted schedules, with the totals so far.
 func OnEmptied(f func(provider.Emptied)) EmptyOption { return func(e *emptying) { e.progress = f } }
 
-// OnWaiting has f called about once a minute while no call succeeds.
+// OnWaiting sets a function that is called about once a minute while no call succeeds.
 func OnWaiting(f func(Waiting)) EmptyOption { return func(e *emptying) { e.waiting = f } }
 
-// EmptyQueues deletes all that the hub's queues and schedules hold, for a table that was restored to an earlier time: that
-// belongs to a history that is gone, and may settle what it never was for. The hub must be at rest (perdure pause), and no dead
-// letters be left: the error is then provider.ErrBusy, and nothing is deleted. It returns when messages may be sent again,
-// after some seven minutes. What anybody else sends meanwhile may be deleted, and so may what is sent again with
-// its id: senders stop before, and begin afterwards.
+// EmptyQueues deletes all messages and timers from the hub's queues and schedules. Use it after you restore the table
+// to an earlier time, because the messages belong to a history that no longer exists.
 //
-// Calls that are throttled, or not answered within a minute, are repeated until none has succeeded for an hour. Repeating it is harmless,
-// also after it has died half way.
+// The hub must be paused and have no dead letters. Otherwise EmptyQueues returns provider.ErrBusy and deletes nothing.
+// Stop all senders first: messages that they send during the call may be deleted. EmptyQueues returns after about seven
+// minutes, when it is safe to send again. Repeating the call is safe.
+//
+// Throttled calls, and calls without a response within a minute, are repeated until no call has succeeded for an hour.
 func (c *Client) EmptyQueues(ctx context.Context, opts ...EmptyOption) (provider.Emptied, error) {
 	hub, ok := offered.By[provider.Reconciling](c.hub)
 	if !ok {

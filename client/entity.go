@@ -11,9 +11,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// CallEntity calls an operation of the entity that a key has (perdure.AddEntity), and returns its result, as JSON. The first call of a key makes the entity. The
-// operation is an update of the instance perdure.EntityInstanceID: see Update for how long it waits, for WithUpdateID, by which a call that is sent again is the
-// same call, and for its errors; ErrTerminal says that the entity was cancelled or terminated, and takes no call until it is purged.
+// CallEntity runs an operation of the entity with a key (perdure.AddEntity) and returns its result as JSON. The first
+// call of a key creates the entity.
+//
+// The operation is an update of the instance perdure.EntityInstanceID. Update describes the wait, the errors and
+// WithUpdateID, which makes a repeated call the same call. ErrTerminal means that the entity was cancelled or
+// terminated. It then accepts no calls until it is purged.
 func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption) (json.RawMessage, error) {
 	var o updateOptions
 	for _, opt := range opts {
@@ -27,7 +30,7 @@ func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, 
 		err = c.makeEntity(ctx, entity, u.instanceID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("client: call of entity %q: %w", entity, err)
+		return nil, fmt.Errorf("client: call entity %q: %w", entity, err)
 	}
 	result, err := u.run(ctx)
 	return result, u.told(err)
@@ -39,7 +42,8 @@ func checkEntity(entity, key string) error {
 		return err
 	}
 	if registry.HasKey(entity) {
-		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("%q has an %s, behind which the key begins", provider.Echo(entity), registry.EntityMark)}
+		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
+			registry.EntityMark, provider.Echo(entity))}
 	}
 	return checkText("key", key, 1, MaxInstanceIDBytes)
 }
@@ -61,18 +65,19 @@ func (c *Client) makeEntity(ctx context.Context, entity, instanceID string) erro
 	return err
 }
 
-// EntityState returns the state of the entity that a key has, as JSON, as its last operation has left it. It is ErrNotFound where there is none: nobody has called
-// the key, or its state was deleted. It is a query, with the errors of Query; of an entity that was cancelled or terminated it is the last state.
+// EntityState returns the state of the entity with a key, as JSON, as its last operation left it. It also works for an
+// entity that was cancelled or terminated. EntityState is a query and returns the errors of Query. It returns
+// ErrNotFound if the key has no state: no operation has run, or the state was deleted.
 func (c *Client) EntityState(ctx context.Context, entity, key string) (json.RawMessage, error) {
 	if err := checkEntity(entity, key); err != nil {
-		return nil, fmt.Errorf("client: state of entity %q: %w", entity, err)
+		return nil, fmt.Errorf("client: entity state of %q: %w", entity, err)
 	}
 	state, err := c.query(ctx, perdure.EntityInstanceID(entity, key), perdure.EntityStateQuery, nil)
 	if err != nil {
-		return nil, fmt.Errorf("client: state of entity %q: %w", entity, err)
+		return nil, fmt.Errorf("client: entity state of %q: %w", entity, err)
 	}
 	if string(state) == "null" {
-		return nil, fmt.Errorf("client: state of entity %q: key %q has none: %w", entity, key, ErrNotFound)
+		return nil, fmt.Errorf("client: entity state of %q: no state for key %q: %w", entity, key, ErrNotFound)
 	}
 	return state, nil
 }

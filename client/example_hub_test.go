@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// serve has a hub in memory run what r holds. In a real program the client is that of dynamo.Open's provider, and the functions run it.
+// serve runs a hub in memory with the registry r. In a real program the client uses the provider of dynamo.Open.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	h, err := simhub.New(simhub.Options{Registry: r})
 	if err != nil {
@@ -28,14 +28,14 @@ func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	}
 }
 
-// must is for examples, where nothing goes wrong.
+// must panics if err is not nil.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// untilIs waits until an instance is there, and has a status.
+// untilIs polls until the instance has the status.
 func untilIs(ctx context.Context, c *client.Client, id string, want client.RuntimeStatus) client.Status {
 	for {
 		if s, err := c.Status(ctx, id); err == nil && s.Status == want {

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Somebody pauses an order to look at it. What arrives meanwhile is kept, in its order, and the code sees it when the order is resumed.
+// This example pauses an order for inspection. Events that arrive in the meantime are stored, and the code receives
+// them after Resume.
 func ExampleClient_Pause() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, _ any) (string, error) {

@@ -9,11 +9,11 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A run that is still under way when the next is due is cancelled, and the next begins when it is over. The schedule is run by hand here, as if it
-// had come due.
+// This example creates a schedule whose overlap policy cancels the current run when the next one is due. It triggers
+// the runs with RunSchedule instead of waiting for the scheduled times.
 func ExampleClient_PutSchedule() {
 	r := perdure.NewRegistry()
-	schedule.AddTo(r) // functions of lambdahandler know it without
+	schedule.AddTo(r) // not needed with lambdahandler
 	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, of string) (string, error) {
 		data, err := perdure.WaitForExternalEvent[string](ctx, "data").Await(ctx)
 		return of + ": " + data, err

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// An order is saved and its orchestration started, or neither: here the table of orders refuses an order that it has. In a real program the hub is
-// dynamo.Open's, and the table a client of DynamoDB.
+// This example writes an order and starts its orchestration in one transaction. The second attempt fails because the
+// order exists. In a real program the hub is from dynamo.Open and the table is a DynamoDB client.
 func ExampleClient_StartItem() {
 	ctx := context.Background()
 	r := perdure.NewRegistry()
@@ -41,7 +41,7 @@ func ExampleClient_StartItem() {
 		if err != nil {
 			return errors.Join(start.Refusal(err), err)
 		}
-		return start.Begin(ctx) // where the process dies before, the hub's watch begins it
+		return start.Begin(ctx) // if the process dies before, the sweeper starts the instance
 	}
 
 	fmt.Println(take("o-1"), "–", take("o-1"))
@@ -52,7 +52,7 @@ func ExampleClient_StartItem() {
 	// Completed "packed o-1" <nil>
 }
 
-// hubAndTable is a hub whose functions run, and the DynamoDB that it is in, with a table of orders.
+// hubAndTable returns a running hub in memory and its DynamoDB with a table of orders.
 func hubAndTable(r *perdure.Registry) (hub *client.Client, table dynamo.TableAPI, stop func()) {
 	h, err := simhub.New(simhub.Options{Registry: r})
 	if err != nil {

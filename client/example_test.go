@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/internal/fakeprovider"
 )
 
-// In a real program the provider is dynamo.Open's, and the orchestration runs in the functions.
+// This example starts an instance, waits for it and reads its result. In a real program the provider is from
+// dynamo.Open and the orchestration runs in the Lambda functions.
 func Example() {
 	ctx := context.Background()
 	p := fakeprovider.New(time.Now, "hello")
@@ -25,7 +26,7 @@ func Example() {
 	_, err = c.Start(ctx, "hello", "Grace", client.WithInstanceID("greeting-1"))
 	fmt.Println("taken:", errors.Is(err, client.ErrAlreadyExists))
 
-	// The functions are done with it.
+	// The functions complete the instance.
 	p.Append(id, history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(`"hello, Ada"`)})
 
 	status, err := c.Wait(ctx, id)

@@ -10,16 +10,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Execution is one generation of an instance: continue-as-new makes the next. Its JSON is that of the HTTP API.
+// Execution is one generation of an instance. Continue-as-new starts the next one. Its JSON is that of the HTTP API.
 type Execution struct {
-	ExecutionID string    `json:"executionId"`
-	Number      int64     `json:"number"` // from 1
-	StartedAt   time.Time `json:"startedAt"`
+	ExecutionID string `json:"executionId"`
+	// Number counts the executions of the instance from 1.
+	Number    int64     `json:"number"`
+	StartedAt time.Time `json:"startedAt"`
 }
 
-// Executions yields the executions of an instance, the current one first, strongly consistent. It ends with the first
-// error: ErrNotFound when there is no such instance. Each execution costs a read, so stop when you have found what you
-// need.
+// Executions yields the executions of an instance, the current one first. The reads are strongly consistent, and each
+// execution costs one read. The iterator ends with the first error, which is ErrNotFound if the instance does not
+// exist.
 func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Execution, error] {
 	return func(yield func(Execution, error) bool) {
 		if err := checkInstanceID(instanceID); err != nil {
@@ -38,7 +39,7 @@ func (c *Client) Executions(ctx context.Context, instanceID string) iter.Seq2[Ex
 	}
 }
 
-// ExecutionsPage reads a page of Executions.
+// ExecutionsPage returns one page of Executions.
 func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging) (Page[Execution], error) {
 	page := Page[Execution]{Items: []Execution{}}
 	err := checkLimit(p.Limit)
@@ -65,7 +66,7 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 		}
 	}
 	if !found {
-		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{Field: fieldCursor, Problem: "belongs to another list"})
+		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"})
 	}
 	return page, nil
 }

@@ -20,17 +20,20 @@ type historyOptions struct {
 // maxExecutionIDBytes is more than the id of any execution has: they are ULIDs.
 const maxExecutionIDBytes = 64
 
-// WithExecution selects an execution of the instance, which may be a past one. The default is the current one.
+// WithExecution selects the current or an earlier execution of the instance by its ID. The default is the current one.
 func WithExecution(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
 
-// After leaves out the events up to and including the one with this id.
+// After skips the events up to and including the event with this ID.
 func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
-// History yields the events of an instance's execution in order, strongly consistent. It ends with the first error:
-// ErrNotFound when there is no such instance, when it has no such execution, or when it is being purged. Payloads that are encoded are decoded where the
-// client has their codec; Payload returns what lies elsewhere, one at a time.
+// History yields the events of an execution of an instance in order, with strongly consistent reads. The default is the
+// current execution. Encoded payloads are decoded if the client has their codec. Payload returns the payloads that are
+// in the payload store.
+//
+// The iterator ends with the first error. The error is ErrNotFound if the instance or the execution does not exist or
+// is being purged.
 func (c *Client) History(ctx context.Context, instanceID string, opts ...HistoryOption) iter.Seq2[history.Event, error] {
 	var o historyOptions
 	for _, opt := range opts {

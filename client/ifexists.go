@@ -8,37 +8,38 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ExistsPolicy says what becomes of a start whose instance id another start has taken.
+// ExistsPolicy defines what a start does if its instance ID is in use.
 type ExistsPolicy string
 
-// The policies of IfExists.
+// Policies of IfExists.
 const (
-	// Ignore leaves alone what has the id, whether it runs or is over, and returns the id without an error.
+	// Ignore returns the ID of the existing instance and does not start a new one.
 	Ignore ExistsPolicy = "ignore"
-	// Replace ends what has the id, deletes it, and starts the new instance.
+	// Replace terminates and purges the existing instance and starts the new one.
 	Replace ExistsPolicy = "replace"
 )
 
-// IfExists says what becomes of a start whose instance id, given by WithInstanceID, is in use; without it that is an ErrAlreadyExists. An id that is being
-// purged is waited for until it is free, as long as ctx lasts: who purges it may have died, and then the task hub goes on with it after some minutes.
+// IfExists sets what a start does if the instance ID of WithInstanceID, which is required, is in use. Without IfExists,
+// Start returns ErrAlreadyExists. If the existing instance is being purged, the call waits until the ID is free or ctx
+// ends. IfExists is an option of Start, StartOrRaise and StartOrUpdate.
 //
-// With Ignore what has the id is left as it is, whatever it is: another orchestration, too.
+// Ignore keeps the existing instance, even if it belongs to another orchestration.
 //
-// Replace is several calls, and no transaction. An instance that is not over is terminated, with the message ReplacedMessage: its code is not run again, its
-// activities, timers and children are cancelled, and its parent is told. It is waited for, purged (its children stay, as with Purge), and then the new one is
-// started. Meanwhile others see the old one Terminated, then Deleting, and for a moment none; they may start one of their own. If the process dies, or ctx
-// ends, in the middle, the id may be left with the old instance terminated or deleted, and no new one: repeat the call. A start that is refused for its name,
-// input or options has ended nothing. Where two starts replace one instance, both succeed, one after the other, and the later one has replaced the
-// earlier one's.
+// Replace terminates an instance that has not ended with the message ReplacedMessage, waits for its end, purges it, and
+// starts the new instance. The children of the old instance stay, as with Purge. Invalid input is rejected before the
+// old instance is changed. Replace requires the permissions of Terminate and Purge.
 //
-// With WithIdempotencyKey a repeated call is the same start: it leaves alone the instance that it has begun, running or over, and where that has been
-// replaced or purged since it is an ErrPurged that has changed nothing. Without a key, a repeated call replaces what it has started itself.
+// Replace is not a transaction. Other callers can see the old instance as Terminated and Deleting, and for a moment no
+// instance at all. They may start one with the ID at that moment. If the process dies or ctx ends, there may be no new
+// instance: repeat the call. If two starts replace an instance at the same time, both succeed, and the later one
+// replaces the instance of the earlier one.
 //
-// It is an option of Start, StartOrRaise and StartOrUpdate. For Replace a program needs the rights of Terminate and Purge, too.
+// With WithIdempotencyKey, a repeated call is the same start. It keeps the instance that it started earlier, whether
+// running or ended, and returns ErrPurged if that instance has been replaced or purged. Without a key, a repeated call
+// replaces its own instance.
 func IfExists(policy ExistsPolicy) StartOption { return func(o *startOptions) { o.ifExists = &policy } }
 
-// AlreadyExistsError says which instance has the id of a start: its orchestration, status and time of start. The start
-// has made no call for it.
+// AlreadyExistsError describes the instance that uses the ID of a start: its orchestration, status and start time.
 type AlreadyExistsError = provider.AlreadyExistsError
 
 // ReplacedMessage is the message with which Replace terminates an instance.
@@ -49,9 +50,10 @@ func (o *startOptions) checkIfExists() error {
 	case o.ifExists == nil:
 		return nil
 	case *o.ifExists != Ignore && *o.ifExists != Replace:
-		return &provider.FieldError{Field: fieldIfExists, Problem: fmt.Sprintf("%q is neither %s nor %s", provider.Echo(*o.ifExists), Ignore, Replace)}
+		return &provider.FieldError{Field: fieldIfExists, Problem: fmt.Sprintf("must be %s or %s, is %q",
+			Ignore, Replace, provider.Echo(*o.ifExists))}
 	case o.instanceID == nil:
-		return &provider.FieldError{Field: fieldIfExists, Problem: "needs an instance id: without one no other start can have it"}
+		return &provider.FieldError{Field: fieldIfExists, Problem: "requires an instance id"}
 	default:
 		return nil
 	}
@@ -60,7 +62,7 @@ func (o *startOptions) checkIfExists() error {
 // onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaise and StartOrUpdate take.
 func onlyStarts(opts []StartOption) error {
 	if startOptionsOf(opts).ifExists != nil {
-		return &provider.FieldError{Field: fieldIfExists, Problem: "is for a start"}
+		return &provider.FieldError{Field: fieldIfExists, Problem: "requires Start, StartOrRaise or StartOrUpdate"}
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (c *Client) whileLives(ctx context.Context, in *provider.Instance, such fun
 		return now.StartID != in.StartID || !such(now.Status), err
 	}
 	if err := c.lookWaiting(ctx, in.InstanceID, look); err != nil {
-		return fmt.Errorf("while it waits until the instance with that id is gone: %w", waitError(ctx, in.InstanceID, err))
+		return fmt.Errorf("wait for the end of the existing instance: %w", waitError(ctx, in.InstanceID, err))
 	}
 	return nil
 }

@@ -26,8 +26,9 @@ const (
 	callFail           = "Fail"
 )
 
-// WithInterceptors has interceptors called around the calls that perdure.ClientCall names: their ClientCall functions, the first interceptor
-// outermost. Those of earlier options come before. What they panic with is logged by slog.Default.
+// WithInterceptors adds interceptors whose ClientCall functions run around the calls that perdure.ClientCall names. The
+// first interceptor is the outermost one. Interceptors of earlier options come before those of later ones. A panic of
+// an interceptor is logged to slog.Default.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return func(c *Client) { c.intercept = append(c.intercept, interceptors...) }
 }

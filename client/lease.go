@@ -11,50 +11,49 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of RenewWorkItems.
+// Limits of RenewWorkItems.
 const (
-	// MaxLeases is how many leases one call renews.
+	// MaxLeases is the maximum number of leases of one call.
 	MaxLeases = 100
-	// MaxVisibility is the longest time that a lock lasts; SQS counts it from when the message was received.
+	// MaxVisibility is the maximum duration of a lock. SQS counts it from the receipt of the message.
 	MaxVisibility = 12 * time.Hour
 	// maxHandleBytes is longer than any receipt handle.
 	maxHandleBytes = 2 << 10
 )
 
-// Lease is a message of a work queue that a process has received without a worker of this module.
+// Lease identifies a message of a work queue that a process received without a worker of this module.
 type Lease struct {
 	// Token is the token of the work item in the message.
 	Token string
-	// ReceiptHandle is the handle that the queue returned with this delivery of the message.
+	// ReceiptHandle is the SQS receipt handle of the message.
 	ReceiptHandle string
 }
 
-// LeaseRenewal is the result of renewing a lease.
+// LeaseRenewal is the result for one lease.
 type LeaseRenewal struct {
-	// ExpiresAt is the earliest time at which the lock ends; zero where it was not extended. Err then has the error.
+	// ExpiresAt is the earliest time at which the lock expires. It is zero if Err is set.
 	ExpiresAt time.Time
-	// Err is provider.ErrToken where the token is not one of this hub's; provider.ErrLockLost where the caller no
-	// longer has the message; provider.ErrLockLimit where SQS would have to lock it for more than 12 hours since it was
-	// received; a *provider.FieldError where the hub no longer has such a queue; and otherwise a *provider.Error.
+	// Err is why the lock was not extended. It is provider.ErrToken if the token does not belong to this hub,
+	// provider.ErrLockLost if the caller no longer holds the message, provider.ErrLockLimit if the lock would exceed 12
+	// hours since the receipt, a *provider.FieldError if the hub no longer has the queue, and a *provider.Error
+	// otherwise.
 	Err error
-	// Cancel reports whether the activity is cancelled. The lock of a cancelled activity is extended too, since its
-	// code needs time to end.
+	// Cancel reports whether the activity is cancelled. The lock is extended in this case too, to give the code time to
+	// stop.
 	Cancel provider.CancelInfo
-	// CancelErr is why the cancel could not be read. It is then unknown, and the next renewal reads it again.
+	// CancelErr is why the cancellation could not be read. The next renewal reads it again.
 	CancelErr error
 }
 
-// RenewWorkItems extends the locks of messages to visibility from now, 1 second to 12 hours in whole seconds. It
-// returns for each, in their order, until when it is locked, and whether its activity is cancelled. It serves processes
-// that run activities without a worker of this module, usually in another language. The leases, 1 to MaxLeases, may be
-// of several queues; an error of one does not affect the others.
+// RenewWorkItems extends the locks of 1 to MaxLeases messages and returns a result for each, in the same order. Use it
+// in processes that run activities without a worker of this module, usually in another language. The visibility counts
+// from now and is 1 second to 12 hours, in whole seconds. The messages may come from several queues.
 //
-// Bad input is a *provider.FieldError that names the lease by its index. When RenewWorkItems returns an error, it has
-// extended nothing.
+// A failure of one lease does not affect the others. RenewWorkItems itself returns an error only if it extended
+// nothing. For invalid input this is a *provider.FieldError that names the lease by its index.
 //
-// A token identifies an activity, and the receipt handle a message; nothing ties the two except that they are of one
-// queue. The lock that is extended is that of the receipt handle's message, and the cancel is that of the token's
-// activity.
+// The lock that is extended belongs to the receipt handle, the cancellation to the token. RenewWorkItems checks only
+// that both belong to the same queue, not that they belong to the same message.
 func (c *Client) RenewWorkItems(ctx context.Context, visibility time.Duration, leases ...Lease) ([]LeaseRenewal, error) {
 	if err := checkLeases(visibility, leases); err != nil {
 		return nil, fmt.Errorf("client: renew work items: %w", err)
@@ -105,14 +104,15 @@ func (c *Client) renew(ctx context.Context, visibility time.Duration, queue stri
 
 func checkLeases(visibility time.Duration, leases []Lease) error {
 	if visibility < time.Second || visibility > MaxVisibility || visibility%time.Second != 0 {
-		return &provider.FieldError{Field: "visibilityTimeout", Problem: fmt.Sprintf("must be a whole number of seconds from 1 to %d", MaxVisibility/time.Second)}
+		return &provider.FieldError{Field: "visibilityTimeout", Problem: fmt.Sprintf("must be a whole number of seconds from 1 to %d",
+			MaxVisibility/time.Second)}
 	}
 	if n := len(leases); n == 0 || n > MaxLeases {
-		return &provider.FieldError{Field: "leases", Problem: fmt.Sprintf("must be 1 to %d, are %d", MaxLeases, n)}
+		return &provider.FieldError{Field: "leases", Problem: fmt.Sprintf("must have 1 to %d entries, has %d", MaxLeases, n)}
 	}
 	for i := range leases {
 		if leases[i].Token == "" {
-			return &provider.FieldError{Field: fmt.Sprintf("leases[%d].token", i), Problem: "is missing"}
+			return &provider.FieldError{Field: fmt.Sprintf("leases[%d].token", i), Problem: "is required"}
 		}
 		if err := provider.CheckText(fmt.Sprintf("leases[%d].receiptHandle", i), leases[i].ReceiptHandle, 1, maxHandleBytes); err != nil {
 			return err

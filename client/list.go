@@ -10,36 +10,38 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Query selects instances for a list, by all of its fields that are not zero. The newest come first; of those that are Blocked, Paused or Deleting,
-// the ones that became so last.
+// Query selects the instances of a list. An instance must match all fields that are not zero. Newer instances come
+// first. Blocked, Paused and Deleting instances are sorted by the time of this status instead, the latest first.
 type Query struct {
+	// Status is the status of the instances.
 	Status RuntimeStatus
-	// Name is that of the orchestration.
+	// Name is the name of the orchestration.
 	Name string
-	// Version is the orchestration's. An instance that was started without one has none before its first turn.
+	// Version is the version of the orchestration. An instance that was started without a version has none before its
+	// first turn.
 	Version string
-	// Tags selects instances that have all of them, with these values.
+	// Tags selects instances that have all these tags with these values.
 	Tags map[string]string
-	// Parent is the id of the instance that waits for it, as a parent of sub-orchestrations does.
+	// Parent is the instance ID of the parent that waits for the instances.
 	Parent string
-	// StartedAfter selects instances that were started then or later, and StartedBefore those that were started earlier; both count to
-	// the millisecond.
+	// StartedAfter selects instances that were started at this time or later, and StartedBefore those that were started
+	// earlier. Both have a precision of a millisecond.
 	StartedAfter  time.Time
 	StartedBefore time.Time
 }
 
-// List yields all instances that q selects, page by page, from an index that may be a second behind. It ends with the
-// first error. The statuses hold no Output and no Failure.
+// List yields all instances that match q. It reads them page by page from an index that may be a second behind. The
+// returned statuses have no Output and no Failure. The iterator ends with the first error.
 func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
 	return eachOfPages(func(p Paging) (Page[Status], error) { return c.ListPage(ctx, q, p) })
 }
 
-// ListPage reads a page of List. What one page reads is bounded: where q selects few of many instances, a page may be short, or empty, and
-// not be the last.
+// ListPage returns one page of List. Each call reads a limited number of instances. If few of many instances match, a
+// page can be short or empty although it is not the last one.
 //
-// The times of starts bound what is read, and instances that are Blocked, Paused or Deleting have an index of their own. Every other field is compared
-// with what is read: on DynamoDB a page reads up to 16,000 instances, some 5 MB or 600 read units (less than $0.0001 at list price), and finds what matches
-// among those.
+// StartedAfter and StartedBefore limit what is read, and so does a Status of Blocked, Paused or Deleting. All other
+// fields filter what was read. On DynamoDB, a page reads up to 16,000 instances, about 5 MB or 600 read units (less
+// than $0.0001 at list price).
 func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status], error) {
 	err := checkQuery(q)
 	if err == nil {
@@ -71,7 +73,7 @@ func checkQuery(q Query) error {
 		return &provider.FieldError{Field: "status", Problem: wrong}
 	}
 	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
-		return &provider.FieldError{Field: "startedAfter", Problem: "leaves no time before startedBefore: nothing is selected"}
+		return &provider.FieldError{Field: "startedAfter", Problem: "must be before startedBefore"}
 	}
 	return checkSelection(q.Name, q.Version, q.Parent, q.Tags)
 }
@@ -83,8 +85,9 @@ func statusProblem(s RuntimeStatus) string {
 		StatusDeleting:
 		return ""
 	default:
-		return fmt.Sprintf("%q is none of %s, %s, %s, %s, %s, %s, %s, %s, %s and %s", provider.Echo(s),
-			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed, StatusCancelled, StatusTerminated, StatusDeleting)
+		return fmt.Sprintf("must be one of %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, is %q",
+			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed,
+			StatusCancelled, StatusTerminated, StatusDeleting, provider.Echo(s))
 	}
 }
 

@@ -7,26 +7,26 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// MaxPage is the largest page of a list.
+// MaxPage is the maximum number of items of a page.
 const MaxPage = 1000
 
 // defaultPage is the size of a page when none is asked for.
 const defaultPage = 100
 
-// Paging says which page of a list is to be read. The zero value is the first one, of 100 items.
+// Paging selects a page of a list. The zero value selects the first page, with up to 100 items.
 type Paging struct {
-	// Limit is how many items the page may have, at most MaxPage; 0 is 100. Another number is a *provider.FieldError.
+	// Limit is the maximum number of items, 1 to MaxPage. 0 means 100. Any other value is a *provider.FieldError.
 	Limit int
-	// Cursor is the NextCursor of the page before, of the same list; empty is the first page. One of another list, or of nowhere, is a
-	// *provider.FieldError.
+	// Cursor is the NextCursor of the previous page of the same list. It is empty for the first page. An invalid cursor
+	// is a *provider.FieldError.
 	Cursor string
 }
 
 // Page is one page of a list.
 type Page[T any] struct {
 	Items []T
-	// NextCursor is where the next page begins; empty: the list is over. Nothing else says so: a page may have fewer items than its limit,
-	// or none, and not be the last.
+	// NextCursor selects the next page. It is empty on the last page only. A page with few or no items may have a next
+	// page.
 	NextCursor string
 }
 
@@ -52,7 +52,7 @@ func eachOfPages[T any](read func(Paging) (Page[T], error)) iter.Seq2[T, error] 
 	}
 }
 
-// Collect reads a list to its end. With an error it returns what came before it.
+// Collect returns all items of an iterator. If the iterator returns an error, Collect returns the items before it too.
 func Collect[T any](list iter.Seq2[T, error]) (all []T, err error) {
 	for item, err := range list {
 		if err != nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Pause has an instance stand still: once it has taken the order it is Paused, and its code is not run until Resume. What
-// arrives meanwhile, events, outcomes, timers and a cancel, is kept in its history, and its code sees it then. Activities
-// that are scheduled go on, with their retries and their time limits, and sub-orchestrations go on. Terminate ends it all
-// the same. The message, of at most 1 KiB, is the reason.
+// Pause stops an instance until Resume. Its code does not run while it is Paused. Events, results, timers and
+// cancellations that arrive are stored in its history, and the code receives them after Resume. Scheduled activities
+// and sub-orchestrations continue. Terminate ends a paused instance too. The message is the reason, at most 1 KiB.
 //
-// Continue-as-new does not end a pause. Of several the first counts, and one Resume ends it. It returns ErrNotFound when
-// there is no such instance, and ErrTerminal when it is over. Repeating it changes nothing.
+// A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
+// it. Pause returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 	if _, err := c.order(ctx, callPause, provider.MessageExecutionSuspended, instanceID, message); err != nil {
 		return fmt.Errorf("client: pause: %w", err)
@@ -25,12 +24,11 @@ func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 	return nil
 }
 
-// Resume lets a paused instance go on: its code sees what has arrived meanwhile, in its order. The message, of at most
-// 1 KiB, is the reason. Repeating it changes nothing.
+// Resume continues a paused instance. Its code receives the stored inputs in their order. The message is the reason, at
+// most 1 KiB. Repeating the call has no effect.
 //
-// It returns ErrNotFound when there is no such instance, and ErrTerminal when it is over. It returns ErrNotPaused when the
-// instance does not show that it is paused. The order is sent then as well, and ends a Pause that is on its way; it has no
-// other effect.
+// Resume returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. It returns ErrNotPaused if
+// the status is not Paused, but still sends the request, which ends a Pause that has not arrived yet.
 func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
 	before, err := c.order(ctx, callResume, provider.MessageExecutionResumed, instanceID, message)
 	if err == nil && before != StatusPaused {

@@ -14,12 +14,14 @@ import (
 // may be blocked.
 const scheduleAnswer = 20 * time.Second
 
-// PauseSchedule has a schedule start no runs by its times until ResumeSchedule. The run that is under way goes on, and what is asked for by RunSchedule is started;
-// what waits in its queue, and a backfill, is kept. Paused again it is paused with the later message.
+// PauseSchedule stops a schedule from starting runs at its scheduled times until ResumeSchedule. The current run
+// continues, RunSchedule still starts runs, and queued runs and backfills are kept. Pausing a paused schedule replaces
+// the message.
 //
-// It is an update of the schedule's instance, whose answer it waits for, with the errors of Update: one without an answer within 20 s, as of a schedule that is
-// blocked, is a *UpdateError with UpdatePending, and is taken when the schedule goes on. A schedule that a release before this one runs is paused by Pause of
-// its instance, and then starts nothing at all.
+// PauseSchedule is an update of the schedule's instance and returns the errors of Update. It waits up to 20 seconds for
+// the response. Without one, for example because the schedule is blocked, it returns a *UpdateError with UpdatePending,
+// and the schedule pauses when it continues. For a schedule that runs in an older release, PauseSchedule pauses the
+// instance, which then starts no runs at all.
 func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
 	s, err := c.Schedule(ctx, id)
 	if err == nil && !s.instanceIsPaused {
@@ -34,8 +36,9 @@ func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
 	return nil
 }
 
-// ResumeSchedule ends a pause: what came due meanwhile is made up for as the schedule's CatchUp has it. It ends that of the schedule, with the errors of PauseSchedule,
-// also one that is on its way, and that of its instance, with the errors of Resume. It returns ErrNotPaused where there was neither.
+// ResumeSchedule resumes a paused schedule. The schedule's CatchUp decides what happens to the times that it missed.
+// ResumeSchedule also resumes the schedule's instance if it is paused. It returns the errors of PauseSchedule and
+// Resume, and ErrNotPaused if neither the schedule nor its instance was paused.
 func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 	s, err := c.Schedule(ctx, id)
 	if err == nil && s.instanceIsPaused {

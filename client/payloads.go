@@ -15,11 +15,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// WithCodec sets the codec of the hub's programs (perdure.Codec): the client encodes what it sends with it, and decodes what it reads. Others are codecs
-// to read with alone, as those of before; a nil codec encodes nothing. Given twice, the later option counts. New panics where an id is none, or two are the same.
+// WithCodec sets the codec of the hub (perdure.Codec), with which the client encodes what it sends and decodes what it
+// reads. The others only decode, for example codecs that were used earlier. A nil codec encodes nothing. If WithCodec
+// is given twice, the later option counts. New panics if a codec's ID is invalid or two IDs are equal.
 //
-// A client without it sends what the hub's orchestrator encodes before it stores it; the input of a start alone, which goes straight into history,
-// stays as it is. What is encoded it shows as a SealedPayload.
+// Without a codec, the hub's orchestrator encodes what the client sends before it is stored, except the input of a
+// start, which stays unencoded. Encoded payloads are returned as a SealedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
 }
@@ -90,19 +91,19 @@ func storedFor(s *provider.Start) (keys []string) {
 	return keys
 }
 
-// SealedPayload is a payload that the client cannot show: its codec is another's, or it cannot be read any more.
+// SealedPayload describes a payload that the client cannot decode or read.
 type SealedPayload struct {
-	// Codec is the id of the codec that has encoded it; empty: none has.
+	// Codec is the ID of the codec that encoded the payload. It is empty if none did.
 	Codec string `json:"codec,omitempty"`
-	// Key is where it lies in the hub's bucket of large payloads; empty: in its event.
+	// Key is the payload's key in the hub's payload store. It is empty if the payload is in its event.
 	Key string `json:"key,omitempty"`
-	// Bytes is the size of its JSON.
+	// Bytes is the size of the payload's JSON in bytes.
 	Bytes int64 `json:"bytes"`
 
 	cause error // why it is not shown, where this client has tried
 }
 
-// SealedOf returns what can be said of a payload of a history that is not shown. ok is false for one that is.
+// SealedOf describes a payload of a history that is encoded or in the payload store. ok is false for any other payload.
 func SealedOf(p history.Payload) (s SealedPayload, ok bool) {
 	sealed, ok := p.Sealed()
 	return SealedPayload{Codec: sealed.Codec, Key: sealed.Key, Bytes: sealed.Bytes}, ok
@@ -139,8 +140,9 @@ func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *
 	return f, failed
 }
 
-// Payload returns the document of a payload of an instance's history, of which History may have left out what it refers to. The error is a
-// *perdure.PayloadError where it cannot be read, with perdure.ErrPayloadMissing where it is gone.
+// Payload returns the document of a payload of an instance's history, including payloads in the payload store. The
+// error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadMissing if the payload
+// no longer exists.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
 	doc, err := c.vault.Open(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 	if err != nil {
@@ -149,9 +151,9 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 	return doc, nil
 }
 
-// StoredPayload returns what lies in the hub's bucket of a payload of an instance's history (SealedPayload with a Key), as it lies there: encoded, where a
-// codec has encoded it, which the client need not have. It is up to 40 MiB, of which the client keeps up to 8 MiB for the next call, 32 MiB in all. Errors
-// are those of Payload.
+// StoredPayload returns a payload of an instance's history from the payload store without decoding it. It requires a
+// payload with a Key (see SealedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
+// caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
 	data, err := c.vault.Stored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 	if err != nil {
@@ -197,16 +199,20 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 	return s
 }
 
-// SweepPayloads deletes large payloads that nobody refers to: of executions that never began, or are purged, stored two days ago or earlier by a process
-// that died, or was late. Whatever lives goes with its instance, and needs no sweep. It yields how many it has deleted, after each page of a thousand keys that it has looked
-// at; a page costs a call of S3 and a read for each execution in it. After an error it may be begun again. It does nothing in a hub without a bucket.
+// SweepPayloads deletes large payloads that no instance refers to: payloads of purged executions and of executions that
+// never started, at least two days old. Such payloads are left by processes that died or were late. All other payloads
+// are deleted with their instance.
+//
+// SweepPayloads yields the number of deleted payloads after each page of a thousand keys. A page costs one S3 call and
+// one read per execution. After an error you can start again. SweepPayloads does nothing if the hub has no payload
+// store.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		k, ok := offered.By[provider.PayloadKeeper](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := k.SweepPayloads(ctx, after)
 			if err != nil {
-				yield(deleted, fmt.Errorf("client: sweep: %w", err))
+				yield(deleted, fmt.Errorf("client: sweep payloads: %w", err))
 				return
 			}
 			if !yield(deleted, nil) || next == "" {

@@ -15,37 +15,39 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Pending is what an execution of an instance waits for. Its JSON is that of the HTTP API.
+// Pending lists what an execution of an instance is waiting for. Its JSON is that of the HTTP API.
 type Pending struct {
-	// ReadAt is when it was read, by the client's clock: ages count from there.
+	// ReadAt is when the list was read, by the client's clock.
 	ReadAt time.Time `json:"readAt"`
-	// Total is the number of all pending items; Items are at most as many as were asked for. Items that have failed
-	// before come first; otherwise the oldest do.
+	// Total is the number of all pending items. Items has at most as many as requested. Items that failed before come
+	// first, then the oldest.
 	Total int           `json:"total"`
 	Items []PendingItem `json:"items"`
 }
 
-// PendingItem is something that an execution waits for.
+// PendingItem is an activity, timer, child, event or update that an execution is waiting for.
 type PendingItem struct {
+	// What is the kind of the item.
 	What PendingKind `json:"what"`
-	// ID is that of the event that scheduled it; for a sub-orchestration that is to be tried again, of the event that
-	// scheduled the previous attempt.
+	// ID is the ID of the event that scheduled the item. For a sub-orchestration that waits for a retry, it is the ID
+	// of the event that created the retry's timer.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the child's orchestration, of the update, of the external event, also of one
-	// that was raised in another instance, or that of a timer which was given one (perdure.WithName).
+	// Name is the name of the activity, the child's orchestration, the update or the external event, or the name of a
+	// timer (perdure.WithName). External events include events that were raised in another instance.
 	Name string `json:"name,omitempty"`
-	// UpdateID is the id of an update.
+	// UpdateID is the ID of an update.
 	UpdateID string `json:"updateId,omitempty"`
-	// ChildID is the instance id of a sub-orchestration's last attempt; of a sent event, that of the instance it is for.
+	// ChildID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent event
+	// or update.
 	ChildID string `json:"childId,omitempty"`
-	// Since is when it was scheduled; for a sub-orchestration, when its last attempt was.
+	// Since is the time of the event with this ID.
 	Since time.Time `json:"since"`
 
-	// Attempt is the current attempt of an activity or sub-orchestration: it waits until it is due, lies in its queue,
-	// or runs. 0: not known.
+	// Attempt is the current attempt of an activity or sub-orchestration, whether it is not yet due, queued or running.
+	// It is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
-	// LastError is the failure of the previous attempt, cut to a few KiB, at FailedAt. NextTryAt is when the current
-	// attempt is or was due.
+	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
+	// NextTryAt is when the current attempt is or was due.
 	LastError *history.Failure `json:"lastError,omitempty"`
 	FailedAt  time.Time        `json:"failedAt,omitzero"`
 	NextTryAt time.Time        `json:"nextTryAt,omitzero"`
@@ -54,61 +56,64 @@ type PendingItem struct {
 
 	// Queue is the work queue of an activity.
 	Queue string `json:"queue,omitempty"`
-	// LastHeartbeatAt is when an activity last reported details of its progress: heartbeats without details are not
+	// LastHeartbeatAt is when an activity last reported a heartbeat with details. Heartbeats without details are not
 	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnknownAt is when a worker last received the activity whose build, UnknownBuild, does not have it. It is zero
-	// when no worker has reported that, or one has begun the activity since. Whether an activity has begun that has
-	// neither this nor a heartbeat nor a failure is not known.
+	// UnknownAt is when a worker whose build, UnknownBuild, does not have the activity last received it. It is zero if
+	// no worker reported that, or if a worker has started the activity since. Without UnknownAt, a heartbeat or a
+	// failure, it is unknown whether the activity has started.
 	UnknownAt    time.Time `json:"unknownAt,omitzero"`
 	UnknownBuild string    `json:"unknownBuild,omitempty"`
 
-	// CancelledAt is when an activity or sub-orchestration was cancelled whose end is waited for
-	// (perdure.WaitForCancellation) and that has not ended yet; CancelReason is the reason. Zero for all others.
+	// CancelledAt is when an activity or sub-orchestration with perdure.WaitForCancellation was cancelled, and
+	// CancelReason the reason. Both are zero for all other items.
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
-	// HandedOverAt is when the function of an activity returned perdure.ErrPending: the attempt needs no worker any more, and
-	// is completed by whoever has its token. Zero: it has not. LimitAt is when its limits are looked at next, which a
-	// heartbeat puts off; zero: it has none.
+	// HandedOverAt is when the activity's function returned perdure.ErrPending. The attempt then needs no worker and is
+	// completed with its token. LimitAt is when the attempt's timeouts are checked next, which a heartbeat postpones.
+	// It is zero if the attempt has no timeouts.
 	HandedOverAt time.Time `json:"handedOverAt,omitzero"`
 	LimitAt      time.Time `json:"limitAt,omitzero"`
 
-	// NoWorker reports that the activity has been due for a while and that no worker runs it. No worker of its queue
-	// has reported for ten minutes, in which a worker that receives work or is at work reports twice: there is none, or
-	// its function dies before it begins or may not read the queue. WorkerSeenAt is when a worker last reported; zero:
-	// never.
+	// NoWorker reports that the activity has been due for more than a minute and no worker of its queue has reported
+	// for ten minutes. Running workers report twice in that time. Either there is no worker, or its function fails
+	// before it starts, or it has no permission to read the queue. WorkerSeenAt is when a worker last reported; zero
+	// means never.
 	NoWorker     bool      `json:"noWorker,omitempty"`
 	WorkerSeenAt time.Time `json:"workerSeenAt,omitzero"`
 }
 
-// PendingKind is what an execution waits for.
+// PendingKind is the kind of a pending item.
 type PendingKind string
 
-// What can be pending.
+// Kinds of pending items.
 const (
 	PendingActivity         PendingKind = "activity"
 	PendingTimer            PendingKind = "timer"
 	PendingSubOrchestration PendingKind = "sub_orchestration"
 	PendingExternalEvent    PendingKind = "external_event"
-	// PendingSentEvent is an external event that was raised in another instance and has not been answered.
+	// PendingSentEvent is an external event that was sent to another instance without a response yet.
 	PendingSentEvent PendingKind = "sent_event"
-	// PendingSentUpdate is an update that was sent to another instance and has not been answered.
+	// PendingSentUpdate is an update that was sent to another instance without a response yet.
 	PendingSentUpdate PendingKind = "sent_update"
-	// PendingUpdate is an update that was accepted and whose handler has not returned.
+	// PendingUpdate is an update that was accepted and whose handler has not returned yet.
 	PendingUpdate PendingKind = "update"
 )
 
-// Pending reads what an execution of an instance waits for, the current one when executionID is empty: at most limit
-// items (0 is 100, at most MaxPage), strongly consistent. What has arrived for a blocked instance is not pending any
-// more. An execution that is over waits for nothing.
+// Pending returns what an execution of an instance is waiting for, up to limit items. An empty executionID selects the
+// current execution. The limit is 1 to MaxPage; 0 means 100. The read is strongly consistent. An execution that has
+// ended waits for nothing, and inputs that arrived for a blocked instance are no longer pending.
 //
-// It reads the whole history of the execution; memory grows only with what is pending; ctx limits the time. A history
-// of 100 MB takes some 115 queries, one after the other, of 256 read units each: seconds, and about a third of a cent;
-// data that history refers to is read in addition. Callers that ask often should use Status. History does not record
-// when a wait for an external event is given up, as where it loses a race: such a wait is listed until an event of its
-// name arrives. The ErrNotFound cases are those of Cancellations; it returns ErrCorrupt (of package provider) where the
-// history cannot be read.
+// Pending reads the whole history of the execution. A history of 100 MB takes about 115 sequential queries of 256 read
+// units each: some seconds and about a third of a cent. Memory use depends only on the number of pending items. Use
+// Status for frequent calls.
+//
+// History does not record when code stops waiting for an external event, for example after a Select. Such a wait is
+// listed until an event of its name arrives.
+//
+// Pending returns ErrNotFound in the same cases as Cancellations, and provider.ErrCorrupt if the history cannot be
+// read.
 func (c *Client) Pending(ctx context.Context, instanceID, executionID string, limit int) (Pending, error) {
 	p := Pending{ReadAt: c.now().UTC(), Items: []PendingItem{}}
 	err := checkLimit(limit)

@@ -17,25 +17,24 @@ type purgeOptions struct {
 	life     *time.Time
 }
 
-// Force purges an instance that is not over too: it ends at once, without running its code. Its activities, timers and
-// children are cancelled, and its parent receives the outcome that it was terminated.
+// Force also purges an instance that has not ended. The instance ends immediately, without running its code. Its
+// activities, timers and children are cancelled, and its parent receives a failure of type history.TypeTerminated.
 func Force() PurgeOption { return func(o *purgeOptions) { o.force = true } }
 
-// CreatedAt purges the instance only if it is the one that began then, as its Status says: an id may have another life since.
-// For an instance that began at another time Purge returns ErrNotFound.
+// CreatedAt purges the instance only if it was created at this time (Status.CreatedAt), and not a later incarnation of
+// its ID. Otherwise Purge returns ErrNotFound.
 func CreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.life = &t } }
 
-// Purge deletes an instance that is over, with the histories of all its executions. Another start may then use its id;
-// a start that has created it before never does so again. Its children are instances of their own: they stay until they
-// are purged themselves, or along with it (WithChildren).
+// Purge deletes an instance that has ended, with the histories of all its executions. Its ID can then be used again,
+// but not by a repetition of the start that created the instance. Children are separate instances and stay, unless
+// WithChildren is given.
 //
-// It returns ErrNotFound when there is no such instance, and ErrNotTerminal when it is not over and Force is not set.
-// With a long history, or when the call fails or ctx ends, parts may be left: the instance is StatusDeleting until
-// Purge is called again, or until the task hub finishes the deletion by itself, after some minutes. Concurrent purges
-// of one instance are safe.
+// Purge returns ErrNotFound if the instance does not exist, and ErrNotTerminal if it has not ended and Force is not
+// given. If the call fails or ctx ends, the instance remains with StatusDeleting until Purge is called again or the hub
+// completes the deletion, within minutes. Concurrent purges of an instance are safe.
 //
-// It writes once for each turn that the instance has had. What rejects late messages and starts is kept for 30 days:
-// ids, and the reasons and messages of cancellations, but no input or result.
+// Purge writes once per turn of the instance. For 30 days the hub keeps the IDs and the reasons and messages of
+// cancellations, to reject late messages and starts. It keeps no inputs or results.
 func (c *Client) Purge(ctx context.Context, instanceID string, opts ...PurgeOption) error {
 	var o purgeOptions
 	for _, opt := range opts {
@@ -63,7 +62,8 @@ func (c *Client) purge(ctx context.Context, instanceID string, o purgeOptions) e
 	}
 	in, err := c.hub.ReadInstance(ctx, instanceID)
 	if err == nil && o.life != nil && !in.CreatedAt.Equal(*o.life) {
-		err = fmt.Errorf("instance %q began at %s, and not at %s: %w", instanceID, in.CreatedAt.Format(time.RFC3339Nano), o.life.Format(time.RFC3339Nano), ErrNotFound)
+		err = fmt.Errorf("instance %q was created at %s, not at %s: %w",
+			instanceID, in.CreatedAt.Format(time.RFC3339Nano), o.life.Format(time.RFC3339Nano), ErrNotFound)
 	}
 	if err != nil {
 		return err

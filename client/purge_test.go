@@ -79,7 +79,7 @@ func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 	}
 	for _, other := range []time.Time{seen.CreatedAt.Add(-time.Millisecond), seen.CreatedAt.Add(time.Millisecond)} {
 		err := c.Purge(t.Context(), "one", client.CreatedAt(other))
-		if !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "began at") {
+		if !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "was created at") {
 			t.Errorf("the life that began at %v, and not at %v: %v", other, seen.CreatedAt, err)
 		}
 	}

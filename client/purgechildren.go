@@ -10,17 +10,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// WithChildren purges the children of an instance that are over along with it, and theirs: its sub-orchestrations, and not what it has started detached. A
-// child that is not over stays, with all below it.
+// WithChildren also purges the sub-orchestrations of an instance that have ended, and their sub-orchestrations.
+// Detached orchestrations stay. A child that has not ended stays, with everything below it.
 //
-// Children go first, so a purge that fails, or ends with ctx, leaves the instance, and by its history it finds the rest when it is called again. It finds them
-// in the histories of the instance's executions, all of which it reads: a child of an execution that a retention has erased stays. So do the children of an
-// instance whose purge has begun already. A history that cannot be read is provider.ErrCorrupt: purge that one without its children.
+// Children are purged first, so that a repeated call finds the rest after a failure or the end of ctx. They are found
+// in the histories of the instance's executions. Children of executions that retention has deleted therefore stay, and
+// so do the children of an instance whose purge has already started. If a history cannot be read, the error is
+// provider.ErrCorrupt: purge that instance without WithChildren.
 //
-// Besides what Purge takes it reads the histories, strongly consistent, and each child; sixteen side by side, with the ids of some hundred children of a level in
-// memory. Over HTTP, where a call has half a minute, tens of thousands of children take several calls.
+// Besides the writes of Purge, WithChildren reads each history and each child with strongly consistent reads, up to 16
+// concurrently. Over HTTP, where a call has half a minute, tens of thousands of children take several calls.
 //
-// It is for an instance that is over, and not with Force, which would leave children that are only just being cancelled: terminate it, and wait for them.
+// WithChildren requires an instance that has ended and cannot be combined with Force. Terminate a running instance
+// first and wait for its children.
 func WithChildren() PurgeOption { return func(o *purgeOptions) { o.children = true } }
 
 const (
@@ -30,7 +32,9 @@ const (
 	childrenPage = 256
 )
 
-var errForcedFamily = &provider.FieldError{Field: "withChildren", Problem: "is for an instance that is over, and not with force: terminate it, and wait for its children"}
+var errForcedFamily = &provider.FieldError{
+	Field: "withChildren", Problem: "cannot be combined with force; terminate the instance first and wait for its children",
+}
 
 // purgeFamily purges an instance that is over, and before it what is over below it.
 func (c *Client) purgeFamily(ctx context.Context, in *provider.Instance) error {
@@ -78,7 +82,7 @@ func (f *family) purgeChildrenOf(ctx context.Context, of history.Owner) error {
 			break // it is erased
 		}
 		if err != nil {
-			return fmt.Errorf("instance %q: its children: %w", of.InstanceID, err)
+			return fmt.Errorf("instance %q: read children: %w", of.InstanceID, err)
 		}
 		if e.Kind != history.SubOrchestrationScheduled {
 			continue

@@ -12,52 +12,68 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNobodyToAsk says that the hub has no orchestrator function that a query could ask, as where a process polls the inbox: WithAsker names another
-// that has the code.
+// ErrNobodyToAsk means that the hub has no orchestrator function that can run queries, for example because a process
+// polls the inbox. Use WithAsker to set another one.
 var ErrNobodyToAsk = provider.ErrNobodyToAsk
 
-// QueryError says why a query has no answer; its Code is one of the constants. One that timed out is a context.DeadlineExceeded.
+// QueryError reports a query without a result. Its Code is one of the constants below. A query that timed out is also a
+// context.DeadlineExceeded.
 type QueryError = provider.QueryError
 
-// QueryCode is why a query has no answer.
+// QueryCode is the reason why a query has no result.
 type QueryCode = provider.QueryCode
 
-// The codes of a QueryError.
+// Codes of a QueryError.
 const (
-	QueryNotBegun       = provider.QueryNotBegun       // the code of the current execution has not run yet: ask later
-	QueryUnknown        = provider.QueryUnknown        // the code has set no handler of this name, as far as it has come: Known are those it has
-	QueryUnregistered   = provider.QueryUnregistered   // the build that was asked does not have the orchestration in its version
-	QueryBlocked        = provider.QueryBlocked        // the code cannot be brought to where it stands: Failure is the diagnosis
-	QueryBadInput       = provider.QueryBadInput       // the input does not fit what the handler takes: Failure says where
-	QueryFailed         = provider.QueryFailed         // the handler returned an error, or panicked: Failure
-	QueryMisused        = provider.QueryMisused        // the handler scheduled, waited, or decided something else: Message says where
-	QueryHung           = provider.QueryHung           // the handler did not come back: Message says where it was
-	QueryAnswerTooLarge = provider.QueryAnswerTooLarge // the answer is over perdure.MaxQueryAnswerBytes: Failure
-	QueryTimedOut       = provider.QueryTimedOut       // there was no answer in time: the function is busy, or the history is long
-	QueryDied           = provider.QueryDied           // the function that was asked died, or failed otherwise
-	QueryUnsupported    = provider.QueryUnsupported    // the function that was asked is of a release before queries
+	// QueryNotBegun means that the current execution has not run its first turn yet. Query again later.
+	QueryNotBegun = provider.QueryNotBegun
+	// QueryUnknown means that the code has not set a handler of this name so far. Known holds the names that it has
+	// set.
+	QueryUnknown = provider.QueryUnknown
+	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
+	QueryUnregistered = provider.QueryUnregistered
+	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
+	QueryBlocked = provider.QueryBlocked
+	// QueryBadInput means that the input does not match the handler's input type. Failure has the position.
+	QueryBadInput = provider.QueryBadInput
+	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
+	QueryFailed = provider.QueryFailed
+	// QueryMisused means that the handler tried to schedule, wait or decide something. Message has the position.
+	QueryMisused = provider.QueryMisused
+	// QueryHung means that the handler did not return in time. Message has the position.
+	QueryHung = provider.QueryHung
+	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryAnswerBytes. Failure has the size.
+	QueryAnswerTooLarge = provider.QueryAnswerTooLarge
+	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
+	QueryTimedOut = provider.QueryTimedOut
+	// QueryDied means that the orchestrator function crashed or failed.
+	QueryDied = provider.QueryDied
+	// QueryUnsupported means that the orchestrator function runs a release without queries.
+	QueryUnsupported = provider.QueryUnsupported
 )
 
-// MaxQueryNameBytes is the limit of a query's name.
+// MaxQueryNameBytes is the maximum length of a query's name in bytes.
 const MaxQueryNameBytes = provider.MaxQueryNameBytes
 
-// QueryLimit is how long Query waits for an answer at most.
+// QueryLimit is the maximum time that Query waits for a response.
 const QueryLimit = 25 * time.Second
 
-// WithAsker sets who answers queries: a dispatch.Orchestrator of this process, which has the code, or the Asker of a lambdahandler.Function.
-// The default, and nil, is the hub where it is a provider.Asker, as one of package dynamo is, which invokes the orchestrator function.
+// WithAsker sets what runs queries: a dispatch.Orchestrator of this process or the Asker of a lambdahandler.Function.
+// The default, also for nil, is the hub if it is a provider.Asker. A hub of package dynamo invokes the orchestrator
+// function.
 func WithAsker(a provider.Asker) Option { return func(c *Client) { c.asker = a } }
 
-// Query asks an instance's code something, and returns what it answers, as JSON: the code has set a handler for queries of that name with
-// perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as it is.
+// Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with
+// perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as is.
 //
-// The answer is of the state that the instance's committed turns have led to, as of some moment after the call has begun, whether it runs, is paused, is
-// blocked or is over. Nothing of the instance is written, which does not know that it was asked; of a long history copies of its parts may be, for who
-// reads it next. Each query replays the instance in the orchestrator function, beside its turns and within the concurrency that they have: it is for who looks, not for polling by thousands.
+// The handler sees the state after the instance's committed turns, at some time after the call started. A query works
+// whether the instance is running, paused, blocked or has ended. It does not change the instance and can be repeated.
 //
-// It returns a *QueryError when there is no answer, ErrNotFound when there is no such instance, ErrNobodyToAsk when
-// there is no function to ask, and after QueryLimit, or when ctx's deadline is over before, a QueryError with QueryTimedOut. It is
-// always safe to ask again.
+// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and ErrNobodyToAsk if
+// there is no function to invoke. After QueryLimit, or if the deadline of ctx expires first, the QueryError has the
+// code QueryTimedOut.
+//
+// Each query replays the instance in the orchestrator function and uses its concurrency. Do not poll with queries.
 func (c *Client) Query(ctx context.Context, instanceID, query string, input any) (json.RawMessage, error) {
 	answer, err := c.query(ctx, instanceID, query, input)
 	if err != nil {
@@ -89,7 +105,7 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	defer stop()
 	answer, err := asker.Ask(limited, provider.Question{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
 	if _, told := errors.AsType[*QueryError](err); err != nil && !told && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return nil, &QueryError{InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "there was no answer in time: " + err.Error()}
+		return nil, &QueryError{InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error()}
 	}
 	return answer, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of an external event, and of the message of a cancel, a termination, a pause and the like, in bytes.
+// Limits of an external event, and of the message of a cancel, terminate, pause or resume, in bytes.
 const (
 	MaxEventNameBytes = provider.MaxEventNameBytes
 	MaxEventIDBytes   = provider.MaxEventIDBytes
@@ -24,17 +24,16 @@ type RaiseOption func(*raiseOptions)
 
 type raiseOptions struct{ eventID *string }
 
-// WithEventID names the event. Raised again with the same id, by any caller, it is the same event, and the instance
-// receives it once. The id has 1 to 256 bytes of UTF-8 without control characters. Without it each Raise is another
-// event.
+// WithEventID sets the ID of an event. Events with the same ID are the same event, whoever raises them, and the
+// instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each Raise
+// is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
-// Raise sends an external event to an instance. It is kept until the orchestration waits for an event of that name. The
-// data is encoded as JSON; a json.RawMessage is used as it is.
+// Raise sends an external event to an instance. The event is stored until the orchestration waits for an event of that
+// name. The data is encoded as JSON; a json.RawMessage is used as is.
 //
-// It returns ErrNotFound when there is no such instance, and ErrTerminal when it is over. An instance that ends while
-// the event is on its way does not receive it. After a retryable error it is safe to raise again with the same event
-// id.
+// Raise returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. An instance that ends
+// before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
 func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
 	var o raiseOptions
 	for _, opt := range opts {
@@ -76,9 +75,11 @@ func (c *Client) eventIDFor(id *string) (string, error) {
 	return *id, checkText("eventId", *id, 1, MaxEventIDBytes)
 }
 
-// Terminate ends an instance at once, without running its code: nothing is compensated, whereas Cancel lets the code
-// unwind. Its activities, timers and children are cancelled. The message, of at most 1 KiB, is the reason. It returns
-// ErrNotFound when there is no such instance, and ErrTerminal when it is over. Repeating it changes nothing.
+// Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code
+// clean up. The instance's activities, timers and children are cancelled. The message is the reason, at most 1 KiB.
+//
+// Terminate returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. Repeating the call has
+// no effect.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return fmt.Errorf("client: terminate: %w", err)

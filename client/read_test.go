@@ -62,7 +62,7 @@ func TestResult(t *testing.T) {
 	if _, err := client.Result[int](status()); err == nil {
 		t.Error("a result of an instance that is not over")
 	}
-	if _, err := client.Result[int](client.Status{}); err == nil || !strings.Contains(err.Error(), "look at the error that came with it") {
+	if _, err := client.Result[int](client.Status{}); err == nil || !strings.Contains(err.Error(), "check the error that was returned with it") {
 		t.Errorf("the result of no instance: %v", err)
 	}
 	p.Append("one", completed("7"))

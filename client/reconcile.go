@@ -10,32 +10,33 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNoReconciling means that the client's hub cannot be reconciled (provider.Reconciling).
-var ErrNoReconciling = errors.New("this hub cannot be reconciled")
+// ErrNoReconciling means that the client's hub cannot be reconciled. See provider.Reconciling.
+var ErrNoReconciling = errors.New("hub does not support reconcile")
 
-// Reconciliation says how Reconcile works.
+// Reconciliation holds the options of Reconcile.
 type Reconciliation struct {
-	// Back is how far back detached starts count that may not have arrived: 14 days where it is 0, which is how long a queue
-	// keeps a message, and 28 at most. It is reckoned from now: after a restore it is these 14 days, and the age of the second
-	// that was restored. What is older is left out, since its instance may have been purged and would run again. Of an instance that is not
-	// over all detached starts of the last 28 days are sent, since its wake leads to them anyway.
+	// Back is how far back, counted from now, detached starts are sent again: 14 days if 0, at most 28 days. After a
+	// restore, use 14 days, the time that a queue keeps a message, plus the age of the restored second. Older starts
+	// are skipped, because their instances may have been purged and would run again. Instances that have not ended send
+	// all their detached starts of the last 28 days.
 	Back time.Duration
-	// AtOnce is how many instances are dealt with side by side: 32 where it is 0, at most 256.
+	// AtOnce is the number of instances that are processed concurrently: 32 if 0, at most 256.
 	AtOnce int
-	// Cursor is where to go on: the Cursor of a progress that was reported.
+	// Cursor continues an earlier call. Use the Cursor of its last progress report.
 	Cursor string
-	// Instances are these alone, such as those that another call has Left. Not with Cursor.
+	// Instances restricts the call to these instances, such as those that another call has Left. It cannot be combined
+	// with Cursor.
 	Instances []string
-	// Progress, if set, is called after each page of instances, from one goroutine.
+	// Progress, if not nil, is called after each page of instances, from one goroutine.
 	Progress func(Reconciled)
-	// Waiting, if set, is called about once a minute while no call succeeds, one call after the other.
+	// Waiting, if not nil, is called about once a minute while no call succeeds. Calls do not overlap.
 	Waiting func(Waiting)
 }
 
-// Reconciled is how far a reconciliation has come.
+// Reconciled is the progress or the result of Reconcile.
 type Reconciled struct {
-	// Instances is how many were looked at. Of these, Living are not over; Over are over, and Old for longer than Back; Deleted
-	// were being deleted, and are; Gone are not there any more; Failed have failed.
+	// Instances counts the instances that were processed. Living of them have not ended. Over have ended, Old of them
+	// longer ago than Back. Deleted were being deleted and now are. Gone no longer exist. Failed have failed.
 	Instances int64 `json:"instances"`
 	Living    int64 `json:"living"`
 	Over      int64 `json:"over"`
@@ -43,25 +44,27 @@ type Reconciled struct {
 	Deleted   int64 `json:"deleted"`
 	Gone      int64 `json:"gone"`
 	Failed    int64 `json:"failed"`
-	// SetAside is how many have failed for now: they are tried again. At most 1,000 are, at a time.
+	// SetAside counts the instances that failed for now and will be retried, at most 1,000 at a time.
 	SetAside int64 `json:"setAside"`
-	// Sent counts messages, work items and timers. Refused counts outputs that no queue of the hub takes; they fail.
+	// Sent counts messages, work items and timers that were sent. Refused counts outputs that no queue of the hub
+	// accepts. Such outputs fail.
 	Sent    int64 `json:"sent"`
 	Refused int64 `json:"refused"`
-	// LeftOut counts detached starts, and events for other instances, that were left out: from before Back, and, of instances that are not over, from more than 28 days ago. Cut
-	// counts the instances of which past executions were left out (provider.MostPast).
+	// Left holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
+	// those that were not tried. Instances with a corrupt history are not in Left.
 	LeftOut int64 `json:"leftOut"`
 	Cut     int64 `json:"cut"`
-	// Lost counts children that are not there, and whose parents were told so (history.TypeOutcomeLost): their starts are of more than 28 days
-	// ago, and nothing is left that tells whether they have run.
+	// Lost counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
+	// run. Their parents receive a failure of type history.TypeOutcomeLost.
 	Lost int64 `json:"lost"`
-	// Errors are the first errors of those that failed.
+	// Errors are the first errors of the failed instances.
 	Errors []string `json:"errors,omitempty"`
 	// Left are the instances that have failed, and are not done when the call ends: another call may do them. Of Instances it has
 	// those that were not tried, too. An instance whose history is corrupt is in Errors alone.
 	Left []string `json:"left,omitempty"`
-	// Cursor is where another call goes on. It does what is set aside or was refused as well: the cursor names up to 20 such instances, and
-	// leads back to the first page that has others. It is empty when the call has come to its end, and while that is the beginning.
+	// Cursor continues this reconcile in another call. It is empty when the reconcile is complete, and until its first
+	// page is. It names up to 20 failed instances of earlier pages. If there are more, it points to the first page that
+	// has one of them.
 	Cursor string `json:"cursor,omitempty"`
 }
 
@@ -85,19 +88,20 @@ const (
 	runFormat = "2006-01-02T15:04:05.000000000Z07:00"
 )
 
-// Reconcile goes through all instances of a hub, and sends again what they wait for and have caused, whatever its queues
-// and schedules held: for a table that was restored to an earlier time, and for queues that are new or have lost messages.
-// What is settled in history does not run again; what is not may run twice. It is harmless while the hub is at work, when
-// it is repeated, and when it dies half way: it goes on from the Cursor, or begins anew. After queues that stay have lost messages
-// wait for provider.QuietTime: SQS takes what is sent again within five minutes for what it has lost.
+// Reconcile sends again everything that the instances of a hub wait for and have caused. Use it after you restore the
+// table to an earlier time, or when queues are new or have lost messages. If existing queues have lost messages, wait
+// for provider.QuietTime first, because SQS drops messages that it has received within five minutes.
 //
-// An instance whose calls are throttled, or take longer than two minutes, is set aside, and tried again later and at the end. Calls are waited
-// for until none has succeeded for an hour; each that does gives the others another one. What does not succeed by then is counted as
-// failed and is Left; so is what is refused for good, such as when the caller's session has expired, which is not tried again. Reconcile stops
-// where more than 500 instances fail at a time.
+// Work whose result is in the history does not run again. Other work may run twice. Events and starts that are not in
+// the table are not restored. Reconcile is safe while the hub is running, and can be repeated. After a crash, continue
+// with the Cursor or start again.
 //
-// What was raised or started and is not in the table is not known, and is not brought back. Bad input is a
-// *provider.FieldError.
+// Instances whose calls are throttled or take longer than two minutes are retried later. Reconcile waits for calls
+// until none has succeeded for an hour. Instances that fail until then, or that fail permanently, such as after the
+// caller's session has expired, count as Failed and are in Left. Reconcile stops if more than 500 instances fail at a
+// time.
+//
+// Reconcile returns a *provider.FieldError for invalid input.
 func (c *Client) Reconcile(ctx context.Context, r Reconciliation) (Reconciled, error) {
 	hub, ok := offered.By[provider.Reconciling](c.hub)
 	if !ok {
@@ -137,12 +141,14 @@ func (r *Reconciliation) check() (from place, err error) {
 	}
 	switch {
 	case r.Back < 0 || r.Back > provider.MostBack:
-		return from, &provider.FieldError{Field: "back", Problem: fmt.Sprintf("must be up to %d days: what was started before may have been purged since, and would run again", provider.MostBack/(24*time.Hour))}
+		return from, &provider.FieldError{
+			Field: "back", Problem: fmt.Sprintf("must be 0 to %d days", provider.MostBack/(24*time.Hour)),
+		}
 	case r.AtOnce < 1 || r.AtOnce > mostAtOnce:
 		return from, &provider.FieldError{Field: "atOnce", Problem: fmt.Sprintf("must be 1 to %d", mostAtOnce)}
 	}
 	if len(r.Instances) > 0 && r.Cursor != "" {
-		return from, &provider.FieldError{Field: fieldCursor, Problem: "is of all instances, and these are some"}
+		return from, &provider.FieldError{Field: fieldCursor, Problem: "cannot be combined with instances"}
 	}
 	if err := checkCursor(r.Cursor); err != nil {
 		return from, err

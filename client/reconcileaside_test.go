@@ -203,7 +203,7 @@ func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 		c := client.New(hub)
 		began := time.Now()
 		so, err := c.Reconcile(h.ctx, client.Reconciliation{})
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances fail") || took > 70*time.Minute || len(so.Left) != 1000 || so.Instances != 0 {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") || took > 70*time.Minute || len(so.Left) != 1000 || so.Instances != 0 {
 			t.Errorf("after %v: %d of %d, %v", took, len(so.Left), so.Instances, err)
 		}
 		hub.well.Store(true)

@@ -43,7 +43,7 @@ func parsePlace(cursor string) (p place, err error) {
 	}
 	doc, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil || json.Unmarshal(doc, &p) != nil || len(p.Also) > mostAlso || p.Over && p.At != "" {
-		return place{}, &provider.FieldError{Field: fieldCursor, Problem: "is no cursor of a reconciliation"}
+		return place{}, &provider.FieldError{Field: fieldCursor, Problem: "is not a cursor of Reconcile"}
 	}
 	return p, nil
 }

@@ -48,7 +48,7 @@ type setAside struct {
 }
 
 // errTooMany means that a service refuses what is asked of it, rather than that a few instances are in the way.
-var errTooMany = fmt.Errorf("more than %d instances fail: the service that refuses them must be well first", mostAside-reconcilePage)
+var errTooMany = fmt.Errorf("more than %d instances failed; continue when the failing service has recovered", mostAside-reconcilePage)
 
 // these reconciles instances by their ids.
 func (w *reconciler) these(ctx context.Context, ids []string) error {
@@ -304,7 +304,7 @@ func (w *reconciler) conclude(err error) (Reconciled, error) {
 	so := w.stand()
 	so.Left, so.Cursor = left, ""
 	if so.Failed > 0 {
-		err = fmt.Errorf("%d of %d instances failed, the first: %s", so.Failed, so.Instances, so.Errors[0])
+		err = fmt.Errorf("%d of %d instances failed, first error: %s", so.Failed, so.Instances, so.Errors[0])
 	}
 	return so, err
 }

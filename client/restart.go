@@ -13,17 +13,19 @@ import (
 // restarted is what the id of a restarted instance ends with.
 var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 
-// Restart starts the orchestration of an instance that is over once more, and returns the id of the new instance. It begins with what the last
-// execution began with: the input (of one that has continued as new, that of the last time), the version that was asked for, and the tags.
-// Options say otherwise. The instance that is over stays as it is, with its history; its parent is not told of the new one, and external events
-// that an execution carried over are not among what it begins with.
+// Restart starts the orchestration of an ended instance again and returns the ID of the new instance. The new instance
+// gets the input, the requested version and the tags of the last execution. Options override them. External events that
+// an execution carried over are not included. The ended instance and its history stay unchanged, and its parent is not
+// notified.
 //
-// Repeating it is safe: one end is restarted once. The new id is that of the instance and the end's digest, such as "order-7.restart-3f9c2a1b"; to
-// restart it again, restart the new one, or give another id with WithInstanceID and a key with WithIdempotencyKey.
+// The new ID is derived from the instance and its end, such as "order-7.restart-3f9c2a1b". Repeating the call is safe:
+// an instance is restarted once. To restart it once more, restart the new instance, or use WithInstanceID and
+// WithIdempotencyKey.
 //
-// With FromEvent it begins with what the last execution had been through up to some event, instead of at the beginning.
+// FromEvent keeps the history up to an event instead of starting at the beginning.
 //
-// It returns ErrNotFound when there is no such instance, or when it is being purged; ErrNotTerminal when it is not over; and the errors of Start.
+// Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotTerminal if it has not ended,
+// and the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
 	if err := onlyStarts(opts); err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)
@@ -36,14 +38,14 @@ func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOp
 		return c.restartFrom(ctx, in, *from, opts)
 	}
 	if _, ok := first.Input.Document(); !ok && !first.Input.IsSealed() {
-		return "", fmt.Errorf("client: restart: instance %q: its input is not in its history", instanceID)
+		return "", fmt.Errorf("client: restart: instance %q: history does not contain the input", instanceID)
 	}
 
 	key := digest("restart", instanceID, in.StartID, in.ExecutionID)
 	as := []StartOption{WithInstanceID(restartID(instanceID, key)), WithIdempotencyKey(key), WithVersion(first.Version), WithTags(first.Tags)}
 	newID, err = c.Start(ctx, first.Name, began(first.Input), append(as, opts...)...)
 	if err != nil {
-		return newID, fmt.Errorf("client: restart of instance %q: %w", instanceID, err)
+		return newID, fmt.Errorf("client: restart instance %q: %w", instanceID, err)
 	}
 	return newID, nil
 }
@@ -63,7 +65,7 @@ func (c *Client) ended(ctx context.Context, instanceID string) (in provider.Inst
 	for e, err := range c.hub.ReadHistory(ctx, instanceID, in.ExecutionID, 0) {
 		return in, e, err
 	}
-	return in, began, errors.New("its history is empty")
+	return in, began, errors.New("history is empty")
 }
 
 // restartID is the id of a restarted instance. An id that would be too long has none of the old one.

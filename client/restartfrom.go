@@ -10,28 +10,32 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// FromEvent has a restart take over the history of the last execution up to the event with this id, that one included, and go on from there with
-// the code of today (R30). What had ended by then is not done again: results of activities and children, timers that have fired, events that have
-// arrived, and what the code recorded. What was under way is done anew: activities and children are started again, with their time limits from
-// now on; timers keep the time at which they are due, so what is due by now fires at once. External events that had not been answered are raised
-// again. Detached orchestrations are not started again.
+// FromEvent keeps the history of the last execution up to and including the event with this ID, and continues from
+// there with the current code. It is an option of Restart. An instance is restarted once from each event.
 //
-// The event is one that came from outside, such as the result of an activity, which the code of today takes anew: what the code of then has made of it
-// is left behind. Or it is the last that a turn, or an input in it, has caused. Another is a provider.FieldError for the field from, which names the
-// nearest. So is one with a delay or another version; a child that was under way, was given its id and is still there, which must be purged before
-// (ErrAlreadyExists, too); and a history of which more than 3 MiB are to be written, compressed (provider.ErrTooLarge, too).
+// The new instance has all results, fired timers and events up to that point. Activities and children that were running
+// are started again, with new timeouts. Timers keep their due time and fire immediately if it has passed. Unanswered
+// external events are raised again. Detached orchestrations are not started again.
 //
-// Until that event the code is told the ids of the instance that it was, and draws the numbers that it drew then. Code that would decide
-// something else on that history blocks the new instance, with the diagnosis. The event ExecutionRestarted in its history has the instance, the
-// execution and the event that it came from.
+// The event must be an input event, such as the result of an activity, or the last event that a turn or an input
+// caused. The current code processes an input event again. Up to the event, the code sees the instance and execution
+// IDs and random numbers of the original instance. If the current code decides differently on that history, the new
+// instance is blocked. The history of the new instance starts with an ExecutionRestarted event that names the original
+// instance, execution and event.
 //
-// It is an option of Restart alone. One end is restarted once from each event.
+// FromEvent results in a *provider.FieldError for the field "from" if the event is another one. The error names the
+// nearest valid events. It also results in a *provider.FieldError in these cases:
+//
+//   - WithDelay or another version is given.
+//   - A child that was running has an ID that the code chose, and an instance with this ID exists. The error is also an
+//     ErrAlreadyExists. Purge the child first.
+//   - The compressed history exceeds 3 MiB. The error is also a provider.ErrTooLarge.
 func FromEvent(id int64) StartOption { return func(o *startOptions) { o.from = &id } }
 
 func (c *Client) restartFrom(ctx context.Context, in provider.Instance, from int64, opts []StartOption) (newID string, err error) {
 	past, began, err := c.past(ctx, in, from)
 	if err != nil {
-		return "", fmt.Errorf("client: restart of instance %q: %w", in.InstanceID, err)
+		return "", fmt.Errorf("client: restart instance %q: %w", in.InstanceID, err)
 	}
 
 	key := digest("restart", in.InstanceID, in.StartID, in.ExecutionID, strconv.FormatInt(from, 10))
@@ -39,18 +43,21 @@ func (c *Client) restartFrom(ctx context.Context, in provider.Instance, from int
 	as = append(as, opts...)
 	switch o := startOptionsOf(as); {
 	case o.version != began.Version:
-		err = &provider.FieldError{Field: "version", Problem: fmt.Sprintf("must be %q, with which the history was made that is taken over", began.Version)}
+		err = &provider.FieldError{Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", began.Version)}
 	case o.delay != 0:
-		err = &provider.FieldError{Field: "delay", Problem: "is for a restart from the beginning"}
+		err = &provider.FieldError{Field: "delay", Problem: "cannot be combined with from"}
 	default:
 		as = append(as, func(o *startOptions) { o.past = past })
 		newID, err = c.Start(ctx, began.Name, nil, as...)
 	}
 	if errors.Is(err, provider.ErrTooLarge) {
-		err = fmt.Errorf("%w: %w", &provider.FieldError{Field: fieldFrom, Problem: "cannot be there: the history up to it is more than is written at once; an earlier event may do, or the beginning"}, err)
+		tooLong := &provider.FieldError{
+			Field: fieldFrom, Problem: "cannot be this event: the history up to it is too large; choose an earlier event or omit from",
+		}
+		err = fmt.Errorf("%w: %w", tooLong, err)
 	}
 	if err != nil {
-		return newID, fmt.Errorf("client: restart of instance %q from event %d: %w", in.InstanceID, from, err)
+		return newID, fmt.Errorf("client: restart instance %q from event %d: %w", in.InstanceID, from, err)
 	}
 	return newID, nil
 }
@@ -80,12 +87,12 @@ func (c *Client) wholeHistory(ctx context.Context, in provider.Instance) (events
 			return nil, err
 		}
 		if e.ID != int64(len(events)+1) {
-			return nil, fmt.Errorf("event %d is followed by %d, it is being purged: %w", len(events), e.ID, ErrNotFound)
+			return nil, fmt.Errorf("event %d is followed by event %d, the instance is being purged: %w", len(events), e.ID, ErrNotFound)
 		}
 		events = append(events, e)
 	}
 	if len(events) == 0 || !events[len(events)-1].Kind.Terminal() {
-		return nil, fmt.Errorf("its history has no end, it is being purged: %w", ErrNotFound)
+		return nil, fmt.Errorf("history has no final event, the instance is being purged: %w", ErrNotFound)
 	}
 	return events, nil
 }
@@ -122,9 +129,10 @@ func (c *Client) checkChildren(ctx context.Context, of history.Owner, state *his
 		}
 		switch child, err := c.hub.ReadInstance(ctx, o.InstanceID); {
 		case err == nil:
-			return fmt.Errorf("%w: %w", &provider.FieldError{
-				Field: fieldFrom, Problem: fmt.Sprintf("cannot be there: child %q of event %d was under way then and would be started again, but its id is in use: purge it, or restart from before that event or from behind its end", o.InstanceID, o.ID),
-			}, provider.NewAlreadyExistsError(o.InstanceID, &child, ErrAlreadyExists))
+			problem := fmt.Sprintf("cannot be this event: child %q of event %d must be started again, but its id is in use; "+
+				"purge the child, or choose an event before %d or after the child's end", o.InstanceID, o.ID, o.ID)
+			return fmt.Errorf("%w: %w", &provider.FieldError{Field: fieldFrom, Problem: problem},
+				provider.NewAlreadyExistsError(o.InstanceID, &child, ErrAlreadyExists))
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// OrchestrationError is the failure of an orchestration, as Result returns it. errors.As finds a *perdure.TimeoutError,
-// *perdure.CancelledError or *perdure.PayloadTooLargeError in it where that is the root of the failure.
+// OrchestrationError is the failure of an orchestration, returned by Result. errors.As finds a *perdure.TimeoutError,
+// *perdure.CancelledError or *perdure.PayloadTooLargeError in it if that is the root cause.
 type OrchestrationError struct {
 	InstanceID    string
 	Orchestration string
@@ -31,29 +31,30 @@ func (e *OrchestrationError) Error() string {
 	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
 
-// As finds the details that the error came with: perdure.DetailsOf asks for them.
+// As finds the details of the error. Use perdure.DetailsOf to read them.
 func (e *OrchestrationError) As(target any) bool { return errdetails.As(target, nil, &e.Failure) }
 
-// Unwrap returns the engine's own error that the orchestration failed with, if it was one. It searches causes as for an
-// activity's failure.
+// Unwrap returns the engine error that caused the failure, or nil. It searches the causes like
+// perdure.ActivityError.Unwrap.
 func (e *OrchestrationError) Unwrap() error {
 	return (&perdure.ActivityError{Cause: &e.Failure}).Unwrap()
 }
 
-// Result returns the output of a completed orchestration as a T, or the *OrchestrationError of one that failed, or was
-// cancelled or terminated: for a cancelled one, errors.As finds the *perdure.CancelledError. An output that the client
-// cannot show (Status.OutputSealed) is a *perdure.PayloadError. It requires a Status from
-// Status or Wait of an instance that is over and not being purged; for any other Status, and for an output that does
-// not fit T, it returns an error too.
+// Result returns the output of a completed orchestration as a T. The Status must come from Status or Wait.
+//
+// If the orchestration failed or was cancelled or terminated, Result returns an *OrchestrationError. For a cancelled
+// one, errors.As finds the *perdure.CancelledError. Result returns a *perdure.PayloadError if the client cannot decode
+// the output (Status.OutputSealed). It also returns an error if the instance has not ended or is being purged, or if
+// the output does not fit T.
 func Result[T any](s Status) (T, error) {
 	var out T
 	switch {
 	case s.Status == "":
-		return out, errors.New("client: result: this Status is of no instance: look at the error that came with it")
+		return out, errors.New("client: result: empty Status; check the error that was returned with it")
 	case !s.Status.Terminal():
-		return out, fmt.Errorf("client: result: instance %q is not over, but %s", s.InstanceID, s.Status)
+		return out, fmt.Errorf("client: result: instance %q has not ended: status is %s", s.InstanceID, s.Status)
 	case s.Status == StatusDeleting:
-		return out, fmt.Errorf("client: result: instance %q is being purged: there is no result any more", s.InstanceID)
+		return out, fmt.Errorf("client: result: instance %q is being purged and has no result", s.InstanceID)
 	case s.Failure != nil:
 		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
 	case s.OutputSealed != nil && s.OutputSealed.cause != nil:
@@ -64,10 +65,10 @@ func Result[T any](s Status) (T, error) {
 			Codec:   s.OutputSealed.Codec, Err: perdure.ErrCodecUnknown,
 		})
 	case s.Output == nil:
-		return out, fmt.Errorf("client: result: the status of instance %q came without it: read it with Status or Wait, not List", s.InstanceID)
+		return out, fmt.Errorf("client: result: status of instance %q has no output; use Status or Wait instead of List", s.InstanceID)
 	}
 	if err := json.Unmarshal(s.Output, &out); err != nil {
-		return out, fmt.Errorf("client: result: instance %q: the output does not fit %T: %w", s.InstanceID, out, err)
+		return out, fmt.Errorf("client: result: instance %q: decode output as %T: %w", s.InstanceID, out, err)
 	}
 	return out, nil
 }

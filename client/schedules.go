@@ -18,25 +18,26 @@ import (
 type ScheduleStatus struct {
 	schedule.Status
 
-	// RuntimeStatus is that of the schedule's instance: Running as a rule, or what keeps it from starting runs. It is Paused where the schedule is, with Status.Paused,
-	// and where its instance is, without: then runs by hand wait, too.
+	// RuntimeStatus is the status of the schedule's instance, normally Running. It is Paused if the schedule is paused,
+	// which also sets Status.Paused, and if the instance is paused. A paused instance does not start manual runs
+	// either.
 	RuntimeStatus RuntimeStatus `json:"status"`
-	// InstanceID is the instance that the schedule is: its history says what it started when.
+	// InstanceID is the ID of the schedule's instance. Its history contains the runs that it started.
 	InstanceID string `json:"instanceId"`
 
 	instanceIsPaused bool
 }
 
-// PutSchedule makes a schedule, or changes the one of that id: what it runs, runs on, and the times that come are those of the new one. A pause
-// stays. Repeating it changes nothing.
+// PutSchedule creates a schedule or replaces the settings of the schedule with the same ID. The current run continues,
+// and later times follow the new settings. A pause stays in effect. Repeating the call has no effect.
 //
-// Where the schedule is about to end, since it was deleted or its times are over, the call waits until this was taken, so that it is not lost behind the end: after 20 s
-// it is an error, and PutSchedule is to be called again.
+// If the schedule is about to end, because it was deleted or has no more times, PutSchedule waits until the change is
+// applied. It returns an error after 20 seconds: call it again.
 //
-// It returns a *provider.FieldError for what is wrong with the schedule, and ErrUnknownOrchestration where no build is deployed that knows
-// schedules. Whether one knows the orchestration that is to be started is found out by the runs.
+// PutSchedule returns a *provider.FieldError for an invalid schedule, and ErrUnknownOrchestration if no deployed build
+// supports schedules. It does not check that the scheduled orchestration exists.
 //
-// A schedule costs two turns for each of its times beside its runs, with schedule.Allow one, and a timer.
+// Besides its runs, a schedule costs a timer and two turns for each scheduled time, or one turn with schedule.Allow.
 func (c *Client) PutSchedule(ctx context.Context, s schedule.Schedule) error {
 	err := s.Validate()
 	if err == nil {
@@ -99,7 +100,7 @@ func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
 	if err == nil || short.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("it was to end, and has not taken this within %v: put it again", scheduleAnswer)
+	return fmt.Errorf("schedule is ending and did not apply the change within %v; try again", scheduleAnswer)
 }
 
 // lingers reports whether the schedule ends in a while, unless it is put to go on. One that stands still takes all orders first when it goes on.
@@ -117,9 +118,11 @@ func (s *ScheduleStatus) shows(put *schedule.Schedule) bool {
 	return !s.Ending && bytes.Equal(want, is)
 }
 
-// RunSchedule has a schedule start a run now, as if it had come due: behind the run that is under way, or as its overlap policy has it. It returns the
-// run's instance id. A schedule that is paused starts it, too; one whose instance is, by Pause, when that is resumed, and one that was deleted and is not over yet
-// counts it as missed. It returns ErrNotFound when there is no such schedule, and ErrTerminal when it is over.
+// RunSchedule makes a schedule start a run now, as if it were scheduled for this time, and returns the run's instance
+// ID. The overlap policy applies. A paused schedule starts the run too. If the schedule's instance is paused, the run
+// starts when it is resumed. A schedule that was deleted and has not ended counts the run as missed.
+//
+// RunSchedule returns ErrNotFound if the schedule does not exist and ErrTerminal if it has ended.
 func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err error) {
 	at := c.now().UTC().Truncate(time.Millisecond)
 	if err := c.orderSchedule(ctx, id, schedule.Order{Run: at, ByHand: true}); err != nil {
@@ -128,15 +131,17 @@ func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err 
 	return schedule.RunID(id, at), nil
 }
 
-// BackfillSchedule has a schedule start the runs that it would have had in a part of the past, both ends inclusive: each time of it that has no run yet gets one,
-// with the id that it would have had, in their order, however often it is asked for. Times from before the schedule was made count, as far as its From and Until allow. A
-// run that has failed is there, and one that was purged is not.
+// BackfillSchedule makes a schedule start the runs of its scheduled times between from and to, both inclusive. A time
+// that already has a run is skipped, also if the run failed, so that the call can be repeated. A purged run is started
+// again. Times before the creation of the schedule count, within its From and Until.
 //
-// The runs go one after the other, behind what waits in the schedule's queue, and with schedule.Allow beside each other. What comes due meanwhile is not left out, and
-// cancels none of them: it is started before the rest. A paused schedule goes on with it when it is resumed; DeleteSchedule ends it.
+// The runs start in order, one after the other, or concurrently with schedule.Allow. They start after the runs that are
+// queued. Runs that become due meanwhile start before the rest of the backfill and cancel no run of it. A paused
+// schedule continues the backfill when it is resumed. DeleteSchedule ends it.
 //
-// It returns a *provider.FieldError for a window that is reversed, ends in the future, or has more than schedule.MaxBackfill times, and while schedule.MaxBackfills of them
-// wait; else the errors of RunSchedule. It takes a release everywhere that knows of it: one before leaves it undone.
+// BackfillSchedule returns a *provider.FieldError if from is after to, if to is in the future, if the range has more
+// than schedule.MaxBackfill times, or if schedule.MaxBackfills backfills are waiting. Otherwise it returns the errors
+// of RunSchedule. A schedule that runs in a release without backfills ignores the request.
 func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.Time) error {
 	s, err := c.Schedule(ctx, id)
 	if err == nil {
@@ -154,17 +159,18 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.
 func checkBackfill(s *ScheduleStatus, w schedule.Window, now time.Time) error {
 	switch {
 	case s.RuntimeStatus.Terminal() || s.Ending:
-		return fmt.Errorf("schedule %q is over, or was deleted: %w", s.Schedule.ID, ErrTerminal)
+		return fmt.Errorf("schedule %q has ended or was deleted: %w", s.Schedule.ID, ErrTerminal)
 	case len(s.Backfills) >= schedule.MaxBackfills:
-		return &provider.FieldError{Field: "from", Problem: fmt.Sprintf("and to come while %d other windows wait", schedule.MaxBackfills)}
+		return &provider.FieldError{Field: "from", Problem: fmt.Sprintf("must wait: %d other backfills are waiting", schedule.MaxBackfills)}
 	case s.Schedule.When == "": // it has not begun, and shows nothing of itself
 		s.Schedule.When = "@yearly"
 	}
 	return s.Schedule.CheckWindow(w, now)
 }
 
-// DeleteSchedule ends a schedule: at once, or when the run that is under way is over. To cancel that run as well, cancel the schedule's
-// instance. One that is over already is purged. It returns ErrNotFound when there is no such schedule.
+// DeleteSchedule ends a schedule when its current run has ended, or immediately if there is none. To cancel the run
+// too, cancel the schedule's instance. If the schedule has already ended, DeleteSchedule purges it. It returns
+// ErrNotFound if the schedule does not exist.
 func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 	err := c.orderSchedule(ctx, id, schedule.Order{End: true})
 	if errors.Is(err, ErrTerminal) {
@@ -186,7 +192,8 @@ func (c *Client) orderSchedule(ctx context.Context, id string, o schedule.Order)
 
 func checkScheduleID(id string) error { return checkText("id", id, 1, schedule.MaxIDBytes) }
 
-// Schedule reads a schedule, strongly consistent: as it was when its instance last ran. It returns ErrNotFound when there is none.
+// Schedule returns the state of a schedule after the last turn of its instance. The read is strongly consistent.
+// Schedule returns ErrNotFound if the schedule does not exist.
 func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error) {
 	err := checkScheduleID(id)
 	if err == nil {
@@ -202,7 +209,8 @@ func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error
 func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID, instanceIsPaused: in.Status == StatusPaused}
 	if in.Name != schedule.Orchestration {
-		return s, fmt.Errorf("client: schedule: instance %q is of orchestration %q, and no schedule: %w", in.InstanceID, in.Name, ErrNotFound)
+		return s, fmt.Errorf("client: schedule: instance %q runs orchestration %q and is not a schedule: %w",
+			in.InstanceID, in.Name, ErrNotFound)
 	}
 	s.Schedule.ID, _ = schedule.IDOf(in.InstanceID)
 	if len(in.CustomStatus) == 0 {
@@ -220,12 +228,13 @@ func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 // forgetAfter is how long a schedule may be noted before it is there: a PutSchedule takes far less.
 const forgetAfter = 10 * time.Minute
 
-// Schedules yields all schedules, by their ids. It ends with the first error.
+// Schedules yields all schedules, sorted by ID. The iterator ends with the first error.
 func (c *Client) Schedules(ctx context.Context) iter.Seq2[ScheduleStatus, error] {
 	return eachOfPages(func(p Paging) (Page[ScheduleStatus], error) { return c.SchedulesPage(ctx, p) })
 }
 
-// SchedulesPage reads a page of Schedules. Beside a page of ids it reads the instance of each, some side by side.
+// SchedulesPage returns one page of Schedules. It reads a page of IDs and the instance of each, some of them
+// concurrently.
 func (c *Client) SchedulesPage(ctx context.Context, p Paging) (Page[ScheduleStatus], error) {
 	page, err := c.schedulesPage(ctx, p)
 	if err != nil {

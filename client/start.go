@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOption is an option of Start, StartItem, StartOrRaise, StartOrUpdate and Restart, but for those that say which of these they are for.
+// StartOption is an option of Start, StartItem, StartOrRaise, StartOrUpdate and Restart. Some options apply to some of
+// these calls only.
 type StartOption func(*startOptions)
 
 // startOptions holds pointers where an empty value differs from none.
@@ -30,38 +31,40 @@ type startOptions struct {
 	past           *provider.Past // of a restart from an event
 }
 
-// WithInstanceID sets the id of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. Without it the
-// id is a new ULID, or derives from the idempotency key.
+// WithInstanceID sets the ID of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. The default is
+// a new ULID, or an ID that is derived from the idempotency key.
 func WithInstanceID(id string) StartOption { return func(o *startOptions) { o.instanceID = &id } }
 
-// WithVersion asks for a version of the orchestration, of at most 64 bytes. Empty is the highest version that is
+// WithVersion requests a version of the orchestration, of at most 64 bytes. The default is the highest version that is
 // registered when the first turn runs.
 func WithVersion(version string) StartOption { return func(o *startOptions) { o.version = version } }
 
-// WithIdempotencyKey makes repeated starts of an orchestration with the same key one start: the first one counts,
-// whatever the input of later ones (R10). With WithInstanceID, the id must be the same too. The key has 1 to 256 bytes;
-// two orchestrations may use the same one.
+// WithIdempotencyKey makes all starts of an orchestration with the same key one start. The first one counts, even if
+// the input of later ones differs. If WithInstanceID is used too, the ID must be the same. The key has 1 to 256 bytes.
+// Two orchestrations can use the same key.
 func WithIdempotencyKey(key string) StartOption {
 	return func(o *startOptions) { o.idempotencyKey = &key }
 }
 
-// WithDelay delays the first turn by at least d, of at most MaxDelay, to the millisecond. Until then the instance is
-// Pending, and external events that are raised are kept for it.
+// WithDelay delays the first turn by at least d, up to MaxDelay, with a precision of a millisecond. Until then the
+// instance is Pending, and external events are stored for it.
 func WithDelay(d time.Duration) StartOption { return func(o *startOptions) { o.delay = d } }
 
-// WithTags labels the instance: at most 16 tags, a key of 1 to 64 bytes and a value of at most 256 bytes each.
+// WithTags attaches up to 16 tags to the instance. A key has 1 to 64 bytes, and a value at most 256 bytes.
 func WithTags(tags map[string]string) StartOption {
 	tags = maps.Clone(tags)
 	return func(o *startOptions) { o.tags = tags }
 }
 
-// Start creates an instance of the orchestration and returns its id. The input is encoded as JSON; a json.RawMessage is
-// used as it is; more than MaxInputBytes is a *perdure.PayloadTooLargeError. The orchestration runs on, whatever
-// becomes of ctx. An id that another start has taken is an ErrAlreadyExists, of which a *AlreadyExistsError says what has it, and where an earlier start with the same key has had its instance purged, an
-// ErrPurged; IfExists says otherwise.
+// Start creates an instance of an orchestration and returns its ID. The input is encoded as JSON; a json.RawMessage is
+// used as is. The orchestration continues after ctx ends.
 //
-// An error that occurs after the input was accepted comes with the id: where it is a provider.Error that says
-// Retryable, the instance may have been started. Only with an idempotency key is it safe to call again.
+// Start returns ErrAlreadyExists with an *AlreadyExistsError if the instance ID is in use, unless IfExists is given. It
+// returns ErrPurged if an earlier start with the same idempotency key created an instance that was purged, and a
+// *perdure.PayloadTooLargeError if the input exceeds MaxInputBytes.
+//
+// If an error occurs after the input was accepted, Start returns the instance ID too. If the error is a retryable
+// *provider.Error, the instance may have been started. Repeat the call only with an idempotency key.
 func (c *Client) Start(ctx context.Context, orchestration string, input any, opts ...StartOption) (instanceID string, err error) {
 	s, err := c.startOf(ctx, orchestration, input, opts)
 	if err != nil {

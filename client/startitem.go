@@ -9,12 +9,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNoStartItem means that the starts of the client's hub cannot be part of another transaction (provider.StartPreparer).
-var ErrNoStartItem = errors.New("this hub's starts cannot be part of another transaction")
+// ErrNoStartItem means that the client's hub cannot start instances in a transaction of the caller. See
+// provider.StartPreparer.
+var ErrNoStartItem = errors.New("hub does not support starts in a transaction")
 
-// StartItem prepares a start for a transaction of the caller's own, so that the caller's data is saved and its orchestration started, or neither:
+// StartItem prepares a start that is part of your own DynamoDB transaction, so that your data is written and the
+// orchestration started, or neither:
 //
-//	start, err := hub.StartItem(ctx, "Fulfil", order)
+//	start, err := hub.StartItem(ctx, "Fulfil", order, client.WithIdempotencyKey(order.ID))
 //	…
 //	_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 //		TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: putOrder}),
@@ -22,14 +24,18 @@ var ErrNoStartItem = errors.New("this hub's starts cannot be part of another tra
 //	…
 //	err = start.Begin(ctx)
 //
-// It takes what Start takes, with the same errors, and ErrNoStartItem where the hub is none of DynamoDB, and creates nothing. Begin after the transaction makes the instance begin at once; should
-// the process die before, the hub's watch finds the instance within minutes. Where the transaction was refused, Refusal tells whether it was for the start.
+// StartItem itself creates nothing. Call Begin after the transaction to start the instance immediately. If the process
+// dies before, the sweeper starts it within minutes. If the transaction fails, Refusal reports whether the start was
+// the reason. A start with an idempotency key that was already made returns ErrAlreadyStarted, from StartItem or
+// Refusal.
 //
-// A repeated order has an idempotency key: its start is an ErrAlreadyStarted, here or from Refusal, and the order is there.
+// StartItem returns the errors of Start, and ErrNoStartItem if the hub does not use DynamoDB. IfExists is not
+// supported.
 //
-// The hub's table has to be in the account and region of the caller's. The caller writes to it: it needs the construct's GrantStartDirect.
-// An input that goes to the hub's bucket, being large, is stored by StartItem: the transaction has to come within two days, or a sweep may have deleted it.
-// StartItem reads the instance id once, strongly consistent; the start costs six write units more than without the transaction.
+// The hub's table must be in the same account and region as yours, and the caller needs the permissions of the CDK
+// construct's GrantStartDirect. If the input is stored in the payload store, the transaction must follow within two
+// days. StartItem costs one strongly consistent read, and the start costs six write units more than a plain Start. See
+// docs/guides/transactional-starts.md.
 func (c *Client) StartItem(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {

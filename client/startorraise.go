@@ -7,22 +7,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrRaise raises an external event in the instance with the id of WithInstanceID, which must be given, and starts the instance before where there is
-// none: whoever has something to say need not know whether anybody listens yet. It takes what Start and Raise take, with the same errors.
+// StartOrRaise raises an external event in the instance with the ID of WithInstanceID, which is required, and first
+// starts the instance if it does not exist. It takes the arguments of Start and Raise and returns their errors.
 //
-// Started says that the instance is the one of this start, and is true again when the call is repeated with the same key; false: the instance was there,
-// whatever its orchestration, and the input is not used. An instance that is being purged is waited for, as long as ctx lasts, and then there is none.
-// Where the instance is over it returns ErrTerminal, as Raise does, and with IfExists(Replace) it purges that and starts anew; what is not over is never
-// replaced. IfExists(Ignore) says nothing else than no option.
+// The result started reports whether this call, or an earlier one with the same key, started the instance. If it is
+// false, the instance existed already, possibly of another orchestration, and the input was not used. If the instance
+// is being purged, StartOrRaise waits until the ID is free or ctx ends. If the instance has ended, StartOrRaise returns
+// ErrTerminal. With IfExists(Replace), it purges the ended instance and starts a new one. An instance that has not
+// ended is never replaced. IfExists(Ignore) has no effect.
 //
-// It starts, and then raises, so the orchestration may have run its first turn when the event comes: it waits for events as any other. An instance that
-// ends while the event is on its way does not receive it, as with Raise. If the process dies in between, the instance is there without the event: repeat
-// the call.
+// The start and the event are two steps. The first turn may run before the event arrives. If the process dies between
+// them, the instance exists without the event: repeat the call.
 //
-// WithIdempotencyKey is the key of the start and the event's id (WithEventID): repeated with it, the call starts once, and the instance receives the event
-// once. A repetition that finds its instance over is an ErrTerminal, though that may have had the event, and one whose instance is purged an ErrPurged; with
-// IfExists(Replace) a repetition starts anew where the instance that was raised in, which another has started, is over meanwhile. Without a key a repetition is
-// another event.
+// WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID), so that a repeated call starts
+// the instance and raises the event at most once. A repetition returns ErrTerminal if the instance has ended, even if
+// it received the event, and ErrPurged if it was purged. Without a key, a repeated call raises another event.
 func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption) (started bool, err error) {
 	o := startOptionsOf(opts)
 	s, err := c.startToTell(ctx, orchestration, input, "an event", opts)
@@ -53,7 +52,7 @@ func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input a
 func (c *Client) startToTell(ctx context.Context, orchestration string, input any, what string, opts []StartOption) (s provider.Start, err error) {
 	o := startOptionsOf(opts)
 	if o.instanceID == nil {
-		return s, &provider.FieldError{Field: "instanceId", Problem: "is missing: " + what + " is for an instance that somebody may have started"}
+		return s, &provider.FieldError{Field: "instanceId", Problem: "is required to send " + what}
 	}
 	if k := o.idempotencyKey; k != nil {
 		err = checkText("idempotencyKey", *k, 1, MaxEventIDBytes)

@@ -6,16 +6,17 @@ import (
 	"fmt"
 )
 
-// StartOrUpdate sends an update to the instance with the id of WithInstanceID, which must be given, starts the instance before where there is none, and waits for
-// the answer. It takes what Start and Update take, with the same errors: see StartOrRaise for which instance it starts, and for what started says.
+// StartOrUpdate sends an update to the instance with the ID of WithInstanceID, which is required, first starts the
+// instance if it does not exist, and waits for the result. It takes the arguments of Start and Update and returns their
+// errors. StartOrRaise describes when an instance is started and the result started.
 //
-// WithIdempotencyKey is the key of the start and the update's id (WithUpdateID): repeated with it, the call starts once, the update is taken once, and
-// the answer is the same. An instance that is over gives the answer to an update that it has taken, and is else an ErrTerminal; one whose instance is
-// purged is an ErrPurged, and one that is purged while the update is on its way an ErrNotFound. If the process dies in between, the instance is there without
-// the update: repeat the call.
+// WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID), so that a repeated call starts
+// the instance and handles the update at most once, and returns the same result. A repetition returns ErrTerminal if
+// the instance has ended without accepting the update. It returns ErrPurged if the instance was purged, and ErrNotFound
+// if it is purged while the update is on its way. If the process dies before the update is sent, repeat the call.
 //
-// Where ctx ends before the answer is there, the error is a *UpdateError with UpdatePending, and started says what it says: a call with the update's id, of
-// Update or with it as the key, goes on waiting.
+// If ctx ends first, StartOrUpdate returns a *UpdateError with UpdatePending, and started is valid. To continue
+// waiting, call Update with the update's ID or repeat the call with the key.
 func (c *Client) StartOrUpdate(ctx context.Context, orchestration string, input any, update string, data any, opts ...StartOption) (result json.RawMessage, started bool, err error) {
 	o := startOptionsOf(opts)
 	s, err := c.startToTell(ctx, orchestration, input, "an update", opts)

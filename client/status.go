@@ -11,60 +11,75 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// RuntimeStatus is where an instance is in its life. Terminal reports whether it is over.
+// RuntimeStatus is the status of an instance. Its method Terminal reports whether the instance has ended.
 type RuntimeStatus = provider.RuntimeStatus
 
-// The statuses of an instance.
+// Statuses of an instance.
 const (
-	StatusPending   = provider.StatusPending   // started, and no turn has run
-	StatusRunning   = provider.StatusRunning   // at least one turn has run; usually it waits for something
-	StatusCompleted = provider.StatusCompleted // ended with an output
-	StatusFailed    = provider.StatusFailed    // ended with an error
+	// StatusPending means that the instance was started and no turn has run.
+	StatusPending = provider.StatusPending
+	// StatusRunning means that a turn has run. The instance usually waits for something.
+	StatusRunning = provider.StatusRunning
+	// StatusCompleted means that the instance ended with an output.
+	StatusCompleted = provider.StatusCompleted
+	// StatusFailed means that the instance ended with an error.
+	StatusFailed = provider.StatusFailed
 
-	StatusCancelling = provider.StatusCancelling // asked to end, and its code is unwinding
-	StatusCancelled  = provider.StatusCancelled  // ended because it was asked to
-	StatusTerminated = provider.StatusTerminated // ended from outside, without running its code
-	StatusBlocked    = provider.StatusBlocked    // its code cannot go on: Failure has the reason; it waits for a build whose code can
-	StatusPaused     = provider.StatusPaused     // somebody has paused it: Paused says who; what arrives is kept until it is resumed
-	StatusDeleting   = provider.StatusDeleting   // over, and being purged: the result is gone
+	// StatusCancelling means that a cancellation was requested and the code has not returned yet.
+	StatusCancelling = provider.StatusCancelling
+	// StatusCancelled means that the instance ended because it was cancelled.
+	StatusCancelled = provider.StatusCancelled
+	// StatusTerminated means that the instance was terminated without running its code.
+	StatusTerminated = provider.StatusTerminated
+	// StatusBlocked means that the code cannot continue in the current build. Status.Failure has the reason. The
+	// instance continues when a build is deployed whose code can.
+	StatusBlocked = provider.StatusBlocked
+	// StatusPaused means that the instance is paused. Status.Paused has the requester. Inputs are stored until Resume.
+	StatusPaused = provider.StatusPaused
+	// StatusDeleting means that the instance has ended and is being purged. It has no result.
+	StatusDeleting = provider.StatusDeleting
 )
 
 // Status is the state of an instance. Its JSON is that of the HTTP API.
 type Status struct {
 	InstanceID  string `json:"instanceId"`
 	ExecutionID string `json:"executionId"`
-	// ExecutionNumber counts the instance's executions, from 1: continue-as-new makes the next.
-	ExecutionNumber int64         `json:"executionNumber"`
-	Orchestration   string        `json:"orchestration"`
-	Version         string        `json:"version"` // empty until the first turn when none was asked for
-	Status          RuntimeStatus `json:"status"`
-	CreatedAt       time.Time     `json:"createdAt"`
-	UpdatedAt       time.Time     `json:"updatedAt"` // of the last change of Status or CustomStatus
-	// StartAt is when the first turn may run, for an instance that was started with a delay; otherwise zero.
+	// ExecutionNumber counts the executions of the instance from 1. Continue-as-new starts the next one.
+	ExecutionNumber int64  `json:"executionNumber"`
+	Orchestration   string `json:"orchestration"`
+	// Version is the orchestration's version. It is empty before the first turn if none was requested.
+	Version   string        `json:"version"`
+	Status    RuntimeStatus `json:"status"`
+	CreatedAt time.Time     `json:"createdAt"`
+	// UpdatedAt is when Status or CustomStatus last changed.
+	UpdatedAt time.Time `json:"updatedAt"`
+	// StartAt is when the first turn may run if the instance was started with a delay. Otherwise it is zero.
 	StartAt time.Time `json:"startAt,omitzero"`
-	// Parent waits for the instance; nil when no parent does.
+	// Parent is the parent that waits for the instance, or nil.
 	Parent *history.Parent `json:"parent,omitempty"`
-	// StartedBy is who started it, an IAM identity as a rule, and TerminatedBy is who ended one that is Terminated.
-	// Empty where that is not known; List leaves both empty.
+	// StartedBy is the caller that started the instance, usually an IAM identity. TerminatedBy is the caller that
+	// terminated it. Both are empty if unknown, and List does not set them.
 	StartedBy    string            `json:"startedBy,omitempty"`
 	TerminatedBy string            `json:"terminatedBy,omitempty"`
 	Tags         map[string]string `json:"tags"`
-	CustomStatus json.RawMessage   `json:"customStatus"` // nil when the orchestration set none
+	// CustomStatus is nil if the orchestration has not set one.
+	CustomStatus json.RawMessage `json:"customStatus"`
 
-	// Output is what a completed orchestration returned. Failure is why an instance failed, was cancelled or was
-	// terminated, or why a blocked one cannot go on. List leaves both nil.
+	// Output is the result of a completed orchestration. Failure is why an instance failed, was cancelled or
+	// terminated, or is blocked. List does not set them.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
-	// OutputSealed and CustomStatusSealed say what the output and the custom status are where this client cannot show them (WithCodec); else nil.
+	// OutputSealed and CustomStatusSealed describe an output and a custom status that this client cannot decode (see
+	// WithCodec). Otherwise they are nil.
 	OutputSealed       *SealedPayload `json:"outputSealed,omitempty"`
 	CustomStatusSealed *SealedPayload `json:"customStatusSealed,omitempty"`
-	// Paused is who has paused it, why and when; nil where it is not paused. List leaves it nil, but where the query asks
-	// for instances that are Paused.
+	// Paused holds the requester, reason and time of a pause. It is nil if the instance is not paused. List sets it
+	// only if Query.Status is StatusPaused.
 	Paused *history.Pause `json:"paused,omitempty"`
 }
 
-// Status reads the state of an instance, strongly consistent, and its result when it is over. It returns ErrNotFound
-// when there is none. Pending, which reads more, returns what the instance waits for.
+// Status returns the state of an instance, and its result if it has ended. The read is strongly consistent. Status
+// returns ErrNotFound if the instance does not exist. Use Pending to find out what the instance is waiting for.
 func (c *Client) Status(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.readInstance(ctx, instanceID)
 	if err != nil {

@@ -7,57 +7,58 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TokenProblem is why a token (perdure.ActivityInfo.Token) does nothing. The strings are those of the HTTP API.
+// TokenProblem is why a completion token (perdure.ActivityInfo.Token) is not accepted. The HTTP API uses the same
+// strings.
 type TokenProblem string
 
-// What a token can be.
+// Problems of a completion token.
 const (
-	// TokenInvalid is no token that this hub has made for an activity, or its key was deleted.
+	// TokenInvalid means that this hub did not issue the token, or that its key was deleted.
 	TokenInvalid TokenProblem = "invalid_token"
-	// TokenOfOtherHub is one that names another hub (TokenError.Hub).
+	// TokenOfOtherHub means that the token names another hub (TokenError.Hub).
 	TokenOfOtherHub TokenProblem = "other_hub"
-	// TokenSuperseded is of an earlier attempt: it has failed or was out of time, and the activity is at
-	// TokenError.CurrentAttempt by now, which has another token.
+	// TokenSuperseded means that the token's attempt has failed or timed out and a later attempt with another token is
+	// current (TokenError.CurrentAttempt).
 	TokenSuperseded TokenProblem = "superseded"
-	// TokenOver is of an activity that has ended, or of a last attempt that was out of time. It is what a second
-	// completion comes to as well.
+	// TokenOver means that the activity has ended or that its last attempt timed out. A second completion also returns
+	// it.
 	TokenOver TokenProblem = "activity_over"
-	// TokenGone is of an execution that has ended, continued as new, or was purged.
+	// TokenGone means that the activity's execution has ended, continued as new, or was purged.
 	TokenGone TokenProblem = "execution_over"
 )
 
-// TokenError reports a token that does nothing, and why. It never contains the token. Where the problem is TokenInvalid or
-// TokenOfOtherHub it is a provider.ErrToken, and has nothing else than Hub.
+// TokenError reports a completion token that is not accepted. It never contains the token. With TokenInvalid and
+// TokenOfOtherHub it is a provider.ErrToken, and only Hub may be set.
 type TokenError struct {
 	Problem TokenProblem
-	// Hub is the hub that the token names, unproven, where Problem is TokenOfOtherHub.
+	// Hub is the hub that the token names, without verification. It is set if Problem is TokenOfOtherHub.
 	Hub string
-	// InstanceID, ExecutionID, ActivityID and Attempt are what the token is of.
+	// InstanceID, ExecutionID, ActivityID and Attempt identify the attempt to which the token belongs.
 	InstanceID, ExecutionID string
 	ActivityID              int64
 	Attempt                 int
-	// CurrentAttempt is the activity's attempt by now, where Problem is TokenSuperseded.
+	// CurrentAttempt is the activity's current attempt. It is set if Problem is TokenSuperseded.
 	CurrentAttempt int
 }
 
-// Error says which token it is, and what to do.
+// Error implements error.
 func (e *TokenError) Error() string {
 	of := fmt.Sprintf("instance %q: execution %s: attempt %d of activity #%d", e.InstanceID, e.ExecutionID, e.Attempt, e.ActivityID)
 	switch e.Problem {
 	case TokenOfOtherHub:
-		return fmt.Sprintf("the token is of the hub %q: ask that one", e.Hub)
+		return fmt.Sprintf("token belongs to hub %q; use that hub", e.Hub)
 	case TokenSuperseded:
-		return fmt.Sprintf("%s is superseded: the activity has gone on to attempt %d, and while that is open its own token counts", of, e.CurrentAttempt)
+		return fmt.Sprintf("%s: superseded by attempt %d, which has another token", of, e.CurrentAttempt)
 	case TokenOver:
-		return of + " is over: the activity has ended"
+		return of + ": activity has ended"
 	case TokenGone:
-		return of + " is over: its execution has ended or is gone"
+		return of + ": execution has ended or was purged"
 	default:
-		return "the token is none that this hub has given to an activity, or its key was deleted"
+		return "token was not issued by this hub, or its key was deleted"
 	}
 }
 
-// Unwrap returns provider.ErrToken for what is no token of this hub.
+// Unwrap returns provider.ErrToken for a token that does not belong to this hub, and otherwise nil.
 func (e *TokenError) Unwrap() error {
 	if e.Problem == TokenInvalid || e.Problem == TokenOfOtherHub {
 		return provider.ErrToken

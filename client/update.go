@@ -19,42 +19,56 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of an update, in bytes.
+// Limits of an update, in bytes.
 const (
 	MaxUpdateNameBytes = provider.MaxEventNameBytes
 	MaxUpdateIDBytes   = provider.MaxEventIDBytes
 )
 
-// UpdateCode is why an update has no result. Codes only grow.
+// UpdateCode is the reason why an update has no result. Later releases may add codes.
 type UpdateCode string
 
-// The codes of an UpdateError.
+// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the update
+// has changed nothing.
 const (
-	UpdateRejected  UpdateCode = "rejected"             // the validator refused it, or panicked: Failure. Nothing has changed
-	UpdateUnknown   UpdateCode = history.UpdateUnknown  // the code had set no handler of its name: Failure names those it had. Nothing has changed
-	UpdateBadInput  UpdateCode = history.UpdateBadInput // the input does not fit what the handler takes: Failure says where. Nothing has changed
-	UpdateMisused   UpdateCode = history.UpdateMisused  // the validator scheduled, waited, or decided something else: Failure says where. Nothing has changed
-	UpdateTooMany   UpdateCode = history.UpdateTooMany  // as many handlers ran as an execution has at a time. Nothing has changed: send another, later
-	UpdateFailed    UpdateCode = "failed"               // the handler returned an error: Failure
-	UpdateLeft      UpdateCode = "left"                 // it was accepted, and the execution ended, or continued as new, before its handler returned
-	UpdateForgotten UpdateCode = "forgotten"            // it was taken long ago, and what came of it is not known any more
-	UpdateSealed    UpdateCode = "sealed"               // it is done, and this client cannot show what its handler returned: Sealed
-	UpdatePending   UpdateCode = "pending"              // there was no answer in time: Status is what the instance is
+	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
+	UpdateRejected UpdateCode = "rejected"
+	// UpdateUnknown means that the code had not set a handler of this name. Failure lists the names that it had set.
+	UpdateUnknown UpdateCode = history.UpdateUnknown
+	// UpdateBadInput means that the input does not match the handler's input type. Failure has the position.
+	UpdateBadInput UpdateCode = history.UpdateBadInput
+	// UpdateMisused means that the validator tried to schedule, wait or decide something. Failure has the position.
+	UpdateMisused UpdateCode = history.UpdateMisused
+	// UpdateTooMany means that the execution was running the maximum number of handlers. Send another update later.
+	UpdateTooMany UpdateCode = history.UpdateTooMany
+	// UpdateFailed means that the handler returned an error. Failure has the error.
+	UpdateFailed UpdateCode = "failed"
+	// UpdateLeft means that the update was accepted, but the execution ended or continued as new before the handler
+	// returned.
+	UpdateLeft UpdateCode = "left"
+	// UpdateForgotten means that the update was accepted long ago and its result is no longer stored.
+	UpdateForgotten UpdateCode = "forgotten"
+	// UpdateSealed means that the update is completed, but this client cannot decode the result. Sealed describes it.
+	UpdateSealed UpdateCode = "sealed"
+	// UpdatePending means that there was no response in time. Status is the status of the instance.
+	UpdatePending UpdateCode = "pending"
 )
 
-// UpdateError says why an update has no result.
+// UpdateError reports an update without a result.
 type UpdateError struct {
 	InstanceID string
-	// Update is its name, and UpdateID its id: a call with the same id, by any caller, is about the same update.
+	// Update is the name of the update and UpdateID its ID. A call with the same ID refers to the same update, whoever
+	// makes it.
 	Update, UpdateID string
 	Code             UpdateCode
 	Message          string
-	// Failure is what its handler failed with, or why it was rejected; nil elsewhere.
+	// Failure is the error of the handler or the reason of the rejection. Otherwise it is nil.
 	Failure *history.Failure
-	// Status is what the instance was at the last look, of an update that is pending: Paused and Blocked ones take it when they go on. Empty elsewhere.
+	// Status is the last known status of the instance if the update is pending. Paused and Blocked instances process
+	// the update when they continue. Otherwise Status is empty.
 	Status RuntimeStatus
 
-	// Sealed says what the result is that this client cannot show; nil elsewhere.
+	// Sealed describes a result that this client cannot decode. Otherwise it is nil.
 	Sealed *SealedPayload
 
 	cause error // of one that is pending: what the caller's context ended with; of one that is sealed, why
@@ -65,11 +79,11 @@ func (e *UpdateError) Error() string {
 	return fmt.Sprintf("instance %q: update %q (%s): %s", e.InstanceID, e.Update, e.UpdateID, e.Message)
 }
 
-// As finds the details that the handler's error came with: perdure.DetailsOf asks for them.
+// As finds the details of the handler's error. Use perdure.DetailsOf to read them.
 func (e *UpdateError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
-// Unwrap returns the engine's own error that the handler failed with, if it was one; of an update that is pending, what the
-// caller's context has ended with; of one that is sealed, a *perdure.PayloadError.
+// Unwrap returns the engine error that caused the handler's failure, the error of the caller's context if the update is
+// pending, or a *perdure.PayloadError if the result cannot be decoded. Otherwise it returns nil.
 func (e *UpdateError) Unwrap() error {
 	if e.cause != nil || e.Failure == nil {
 		return e.cause
@@ -85,27 +99,31 @@ type updateOptions struct {
 	input string // what errors call it; empty: input
 }
 
-// WithUpdateID names the update. Sent again with the same id, by any caller, it is the same update: it is taken once, and each call returns the same
-// answer, for 30 days. Whoever may have to send it again, after a crash or a timeout, names it. The id has 1 to 256 bytes of UTF-8 without control
-// characters. Without it each call is another update.
+// WithUpdateID sets the ID of an update. Updates with the same ID are the same update, whoever sends them: the update
+// is handled once, and for 30 days each call returns the same result. Set an ID to repeat an update after a crash or a
+// timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call is another update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
-// UpdateWaiter is a Hub that lets time pass by itself while an update is waited for, the start of an instance, or the end of one that is replaced.
+// UpdateWaiter is a Hub that can wait without polling by the client: for an update, for the start of an instance, and
+// for the end of an instance that is replaced.
 type UpdateWaiter interface {
-	// WaitUpdate calls look again and again, until that reports that it is done or returns an error, which it returns. When
-	// ctx ends first it returns ctx's error.
+	// WaitUpdate calls look repeatedly until it reports done or returns an error, and returns this error. When ctx ends
+	// first, it returns the error of ctx.
 	WaitUpdate(ctx context.Context, instanceID string, look func(ctx context.Context) (done bool, err error)) error
 }
 
-// Update asks an instance's code to change something, and returns what its handler answers, as JSON: the code has set a handler for updates of that name
-// with perdure.HandleUpdate. The input, of at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes on a hub with a bucket, is encoded as JSON; a json.RawMessage is used as it is.
+// Update sends an update to an instance, waits for its handler and returns the handler's result as JSON. The instance's
+// code sets the handler with perdure.HandleUpdate. The input is encoded as JSON; a json.RawMessage is used as is. It
+// has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
 //
-// The update is a message, with a place among the others that the instance takes. Its validator accepts or rejects it; then the handler runs, for
-// as long as that takes: Update waits until it has returned, or until ctx ends. The error is then a *UpdateError with UpdatePending, and with ctx's
-// error in it: the update is on its way or under way, and a call with its id goes on waiting. An instance that is paused or blocked takes it when it goes on.
+// The instance processes the update in order with its other messages. The validator accepts or rejects the update, then
+// the handler runs. Update waits until the handler returns or ctx ends. When ctx ends, Update returns a *UpdateError
+// with UpdatePending that wraps the error of ctx. A call with the same update ID continues waiting. A paused or blocked
+// instance processes the update when it continues.
 //
-// It returns a *UpdateError when there is no result, ErrNotFound when there is no such instance, or none any more, and ErrTerminal when it is over, or ends
-// before it has taken the update. After a retryable error it is safe to call again with the same id.
+// Update returns a *UpdateError if there is no result, ErrNotFound if the instance does not exist or was purged, and
+// ErrTerminal if it has ended or ends before it accepts the update. After a retryable error, repeat the call with the
+// same update ID.
 func (c *Client) Update(ctx context.Context, instanceID, update string, input any, opts ...UpdateOption) (json.RawMessage, error) {
 	var o updateOptions
 	for _, opt := range opts {
@@ -188,7 +206,7 @@ func (u *updating) unanswered(ctx context.Context, err error) error {
 	}
 	return &UpdateError{
 		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdatePending, Status: u.status, cause: ctx.Err(),
-		Message: fmt.Sprintf("no answer in time: the instance is %s; a call with the same id goes on waiting", u.status),
+		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting", u.status),
 	}
 }
 
@@ -293,7 +311,7 @@ func (u *updating) lookAtInstance(ctx context.Context) error {
 		return err
 	}
 	if in.StartID != u.startID {
-		return fmt.Errorf("instance %q that was to take it was purged: %w", u.instanceID, ErrNotFound)
+		return fmt.Errorf("instance %q was purged before it accepted the update: %w", u.instanceID, ErrNotFound)
 	}
 	if u.status = in.Status; !in.Status.Terminal() {
 		return nil
@@ -317,16 +335,16 @@ func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 	e := &UpdateError{InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Failure: failure}
 	switch a.Outcome {
 	case provider.UpdateCompleted:
-		e.Code, e.Message = UpdateFailed, "its handler failed: "+a.Error.Message
+		e.Code, e.Message = UpdateFailed, "handler failed: "+a.Error.Message
 	case provider.UpdateRejected:
-		e.Code, e.Message = UpdateCode(a.Reason), "it was rejected: "+messageOf(a.Error)
+		e.Code, e.Message = UpdateCode(a.Reason), "rejected: "+messageOf(a.Error)
 		if a.Reason == history.UpdateRefused {
 			e.Code = UpdateRejected
 		}
 	case provider.UpdateLeft:
-		e.Code, e.Message = UpdateLeft, "its execution ended before its handler returned: "+a.Reason
+		e.Code, e.Message = UpdateLeft, "execution ended before the handler returned: "+a.Reason
 	default:
-		e.Code, e.Message = UpdateForgotten, "it was taken before, and what came of it is not known any more"
+		e.Code, e.Message = UpdateForgotten, "accepted earlier, and its result is no longer stored"
 	}
 	return nil, e
 }
@@ -340,13 +358,13 @@ func (u *updating) shown(ctx context.Context) (json.RawMessage, error) {
 	}
 	return nil, &UpdateError{
 		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdateSealed, Sealed: &s, cause: err,
-		Message: fmt.Sprintf("it is done, and its result of %d bytes cannot be shown: %v", s.Bytes, err),
+		Message: fmt.Sprintf("completed, but its result of %d bytes cannot be decoded: %v", s.Bytes, err),
 	}
 }
 
 func messageOf(f *history.Failure) string {
 	if f == nil {
-		return "no reason is known"
+		return "unknown reason"
 	}
 	return f.Message
 }

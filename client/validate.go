@@ -12,17 +12,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The limits of a start, in bytes unless noted.
+// Limits of a start, in bytes unless noted.
 const (
-	MaxInstanceIDBytes     = provider.MaxInstanceIDBytes // with its prefix it fits a DynamoDB partition key (2,048)
+	MaxInstanceIDBytes     = provider.MaxInstanceIDBytes
 	MaxOrchestrationBytes  = 256
 	MaxVersionBytes        = 64
-	MaxTags                = provider.MaxTags // a count
+	MaxTags                = provider.MaxTags // number of tags
 	MaxTagKeyBytes         = provider.MaxTagKeyBytes
 	MaxTagValueBytes       = provider.MaxTagValueBytes
 	MaxIdempotencyKeyBytes = 256
-	MaxInputBytes          = perdure.MaxPayloadBytes // perdure.MaxLargePayloadBytes of a hub with a bucket for large payloads
-	MaxDelay               = 3653 * 24 * time.Hour   // ten years, with three leap days
+	MaxInputBytes          = perdure.MaxPayloadBytes // perdure.MaxLargePayloadBytes if the hub has a payload store
+	MaxDelay               = 3653 * 24 * time.Hour   // ten years with three leap days
 )
 
 // The fields that more than one error names.
@@ -56,7 +56,7 @@ func (o *startOptions) check(orchestration string) error {
 		return err
 	}
 	if o.from != nil && o.past == nil {
-		return &provider.FieldError{Field: fieldFrom, Problem: "is for Restart alone"}
+		return &provider.FieldError{Field: fieldFrom, Problem: "requires Restart"}
 	}
 	return provider.CheckTags(o.tags)
 }

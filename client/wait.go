@@ -16,16 +16,16 @@ const (
 	longestPause = time.Second
 )
 
-// Waiter is a Hub that can wait without polling.
+// Waiter is a Hub that can wait for the end of an instance without polling by the client.
 type Waiter interface {
-	// WaitInstance returns the instance once it is over. It returns an error that is ErrNotFound when there is none,
-	// and the last known state with ctx's error when ctx ends first.
+	// WaitInstance returns the instance when it has ended, and ErrNotFound if it does not exist. When ctx ends first,
+	// it returns the last known state and the error of ctx.
 	WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error)
 }
 
-// Wait returns how the instance ended, as soon as it is over. When ctx ends first, it returns ctx's error, and the
-// instance's state at the last poll. A failed orchestration is not an error of Wait: Result makes it one. It returns ErrNotFound when there
-// is no such instance.
+// Wait waits until the instance has ended and returns its status and result. When ctx ends first, it returns the last
+// known state and the error of ctx. A failed orchestration is not an error of Wait: use Result. Wait returns
+// ErrNotFound if the instance does not exist.
 func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	in, err := c.waitInstance(ctx, instanceID)
 	if err != nil {
@@ -38,9 +38,12 @@ func (c *Client) Wait(ctx context.Context, instanceID string) (Status, error) {
 	return s, nil
 }
 
-// WaitForStart returns how the instance stands as soon as it is not Pending any more: its first turn is history, and its code has had its input. That may be long
-// after its start, for one that was started with a delay, or that waits for its orchestrator; where its first turn runs inline activities that is shown a second later at the most. One that is Paused or Blocked before its first turn comes back as that,
-// since nobody knows for how long; one that is over already comes back with its result, as from Status. Errors are those of Wait.
+// WaitForStart waits until the first turn of the instance is committed and returns its status, which is not Pending.
+// This can take long if the instance was started with a delay. If the first turn runs inline activities, WaitForStart
+// returns up to a second after its commit.
+//
+// If the instance is paused or blocked before its first turn, WaitForStart returns this status. If the instance has
+// ended, the status includes the result. WaitForStart returns the errors of Wait.
 func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, error) {
 	var last provider.Instance
 	err := c.lookWaiting(ctx, instanceID, func(ctx context.Context) (done bool, err error) {
@@ -52,11 +55,11 @@ func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, e
 		return in.Status != StatusPending, nil
 	})
 	if err != nil {
-		return c.statusOf(ctx, &last), fmt.Errorf("client: wait for the start: %w", waitError(ctx, instanceID, err))
+		return c.statusOf(ctx, &last), fmt.Errorf("client: wait for start: %w", waitError(ctx, instanceID, err))
 	}
 	s, err := c.withResult(ctx, last)
 	if err != nil {
-		return s, fmt.Errorf("client: wait for the start: %w", waitError(ctx, instanceID, err))
+		return s, fmt.Errorf("client: wait for start: %w", waitError(ctx, instanceID, err))
 	}
 	return s, nil
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Waiting says that calls fail which may yet succeed, and are repeated.
+// Waiting reports that calls fail and are being retried.
 type Waiting struct {
-	// For is the service that refuses or does not answer, such as "DynamoDB"; empty where the error does not say.
+	// For is the service that rejects calls or does not respond, such as "DynamoDB". It is empty if unknown.
 	For string
-	// SoFar is how long no call has succeeded.
+	// SoFar is the time since the last successful call.
 	SoFar time.Duration
 	// Err is the latest error.
 	Err error
@@ -49,7 +49,7 @@ func mayYetSucceed(err error) bool {
 }
 
 // errTooLong reports a call that was given up, since it took too long.
-var errTooLong = errors.New("it took too long")
+var errTooLong = errors.New("call timed out")
 
 // within calls f with a time limit. A call that was given up for it may yet succeed.
 func within(ctx context.Context, limit time.Duration, op, instanceID string, f func(ctx context.Context) error) error {
@@ -62,5 +62,5 @@ func within(ctx context.Context, limit time.Duration, op, instanceID string, f f
 	if failed, ok := errors.AsType[*provider.Error](err); ok {
 		op = failed.Op
 	}
-	return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: fmt.Errorf("%w: longer than %v: %w", errTooLong, limit, err)}
+	return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: fmt.Errorf("%w after %v: %w", errTooLong, limit, err)}
 }

@@ -22,7 +22,7 @@ func wireSize(body []byte) int {
 func errAnswerTooLarge(field, what string, size int, instead string) error {
 	return &problem{
 		Status: http.StatusUnprocessableEntity, Code: codeAnswerTooLarge, Field: field,
-		Detail: fmt.Sprintf("%s takes %d bytes in an answer, of %d that it may have: %s", what, size, answerLimit, instead),
+		Detail: fmt.Sprintf("%s has %d bytes, more than the response limit of %d; %s", what, size, answerLimit, instead),
 	}
 }
 
@@ -32,7 +32,7 @@ func encode(v any) ([]byte, error) {
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("httpapi: encode the answer: %w", err)
+		return nil, fmt.Errorf("httpapi: encode response: %w", err)
 	}
 	return body.Bytes(), nil
 }
@@ -86,7 +86,7 @@ func page[P, T any](ctx context.Context, limit int64, read func(ctx context.Cont
 		if fit == 0 {
 			doc, err := encode(&items[0])
 			if err == nil {
-				err = errAnswerTooLarge("limit", "the next item of this list", wireSize(doc), "the command line and the Go client show it")
+				err = errAnswerTooLarge("limit", "the next item", wireSize(doc), "use the command line or the Go client")
 			}
 			return p, err
 		}

@@ -20,11 +20,11 @@ const (
 	fieldInput = "input"
 )
 
-// Answered is the answer to a query.
+// Answered is the response to a query.
 type Answered struct {
 	InstanceID string `json:"instanceId"`
 	Query      string `json:"query"`
-	// Answer is what the handler has returned.
+	// Answer is the result of the handler.
 	Answer json.RawMessage `json:"answer"`
 }
 
@@ -55,7 +55,7 @@ func queryProblem(err error) (p problem, ok bool) {
 	if errors.Is(err, client.ErrNobodyToAsk) {
 		return problem{
 			Status: http.StatusConflict, Code: codeNobodyToAsk,
-			Detail: "there is no orchestrator function that this API could ask: the code of this hub runs elsewhere, or the stack is of a release before queries",
+			Detail: "no orchestrator function is available for queries: the hub's code runs elsewhere, or its release has no queries",
 		}, true
 	}
 	e, ok := errors.AsType[*client.QueryError](err)

@@ -41,14 +41,14 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &problem{
 			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: fieldBody,
-			Detail: fmt.Sprintf("the body is over the limit of %d bytes, and an input may have %d", maxBodyBytes, perdure.MaxPayloadBytes),
+			Detail: fmt.Sprintf("body exceeds %d bytes; an input may have %d bytes", maxBodyBytes, perdure.MaxPayloadBytes),
 		}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, bodyError("has not arrived in time")
+		return nil, bodyError("did not arrive in time")
 	}
 	if err != nil {
-		return nil, bodyError("could not be read to its end")
+		return nil, bodyError("could not be read")
 	}
 	if len(body) > 0 && !isJSON(strings.Join(r.Header.Values(headerType), ", ")) {
 		return nil, errMediaType
@@ -78,7 +78,7 @@ func readObject(body []byte, fields map[string]any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return bodyError("must end after the JSON object")
+		return bodyError("must not continue after the JSON object")
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 		case name == "":
 			return bodyError("has a field without a name")
 		case !known:
-			return &provider.FieldError{Field: provider.Echo(name), Problem: "is no field of this call"}
+			return &provider.FieldError{Field: provider.Echo(name), Problem: "is not a field of this call"}
 		case seen[name]:
 			return &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -120,7 +120,8 @@ func readField(d *json.Decoder, name string, into any) error {
 	err := d.Decode(into)
 	switch {
 	case errors.As(err, &wrong):
-		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("has a JSON %s where a %s belongs", provider.Echo(wrong.Value), jsonType(wrong.Type))}
+		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("must be a %s, has a JSON %s",
+			jsonType(wrong.Type), provider.Echo(wrong.Value))}
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return notJSON(d)
 	case err != nil: // the error of a time explains itself
@@ -144,7 +145,7 @@ func jsonType(t reflect.Type) string {
 }
 
 func notJSON(d *json.Decoder) error {
-	return bodyError(fmt.Sprintf("is not JSON from byte %d on", d.InputOffset()))
+	return bodyError(fmt.Sprintf("is not valid JSON at byte %d", d.InputOffset()))
 }
 
 // fieldBody is the field of what is wrong with a body as a whole.

@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Cancellations is a page of what was cancelled in an execution. It ends before its limit where an answer holds no more.
+// Cancellations is a page of the cancellations of an execution. It may have fewer items than requested if the response
+// would be too large.
 type Cancellations struct {
 	InstanceID  string                `json:"instanceId"`
 	ExecutionID string                `json:"executionId"`
@@ -17,7 +18,7 @@ type Cancellations struct {
 	NextCursor  string                `json:"nextCursor,omitempty"`
 }
 
-// NewCancellations is the answer that a page makes.
+// NewCancellations returns the response for a page.
 func NewCancellations(p client.CancellationPage) Cancellations {
 	return Cancellations{
 		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...), NextCursor: p.NextCursor,
@@ -26,7 +27,10 @@ func NewCancellations(p client.CancellationPage) Cancellations {
 
 // errNoExecution answers for an execution that an instance does not have, or has no more: one that is being purged loses them first.
 func errNoExecution() error {
-	return &problem{Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution, Detail: "the instance has no such execution, or is being deleted"}
+	return &problem{
+		Status: http.StatusNotFound, Code: codeExecutionNotFound, Field: paramExecution,
+		Detail: "execution not found, or the instance is being deleted",
+	}
 }
 
 func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query url.Values) error {

@@ -8,7 +8,7 @@ import (
 
 const paramCost = "cost"
 
-// Cost is what an instance has cost, or why that is not known.
+// Cost is the cost estimate of an instance, or the reason why it is unknown.
 type Cost struct {
 	*client.Cost
 

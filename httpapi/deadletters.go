@@ -23,7 +23,7 @@ const (
 	paramInstance = "instance"
 )
 
-// DeadLetter is a record among the dead letters of a queue. Texts of what it says of itself are cut to 1 KiB.
+// DeadLetter is a record in a dead-letter queue. Its texts are truncated to 1 KiB.
 type DeadLetter struct {
 	Queue      string    `json:"queue"`
 	ID         string    `json:"id"`
@@ -31,11 +31,11 @@ type DeadLetter struct {
 	SentAt     time.Time `json:"sentAt,omitzero"`
 	Deliveries int       `json:"deliveries"`
 	provider.Subject
-	// Body is that of one dead letter: JSON, or a text where it is none.
+	// Body is the record's body as JSON, or as text if it is not JSON. Lists do not include it.
 	Body any `json:"body,omitempty"`
 }
 
-// NewDeadLetter is the answer that a dead letter makes in a list: without its body, which may be a megabyte.
+// NewDeadLetter returns the response for a dead letter in a list, without its body.
 func NewDeadLetter(d *client.DeadLetter) DeadLetter {
 	about := d.About
 	for _, text := range []*string{(*string)(&about.Kind), &about.InstanceID, &about.ExecutionID, &about.Name} {
@@ -44,7 +44,7 @@ func NewDeadLetter(d *client.DeadLetter) DeadLetter {
 	return DeadLetter{Queue: d.Queue, ID: d.Record.ID, Reason: short(d.Reason), SentAt: d.SentAt, Deliveries: d.Record.ReceiveCount, Subject: about}
 }
 
-// WithBody is the answer that a dead letter makes by itself.
+// WithBody returns the response for a single dead letter, with its body.
 func WithBody(d *client.DeadLetter) DeadLetter {
 	answer := NewDeadLetter(d)
 	answer.Body = d.Record.Body
@@ -57,22 +57,22 @@ func WithBody(d *client.DeadLetter) DeadLetter {
 // short cuts a text that may be anything.
 func short(text string) string { return history.CutMessage(text, provider.MaxInstanceIDBytes) }
 
-// DeadLetterQueues say about how many dead letters each queue has.
+// DeadLetterQueues holds the approximate number of dead letters of each queue.
 type DeadLetterQueues struct {
 	Queues []client.DeadLetterCount `json:"queues"`
 }
 
-// DeadLetters are some of a queue, in no order. Complete is false where there are more than an answer holds, or than could
-// be looked at in its time. ReadAt is when they were read, by the hub's clock: what came later is not meant by what is done
-// with it as sentBefore.
+// DeadLetters are some dead letters of a queue, in no order. Complete is false if there are more than the response or
+// the time limit of the call allows. ReadAt is the hub's time of the read. Use it as sentBefore in a redrive or drop to
+// exclude later dead letters.
 type DeadLetters struct {
 	Items    []DeadLetter `json:"items"`
 	Complete bool         `json:"complete"`
 	ReadAt   time.Time    `json:"readAt"`
 }
 
-// DeadLettersDone is what came of a redrive or drop; see client.DeadLetterResult. Errors are those of the dead letters that
-// failed.
+// DeadLettersDone is the result of a redrive or drop; see client.DeadLetterResult. Errors are the errors of the dead
+// letters that failed.
 type DeadLettersDone struct {
 	Done     int64    `json:"done"`
 	Kept     int64    `json:"kept"`
@@ -154,7 +154,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 	if len(found.Items) == 0 {
 		return &problem{
 			Status: http.StatusNotFound, Code: codeDeadLetterNotFound, Field: fieldDeadLetterID, Retryable: true,
-			Detail: "no dead letter of this id is visible in this queue: somebody may look at it, as the watch does for a minute",
+			Detail: "no dead letter with this id is visible; the sweeper or another call may hide it for a minute",
 		}
 	}
 
@@ -164,7 +164,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 		return err
 	}
 	if size := wireSize(doc); size > answerLimit {
-		return errAnswerTooLarge("body", "the body of this dead letter", size, "perdure dead show prints it")
+		return errAnswerTooLarge("body", "the body of this dead letter", size, "use perdure dead show")
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }
@@ -193,11 +193,14 @@ func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOr
 	filtered := q.Reason != "" || q.InstanceID != ""
 	switch {
 	case len(q.IDs) > client.MaxPage:
-		return o, &provider.FieldError{Field: fieldIDs, Problem: fmt.Sprintf("are %d, of %d at most", len(q.IDs), client.MaxPage)}
+		return o, &provider.FieldError{Field: fieldIDs, Problem: fmt.Sprintf("must have at most %d entries, has %d",
+			client.MaxPage, len(q.IDs))}
 	case len(q.IDs) > 0 && (filtered || o.all):
-		return o, &provider.FieldError{Field: fieldIDs, Problem: "say it all: reason, instanceId and all are for where there are none"}
-	case len(q.IDs) == 0 && filtered == o.all:
-		return o, &provider.FieldError{Field: fieldAll, Problem: "is to be given where nothing else selects, and only there: what is left out by accident must not mean every dead letter of the queue"}
+		return o, &provider.FieldError{Field: fieldIDs, Problem: "cannot be combined with reason, instanceId or all"}
+	case filtered && o.all:
+		return o, &provider.FieldError{Field: fieldAll, Problem: "cannot be combined with reason or instanceId"}
+	case len(q.IDs) == 0 && !filtered && !o.all:
+		return o, &provider.FieldError{Field: fieldAll, Problem: "must be true if no dead letters are selected"}
 	}
 	return o, checkYear(fieldSentBefore, q.SentBefore)
 }

@@ -1,11 +1,16 @@
-// Package httpapi is the HTTP API of a task hub: a net/http handler over a client, and the OpenAPI document that describes it.
+// Package httpapi is the HTTP API of a task hub: a net/http handler on top of a client, and its OpenAPI document.
 //
-// Requests and answers are JSON; a failed call answers an application/problem+json with a code, whether repeating it may
-// help, and the field at fault.
+//	hub, err := dynamo.Open(ctx, "orders")
+//	if err != nil {
+//		return err
+//	}
+//	err = http.ListenAndServe("localhost:8080", httpapi.New(client.New(hub)))
 //
-// A request with a body requires the header Content-Type: application/json; otherwise the handler responds with status
-// 415. A browser sends a body of another type, or without a type, to another origin without asking that origin, so a
-// missing type is not taken for JSON.
+// GET /v1/openapi.json returns the OpenAPI document. Requests and responses are JSON. A request with a body requires the
+// header Content-Type: application/json; otherwise the response is 415.
 //
-// The handler does not authenticate: what stands before it does (API Gateway with IAM).
+// A failed call returns application/problem+json (RFC 9457). Its code is for programs, its field names invalid input,
+// and retryable reports whether the same call can succeed later.
+//
+// The handler does not authenticate callers. Put a gateway in front of it, such as API Gateway with IAM.
 package httpapi

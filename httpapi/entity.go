@@ -14,9 +14,9 @@ import (
 type EntityState struct {
 	Entity string `json:"entity"`
 	Key    string `json:"key"`
-	// InstanceID is the instance that the key has.
+	// InstanceID is the instance of the key.
 	InstanceID string `json:"instanceId"`
-	// State is its state, as JSON.
+	// State is the state as JSON.
 	State json.RawMessage `json:"state"`
 }
 

@@ -14,7 +14,7 @@ type Executions struct {
 	NextCursor string             `json:"nextCursor,omitempty"`
 }
 
-// NewExecutions is the answer that a page makes.
+// NewExecutions returns the response for a page.
 func NewExecutions(instanceID string, p client.Page[client.Execution]) Executions {
 	return Executions{InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor}
 }

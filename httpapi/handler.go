@@ -15,18 +15,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Option changes how the handler works.
+// Option configures a handler.
 type Option func(*handler)
 
-// WithLogger sets where requests are logged: one line each, without ids, bodies and headers; what failed
-// on the server's side is logged with its error. What was started, put, raised, cancelled, terminated, paused, resumed or purged has a line of its own, with the instance and who
-// asked. The default is slog.Default().
+// WithLogger sets the logger of the handler. The default is slog.Default(). Each request is one line, without IDs,
+// bodies and headers. Calls that change something have another line with the operation, the instance, job or queue, and
+// the caller. Server failures are logged with their error.
 func WithLogger(l *slog.Logger) Option { return func(h *handler) { h.log = l } }
 
-// WithClock sets the clock that the logged durations are reckoned from, and that says when dead letters were read. The default is time.Now.
+// WithClock sets the clock for logged durations and for the readAt of dead letters. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(h *handler) { h.now = now } }
 
-// New makes the handler of the API over a client. Its paths begin with /v1.
+// New returns the handler of the API for a client. All its paths begin with /v1. It is safe for concurrent use.
 func New(c *client.Client, opts ...Option) http.Handler {
 	return newHandler(c, routes(), opts)
 }
@@ -73,7 +73,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.answers.fail(rec, r, noRoute(p)) // the mux would redirect: an empty id would become another call; * has no path
 		return
 	} else if strings.Contains(strings.ToLower(p)+"/", "/%2f/") { // the mux takes it for no segment
-		h.answers.fail(rec, r, &provider.FieldError{Field: fieldPath, Problem: "has / for an id, which travels as ~ and its base64url without padding: " + escapeID("/")})
+		h.answers.fail(rec, r, &provider.FieldError{
+			Field: fieldPath, Problem: "must not have an encoded / in an id; send ~ and the id's base64url without padding: " + escapeID("/"),
+		})
 		return
 	}
 	h.mux.ServeHTTP(rec, r)
@@ -86,7 +88,7 @@ func (a answers) recovered(w *recorder, r *http.Request, cause any) {
 	}
 	a.log.ErrorContext(r.Context(), "panic in a request", "route", r.Pattern, "cause", cause, "stack", string(debug.Stack()))
 	if w.status == 0 {
-		a.send(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the request failed; the log says why"})
+		a.send(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: detailInternal})
 	}
 }
 

@@ -79,5 +79,6 @@ func (p *historyPage) emptyFor(e *history.Event, size int) error {
 	if len(p.Items) > 0 {
 		return nil
 	}
-	return errAnswerTooLarge(paramAfter, fmt.Sprintf("event %d, %s,", e.ID, e.Kind), size, fmt.Sprintf("`perdure history` and the Go client show it, and after=%d goes on behind it", e.ID))
+	instead := fmt.Sprintf("use perdure history or the Go client, or skip it with after=%d", e.ID)
+	return errAnswerTooLarge(paramAfter, fmt.Sprintf("event %d (%s)", e.ID, e.Kind), size, instead)
 }

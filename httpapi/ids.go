@@ -28,14 +28,15 @@ func pathID(r *http.Request, segment, field string) (string, error) {
 	id := r.PathValue(segment)
 	encoded, ok := strings.CutPrefix(id, "~")
 	if !ok && (strings.ContainsAny(id, misread) || id == "." || id == "..") {
-		return "", &provider.FieldError{Field: field, Problem: "with one of " + misread + " in it, or of dots alone, travels as ~ and its base64url without padding: " + shortForm(id)}
+		return "", &provider.FieldError{Field: field, Problem: "must be sent as ~ and its base64url without padding if it has one of " +
+			misread + " or is . or ..: " + shortForm(id)}
 	}
 	if !ok {
 		return id, nil
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {
-		return "", &provider.FieldError{Field: field, Problem: "begins with ~, but what follows is not base64url without padding"}
+		return "", &provider.FieldError{Field: field, Problem: "is not valid base64url without padding after ~"}
 	}
 	return string(b), nil
 }
@@ -43,7 +44,7 @@ func pathID(r *http.Request, segment, field string) (string, error) {
 // shortForm is an id as it is to stand in a path. A longer one than ids are is not worth an answer of its length.
 func shortForm(id string) string {
 	if len(id) > provider.MaxInstanceIDBytes {
-		return "this one is longer than any may be"
+		return "this id is too long"
 	}
 	return escapeID(id)
 }
@@ -53,7 +54,7 @@ func pathNumber(r *http.Request, segment string) (int64, error) {
 	text := r.PathValue(segment)
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text != strconv.FormatInt(n, 10) {
-		return 0, &provider.FieldError{Field: segment, Problem: "must be a whole number: an event id of the history"}
+		return 0, &provider.FieldError{Field: segment, Problem: "must be the number of a history event"}
 	}
 	return n, nil
 }

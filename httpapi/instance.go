@@ -15,18 +15,18 @@ import (
 // longestWait keeps a call under the 30 s after which API Gateway gives up on it.
 const longestWait = 20 * time.Second
 
-// Envelope is how an instance ended; or, without Output and Failure, that it has not.
+// Envelope is the status of an instance and, if it has ended, its output or failure.
 type Envelope struct {
 	InstanceID  string               `json:"instanceId"`
 	ExecutionID string               `json:"executionId"`
 	Status      client.RuntimeStatus `json:"status"`
 	Output      json.RawMessage      `json:"output,omitempty"`
 	Failure     *history.Failure     `json:"failure,omitempty"`
-	// OutputSealed says what the output is where it is not shown.
+	// OutputSealed describes an output that is not returned.
 	OutputSealed *client.SealedPayload `json:"outputSealed,omitempty"`
 }
 
-// NewEnvelope is the result that a status holds.
+// NewEnvelope returns the response for the status of an instance.
 func NewEnvelope(s client.Status) Envelope {
 	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure, OutputSealed: s.OutputSealed}
 }
@@ -96,7 +96,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 		return err
 	}
 	if size := wireSize(body); size > answerLimit {
-		return errAnswerTooLarge("", "what was asked for", size, "the command line and the Go client show it")
+		return errAnswerTooLarge("", "the result", size, "use the command line or the Go client")
 	}
 	w.Header().Set(headerType, "application/json")
 	w.WriteHeader(status)

@@ -11,14 +11,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Job is how work on many instances stands.
+// Job is the state and progress of a bulk job.
 type Job struct {
 	JobID     string             `json:"jobId"`
 	Operation provider.Operation `json:"operation"`
 	Filter    client.Filter      `json:"filter"`
 	Force     bool               `json:"force"`
 	Message   string             `json:"message,omitempty"`
-	// RequestedBy is the caller who asked for it; empty where it is not known.
+	// RequestedBy is the caller that created the job. It is empty if unknown.
 	RequestedBy string            `json:"requestedBy,omitempty"`
 	State       provider.JobState `json:"state"`
 	CreatedAt   time.Time         `json:"createdAt"`
@@ -30,7 +30,7 @@ type Job struct {
 	Errors      []string          `json:"errors"`
 }
 
-// NewJob is the answer that a job makes.
+// NewJob returns the response for a job.
 func NewJob(j client.Job) Job {
 	return Job{
 		JobID: j.ID, Operation: j.Operation, Filter: j.Filter, Force: j.Force, Message: j.Message, RequestedBy: j.RequestedBy, State: j.State, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
@@ -38,13 +38,13 @@ func NewJob(j client.Job) Job {
 	}
 }
 
-// Jobs are a hub's jobs, the newest first. More: there are older ones, which an answer does not hold.
+// Jobs is the list of a hub's jobs, newest first. More reports that older jobs did not fit into the response.
 type Jobs struct {
 	Items []Job `json:"items"`
 	More  bool  `json:"more,omitempty"`
 }
 
-// NewJobs is the answer that jobs make.
+// NewJobs returns the response for a list of jobs.
 func NewJobs(jobs []client.Job) Jobs {
 	all := Jobs{Items: []Job{}}
 	for _, j := range jobs {
@@ -105,7 +105,7 @@ func selectBy(field string, given, into *string) error {
 	case given == nil:
 		return nil
 	case *given == "":
-		return &provider.FieldError{Field: field, Problem: "is empty: give it a value, or leave it out"}
+		return &provider.FieldError{Field: field, Problem: "must not be empty; omit it instead"}
 	default:
 		*into = *given
 		return nil
@@ -115,7 +115,7 @@ func selectBy(field string, given, into *string) error {
 // noJob is the problem of a job that is not there.
 func noJob(err error) error {
 	if errors.Is(err, client.ErrNotFound) {
-		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: fieldJobID, Detail: "there is no job of this id, or none any more"}
+		return &problem{Status: http.StatusNotFound, Code: codeJobNotFound, Field: fieldJobID, Detail: "job not found"}
 	}
 	return err
 }

@@ -12,13 +12,14 @@ import (
 
 const defaultPage = 100
 
-// Instances is a page of a list. It ends before its limit where an answer holds no more.
+// Instances is a page of a list of instances. It may have fewer items than requested if the response would be too
+// large.
 type Instances struct {
 	Items      []client.Status `json:"items"`
 	NextCursor string          `json:"nextCursor,omitempty"`
 }
 
-// NewInstances is the answer that a page makes.
+// NewInstances returns the response for a page.
 func NewInstances(p client.Page[client.Status]) Instances {
 	return Instances{Items: append([]client.Status{}, p.Items...), NextCursor: p.NextCursor}
 }

@@ -5,12 +5,14 @@ type words map[string][2]string
 
 var (
 	ofSchedules = words{
-		codeInstanceNotFound: {fieldScheduleID, "there is no schedule of this id"},
-		codeInstanceOver:     {fieldScheduleID, "the schedule is over: a PUT makes it anew"},
+		codeInstanceNotFound: {fieldScheduleID, "schedule not found"},
+		codeInstanceOver:     {fieldScheduleID, "schedule has ended; create it again with PUT"},
 	}
 	ofEntities = words{
-		codeInstanceNotFound:     {fieldKey, "this key has no state: its first call makes it"},
-		codeUnknownOrchestration: {fieldEntity, "no deployed build knows this entity; one that was deployed just now is known within moments"},
+		codeInstanceNotFound: {fieldKey, "this key has no state; its first call creates it"},
+		codeUnknownOrchestration: {
+			fieldEntity, "no deployed build has this entity; a new deployment takes a few seconds to become visible",
+		},
 	}
 )
 

@@ -18,7 +18,8 @@ const (
 // pendingTime is how long an answer about an instance waits for what is pending: that is in its history, which may be long.
 const pendingTime = 8 * time.Second
 
-// Instance is how an instance stands and, unless it is over or that was not asked for, what it waits for; where that was asked for, what it has cost.
+// Instance is the status of an instance, with its pending items and its cost estimate if requested. Pending is nil if
+// the instance has ended.
 type Instance struct {
 	client.Status
 
@@ -26,23 +27,24 @@ type Instance struct {
 	Cost    *Cost    `json:"cost,omitempty"`
 }
 
-// Pending is what an instance waits for, or why that is not known.
+// Pending lists what an instance is waiting for, or the reason why it is unknown.
 type Pending struct {
 	*client.Pending
 
 	Unread *Unread `json:"unread,omitempty"`
 }
 
-// Unread is why something could not be read.
+// Unread is the reason why something could not be read.
 type Unread struct {
-	Code      string `json:"code"` // as of a problem
+	// Code is the code of a problem.
+	Code      string `json:"code"`
 	Detail    string `json:"detail"`
 	Retryable bool   `json:"retryable"`
 }
 
-// ReadPending reads what an instance waits for with the status s, by its current execution: limit items at most. That it
-// cannot be read is part of the answer, since how the instance stands is known all the same; err is why. The answer is nil for one that is
-// over, or gone meanwhile.
+// ReadPending reads what the current execution of an instance with status s is waiting for, up to limit items. It
+// returns nil if the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with
+// Unread set.
 func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
 	if s.Status.Terminal() {
 		return nil, nil //nolint:nilnil // there is nothing to wait for

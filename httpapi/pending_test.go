@@ -68,8 +68,8 @@ func TestAnInstanceOfADamagedHistoryTellsHowItStands(t *testing.T) {
 		detail    string
 		retryable bool
 	}{
-		"corrupt_history": {fmt.Errorf("h#3: %w", provider.ErrCorrupt), "the history of this instance cannot be read; DELETE with force=true needs none", false},
-		"unavailable":     {&provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("throttled")}, "the task hub did not answer in time; try again", true},
+		"corrupt_history": {fmt.Errorf("h#3: %w", provider.ErrCorrupt), "history of this instance cannot be read; DELETE with force=true works without it", false},
+		"unavailable":     {&provider.Error{Op: "DynamoDB.Query", Retryable: true, Err: fmt.Errorf("throttled")}, "no response from the task hub in time; try again", true},
 	} {
 		h := waiting(t)
 		h.Damage("x1", tt.err)

@@ -68,6 +68,9 @@ const (
 	headerLocation = "Location"
 )
 
+// detailInternal is the detail of errors whose cause only the log may have.
+const detailInternal = "internal error; see the log of the API"
+
 // problem is the body of a failed call (RFC 9457).
 type problem struct {
 	Type      string `json:"type"`
@@ -96,13 +99,16 @@ func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 var (
 	errNoRoute = &problem{
 		Status: http.StatusNotFound, Code: codeNoRoute,
-		Detail: "no call of this API has this path; GET /v1/openapi.json describes them. An id with a slash in it travels as ~ and its base64url without padding",
+		Detail: "unknown path; see GET /v1/openapi.json. An id with a slash is sent as ~ and its base64url without padding",
 	}
 	errMediaType = &problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType,
-		Detail: "a body requires the header Content-Type: application/json, and must be in UTF-8",
+		Detail: "a request with a body requires the header Content-Type: application/json and UTF-8",
 	}
-	errMethod = &problem{Status: http.StatusMethodNotAllowed, Code: codeMethod, Detail: "this path does not take this method; see the Allow header, and GET /v1/openapi.json for the calls there are"}
+	errMethod = &problem{
+		Status: http.StatusMethodNotAllowed, Code: codeMethod,
+		Detail: "method not allowed for this path; see the Allow header and GET /v1/openapi.json",
+	}
 )
 
 // problemOf is the problem that the caller is sent for an error: never with the error's own text, unless that is about the caller's input.
@@ -128,31 +134,34 @@ func problemOf(err error) problem {
 	case errors.Is(err, client.ErrUnknownOrchestration):
 		return problem{
 			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
-			Detail: "no deployed build knows this orchestration in this version; one that was deployed just now is known within moments",
+			Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds to become visible",
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return takenProblem(err)
 	case errors.Is(err, client.ErrTerminal):
-		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "the instance is over", Field: fieldInstanceID}
+		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: fieldInstanceID}
 	case errors.Is(err, client.ErrNotTerminal):
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: fieldInstanceID,
-			Detail: "the instance is not over: cancel or terminate it first; a purge takes force=true",
+			Detail: "instance has not ended; cancel or terminate it first, or purge it with force=true",
 		}
 	case errors.Is(err, client.ErrNotCancellable):
-		return problem{Status: http.StatusConflict, Code: codeNotCancellable, Detail: "the activity is neither pending nor running", Field: fieldActivityID}
+		return problem{
+			Status: http.StatusConflict, Code: codeNotCancellable, Field: fieldActivityID,
+			Detail: "activity is neither pending nor running",
+		}
 	case errors.Is(err, client.ErrNoDeadLetters):
 		return problem{
 			Status: http.StatusNotFound, Code: codeNoDeadLetters,
-			Detail: "this API has no access to the dead letters of the hub: the stack gives it with DeadLetters, and the command perdure dead needs none",
+			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the command perdure dead",
 		}
 	case errors.Is(err, client.ErrActivityNotFound):
 		return problem{
 			Status: http.StatusNotFound, Code: codeActivityNotFound, Field: fieldActivityID,
-			Detail: "the current execution of the instance has no such activity",
+			Detail: "activity not found in the current execution of the instance",
 		}
 	case errors.Is(err, client.ErrNotFound):
-		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "there is no instance of this id", Field: fieldInstanceID}
+		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found", Field: fieldInstanceID}
 	default:
 		return serverProblem(err)
 	}
@@ -163,10 +172,10 @@ func takenProblem(err error) problem {
 	if errors.Is(err, client.ErrPurged) {
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceIDInUse, Field: headerKey,
-			Detail: "a start with this key has been made before, and its instance was purged since: nothing was changed; another start takes another key",
+			Detail: "the instance of an earlier start with this key was purged; nothing was changed; use another key for a new start",
 		}
 	}
-	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "another start has taken this instance id", Field: fieldInstanceID}
+	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "instance id is in use", Field: fieldInstanceID}
 	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
 		p.Detail += ": " + taken.Holder()
 		p.Existing = &existing{Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC()}
@@ -179,11 +188,17 @@ func serverProblem(err error) problem {
 	var failed *provider.Error
 	switch {
 	case errors.As(err, &failed) && failed.Retryable, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return problem{Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true, Detail: "the task hub did not answer in time; try again"}
+		return problem{
+			Status: http.StatusServiceUnavailable, Code: codeUnavailable, Retryable: true,
+			Detail: "no response from the task hub in time; try again",
+		}
 	case errors.Is(err, provider.ErrCorrupt):
-		return problem{Status: http.StatusInternalServerError, Code: codeCorruptHistory, Detail: "the history of this instance cannot be read; DELETE with force=true needs none"}
+		return problem{
+			Status: http.StatusInternalServerError, Code: codeCorruptHistory,
+			Detail: "history of this instance cannot be read; DELETE with force=true works without it",
+		}
 	default:
-		return problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: "the call failed; the log says why"}
+		return problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: detailInternal}
 	}
 }
 

@@ -77,11 +77,11 @@ func readPut(w http.ResponseWriter, r *http.Request) (p putFields, err error) {
 	switch {
 	case err != nil:
 	case p.name == nil:
-		err = &provider.FieldError{Field: fieldOrchestration, Problem: "is missing"}
+		err = &provider.FieldError{Field: fieldOrchestration, Problem: "is required"}
 	case p.event != nil && p.update != nil:
-		err = &provider.FieldError{Field: fieldUpdate, Problem: "is given beside event, and a put has one of them"}
+		err = &provider.FieldError{Field: fieldUpdate, Problem: "cannot be combined with event"}
 	case p.event == nil && p.update == nil && p.data != nil:
-		err = &provider.FieldError{Field: fieldData, Problem: "is that of an event or an update, and there is neither"}
+		err = &provider.FieldError{Field: fieldData, Problem: "requires event or update"}
 	}
 	return p, err
 }

@@ -30,14 +30,14 @@ const (
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, &provider.FieldError{Field: "query", Problem: "cannot be read: " + provider.Echo(err.Error())}
+		return nil, &provider.FieldError{Field: "query", Problem: "is invalid: " + provider.Echo(err.Error())}
 	}
 	for name, values := range query {
 		switch {
 		case name == "":
 			return nil, &provider.FieldError{Field: "query", Problem: "has a parameter without a name"}
 		case !slices.Contains(takes, name):
-			return nil, &provider.FieldError{Field: provider.Echo(name), Problem: "is no parameter of this call" + known(takes)}
+			return nil, &provider.FieldError{Field: provider.Echo(name), Problem: "is not a parameter of this call" + known(takes)}
 		case len(values) > 1 && name != paramTag:
 			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -73,7 +73,7 @@ func tagsParam(query url.Values) (map[string]string, error) {
 			return nil, &provider.FieldError{Field: paramTag, Problem: "must be KEY=VALUE"}
 		}
 		if _, twice := tags[key]; twice {
-			return nil, &provider.FieldError{Field: paramTag, Problem: "has a key twice: an instance has one value of each"}
+			return nil, &provider.FieldError{Field: paramTag, Problem: "must not repeat a key"}
 		}
 		if tags == nil {
 			tags = map[string]string{}
@@ -83,7 +83,7 @@ func tagsParam(query url.Values) (map[string]string, error) {
 	return tags, nil
 }
 
-const mustBeTime = "must be a time as in RFC 3339: 2006-01-02T15:04:05Z"
+const mustBeTime = "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"
 
 func timeParam(query url.Values, name string) (time.Time, error) {
 	if !query.Has(name) {
@@ -99,7 +99,7 @@ func timeParam(query url.Values, name string) (time.Time, error) {
 // checkYear refuses a time whose year in UTC has no four digits: 9999-12-31T23:59:59-01:00 is one that JSON cannot hold.
 func checkYear(name string, t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		return &provider.FieldError{Field: name, Problem: "is in the year " + strconv.Itoa(year) + " of UTC: " + mustBeTime}
+		return &provider.FieldError{Field: name, Problem: "is in the UTC year " + strconv.Itoa(year) + "; " + mustBeTime}
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func durationParam(query url.Values, name string, longest time.Duration) (time.D
 	}
 	d, err := time.ParseDuration(query.Get(name))
 	if err != nil || d < 0 {
-		return 0, &provider.FieldError{Field: name, Problem: "must be a duration such as 500ms or 20s, not negative"}
+		return 0, &provider.FieldError{Field: name, Problem: "must be a duration such as 500ms or 20s and not negative"}
 	}
 	return min(d, longest), nil
 }

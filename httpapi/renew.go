@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// RenewPath is the path of the one call that NewRenewals serves.
+// RenewPath is the path of the only call that NewRenewals serves.
 const RenewPath = "/v1/work-items/renew"
 
 // The codes of leases that were not extended, for programs. They only grow; unavailable and internal are among them.
@@ -25,8 +25,8 @@ const (
 	codeUnknownQueue = "unknown_queue"
 )
 
-// NewRenewals makes a handler of the call that renews locks of work items, and of no other: for a function that has the rights of a worker, and is not to be
-// had for anything else.
+// NewRenewals returns a handler that only renews locks of work items. Use it for a function that has the permissions of
+// a worker and must not serve any other call.
 func NewRenewals(c *client.Client, opts ...Option) http.Handler {
 	return newHandler(c, []route{renewRoute()}, opts)
 }
@@ -35,38 +35,39 @@ func renewRoute() route {
 	return route{http.MethodPost, RenewPath, nil, (*handler).renewWorkItems}
 }
 
-// Renewals are what came of renewing leases, in their order.
+// Renewals holds the results of a renewal, in the order of the leases.
 type Renewals struct {
 	Leases []Renewal `json:"leases"`
 }
 
-// Renewal is what came of renewing one: ExpiresAt, or Error.
+// Renewal is the result of renewing one lease. Either ExpiresAt or Error is set.
 type Renewal struct {
-	// ExpiresAt is when the message is visible again, at the earliest.
+	// ExpiresAt is the earliest time at which the message becomes visible again.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Cancel is of an activity that is cancelled: its worker is to come to an end, and to delete the message.
+	// Cancel is set if the activity is cancelled. Its worker should stop and delete the message.
 	Cancel *RenewalCancel `json:"cancel,omitempty"`
-	// CancelUnknown is that this could not be read, this time.
+	// CancelUnknown reports that the cancellation could not be read this time.
 	CancelUnknown bool          `json:"cancelUnknown,omitempty"`
 	Error         *RenewalError `json:"error,omitempty"`
 }
 
-// RenewalCancel is why an activity is cancelled, and since when.
+// RenewalCancel is the reason and time of an activity's cancellation.
 type RenewalCancel struct {
 	Reason      string    `json:"reason"`
 	Message     string    `json:"message,omitempty"`
 	RequestedAt time.Time `json:"requestedAt"`
 }
 
-// RenewalError is why a lock was not extended. It ends when it would have ended.
+// RenewalError is why a lock was not extended. The lock expires at its previous time.
 type RenewalError struct {
-	Code      string `json:"code"`
-	Detail    string `json:"detail"`
-	Retryable bool   `json:"retryable"` // the same call may succeed later
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	// Retryable reports whether the same call can succeed later.
+	Retryable bool `json:"retryable"`
 }
 
-// Renew renews leases as the call over HTTP does, of the same body. Its error is what that call would have answered: its text begins with
-// the code. It logs what failed of the services that it called.
+// Renew renews leases with the request body of the HTTP call. The error's text begins with the problem code that the
+// HTTP call would return. Failures of called services are logged to log.
 func Renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {
@@ -162,13 +163,15 @@ func renewalError(err error) *RenewalError {
 	var field *provider.FieldError
 	switch {
 	case errors.Is(err, provider.ErrToken):
-		return &RenewalError{Code: codeInvalidToken, Detail: "the token is not one that this hub has given to a work item, or its key was deleted"}
+		return &RenewalError{Code: codeInvalidToken, Detail: "token was not issued by this hub, or its key was deleted"}
 	case errors.Is(err, provider.ErrLockLost):
-		return &RenewalError{Code: codeLockLost, Detail: "the message was deleted, or is visible again, or somebody else has received it: stop, and do not delete it"}
+		return &RenewalError{
+			Code: codeLockLost, Detail: "lock on the message was lost; stop the activity and do not delete the message",
+		}
 	case errors.Is(err, provider.ErrLockLimit):
-		return &RenewalError{Code: codeLockLimit, Detail: "a message is locked for 12 hours at most since it was received"}
+		return &RenewalError{Code: codeLockLimit, Detail: "lock would exceed 12 hours since the message was received"}
 	case errors.As(err, &field):
-		return &RenewalError{Code: codeUnknownQueue, Detail: "the hub has no queue of this name any more"}
+		return &RenewalError{Code: codeUnknownQueue, Detail: "hub no longer has this queue"}
 	default:
 		p := serverProblem(err)
 		return &RenewalError{Code: p.Code, Detail: p.Detail, Retryable: p.Retryable}

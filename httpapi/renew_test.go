@@ -42,12 +42,12 @@ func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 	ask("w1.1.a", "mine", `{`+until+`}`)
 	ask("w1.1.a", "cancelled", `{`+until+`,"cancel":{"reason":"select_loser","message":"too slow","requestedAt":"2026-07-01T02:59:59Z"}}`)
 	ask("w1.1.a", "unknown", `{`+until+`,"cancelUnknown":true}`)
-	ask("nobody's", "mine", `{`+failed("invalid_token", false, "the token is not one that this hub has given to a work item, or its key was deleted")+`}`)
-	ask("w1.1.a", "nobody's", `{`+failed("lock_lost", false, "the message was deleted, or is visible again, or somebody else has received it: stop, and do not delete it")+`}`)
-	ask("w1.1.a", "long", `{`+failed("lock_limit", false, "a message is locked for 12 hours at most since it was received")+`}`)
-	ask("w1.1.a", "throttled", `{`+failed("unavailable", true, "the task hub did not answer in time; try again")+`}`)
-	ask("w1.1.a", "refused", `{`+failed("internal", false, "the call failed; the log says why")+`}`)
-	ask("w1.1.a", "gone", `{`+failed("unknown_queue", false, "the hub has no queue of this name any more")+`}`)
+	ask("nobody's", "mine", `{`+failed("invalid_token", false, "token was not issued by this hub, or its key was deleted")+`}`)
+	ask("w1.1.a", "nobody's", `{`+failed("lock_lost", false, "lock on the message was lost; stop the activity and do not delete the message")+`}`)
+	ask("w1.1.a", "long", `{`+failed("lock_limit", false, "lock would exceed 12 hours since the message was received")+`}`)
+	ask("w1.1.a", "throttled", `{`+failed("unavailable", true, "no response from the task hub in time; try again")+`}`)
+	ask("w1.1.a", "refused", `{`+failed("internal", false, "internal error; see the log of the API")+`}`)
+	ask("w1.1.a", "gone", `{`+failed("unknown_queue", false, "hub no longer has this queue")+`}`)
 	body := `{"visibilityTimeout":90,"leases":[` + strings.Join(asked, ",") + `]}`
 	h.call(t, http.MethodPost, renew, body).want(http.StatusOK).wantBody(`{"leases":[` + strings.Join(want, ",") + `]}`)
 	if log := h.log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "leases=9 failed=3 error=\"the table's own words\"") {

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Schedules is a page of schedules. It ends before its limit where an answer holds no more.
+// Schedules is a page of schedules. It may have fewer items than requested if the response would be too large.
 type Schedules struct {
 	Items      []client.ScheduleStatus `json:"items"`
 	NextCursor string                  `json:"nextCursor,omitempty"`
 }
 
-// NewSchedules is the answer that a page makes.
+// NewSchedules returns the response for a page.
 func NewSchedules(p client.Page[client.ScheduleStatus]) Schedules {
 	return Schedules{Items: append([]client.ScheduleStatus{}, p.Items...), NextCursor: p.NextCursor}
 }
@@ -82,7 +82,7 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	case err != nil:
 		return err
 	case s.ID != id:
-		return &provider.FieldError{Field: "id", Problem: "is not that of the path"}
+		return &provider.FieldError{Field: "id", Problem: "must be the id of the path"}
 	}
 	if err := h.client.PutSchedule(r.Context(), s); err != nil {
 		return err

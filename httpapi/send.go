@@ -11,10 +11,11 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Accepted is the answer to a call that sends something to an instance.
+// Accepted is the response to a call that sends something to an instance.
 type Accepted struct {
 	InstanceID string `json:"instanceId"`
-	// NotPaused: the instance that is to be resumed did not show that it is paused. A pause that is on its way ends all the same.
+	// NotPaused reports that the status of an instance that is resumed was not Paused. A pause that has not arrived yet
+	// is ended too.
 	NotPaused bool `json:"notPaused,omitempty"`
 }
 

@@ -15,15 +15,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Started is the answer to a start.
+// Started is the response to a start.
 type Started struct {
 	InstanceID string `json:"instanceId"`
 	Links      Links  `json:"links"`
-	// Started is whether this start has begun the instance, for one that also raises an event; nil for others.
+	// Started reports whether this start started the instance, for a start that also raises an event. Otherwise it is
+	// nil.
 	Started *bool `json:"started,omitempty"`
 }
 
-// Links are the paths under which an instance is found.
+// Links are the paths of an instance.
 type Links struct {
 	Status     string `json:"status"`
 	Result     string `json:"result"`
@@ -31,7 +32,7 @@ type Links struct {
 	Executions string `json:"executions"`
 }
 
-// NewStarted is the answer to the start of an instance.
+// NewStarted returns the response to the start of an instance.
 func NewStarted(instanceID string) Started {
 	at := "/v1/instances/" + escapeID(instanceID)
 	return Started{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"}}
@@ -75,7 +76,7 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 		return nil, nil, err
 	}
 	if f.ifExists != nil && *f.ifExists == string(client.Replace) { // who may start may not end, and IAM goes by paths
-		return nil, nil, &provider.FieldError{Field: fieldIfExists, Problem: "is replace, which also ends and deletes: that is PUT /v1/instances/{id}"}
+		return nil, nil, &provider.FieldError{Field: fieldIfExists, Problem: "must not be replace; use PUT /v1/instances/{id}"}
 	}
 	opts, err := f.startOptions(r)
 	return f.input, opts, err
@@ -112,7 +113,7 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 	if f.delay != nil {
 		d, err := time.ParseDuration(*f.delay)
 		if err != nil {
-			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, of at most ten years"}
+			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, at most ten years"}
 		}
 		opts = append(opts, client.WithDelay(d))
 	}
@@ -134,7 +135,9 @@ func idempotencyKey(r *http.Request) (key string, given bool, err error) {
 	case len(keys) > 1:
 		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
 	case strings.Contains(keys[0], ","): // which gateways put between two
-		return "", true, &provider.FieldError{Field: headerKey, Problem: "must be one key: it has a comma, as gateways put between two where the header is given more than once"}
+		return "", true, &provider.FieldError{
+			Field: headerKey, Problem: "must not have a comma, because gateways join repeated headers with commas",
+		}
 	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) || strings.ContainsFunc(keys[0], unicode.IsControl):
 		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters", client.MaxIdempotencyKeyBytes)
 		return "", true, &provider.FieldError{Field: headerKey, Problem: problem}

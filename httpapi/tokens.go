@@ -18,9 +18,9 @@ const (
 	fieldDetails = "details"
 )
 
-// Beaten is the answer to a heartbeat.
+// Beaten is the response to a heartbeat.
 type Beaten struct {
-	// Cancel is of an activity that is cancelled: the caller is to come to an end, and to complete or fail it.
+	// Cancel is set if the activity is cancelled. The caller should stop, and complete or fail the attempt.
 	Cancel *RenewalCancel `json:"cancel,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 		return err
 	}
 	if doc == nil {
-		return &provider.FieldError{Field: fieldError, Problem: "is missing"}
+		return &provider.FieldError{Field: fieldError, Problem: "is required"}
 	}
 	var failed ReportedError
 	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Final, fieldDetails: &failed.Details}); err != nil {
@@ -83,7 +83,7 @@ func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 	return writeJSON(w, http.StatusOK, NewBeaten(cancel))
 }
 
-// NewBeaten makes the answer to a heartbeat.
+// NewBeaten returns the response to a heartbeat.
 func NewBeaten(cancel provider.CancelInfo) (b Beaten) {
 	if cancel.Requested {
 		b.Cancel = &RenewalCancel{Reason: cancel.Reason, Message: cancel.Message, RequestedAt: cancel.RequestedAt.UTC().Truncate(time.Millisecond)}
@@ -91,17 +91,17 @@ func NewBeaten(cancel provider.CancelInfo) (b Beaten) {
 	return b
 }
 
-// ReportedError is what an attempt fails with whose holder is no Go program: an error for Client.Fail.
+// ReportedError is an error that a program in another language reports for an attempt. Pass it to client.Client.Fail.
 type ReportedError struct {
-	// Type is what orchestrations and policies know it by; empty is that of an error without one.
+	// Type is the type that orchestrations and retry policies match. If it is empty, the type is "error".
 	Type, Message string
-	// Final reports that no policy tries it again.
+	// Final reports that retry policies must not retry.
 	Final bool
-	// Details travel with it (perdure.WithDetails): JSON; null and nil are none.
+	// Details are JSON details of the error (perdure.WithDetails). nil and null mean none.
 	Details json.RawMessage
 }
 
-// As finds the details.
+// As finds the details. Use perdure.DetailsOf to read them.
 func (f *ReportedError) As(target any) bool {
 	if len(f.Details) == 0 || string(f.Details) == "null" {
 		return false
@@ -112,7 +112,7 @@ func (f *ReportedError) As(target any) bool {
 // Error returns the message.
 func (f *ReportedError) Error() string { return f.Message }
 
-// ErrorType names the type in history.
+// ErrorType returns the type that histories record.
 func (f *ReportedError) ErrorType() string {
 	if f.Type == "" {
 		return "error"
@@ -120,7 +120,7 @@ func (f *ReportedError) ErrorType() string {
 	return f.Type
 }
 
-// NonRetryable reports whether no policy tries it again.
+// NonRetryable returns Final.
 func (f *ReportedError) NonRetryable() bool { return f.Final }
 
 // tokenProblem is what the holder of a token that does nothing is sent.

@@ -20,25 +20,25 @@ const (
 // longestUpdate is how long a call waits for an update: API Gateway ends one after 30 s.
 const longestUpdate = 25 * time.Second
 
-// Updated is the answer to an update.
+// Updated is the response to an update.
 type Updated struct {
 	InstanceID string `json:"instanceId"`
 	Update     string `json:"update"`
-	// UpdateID is its id: the same call with it as the Idempotency-Key is about the same update. Of one that is done it is absent, unless the
-	// caller has given it.
+	// UpdateID is the update's ID. Repeat the call with it as the Idempotency-Key to continue waiting. It is empty if
+	// the update is completed and the caller gave no ID.
 	UpdateID string `json:"updateId,omitempty"`
-	// Result is what its handler has returned; absent while it is not done.
+	// Result is the handler's result. It is nil if the update is not completed.
 	Result json.RawMessage `json:"result,omitempty"`
-	// ResultSealed says what the result is where it is not shown.
+	// ResultSealed describes a result that is not returned.
 	ResultSealed *client.SealedPayload `json:"resultSealed,omitempty"`
-	// Status is what the instance is, of an update that is not done.
+	// Status is the last known status of the instance if the update is not completed.
 	Status client.RuntimeStatus `json:"status,omitempty"`
-	// Started and Links are those of a put that sends the update: as Started has them. Nil for others.
+	// Started and Links are those of a PUT that sends the update, like in type Started. Otherwise they are nil.
 	Started *bool  `json:"started,omitempty"`
 	Links   *Links `json:"links,omitempty"`
 }
 
-// NewPutUpdate is the answer to a put that sends an update, before that is answered.
+// NewPutUpdate returns the response to a PUT that sends an update, before the update is completed.
 func NewPutUpdate(instanceID, update, updateID string, started bool) Updated {
 	links := NewStarted(instanceID).Links
 	return Updated{InstanceID: instanceID, Update: update, UpdateID: updateID, Started: &started, Links: &links}

@@ -41,7 +41,7 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 		request = `"version":"2.0","rawPath":"/v1/work-items/renew","headers":{"content-type":"application/json"},` +
 			`"requestContext":{"domainName":"x","http":{"method":"POST"}},"body":"{\"Records\":[1],\"source\":\"aws.events\"}"`
 		renewing = `"visibilityTimeout":60,"leases":[{"token":"w1.1.x","receiptHandle":"r"}]`
-		noToken  = `{"leases":[{"error":{"code":"invalid_token","detail":"the token is not one that this hub has given to a work item, or its key was deleted","retryable":false}}]}`
+		noToken  = `{"leases":[{"error":{"code":"invalid_token","detail":"token was not issued by this hub, or its key was deleted","retryable":false}}]}`
 	)
 	h, _ := aRenewer(t, perdure.NewRegistry())
 	for name, c := range map[string]struct{ event, answer, err string }{
@@ -55,7 +55,7 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 		"leases and a request":   {`{` + renewing + `,` + request + `}`, "null", neither},
 		"a request and records":  {`{` + request + `,` + records + `}`, "null", neither},
 		"a tick and records":     {`{` + tick + `,` + records + `}`, "null", neither},
-		"leases by another name": {`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null", "invalid_request: Leases is no field of this call"},
+		"leases by another name": {`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null", "invalid_request: Leases is not a field of this call"},
 		"nothing":                {`{}`, "null", neither},
 		"another source":         {`{"source":"aws.s3"}`, "null", neither},
 		"not JSON":               {`nonsense`, "null", "lambdahandler: renewer: decode event"},

@@ -8,21 +8,23 @@ import (
 	"github.com/perdure/perdure/internal/activityctx"
 )
 
-// ContextWithActivityInfo makes the context of an activity that is tested as a plain function: perdure.ActivityInfoFrom returns info.
+// ContextWithActivityInfo returns a context for a test that calls an activity as a plain function.
+// perdure.ActivityInfoFrom returns info.
 func ContextWithActivityInfo(ctx context.Context, info perdure.ActivityInfo) context.Context {
 	return activityctx.WithInfo(ctx, (*activityctx.Info)(&info))
 }
 
-// Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any
-// goroutine of the activity.
+// Heartbeats receives the heartbeats of an activity and provides the details of its previous attempt. Its methods must
+// be safe for concurrent use.
 type Heartbeats interface {
-	// Beat takes a heartbeat: its details as JSON, or none. err is not nil when it had details that cannot be kept.
+	// Beat receives a heartbeat with its details as JSON, or nil if it has none. err is not nil if the details could
+	// not be encoded.
 	Beat(details json.RawMessage, err error)
-	// LastDetails returns the details, as JSON, that the attempt before has left; nil when there are none.
+	// LastDetails returns the details of the previous attempt as JSON, or nil if there are none.
 	LastDetails() json.RawMessage
 }
 
-// ContextWithHeartbeats makes the context of an activity that is tested as a plain function: perdure.Heartbeat and
+// ContextWithHeartbeats returns a context for a test that calls an activity as a plain function. perdure.Heartbeat and
 // perdure.HeartbeatDetails use h.
 func ContextWithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
 	return activityctx.WithHeartbeats(ctx, h)

@@ -68,9 +68,9 @@ func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`the external event "packed", which nobody has raised (raised, and not waited for: "paked")`,
-		`the sub-orchestration "stuck", instance "child", which is Running`,
-		`  the activity "nobody", which nobody knows: the registry has "nap" (Env.Stub may stand in for it)`,
+		`external event "packed", which was not raised (raised but not awaited: "paked")`,
+		`sub-orchestration "stuck", instance "child", which is Running`,
+		`  activity "nobody", which is not registered; the registry has "nap"; register it or use Env.Stub`,
 	}
 	if !slices.Equal(idle.Waits, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(idle.Waits, "\n"), strings.Join(want, "\n"))

@@ -215,8 +215,9 @@ func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(co
 	}
 }
 
-// errNoWait: a wait would not end.
-var errNoWait = errors.New("perduretest: an activity of WithNetwork, and what it calls, cannot wait for an instance: virtual time stands still while it runs")
+// errNoWait reports a wait that would not end.
+var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an instance: " +
+	"virtual time stands still while it runs")
 
 // pollEvery is how long an activity that waits for an instance lets pass between two looks.
 const pollEvery = time.Second

@@ -13,33 +13,37 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Call is one run of an activity's code, or of a stub in its place. A retry is another Call, and so is a delivery that ran the code again after
-// a crash. It is made of plain values, so that a test compares calls as it compares anything.
+// Call is one run of an activity's code or of its stub. Each retry is another Call, and so is a redelivery that runs
+// the code again after a crash. All fields are plain values that a test can compare.
 type Call struct {
-	// Activity is the name, InstanceID the instance that called it, ActivityID its event in that instance's history.
+	// Activity is the activity's name, InstanceID the instance that called it, and ActivityID the ID of the event that
+	// scheduled it.
 	Activity, InstanceID string
 	ActivityID           int64
-	// Attempt counts the tries of a retry policy from 1.
+	// Attempt is the attempt of the retry policy, counted from 1.
 	Attempt int
-	Input   json.RawMessage
-	// At is when the code began, in virtual time since the Env was made; Took how long it ran, so far where it is Running.
+	// Input is the activity's input as JSON.
+	Input json.RawMessage
+	// At is when the code started, in virtual time since the Env was created. Took is how long it ran, or has run so
+	// far if Running is true.
 	At, Took time.Duration
 	Running  bool
-	// Output is what it returned as JSON, and Error the message of its error. Both are empty while it is running.
+	// Output is the result as JSON, and Error the message of the error. Both are empty while Running is true.
 	Output json.RawMessage
 	Error  string
 }
 
-// Input returns what the activity of a call was given.
+// Input returns the input of a call as a T.
 func Input[T any](c Call) (T, error) {
 	var in T
 	if err := json.Unmarshal(c.Input, &in); err != nil {
-		return in, fmt.Errorf("perduretest: the input of activity %q is no %T: %w", c.Activity, in, err)
+		return in, fmt.Errorf("perduretest: decode input of activity %q as %T: %w", c.Activity, in, err)
 	}
 	return in, nil
 }
 
-// Calls returns the calls of activities with these names, of all activities without a name, in the order in which their code began.
+// Calls returns the calls of the named activities, or of all activities if no name is given, in the order of their
+// start.
 func (e *Env) Calls(activities ...string) []Call {
 	e.t.Helper()
 	e.virtual("Calls")

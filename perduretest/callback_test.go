@@ -27,7 +27,7 @@ func TestATokenInATest(t *testing.T) {
 	env := perduretest.New(t, r)
 	id := start(t, env, "asks", nil)
 	_, err := env.Client().Wait(t.Context(), id)
-	if err == nil || !strings.Contains(err.Error(), `the activity "ask", which has returned ErrPending in attempt 1, and whose token nobody has used`) {
+	if err == nil || !strings.Contains(err.Error(), `activity "ask", which returned ErrPending in attempt 1; complete it with Client.Complete or Client.Fail`) {
 		t.Errorf("a wait that cannot end: %v", err)
 	}
 	env.Advance(30 * 24 * time.Hour)

@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Now is the virtual time.
+// Now returns the virtual time.
 func (e *Env) Now() (now time.Time) {
 	e.do(func() { now = time.Now() })
 	return now
 }
 
-// RunUntilIdle runs everything that is due, until nothing is. It does not move the clock.
+// RunUntilIdle runs everything that is due, until nothing is due. It does not advance the clock.
 func (e *Env) RunUntilIdle() {
 	e.t.Helper()
 	e.virtual("RunUntilIdle")
@@ -23,8 +23,8 @@ func (e *Env) RunUntilIdle() {
 	e.drive(e.clock.settle)
 }
 
-// Advance moves the clock by d, and runs everything that becomes due on the way, each at its time: also what the hub's sweeper does, such as bulk jobs
-// and retention.
+// Advance advances the clock by d and runs everything that becomes due, each at its time. This includes the hub's
+// sweeper, which runs bulk jobs and retention.
 func (e *Env) Advance(d time.Duration) {
 	e.t.Helper()
 	if e.deployed != nil {
@@ -48,8 +48,8 @@ func (e *Env) Advance(d time.Duration) {
 	}
 }
 
-// At has f called d from now, in virtual time, before what else becomes due at that moment. It runs on the test's goroutine, within the Advance or
-// Wait that gets there: it may use the Client, fail the test, and plan more.
+// At calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the test's
+// goroutine, inside Advance or a wait. It may use the Client, fail the test and call At.
 func (e *Env) At(d time.Duration, f func()) {
 	e.agenda.add(e.Now().Add(d), f)
 }

@@ -13,12 +13,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Deployed is an Env that is a deployed hub, such as dynamo.Open finds, so that a test's body runs there as well as in virtual time. Its time is real:
-// Advance sleeps, At is served while the test is in Advance or Wait, and Wait gives up after five minutes, or what WithPatience says, with an *IdleError that
-// tells what the instance waits for. Client, with all that the hub offers, History, Golden and Now work as elsewhere; what is not in a test's hands there fails the test: RunUntilIdle,
-// Stub, Calls, Deploy, CrashAt, Outage, Tables and Watch. Options of virtual time do nothing.
+// Deployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well as
+// in virtual time. Its time is real: Advance sleeps, and At functions run during Advance and waits. A wait fails with
+// an *IdleError after five minutes, or after the time of WithPatience.
 //
-// What the test has started is terminated, where it is not over, and purged at its end. A test that fails leaves it for you to look at.
+// Client, History, Golden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage, Tables
+// and Watch fail the test. Options for virtual time have no effect.
+//
+// When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
 func Deployed(t *testing.T, hub client.Hub, opts ...Option) *Env {
 	t.Helper()
 	o := options{patience: deployedPatience}
@@ -136,7 +138,7 @@ const mostCleaning = time.Minute
 func (d *deployedHub) clean() {
 	t := d.env.t
 	if t.Failed() {
-		t.Logf("perduretest: it is left in the hub: %s", quoted(d.started))
+		t.Logf("perduretest: instances kept in the hub: %s", quoted(d.started))
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), mostCleaning)
@@ -147,7 +149,7 @@ func (d *deployedHub) clean() {
 			continue // purged, or prepared and never committed
 		}
 		if err == nil && !s.Status.Terminal() {
-			if err = d.env.client.Terminate(ctx, id, "the test "+t.Name()+" is over"); err == nil {
+			if err = d.env.client.Terminate(ctx, id, "test "+t.Name()+" has ended"); err == nil {
 				_, err = d.env.client.Wait(ctx, id)
 			}
 		}
@@ -155,7 +157,7 @@ func (d *deployedHub) clean() {
 			err = d.env.client.Purge(ctx, id)
 		}
 		if err != nil {
-			t.Logf("perduretest: instance %q is left in the hub: %v", id, err)
+			t.Logf("perduretest: instance %q was not removed from the hub: %v", id, err)
 		}
 	}
 }
@@ -164,6 +166,6 @@ func (d *deployedHub) clean() {
 func (e *Env) virtual(what string) {
 	e.t.Helper()
 	if e.deployed != nil {
-		e.t.Fatalf("perduretest: %s is not for a deployed hub", what)
+		e.t.Fatalf("perduretest: %s is not supported in a deployed hub", what)
 	}
 }

@@ -79,7 +79,7 @@ func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
 	env := perduretest.Deployed(t, served(t, approved("v1")).Provider, perduretest.WithPatience(time.Second))
 	_, err := env.Client().Wait(t.Context(), start(t, env, "approve", nil))
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Waited == 0 || len(idle.Waits) != 1 || !strings.Contains(idle.Waits[0], `the external event "go", which nobody has raised`) {
+	if !ok || idle.Waited == 0 || len(idle.Waits) != 1 || !strings.Contains(idle.Waits[0], `external event "go", which was not raised`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
 				do(perduretest.Deployed(t, served(t, approved("v1")).Provider))
-			}, name+" is not for a deployed hub")
+			}, name+" is not supported in a deployed hub")
 		})
 	}
 }

@@ -66,11 +66,11 @@ func (w *watch) share() time.Duration {
 func (v *vigil) forEver(ctx context.Context) string {
 	v.moves++
 	if years := time.Duration(v.env.clock.reached.Load() - v.virtual); years > longestVirtual {
-		return "it goes on after " + v.passed()
+		return "is still active after " + v.passed()
 	}
 	now := time.Now()
 	if v.most > 0 && now.Sub(v.began) > v.most {
-		return fmt.Sprintf("it goes on after %s, which is half of what go test's -timeout left", v.passed())
+		return fmt.Sprintf("is still active after %s, half of the remaining -timeout of go test", v.passed())
 	}
 	if now.Sub(v.looked) < v.env.watch.patience/looks {
 		return ""
@@ -80,7 +80,7 @@ func (v *vigil) forEver(ctx context.Context) string {
 		v.since, v.moves = now, 0
 	}
 	if now.Sub(v.since) >= v.env.watch.patience && v.moves >= fewestRounds {
-		return fmt.Sprintf("it goes round: after %s nothing has come of it that was not there before", v.passed())
+		return fmt.Sprintf("is in an endless loop: no progress after %s", v.passed())
 	}
 	return ""
 }
@@ -88,7 +88,7 @@ func (v *vigil) forEver(ctx context.Context) string {
 // passed is how long it has taken.
 func (v *vigil) passed() string {
 	virtual := time.Duration(v.env.clock.reached.Load() - v.virtual)
-	return fmt.Sprintf("%v, and %s of virtual time", time.Since(v.began).Round(time.Second), days(virtual))
+	return fmt.Sprintf("%v and %s of virtual time", time.Since(v.began).Round(time.Second), days(virtual))
 }
 
 // days is a time that may be years.

@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Env is a task hub in a test. Its methods, and those of its Client, are for one goroutine at a time: the test's. An activity may use the
-// Client too, with its own context, and so may a server of the test's, such as one for webhooks, while an activity of WithNetwork calls it.
+// Env is a task hub in a test. Its methods and its Client must be used by one goroutine at a time, normally the test's.
+// Two exceptions may use the Client too: an activity with its own context, and a server of the test that an activity of
+// WithNetwork calls.
 type Env struct {
 	t        *testing.T
 	hub      *simhub.Hub
@@ -41,18 +42,20 @@ type Env struct {
 	leaving, givenUp atomic.Bool
 }
 
-// New makes a hub that runs what r holds. It ends with the test; an activity that is still running then gets the end of its context.
+// New returns an Env that runs the code of r. The Env ends with the test, which cancels the contexts of activities that
+// are still running.
 //
-// Every turn replays the history of its instance from the beginning, so that an orchestration that depends on chance, on the order of a map or on
-// the clock fails the test; WithCache has instances kept warm instead, as they mostly are in a deployed hub. The test fails as well when code
-// hangs: an orchestration or activity that blocks for good or never ends, an activity that ignores the end of its context.
+// Every turn replays its history from the beginning, so that an orchestration that depends on chance, on map order or
+// on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if code
+// hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
+// context.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
 	if thisGoroutine().bubble != "" {
-		t.Fatal("perduretest: an Env has virtual time of its own: call New outside of synctest.Test")
+		t.Fatal("perduretest: New: an Env has its own virtual time; call New outside of synctest.Test")
 	}
 	if r == nil {
-		t.Fatal("perduretest: New: the registry is nil")
+		t.Fatal("perduretest: New: registry is nil")
 	}
 	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
 	o := options{patience: defaultPatience, Options: simhub.Options{
@@ -93,7 +96,7 @@ func (e *Env) inhabit(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
-			e.errorf("perduretest: the test is over, and goroutines are left: %v%s", r, describeAll(e.watch.ofUsers()))
+			e.errorf("perduretest: goroutines are still running after the test: %v%s", r, describeAll(e.watch.ofUsers()))
 		}
 	}()
 	synctest.Test(e.t, func(*testing.T) { e.live(o) })
@@ -204,7 +207,7 @@ func (e *Env) isInside() bool {
 // outside fails what moves the clock from within.
 func (e *Env) outside(what string) {
 	if e.isInside() || e.network.isBusy() {
-		panic(fmt.Sprintf("perduretest: %s is for the test's goroutine: activities, what they call and orchestrations cannot call it", what))
+		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or orchestration", what))
 	}
 }
 
@@ -216,11 +219,12 @@ func (e *Env) errorf(format string, args ...any) {
 	}
 }
 
-// Client talks to the hub. Its Wait advances the clock until the instance is over; it fails with an *IdleError when nothing is left that could
-// end it. An activity that uses the Client waits in virtual time, as it does in a deployed hub.
+// Client returns the client of the hub. Its waits advance the clock until the instance has ended, and fail with an
+// *IdleError if nothing can end the instance. In an activity, a wait of the Client takes virtual time.
 //
-// The context of a call from outside of the Env's virtual time, such as the test's own, is one of real time: its end ends a wait (Wait, WaitForStart, Update,
-// StartOrUpdate, CallEntity) and no other call, and a deadline of it does not come by a day that Advance lets pass. An activity's context is of virtual time.
+// A context from outside the virtual time, such as the test's own, uses real time. Its end stops a wait (Wait,
+// WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not reach its deadline. The
+// context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
 // patience is how much virtual time what is still running gets to end once the test is over.
@@ -252,6 +256,6 @@ func (e *Env) unwind() {
 	time.Sleep(patience)
 	synctest.Wait()
 	if busy() {
-		e.errorf("perduretest: the test is over, and this did not end with its context, nor within %v after it:%s", patience, e.watch.unfinished())
+		e.errorf("perduretest: still running after the test, %v after the end of its context:%s", patience, e.watch.unfinished())
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// An instance that waits goes on with the code of the next build.
+// This example deploys another build while an instance waits. The instance continues with the new code.
 func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExamples has one
-	t := exampleT // in a test function, its own
+	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, approved("v1"))
 	id, err := env.Client().Start(t.Context(), "approve", nil)
@@ -32,9 +32,9 @@ func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExa
 	}
 }
 
-// Wherever a process dies, the instance ends.
+// This example checks that the instance completes wherever a process dies.
 func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: TestExamples has one
-	t := exampleT // in a test function, its own
+	t := exampleT // in your test, its *testing.T
 
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
 		t.Helper()

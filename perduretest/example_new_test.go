@@ -18,9 +18,9 @@ func expire(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	return "approved by " + by, err
 }
 
-// This is what a test function does. Three days take no time.
+// This example tests an orchestration that waits for three days. The test takes no time.
 func ExampleNew() {
-	t := exampleT // in a test function, its own
+	t := exampleT // in your test, its *testing.T
 
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "expire", expire)

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// The card is declined twice, and charged in the end; the warehouse takes its time.
+// This example stubs two activities: one fails twice before it succeeds, and the other takes six hours.
 func ExampleEnv_Stub() { //nolint:testableexamples // it needs a test: TestExamples has one
-	t := exampleT // in a test function, its own
+	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, shop())
 	env.Stub("charge").Fails(2, errors.New("declined")).Returns(receipt{"8"})

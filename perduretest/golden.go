@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/internal/registry"
 )
 
-// History returns the events of an instance's current execution. It fails the test where there is no such instance.
+// History returns the events of an instance's current execution. It fails the test if the instance does not exist.
 func (e *Env) History(instanceID string) []history.Event {
 	e.t.Helper()
 	events, err := client.Collect(e.client.History(e.t.Context(), instanceID))
@@ -30,11 +30,12 @@ func (e *Env) History(instanceID string) []history.Event {
 // updateVariable has Golden write files.
 const updateVariable = "PERDURE_UPDATE"
 
-// Golden compares the whole history of an instance with the one in a file, such as testdata/order.json, and fails the test with the first
-// event that differs, and with what that means for instances that are under way: nothing, or that they would be blocked. With PERDURE_UPDATE=1 in the
-// environment it writes the file instead.
+// Golden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it fails
+// the test with the first event that differs and reports whether running instances would be blocked. With
+// PERDURE_UPDATE=1 in the environment, it writes the file instead.
 //
-// Ids that are made by chance are compared by where they appear. The file is one that `perdure history --json` could have written: Replay reads it too.
+// Random IDs are compared by their first position. The file has the format of `perdure history --json`. Replay reads it
+// too.
 func (e *Env) Golden(instanceID, file string) {
 	e.t.Helper()
 	now, err := documentOf(e, instanceID)
@@ -51,12 +52,12 @@ func (e *Env) Golden(instanceID, file string) {
 			e.t.Fatalf("perduretest: golden history: %v", err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		e.t.Errorf("perduretest: there is no golden history %s: run the test with %s=1 to write it", file, updateVariable)
+		e.t.Errorf("perduretest: golden history %s does not exist; run the test with %s=1 to write it", file, updateVariable)
 	case err != nil:
 		e.t.Errorf("perduretest: golden history: %v", err)
 	default:
 		if text := difference(&recorded, &now); text != "" {
-			e.t.Errorf("perduretest: the history of instance %q is not that of %s (%s=1 writes it anew):\n%s\n%s",
+			e.t.Errorf("perduretest: history of instance %q differs from %s; run the test with %s=1 to update it:\n%s\n%s",
 				instanceID, file, updateVariable, text, consequence(e.stubs.code, &recorded))
 		}
 	}
@@ -96,10 +97,10 @@ func consequence(code *registry.Registry, recorded *history.Document) string {
 		case err != nil:
 			return fmt.Sprintf("Instances with the recorded history would be blocked: %v", err)
 		case differences.Count > 0:
-			return "Instances with the recorded history go on, with the inputs that are recorded: " + differences.First
+			return "Instances with the recorded history continue with the recorded inputs: " + differences.First
 		}
 	}
-	return "Instances with the recorded history go on: the code still takes those decisions."
+	return "Instances with the recorded history continue: the code still makes the same decisions."
 }
 
 func readDocument(file string) (history.Document, error) {
@@ -130,9 +131,9 @@ func difference(recorded, now *history.Document) string {
 	for i := range max(len(was), len(is)) {
 		switch {
 		case i >= len(is):
-			return fmt.Sprintf("recorded  %s\nnow       nothing more", was[i])
+			return fmt.Sprintf("recorded  %s\nnow       no event", was[i])
 		case i >= len(was):
-			return "recorded  nothing more\nnow       " + is[i]
+			return "recorded  no event\nnow       " + is[i]
 		case was[i] != is[i]:
 			return fmt.Sprintf("recorded  %s\nnow       %s", was[i], is[i])
 		}

@@ -73,7 +73,7 @@ func TestAnotherHistoryFailsTheTest(t *testing.T) {
 	}{
 		"another activity": {rounds("sum", 1), "testdata/rounds.json", []string{`"name":"count"`, `"name":"sum"`, "would be blocked", "PERDURE_UPDATE=1"}},
 		"a timer more":     {rounds("count", 2), "testdata/rounds.json", []string{"would be blocked"}},
-		"no file":          {rounds("count", 1), "testdata/none.json", []string{"there is no golden history testdata/none.json", "PERDURE_UPDATE=1"}},
+		"no file":          {rounds("count", 1), "testdata/none.json", []string{"golden history testdata/none.json does not exist", "PERDURE_UPDATE=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +95,7 @@ func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 		id := start(t, env, "rounds", 1)
 		result(t, env, id)
 		env.Golden(id, "testdata/rounds.json")
-	}, `"result":1`, `"result":2`, "go on: the code still takes those decisions")
+	}, `"result":1`, `"result":2`, "continue: the code still makes the same decisions")
 }
 
 func TestHistoryIsReadByATest(t *testing.T) {

@@ -62,7 +62,7 @@ func TestABodyThatHangsFailsItsTest(t *testing.T) {
 		"channel of its own": {func(*perdure.OrchestrationContext) error {
 			<-make(chan int)
 			return nil
-		}, []string{"the orchestration did not come back", "hangs_test.go"}},
+		}, []string{"orchestration hangs: it blocks on something other than a future or never ends", "hangs_test.go"}},
 		"loop": {func(*perdure.OrchestrationContext) error {
 			for n := 0; ; n++ {
 				if n < 0 {
@@ -93,12 +93,12 @@ func TestAnActivityThatHangsFailsItsTest(t *testing.T) {
 		"channel": {func(context.Context) error {
 			<-make(chan int)
 			return nil
-		}, []string{`the activity "work", which has been running for 3h`, "hangs_test.go"}},
+		}, []string{`activity "work", which has been running for 3h`, "hangs_test.go"}},
 		"sleep": {func(context.Context) error {
 			for {
 				time.Sleep(time.Hour)
 			}
-		}, []string{`the activity "work", which has been running for 3h`, "hangs_test.go"}},
+		}, []string{`activity "work", which has been running for 3h`, "hangs_test.go"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestAGoroutineThatIsLeftFailsItsTest(t *testing.T) {
 	wantFailure(t, runs(callWork, func(context.Context) error {
 		go func() { <-make(chan int) }()
 		return nil
-	}), "goroutines are left", "a goroutine waits to receive from a channel", "hangs_test.go")
+	}), "goroutines are still running after the test", "a goroutine waits to receive from a channel", "hangs_test.go")
 }
 
 // A bubble within a bubble cannot be.
@@ -166,7 +166,7 @@ func TestAnActivityThatIgnoresItsContextFailsItsTest(t *testing.T) {
 	}, func(context.Context) error {
 		time.Sleep(30 * time.Minute)
 		return nil
-	}), `activity "work" of instance`, "ignores the end of its context", "hangs_test.go")
+	}), `activity "work" of instance`, "ignores its cancelled context", "hangs_test.go")
 }
 
 // Every turn replays, so what is not the same every time is found at once.
@@ -231,28 +231,28 @@ func TestAWaitForWhatGoesRoundFailsItsTest(t *testing.T) {
 		"retries": {func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.CallActivityByName[int](ctx, "work", nil, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
 			return err
-		}, []string{`" is Running, and it goes round: after `, "of virtual time nothing has come of it", `the activity "work", which has failed `, " times, the last at ", ": out of stock; attempt ", " is due at "}},
+		}, []string{`" is Running and is in an endless loop: no progress after `, "of virtual time", `activity "work", which has failed `, " times, last at ", ": out of stock; attempt ", " is due at "}},
 		"rounds": {func(ctx *perdure.OrchestrationContext) error {
 			if err := perdure.Sleep(ctx, time.Hour); err != nil {
 				return err
 			}
 			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
 			return err
-		}, []string{`" is Running, and it goes round: after `, " executions, each continued as new", "a timer that is due at"}},
+		}, []string{`" is Running and is in an endless loop: no progress after `, " executions (continued as new)", "timer, due at"}},
 		"calls at one moment": {func(ctx *perdure.OrchestrationContext) error {
 			for {
 				_, _ = perdure.CallActivityByName[int](ctx, "work", nil).Await(ctx)
 			}
-		}, []string{"there is no end to what happens at one moment of virtual time, 2000-01-01", `of orchestration "hangs" is Running: `, " turns", "hangs_test.go"}},
+		}, []string{"endless loop: virtual time has not advanced from 2000-01-01", `of orchestration "hangs" is Running: `, " turns", "hangs_test.go"}},
 		"rounds at one moment": {func(ctx *perdure.OrchestrationContext) error {
 			_, err := perdure.ContinueAsNew[int](ctx, struct{}{})
 			return err
-		}, []string{"there is no end to what happens at one moment of virtual time", `of orchestration "hangs" is `, " executions, each continued as new"}},
+		}, []string{"endless loop: virtual time has not advanced from", `of orchestration "hangs" is `, " executions (continued as new)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := wantFailure(t, runs(c.body, func(context.Context) error { return errors.New("out of stock") }), c.says...)
-			for _, text := range []string{"dynamo/commit.go", "code does not come back", "is over, and"} {
+			for _, text := range []string{"dynamo/commit.go", "code hangs", "after the test"} {
 				if strings.Contains(out, text) {
 					t.Errorf("it says %q:\n%s", text, out)
 				}
@@ -270,7 +270,7 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt})); err != nil {
 			t.Error(err)
 		}
-	}, "half of what go test's -timeout left", `of orchestration "counts" is Running: `, " executions, each continued as new",
+	}, "half of the remaining -timeout of go test", `of orchestration "counts" is Running: `, " executions (continued as new)",
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
@@ -282,7 +282,7 @@ func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second))
 		start(t, env, "counts", count{To: math.MaxInt, Every: time.Second})
 		env.Advance(50 * 365 * 24 * time.Hour)
-	}, "half of what go test's -timeout left, and has come to 2000-01-", `of orchestration "counts" is Running: `,
+	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-", `of orchestration "counts" is Running: `,
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
@@ -291,7 +291,7 @@ func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
 	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt, Every: 365 * 24 * time.Hour}))
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.Endless, "it goes on after") || !strings.Contains(idle.Endless, "days of virtual time") {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.Endless, "is still active after") || !strings.Contains(idle.Endless, "days of virtual time") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {

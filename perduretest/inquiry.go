@@ -102,9 +102,9 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 	case err != nil:
 		return nil
 	case s.Paused != nil:
-		return []string{fmt.Sprintf("Client.Resume: it is paused since %v (%q)", s.Paused.At, s.Paused.Message)}
+		return []string{fmt.Sprintf("Client.Resume: paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
-		return []string{"its beginning, of which no function was told: Begin of what StartItem returned does so at once; where a process died before that, the hub's sweeper does within minutes: in Advance, or by perduretest.Watch"}
+		return []string{"its start: call Begin of the prepared start of StartItem, or let the sweeper start it with Advance or perduretest.Watch"}
 	default:
 		return nil
 	}
@@ -114,19 +114,19 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.PendingItem) string {
 	switch x.What {
 	case client.PendingExternalEvent:
-		return fmt.Sprintf("the external event %q, which nobody has raised%s", x.Name, q.otherEvents(ctx, instanceID))
+		return fmt.Sprintf("external event %q, which was not raised%s", x.Name, q.otherEvents(ctx, instanceID))
 	case client.PendingSubOrchestration:
-		return fmt.Sprintf("the sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
+		return fmt.Sprintf("sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
 	case client.PendingSentEvent:
-		return fmt.Sprintf("the answer to the event %q, which was raised in instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+		return fmt.Sprintf("response to event %q, raised in instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingSentUpdate:
-		return fmt.Sprintf("the answer to the update %q, which was sent to instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+		return fmt.Sprintf("response to update %q, sent to instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingUpdate:
-		return fmt.Sprintf("the handler of the update %q (%s), which has not returned", x.Name, x.UpdateID)
+		return fmt.Sprintf("handler of update %q (%s), which has not returned", x.Name, x.UpdateID)
 	case client.PendingTimer:
-		return fmt.Sprintf("a timer that is due at %v", x.DueAt)
+		return fmt.Sprintf("timer, due at %v", x.DueAt)
 	case client.PendingActivity:
-		return fmt.Sprintf("the activity %q%s", x.Name, q.describeActivity(instanceID, x))
+		return fmt.Sprintf("activity %q%s", x.Name, q.describeActivity(instanceID, x))
 	default:
 		return fmt.Sprintf("%s %q", x.What, x.Name)
 	}
@@ -141,16 +141,17 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 		}
 	}
 	if !x.HandedOverAt.IsZero() {
-		return fmt.Sprintf(", which has returned ErrPending in attempt %d, and whose token nobody has used (Client.Complete, Client.Fail)", x.Attempt)
+		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.Complete or Client.Fail", x.Attempt)
 	}
 	if !x.UnknownAt.IsZero() {
 		if q.env.deployed != nil {
-			return fmt.Sprintf(", which build %s does not know", x.UnknownBuild)
+			return fmt.Sprintf(", which build %s does not have", x.UnknownBuild)
 		}
-		return fmt.Sprintf(", which nobody knows: the registry has %s (Env.Stub may stand in for it)", quoted(q.env.stubs.code.Names().Activities))
+		return fmt.Sprintf(", which is not registered; the registry has %s; register it or use Env.Stub",
+			quoted(q.env.stubs.code.Names().Activities))
 	}
 	if x.NoWorker {
-		return fmt.Sprintf(", for which there is no worker of the queue %q", x.Queue)
+		return fmt.Sprintf("; no worker serves the queue %q", x.Queue)
 	}
 	return describeTries(x)
 }
@@ -160,7 +161,8 @@ func describeTries(x *client.PendingItem) string {
 	if x.LastError == nil || x.Attempt < 2 {
 		return ""
 	}
-	return fmt.Sprintf(", which has failed %d times, the last at %v: %s; attempt %d is due at %v", x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextTryAt)
+	return fmt.Sprintf(", which has failed %d times, last at %v: %s; attempt %d is due at %v",
+		x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextTryAt)
 }
 
 // failureText is a failure on one line.
@@ -172,7 +174,7 @@ func (q inquiry) describeChild(ctx context.Context, instanceID string) string {
 	s, err := q.env.client.Status(ctx, instanceID)
 	switch {
 	case err != nil:
-		return ", which is not there"
+		return ", which does not exist"
 	case s.Failure != nil:
 		return fmt.Sprintf(", which is %s: %s", s.Status, s.Failure.Message)
 	default:
@@ -201,7 +203,7 @@ func (q inquiry) otherEvents(ctx context.Context, instanceID string) string {
 		return ""
 	}
 	slices.Sort(raised)
-	return fmt.Sprintf(" (raised, and not waited for: %s)", quoted(slices.Compact(raised)))
+	return fmt.Sprintf(" (raised but not awaited: %s)", quoted(slices.Compact(raised)))
 }
 
 func quoted(names []string) string {

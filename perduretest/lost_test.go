@@ -12,7 +12,7 @@ import (
 // A call on a goroutine that outlives its orchestration fails the test, whenever it is made.
 func TestACallThatIsLostFailsTheTest(t *testing.T) {
 	t.Parallel()
-	wantFailure(t, loseACall, "what it asked for is lost", "loseACall")
+	wantFailure(t, loseACall, "its calls are lost", "loseACall")
 }
 
 func loseACall(t *testing.T) {

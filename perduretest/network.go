@@ -15,12 +15,13 @@ import (
 // Goroutines that wait for the network hold virtual time still, and those of a connection that is kept alive wait as long as it lives. So what uses the
 // network runs outside of the bubble, while virtual time waits for it.
 
-// WithNetwork has activities run in real time, outside of virtual time, which stands still meanwhile: those that use the network, files or processes,
-// such as an HTTP client with connections that are kept alive against a test's own server. Without names it is all activities. Those that
-// have a stub are not concerned.
+// WithNetwork runs activities in real time, while virtual time stands still. Use it for activities that use the
+// network, files or processes, such as an HTTP client with keep-alive connections to a server of the test. Without
+// names it applies to all activities. Activities with a stub are not affected.
 //
-// They run one after the other. Their context ends after half the patience of the Env (WithPatience), never with a cancel or a limit: no virtual time
-// passes while they run. They may use Env.Client, but not wait for an instance; so may a server of the test's that they call.
+// These activities run one at a time. Their context ends after half of the Env's patience (WithPatience), and never
+// because of a cancellation or an activity timeout, because no virtual time passes. They and the servers that they call
+// may use Env.Client, but cannot wait for an instance.
 func WithNetwork(activities ...string) Option {
 	return option(func(o *options) {
 		o.network = append(o.network, activities...)
@@ -118,7 +119,7 @@ func (t *ticket) do(f func()) {
 }
 
 // errEnded is the error of an activity that ended its goroutine.
-var errEnded = errors.New("its goroutine was ended")
+var errEnded = errors.New("goroutine was ended by runtime.Goexit")
 
 // run runs an activity's code outside, and does in the bubble what it asks for meanwhile.
 func (n *network) run(ctx context.Context, code activityCode, input json.RawMessage) (out json.RawMessage, f *history.Failure) {

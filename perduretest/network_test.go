@@ -115,7 +115,7 @@ func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 		server, _ := weather(t)
 		env := perduretest.New(t, forecasts(server, "/"), perduretest.WithPatience(2*time.Second))
 		result(t, env, start(t, env, "forecast", 1))
-	}, "WithNetwork has activities that use the network")
+	}, "Use WithNetwork for activities that use the network")
 }
 
 // An activity outside of virtual time uses the client, knows what it is, and leaves heartbeats.

@@ -23,38 +23,37 @@ type options struct {
 	tables []simaws.TableConfig
 }
 
-// Option is an option of New: the functions With… make them.
+// Option is an option of New and Deployed. The With functions of this package return options.
 type Option interface{ apply(o *options) }
 
 type option func(*options)
 
 func (f option) apply(o *options) { f(o) }
 
-// WithLogger makes the engine, and the orchestrations' loggers, log to l. By default nothing is logged.
+// WithLogger sets the logger of the engine and of the orchestrations. The default discards everything.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(o *options) { o.Logger = l })
 }
 
-// WithCache keeps instances warm between their turns, so that only what was lost is replayed. It is for tests of what differs between the two,
-// and for large histories: n turns that replay take time in the order of n².
+// WithCache keeps instances warm between turns, so that only lost instances are replayed. Use it to test the
+// difference, and for large histories: replaying each of n turns takes time proportional to n².
 func WithCache() Option { return option(func(o *options) { o.CacheBytes = 0 }) }
 
-// WithJitter leaves retry policies their jitter. By default there is none: every wait is exactly the interval of its policy.
+// WithJitter keeps the jitter of retry policies. By default, each wait is exactly the interval of its policy.
 func WithJitter() Option { return option(func(o *options) { o.Jitter = true }) }
 
-// WithInterceptors has interceptors called around turns, activities and the calls of Env.Client, as in a deployed hub.
+// WithInterceptors adds interceptors that run around turns, activities and calls of Env.Client, as in a deployed hub.
 func WithInterceptors(interceptors ...perdure.Interceptor) Option {
 	return option(func(o *options) { o.Interceptors = append(o.Interceptors, interceptors...) })
 }
 
-// WithCodec sets the codec of the hub's functions and of Env.Client, as lambdahandler.WithCodec and client.WithCodec do. What an activity or an
-// orchestration is given and returns is the same with it.
+// WithCodec sets the codec of the hub's functions and of Env.Client, like lambdahandler.WithCodec and client.WithCodec.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return option(func(o *options) { o.Codecs = append([]perdure.Codec{codec}, others...) })
 }
 
-// WithLargePayloads gives the hub a bucket for payloads that are too large for histories, as LargePayloads of the construct does. Without it they fail, as in a
-// hub that has none.
+// WithLargePayloads gives the hub a payload store, like LargePayloads of the CDK construct. Without it, payloads over
+// 200 KiB fail, as in a hub without one.
 func WithLargePayloads() Option { return option(func(o *options) { o.Bucket = true }) }
 
 // clientOptions are those of Env.Client.
@@ -66,7 +65,8 @@ func (o *options) clientOptions() []client.Option {
 	return all
 }
 
-// WithPatience is how long, in real time, code may compute or wait for the network before the test fails because it hangs, how long one moment of virtual
-// time may last, and how long Wait goes on for what goes round without anything new: a minute by default. Code that waits for a mutex or a channel gets a
-// twelfth of it. What takes long and gets on is not limited by it.
+// WithPatience sets the real time after which the test fails because code hangs. It limits how long code may compute or
+// wait for the network, how long one instant of virtual time may last, and how long a wait continues without progress.
+// The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes progress is
+// not limited. With Deployed, it limits a wait, and the default is five minutes.
 func WithPatience(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }

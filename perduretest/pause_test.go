@@ -27,7 +27,7 @@ func TestPauseInATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := env.Client().Wait(t.Context(), id)
-	if err == nil || !strings.Contains(err.Error(), `Client.Resume: it is paused since`) || !strings.Contains(err.Error(), "to look at it") {
+	if err == nil || !strings.Contains(err.Error(), `Client.Resume: paused since`) || !strings.Contains(err.Error(), "to look at it") {
 		t.Errorf("a wait that cannot end: %v", err)
 	}
 	if err := env.Client().Resume(t.Context(), id, ""); err != nil {

@@ -91,7 +91,7 @@ func (p *progress) since(before map[string]course) string {
 func (c course) travelled(from course) string {
 	text := fmt.Sprintf("%d turns", c.turns-from.turns)
 	if n := c.executions - from.executions; n > 1 {
-		text += fmt.Sprintf(" in %d executions, each continued as new", n)
+		text += fmt.Sprintf(" in %d executions (continued as new)", n)
 	}
 	return text
 }

@@ -19,25 +19,24 @@ type replayOptions struct {
 	codecs      []perdure.Codec
 }
 
-// AllowOtherInputs is for code that gives activities and other orchestrations other inputs than it did, and is meant to. What was
-// recorded stands for running instances; Replay logs what differs and does not fail the test for it.
+// AllowOtherInputs accepts different inputs of activities and other orchestrations. Replay logs the differences and
+// does not fail the test. Running instances use the recorded inputs.
 func AllowOtherInputs() ReplayOption {
 	return func(o *replayOptions) { o.otherInputs = true }
 }
 
-// DecodedBy is for histories with payloads that these codecs have encoded. What lies in a bucket is compared, and cannot be fetched: code that takes
-// such a result fails the test.
+// DecodedBy sets the codecs of the history's payloads. Payloads in the payload store are compared but cannot be
+// fetched: code that reads such a result fails the test.
 func DecodedBy(codecs ...perdure.Codec) ReplayOption {
 	return func(o *replayOptions) { o.codecs = append(o.codecs, codecs...) }
 }
 
-// Replay runs the code in r against the history of a real instance, as `perdure export` wrote it, and fails the
-// test when the code would not have taken the same decisions. Keep a few histories in testdata: they find changes that
-// would block running instances before those are deployed.
+// Replay runs the code in r against a recorded history, as written by `perdure export`, and fails the test if the code
+// makes different decisions. Keep some histories in testdata to find changes that would block running instances.
 //
-// The test fails as well when the code gives an activity or another orchestration another input than the one recorded. That blocks no
-// instance once it is deployed under another build id. Where it is not meant the code depends on the order of a map, on the clock or on
-// chance; AllowOtherInputs is for where it is.
+// The test also fails if the code passes a different input to an activity or another orchestration. Such a change does
+// not block instances in another build. Use AllowOtherInputs if it is intended. Otherwise the code depends on map
+// order, the clock or chance.
 func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()
 	var o replayOptions
@@ -46,7 +45,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	}
 	doc, err := history.DecodeDocument(document)
 	if err != nil {
-		tb.Fatalf("perduretest: recorded history: %v", err)
+		tb.Fatalf("perduretest: decode recorded history: %v", err)
 	}
 	seals, err := vault.New(o.codecs, nil)
 	if err != nil {
@@ -58,11 +57,11 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 		case err != nil:
 			tb.Errorf("perduretest: instance %q, execution %s: %v", doc.InstanceID, x.ExecutionID, err)
 		case differences.Count > 0 && o.otherInputs:
-			tb.Logf("perduretest: instance %q, execution %s: %d inputs differ from those recorded: %s",
+			tb.Logf("perduretest: instance %q, execution %s: %d inputs differ from the recorded ones: %s",
 				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		case differences.Count > 0:
-			tb.Errorf("perduretest: instance %q, execution %s: %d inputs differ from those recorded (AllowOtherInputs, if they are meant to): %s",
-				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
+			tb.Errorf("perduretest: instance %q, execution %s: %d inputs differ from the recorded ones "+
+				"(use AllowOtherInputs if intended): %s", doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		}
 	}
 }

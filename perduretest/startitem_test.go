@@ -177,8 +177,8 @@ func TestATableThatCannotBe(t *testing.T) {
 		tables []perduretest.Option
 		says   string
 	}{
-		"twice":  {[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")}, `and one has "orders"`},
-		"no key": {[]perduretest.Option{perduretest.WithTable("orders", "", "")}, `WithTable: table "orders" needs a partition key`},
+		"twice":  {[]perduretest.Option{perduretest.WithTable("orders", "id", ""), perduretest.WithTable("orders", "id", "")}, `table name "orders" is empty or in use`},
+		"no key": {[]perduretest.Option{perduretest.WithTable("orders", "", "")}, `WithTable: table "orders" requires a partition key`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,14 +20,15 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Stub stands in for an activity. Its methods add to a script that its runs go through, one step each:
+// Stub replaces an activity. Its methods add steps to a script, and each run of the activity takes one step:
 //
-//	env.Stub("charge").Fails(2, errDeclined).Returns(receipt)   // fails twice, and returns the receipt from then on
-//	env.Stub("quote").Returns(10, 12)                           // 10, then 12 from then on
+//	env.Stub("charge").Fails(2, errDeclined).Returns(receipt) // fails twice, then always returns the receipt
+//	env.Stub("quote").Returns(10, 12)                         // returns 10, then always 12
 //	env.Stub("pack").Takes(6 * time.Hour).Returns(nil)
 //
-// The last value of a script is returned again and again. Where the script ends with Fails, the activity's own code runs from then on; a test fails
-// in which there is none. A run is an attempt, so that a retry policy goes on to the next step. Env.Calls has what it was called with.
+// The last step is repeated if it is Returns or StubFunc. If the script ends with Fails, the activity's own code runs
+// afterwards; if the activity is not registered, the test fails. Each attempt of a retry policy is a run. Env.Calls
+// lists the runs with their inputs.
 type Stub struct {
 	env  *Env
 	name string
@@ -52,9 +53,9 @@ type step struct {
 // activityCode is what a registry has of an activity.
 type activityCode = func(context.Context, json.RawMessage) (json.RawMessage, *history.Failure)
 
-// Stub returns the stub of an activity, which runs in its place from now on. No such activity needs to be registered; one that is not and that
-// is called on another queue than perdure.DefaultQueue takes the option perdure.OnQueue. One that nobody has called is in the test's log, since its name may be
-// written wrong.
+// Stub returns the stub of an activity, which replaces the activity from now on. The activity does not have to be
+// registered. If it is not registered and uses another queue than perdure.DefaultQueue, pass perdure.OnQueue. A stub of
+// an unregistered activity that is never called is logged at the end of the test, because its name may be misspelled.
 func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 	e.t.Helper()
 	e.virtual("Stub")
@@ -63,7 +64,8 @@ func (e *Env) Stub(activity string, opts ...perdure.ActivityOption) *Stub {
 	return s
 }
 
-// StubFunc has fn run in the place of an activity, typed as the activity is, from now on or as the next step of its stub's script.
+// StubFunc runs fn in place of an activity, from now on or as the next step of its stub. fn must have the types of the
+// activity.
 func StubFunc[In, Out any](env *Env, activity string, fn func(context.Context, In) (Out, error), opts ...perdure.ActivityOption) *Stub {
 	env.t.Helper()
 	r := perdure.NewRegistry()
@@ -74,8 +76,8 @@ func StubFunc[In, Out any](env *Env, activity string, fn func(context.Context, I
 	return s
 }
 
-// Returns adds a step for each value: a run that returns it. Without values the result is null. A value that does not fit the result of the
-// registered activity fails the test.
+// Returns adds a step for each value, which returns the value. Without values it adds a step that returns null. It
+// fails the test if a value does not match the result type of the registered activity.
 func (s *Stub) Returns(values ...any) *Stub {
 	s.env.t.Helper()
 	if len(values) == 0 {
@@ -87,7 +89,7 @@ func (s *Stub) Returns(values ...any) *Stub {
 			err = fits(doc, s.own.Out)
 		}
 		if err != nil {
-			s.env.t.Fatalf("perduretest: the stub of activity %q cannot return %v: %v", s.name, v, err)
+			s.env.t.Fatalf("perduretest: stub of activity %q cannot return %v: %v", s.name, v, err)
 		}
 		s.add(step{value: json.RawMessage(doc), repeats: true})
 	}
@@ -99,16 +101,16 @@ func fits(doc []byte, t reflect.Type) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.DisallowUnknownFields()
 	if err := d.Decode(reflect.New(t).Interface()); err != nil {
-		return fmt.Errorf("the activity returns a %v: %w", t, err)
+		return fmt.Errorf("the result type is %v: %w", t, err)
 	}
 	return nil
 }
 
-// Fails adds n runs that fail with err.
+// Fails adds n steps that fail with err, which must not be nil.
 func (s *Stub) Fails(n int, err error) *Stub {
 	s.env.t.Helper()
 	if err == nil {
-		s.env.t.Fatalf("perduretest: the stub of activity %q fails without an error", s.name)
+		s.env.t.Fatalf("perduretest: stub of activity %q: Fails requires an error", s.name)
 	}
 	for range n {
 		s.add(step{err: err})
@@ -116,7 +118,7 @@ func (s *Stub) Fails(n int, err error) *Stub {
 	return s
 }
 
-// Takes has every run of the stub take d of virtual time. It ends sooner when its context does, with the cause.
+// Takes makes every run of the stub take d of virtual time. A run ends earlier when its context ends, with its cause.
 func (s *Stub) Takes(d time.Duration) *Stub {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +133,7 @@ func (s *Stub) add(one step) {
 }
 
 // errNoScript is the failure of a run that a stub has no step for.
-var errNoScript = errors.New("perduretest: the stub has nothing left to do")
+var errNoScript = errors.New("perduretest: stub has no more steps")
 
 // take returns the step of the next run.
 func (s *Stub) take() (step, time.Duration) {
@@ -164,7 +166,7 @@ func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMes
 	case one.run != nil:
 		return one.run(ctx, input)
 	case one.value == nil && one.err == nil:
-		s.env.errorf("perduretest: activity %q is called by instance %q, and its stub has nothing left to do: let its script end with Returns",
+		s.env.errorf("perduretest: stub of activity %q has no more steps for the call of instance %q; end its script with Returns",
 			s.name, perdure.ActivityInfoFrom(ctx).InstanceID)
 		one.err = perdure.NonRetryable(errNoScript)
 	}
@@ -216,7 +218,7 @@ func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 func logUnused(e *Env) {
 	for _, name := range slices.Sorted(maps.Keys(e.stubs.by)) {
 		if _, registered := e.stubs.own[name]; !registered && len(e.log.list(time.Time{}, []string{name})) == 0 {
-			e.t.Logf("perduretest: nobody has called activity %q, which has a stub and is not registered; the registry has %s",
+			e.t.Logf("perduretest: stub of activity %q was never called, and the activity is not registered; the registry has %s",
 				name, quoted(slices.Sorted(maps.Keys(e.stubs.own))))
 		}
 	}
@@ -258,7 +260,7 @@ func (s *stubs) register(e *Env, name string, opts []perdure.ActivityOption) {
 	synctest.Wait() // nobody looks anything up meanwhile
 	s.code.AddActivity(s.wrapped(e, a), func() {})
 	if err := e.hub.AddQueue(a.Queue); err != nil {
-		e.errorf("perduretest: the queue of the stub of activity %q: %v", name, err)
+		e.errorf("perduretest: queue of the stub of activity %q: %v", name, err)
 	}
 }
 

@@ -146,8 +146,8 @@ func TestStubsThatCannotBeFailTheTest(t *testing.T) {
 		says string
 	}{
 		"a result of another type": {func(env *perduretest.Env) { env.Stub("charge").Returns(map[string]int{"Sum": 3}) }, `stub of activity "charge" cannot return`},
-		"no error":                 {func(env *perduretest.Env) { env.Stub("charge").Fails(1, nil) }, "fails without an error"},
-		"nothing left to do":       {func(env *perduretest.Env) { env.Stub("pack", perdure.OnQueue("warehouse")) }, `activity "pack" is called`},
+		"no error":                 {func(env *perduretest.Env) { env.Stub("charge").Fails(1, nil) }, "Fails requires an error"},
+		"nothing left to do":       {func(env *perduretest.Env) { env.Stub("pack", perdure.OnQueue("warehouse")) }, `stub of activity "pack" has no more steps`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,5 +203,5 @@ func TestAStubThatNobodyCallsIsInTheLog(t *testing.T) {
 		if env.Now().Hour() > 0 {
 			t.Error("it took an hour")
 		}
-	}, `perduretest: nobody has called activity "npa", which has a stub and is not registered; the registry has "nap"`)
+	}, `perduretest: stub of activity "npa" was never called, and the activity is not registered; the registry has "nap"`)
 }

@@ -41,7 +41,7 @@ func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	env.Outage(perduretest.DynamoDB, aDay)
 	env.Advance(aDay)
 	_, err := env.Client().Wait(t.Context(), id)
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.Endless != "" || !strings.Contains(err.Error(), "which nobody knows") {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.Endless != "" || !strings.Contains(err.Error(), "which is not registered") {
 		t.Errorf("%v", err)
 	}
 }

@@ -12,20 +12,21 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// WithTable gives the Env's DynamoDB a table of the author's own, beside the hub's: for what is saved in one transaction with a start (client.StartItem). Its
-// keys are strings; sortKey is empty where it has none. It has no indexes. Tables is how it is called. A name that is empty or taken, and a table without a
-// partition key, fail the test.
+// WithTable adds your own table to the Env's DynamoDB, for data that is written in one transaction with a start
+// (client.StartItem). Its keys are strings; sortKey is empty if it has none. It has no indexes. Access it with Tables.
+// An empty or used name and an empty partition key fail the test.
 func WithTable(name, partitionKey, sortKey string) Option {
 	return option(func(o *options) {
 		o.tables = append(o.tables, simaws.TableConfig{Name: name, PartitionKey: partitionKey, SortKey: sortKey})
 	})
 }
 
-// Tables is a client of the Env's DynamoDB, as code takes one that saves its own data: with the tables of WithTable, and the hub's for the writes of a start.
-// Its calls are made in virtual time, meet the outages of the Env, and no crash of a function. It is used as Client is.
+// Tables returns a client of the Env's DynamoDB, which has the tables of WithTable and the hub's table. Its calls
+// happen in virtual time. They fail during an Outage, and CrashAt does not count them. Use it from the same goroutines
+// as Client.
 //
-// It knows what the provider of a hub asks of DynamoDB: GetItem, Query, PutItem, UpdateItem, DeleteItem, TransactWriteItems, with condition expressions, and
-// not every option of those.
+// It supports GetItem, Query, PutItem, UpdateItem, DeleteItem and TransactWriteItems with condition expressions, but
+// not every option of them.
 func Tables(env *Env) dynamo.TableAPI {
 	env.t.Helper()
 	env.virtual("Tables")
@@ -45,9 +46,9 @@ func faultOf(tables []simaws.TableConfig, hub string) string {
 		t := &tables[i]
 		switch {
 		case t.Name == "" || slices.Contains(taken, t.Name):
-			return fmt.Sprintf("WithTable: each table needs a name of its own, other than %q, and one has %q", taken, t.Name)
+			return fmt.Sprintf("WithTable: table name %q is empty or in use; used names: %q", t.Name, taken)
 		case t.PartitionKey == "" || t.PartitionKey == t.SortKey:
-			return fmt.Sprintf("WithTable: table %q needs a partition key, other than its sort key", t.Name)
+			return fmt.Sprintf("WithTable: table %q requires a partition key that differs from its sort key", t.Name)
 		}
 		taken = append(taken, t.Name)
 	}

@@ -10,43 +10,46 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Service is one that a hub is made of.
+// Service is an AWS service that a hub uses.
 type Service string
 
-// The services of a hub.
+// Services of a hub.
 const (
-	DynamoDB  Service = "DynamoDB"
-	SQS       Service = "SQS"
-	Scheduler Service = "Scheduler" // EventBridge Scheduler, which holds timers of more than 15 minutes
-	S3        Service = "S3"        // which holds large payloads, in an Env WithLargePayloads
+	DynamoDB Service = "DynamoDB"
+	SQS      Service = "SQS"
+	// Scheduler is EventBridge Scheduler, which stores timers of more than 15 minutes.
+	Scheduler Service = "Scheduler"
+	// S3 stores large payloads in an Env with WithLargePayloads.
+	S3 Service = "S3"
 )
 
-// Outage has every call of a service fail for d of virtual time, those of the Client too. A service that is none of these fails the test. A message that
-// fails through hours of it ends in the dead letters; the hub's sweeper recovers it at its first tick after the outage.
+// Outage makes all calls of a service fail for d of virtual time, including those of the Client. An unknown service
+// fails the test. A message that fails for hours moves to the dead-letter queue. The sweeper recovers it at its first
+// tick after the outage.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
 	e.virtual("Outage")
 	if services := []Service{DynamoDB, SQS, Scheduler, S3}; !slices.Contains(services, service) {
-		e.t.Fatalf("perduretest: Outage: %q is none of the services %q", service, services)
+		e.t.Fatalf("perduretest: Outage: unknown service %q; want one of %q", service, services)
 	}
 	end := e.Now().Add(d)
 	e.trouble.Fail(string(service), end)
 	e.hub.Sweeper.OutageUntil(end)
 }
 
-// CrashAt kills the function's process that makes the n-th AWS call from now on: neither that call nor anything the process does afterwards is
-// done. What it had in hand is delivered again once SQS takes it for lost, after 90 seconds or, for an activity, 15 minutes. The calls of the hub's
-// sweeper are not counted.
+// CrashAt kills the function's process that makes the n-th AWS call from now on, counted from 1. Neither this call nor
+// anything that the process would do afterwards happens. SQS redelivers the process's messages after 90 seconds, or
+// after 15 minutes for an activity. Calls of the sweeper are not counted.
 func (e *Env) CrashAt(n int) {
 	e.t.Helper()
 	e.virtual("CrashAt")
 	if n < 1 {
-		e.t.Fatalf("perduretest: the calls are counted from 1, and not %d", n)
+		e.t.Fatalf("perduretest: CrashAt: n must be at least 1, is %d", n)
 	}
 	e.trouble.CrashAt(int64(n), false)
 }
 
-// AWSCalls is how many calls functions have made: for CrashAt.
+// AWSCalls returns the number of AWS calls that the functions have made. Use it to choose the argument of CrashAt.
 func (e *Env) AWSCalls() int { return int(e.trouble.Calls()) }
 
 // crash is an option of New: at which call a process dies, and whether the call is done; at none when it is 0.
@@ -63,9 +66,9 @@ const everyInShort = 7
 // mostCalls is far more than a test makes that is to end.
 const mostCalls = 10_000
 
-// CrashAtEveryCall runs body once without a crash, and then, as subtests, twice for each AWS call that functions make in it: the process dies before
-// the call is done, and after. body makes an Env with the option, and whatever world its activities need, and wants the same of each: that the work is done. With -short
-// it is every seventh call.
+// CrashAtEveryCall runs body once without a crash, and then twice for each AWS call of the functions as subtests: the
+// process dies before the call, and after it. body creates an Env with the option and the environment that its
+// activities need, and checks that the work is done. With -short, only every seventh call is tested.
 func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env) {
 	t.Helper()
 	calls := 0
@@ -80,9 +83,11 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	}
 }
 
-// Watch runs the hub's sweeper once, now. Without Watch the sweeper runs in Advance and Wait, every two minutes of virtual time.
+// Watch runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance and
+// Wait.
 //
-// Wait does not pass time for a start that was committed and not begun (client.StartItem): it returns an *IdleError that says so.
+// Wait does not advance the time for a start that was committed but not begun (client.StartItem). It returns an
+// *IdleError instead. Use Watch or Advance.
 func Watch(env *Env) {
 	env.t.Helper()
 	env.virtual("Watch")
@@ -90,12 +95,13 @@ func Watch(env *Env) {
 	var err error
 	env.do(func() { _, err = env.hub.Timekeeper.Watch(context.Background()) })
 	if err != nil {
-		env.t.Fatalf("perduretest: watch: %v", err)
+		env.t.Fatalf("perduretest: sweeper: %v", err)
 	}
 }
 
-// Deploy has the functions run what r holds from now on, as another build: instances go on with its code, and what was blocked tries again. Stubs
-// stay. Code that does not fit their histories blocks instances, which does not fail the test any more: Status has the diagnosis.
+// Deploy replaces the code of the functions by r, as another build. Instances continue with the new code, and blocked
+// ones retry. Stubs stay. After Deploy, nondeterminism does not fail the test: an instance whose history does not match
+// the code is blocked, and Status returns the diagnosis.
 func (e *Env) Deploy(r *perdure.Registry) {
 	e.t.Helper()
 	e.virtual("Deploy")

@@ -83,7 +83,7 @@ func TestAnOutageOfWhatIsNoService(t *testing.T) {
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
 		perduretest.New(t, perdure.NewRegistry()).Outage("Dynamo", time.Hour)
-	}, `perduretest: Outage: "Dynamo" is none of the services ["DynamoDB" "SQS" "Scheduler" "S3"]`)
+	}, `perduretest: Outage: unknown service "Dynamo"; want one of ["DynamoDB" "SQS" "Scheduler" "S3"]`)
 }
 
 func TestAnOutageLastsAndEnds(t *testing.T) {

@@ -13,37 +13,39 @@ import (
 // longest is the most that Wait lets pass at once while an activity is running.
 const longest = time.Hour
 
-// IdleError means that an instance is not over, and nothing in the Env can end it: no message is due or delayed, and no activity is running but
-// such as have run for hours without a heartbeat, and no bulk job or deletion is under way. It waits for something that the test has not done. Or it goes
-// on and on: Endless says how.
+// IdleError means that an instance has not ended and nothing in the Env can end it. No message is due or delayed, no
+// bulk job or deletion is running, and no activity is running except activities without a heartbeat for hours. The
+// instance waits for something that the test has not done, or it is in an endless loop (see Endless).
 type IdleError struct {
+	// InstanceID is the instance, and Status its status.
 	InstanceID string
 	Status     provider.RuntimeStatus
-	// Waited is how long a Wait in a deployed hub has waited; 0 in virtual time.
+	// Waited is how long a wait in a deployed hub took. It is 0 in virtual time.
 	Waited time.Duration
-	// Endless is why a Wait in virtual time has given up on an instance that goes on, as a sentence: how long it took, what went round and how often.
-	// It is empty where nothing happens any more.
+	// Endless describes why a wait in virtual time stopped although the instance is still active: how long the wait
+	// took and which instances made turns. It is empty if nothing happens any more.
 	Endless string
-	// Diagnosis is why an instance that is blocked cannot go on; nil for others.
+	// Diagnosis is why a blocked instance cannot continue. It is nil for other instances.
 	Diagnosis *history.Failure
-	// Waits is what the instance waits for, in sentences: which event nobody raised, which activity nobody knows, what is tried again, how often it
-	// was and with which failure, and the same of its sub-orchestrations.
+	// Waits describes what the instance and its sub-orchestrations are waiting for, such as an event that was not
+	// raised, an activity that is not registered, or a retry with its last failure.
 	Waits []string
 }
 
+// Error implements error.
 func (e *IdleError) Error() string {
-	text := fmt.Sprintf("perduretest: instance %q is %s, and nothing will end it", e.InstanceID, e.Status)
+	text := fmt.Sprintf("perduretest: instance %q is %s and nothing will end it", e.InstanceID, e.Status)
 	if e.Waited > 0 {
 		text = fmt.Sprintf("perduretest: instance %q is %s after %v", e.InstanceID, e.Status, e.Waited)
 	}
 	if e.Endless != "" {
-		text = fmt.Sprintf("perduretest: instance %q is %s, and %s", e.InstanceID, e.Status, e.Endless)
+		text = fmt.Sprintf("perduretest: instance %q is %s and %s", e.InstanceID, e.Status, e.Endless)
 	}
 	if e.Diagnosis != nil {
 		text += ": " + e.Diagnosis.Message
 	}
 	if len(e.Waits) > 0 {
-		text += "; it waits for\n  " + strings.Join(e.Waits, "\n  ")
+		text += "; it is waiting for\n  " + strings.Join(e.Waits, "\n  ")
 	}
 	return text
 }

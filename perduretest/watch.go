@@ -121,9 +121,11 @@ func (w *watch) halt(done <-chan struct{}, stood *standstill) {
 		return
 	}
 	at := time.Unix(0, stood.reached).UTC()
-	what := fmt.Sprintf("there is no end to what happens at one moment of virtual time, %v: for %v it does not go on, while", at, time.Since(stood.since).Round(time.Second))
+	what := fmt.Sprintf("endless loop: virtual time has not advanced from %v for %v, while",
+		at, time.Since(stood.since).Round(time.Second))
 	if time.Since(stood.since) <= w.patience {
-		what = fmt.Sprintf("it goes on after %v, which is half of what go test's -timeout left, and has come to %v of virtual time:", time.Since(stood.began).Round(time.Second), at)
+		what = fmt.Sprintf("still active after %v, half of the remaining -timeout of go test, at the virtual time %v:",
+			time.Since(stood.began).Round(time.Second), at)
 	}
 	w.env.t.Fatalf("perduretest: %s%s%s%s", what, moved, stood.sightings(), w.hint())
 }
@@ -132,7 +134,7 @@ func (w *watch) halt(done <-chan struct{}, stood *standstill) {
 func (s *standstill) sightings() string {
 	var b strings.Builder
 	for _, text := range s.seen {
-		b.WriteString("\n  (seen meanwhile: " + text + ")")
+		b.WriteString("\n  (observed: " + text + ")")
 	}
 	return b.String()
 }
@@ -144,7 +146,7 @@ func (w *watch) giveUp(awake []goroutine, stood *standstill) {
 	if whose == "" {
 		whose = stood.sightings() // none was awake at that instant
 	}
-	report := fmt.Sprintf("perduretest: code does not come back, so that virtual time cannot go on:%s%s", whose, w.hint())
+	report := fmt.Sprintf("perduretest: code hangs, so that virtual time cannot advance:%s%s", whose, w.hint())
 	if slices.ContainsFunc(awake, goroutine.usesNetwork) {
 		report += networkHint
 		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may not live to show what is reported
@@ -276,7 +278,7 @@ func doing(state string) string {
 
 // describe is what a goroutine does, and where.
 func (g goroutine) describe() string {
-	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack), "code of perdure's or of Go's own:\n"+g.stack))
+	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack), "code of perdure or Go:\n"+g.stack))
 }
 
 // who is whose code a goroutine runs.
@@ -301,8 +303,8 @@ func describeAll(gs []goroutine) string {
 
 // networkHint is for a test that does not know of WithNetwork. A connection of the bubble that is closed by others, as httptest.Server.Close does, ends
 // the process.
-const networkHint = "\nWithNetwork has activities that use the network run beside virtual time. Connections that are kept alive cannot live in it: " +
-	"whoever closes or uses one from another test ends the process."
+const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in virtual time: " +
+	"closing or using one from another test ends the process."
 
 func (g goroutine) usesNetwork() bool {
 	return g.state == "IO wait" || strings.Contains(g.stack, "net/http.")
@@ -333,5 +335,5 @@ func (w *watch) whereabouts(id string) string {
 			return replay.Where(g.stack)
 		}
 	}
-	return "code that is over"
+	return "code that has ended"
 }

@@ -1,5 +1,10 @@
-// Package plugin makes package analysis a module plugin of golangci-lint. Import it for its effect in a build of golangci-lint: docs/reference/linter.md
-// says how.
+// Package plugin registers package analysis as a module plugin of golangci-lint. List it in .custom-gcl.yml:
+//
+//	plugins:
+//	  - module: github.com/perdure/perdure
+//	    import: github.com/perdure/perdure/analysis/plugin
+//
+// See docs/reference/linter.md.
 package plugin
 
 import (
@@ -14,27 +19,27 @@ import (
 
 func init() { register.Plugin("perdure", New) } //nolint:gochecknoinits // how golangci-lint finds its plugins
 
-// Settings are those in .golangci.yml, under linters.settings.custom.perdure.settings.
+// Settings are the settings in .golangci.yml under linters.settings.custom.perdure.settings.
 type Settings struct {
-	// Disable are rules that are not reported.
+	// Disable lists rules to disable.
 	Disable []string `json:"disable"`
-	// Warnings are reported unless this is false.
+	// Warnings enables warnings. The default is true.
 	Warnings *bool `json:"warnings"`
 }
 
-// New is called by golangci-lint with the settings. Its error says which of them does not fit.
+// New returns the plugin for the settings. It returns an error for unknown settings and rules.
 func New(conf any) (register.LinterPlugin, error) {
 	s, err := register.DecodeSettings[Settings](conf)
 	if err != nil {
-		return nil, fmt.Errorf("settings of perdure: %w", err)
+		return nil, fmt.Errorf("perdure settings: %w", err)
 	}
 	a := analysis.New()
 	if err := a.Flags.Set("disable", strings.Join(s.Disable, ",")); err != nil {
-		return nil, fmt.Errorf("settings of perdure: disable: %w", err)
+		return nil, fmt.Errorf("perdure settings: disable: %w", err)
 	}
 	if s.Warnings != nil && !*s.Warnings {
 		if err := a.Flags.Set("warnings", "false"); err != nil {
-			return nil, fmt.Errorf("settings of perdure: warnings: %w", err)
+			return nil, fmt.Errorf("perdure settings: warnings: %w", err)
 		}
 	}
 	return linter{a}, nil

@@ -31,8 +31,8 @@ func TestPluginIsRegistered(t *testing.T) {
 		t.Errorf("warnings %q", got)
 	}
 	for tells, settings := range map[string]any{
-		`no rule "nope"`: map[string]any{"disable": []string{"nope"}},
-		`unknown field`:  map[string]any{"enable": []string{"log"}},
+		`unknown rule "nope"`: map[string]any{"disable": []string{"nope"}},
+		`unknown field`:       map[string]any{"enable": []string{"log"}},
 	} {
 		if _, err := build(settings); err == nil || !strings.Contains(err.Error(), tells) {
 			t.Errorf("%v: %v, want %s", settings, err, tells)

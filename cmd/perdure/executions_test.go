@@ -39,7 +39,7 @@ func TestExecutions(t *testing.T) {
 	if got := h.mustRun("executions", "poller", "--cursor", "x2"); strings.Count(got, "\n") != 2 || !strings.Contains(got, " x1 ") || h.err.Len() > 0 {
 		t.Errorf("printed %s%s", got, h.err.String())
 	}
-	h.wantError(exitError, "cursor belongs to another list", "executions", "poller", "--cursor", "x9")
+	h.wantError(exitError, "cursor does not belong to this list", "executions", "poller", "--cursor", "x9")
 	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "executions", "poller", "--limit", "0")
 	h.wantError(exitError, "limit must be 1 to 1000, is 1001", "executions", "poller", "--limit", "1001")
 	h.wantError(exitError, "run perdure list", "executions", "nobody")

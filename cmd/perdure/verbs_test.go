@@ -89,8 +89,8 @@ func TestStartIfExists(t *testing.T) {
 	if got := h.mustRun("start", "hello", "--id", "one", "--if-exists", "ignore"); got != "one\n" {
 		t.Errorf("printed %q", got)
 	}
-	h.wantError(exitError, "neither ignore nor replace", "start", "hello", "--id", "one", "--if-exists", "keep")
-	h.wantError(exitError, "needs an instance id", "start", "hello", "--if-exists", "replace")
+	h.wantError(exitError, "must be ignore or replace", "start", "hello", "--id", "one", "--if-exists", "keep")
+	h.wantError(exitError, "requires an instance id", "start", "hello", "--if-exists", "replace")
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "n=1") {
 		t.Errorf("replaced: %s", got)
 	}

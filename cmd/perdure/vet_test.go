@@ -46,7 +46,7 @@ func TestVet(t *testing.T) {
 	if out, code := run("vet", "--json", wrong); code != 0 || !strings.Contains(out, `"category": "globals"`) {
 		t.Errorf("--json: exit %d: %s", code, out)
 	}
-	if out, code := run("vet", "--disable", "nope"); code != exitError || !strings.Contains(out, `no rule "nope"`) {
+	if out, code := run("vet", "--disable", "nope"); code != exitError || !strings.Contains(out, `unknown rule "nope"`) {
 		t.Errorf("--disable nope: exit %d: %s", code, out)
 	}
 

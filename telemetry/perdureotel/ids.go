@@ -50,8 +50,9 @@ type idsKey struct{}
 // withIDs has the next span that is started with the context take ids.
 func withIDs(ctx context.Context, d ids) context.Context { return context.WithValue(ctx, idsKey{}, d) }
 
-// IDGenerator returns what gives spans the ids that this package derives, and all others random ones. A tracer provider that is not
-// made by NewTracerProvider needs it, or links between turns lead nowhere.
+// IDGenerator returns a generator that gives the spans of this package deterministic IDs and all other spans random
+// IDs. A tracer provider that NewTracerProvider did not create needs it. Otherwise the links between turns point to
+// spans that do not exist.
 func IDGenerator() sdktrace.IDGenerator { return generator{} }
 
 type generator struct{}

@@ -17,7 +17,7 @@ func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/operate/telemetry.md"
 	var want strings.Builder
-	want.WriteString("| attribute | span | meaning |\n|---|---|---|\n")
+	want.WriteString("| attribute | spans | description |\n|---|---|---|\n")
 	for _, a := range perdureotel.Attributes() {
 		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", a.Key, a.On, a.What)
 	}

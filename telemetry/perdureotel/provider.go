@@ -16,9 +16,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// NewTracerProvider makes a tracer provider that exports by OTLP over HTTP, to localhost:4318 unless OTEL_EXPORTER_OTLP_ENDPOINT says
-// otherwise, with IDGenerator, IDsOnEverySpan and WithoutEmptyTurns. OTEL_SERVICE_NAME names the service. opts come behind its own. It calls nothing; its Shutdown
-// exports what is left.
+// NewTracerProvider returns a tracer provider that exports with OTLP over HTTP to OTEL_EXPORTER_OTLP_ENDPOINT, by
+// default localhost:4318. It uses IDGenerator, IDsOnEverySpan and WithoutEmptyTurns. OTEL_SERVICE_NAME is the name of
+// the service. opts are applied after its own options. NewTracerProvider makes no calls. Shutdown of the provider
+// exports the remaining spans.
 func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
 	var where []otlptracehttp.Option
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
@@ -37,9 +38,9 @@ func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOptio
 // flushLimit bounds what exporting adds to an invocation: a collector that is away must not make it time out.
 const flushLimit = 2 * time.Second
 
-// Middleware exports the spans of an invocation before it ends, since Lambda freezes the process then: for
-// lambdahandler.WithMiddleware. It takes two seconds at most, and no more than half of what the invocation has left; what is not exported
-// by then is logged, and is no error.
+// Middleware exports the spans of an invocation before the invocation ends, because Lambda then freezes the process.
+// Pass it to lambdahandler.WithMiddleware. The export takes at most two seconds, and at most half of the remaining time
+// of the invocation. A failed export is logged and does not fail the invocation.
 func (t *Tracing) Middleware(next lambda.Handler) lambda.Handler { return flushing{next, t} }
 
 type flushing struct {
@@ -73,8 +74,8 @@ func (t *Tracing) flush(ctx context.Context) {
 
 type aboutKey struct{}
 
-// IDsOnEverySpan returns a processor that adds the ids of instance, execution and activity to every span that is started within a turn or
-// an activity, such as those of the AWS SDK.
+// IDsOnEverySpan returns a processor that adds the IDs of instance, execution and activity to every span that is
+// started in a turn or an activity, such as the spans of the AWS SDK.
 func IDsOnEverySpan() sdktrace.SpanProcessor { return processor{} }
 
 type processor struct{}
@@ -95,8 +96,9 @@ func (processor) Shutdown(context.Context) error { return nil }
 // ForceFlush implements sdktrace.SpanProcessor.
 func (processor) ForceFlush(context.Context) error { return nil }
 
-// WithoutEmptyTurns returns a processor that passes on to next all spans but those of turns that came to nothing: whose messages concerned nothing,
-// or that were tried again at once. They would have the ids of the turn that follows.
+// WithoutEmptyTurns returns a processor that passes all spans to next, except spans of turns that were not committed
+// and did not fail. Such turns had no relevant messages or were retried immediately, and have the same IDs as the next
+// turn.
 func WithoutEmptyTurns(next sdktrace.SpanProcessor) sdktrace.SpanProcessor { return withoutEmpty{next} }
 
 type withoutEmpty struct{ sdktrace.SpanProcessor }
@@ -109,8 +111,8 @@ func (p withoutEmpty) OnEnd(s sdktrace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// NewHandler returns a handler of a logger that adds trace_id and span_id to lines whose context has a span: for
-// lambdahandler.WithLogger.
+// NewHandler returns a slog.Handler that adds trace_id and span_id to records whose context has a span. Use it in the
+// logger of lambdahandler.WithLogger.
 func NewHandler(inner slog.Handler) slog.Handler { return handler{inner} }
 
 type handler struct{ slog.Handler }

@@ -2,7 +2,7 @@ package perdureotel
 
 import "go.opentelemetry.io/otel/attribute"
 
-// The attributes of spans that are perdure's own.
+// Span attributes of perdure. Attributes describes them.
 const (
 	AttrInstance     = attribute.Key("perdure.instance.id")
 	AttrExecution    = attribute.Key("perdure.execution.id")
@@ -29,57 +29,51 @@ const (
 	AttrLink         = attribute.Key("perdure.link")
 )
 
-// Attribute is an attribute of spans, for documentation.
+// Attribute describes a span attribute, for documentation.
 type Attribute struct {
 	Key attribute.Key
-	// On names the spans that have the attribute: turn, activity, wait, client call, link, or all that are started
-	// within a turn or an activity.
-	On   string
+	// On is the kind of span that has the attribute: turn, activity, wait, client call, link, or all spans that are
+	// started in a turn or an activity.
+	On string
+	// What describes the attribute.
 	What string
 }
 
-// Attributes returns the attributes of spans.
+// Attributes lists all attributes of spans.
 func Attributes() []Attribute {
 	const turn, activity, wait, all = "turn", "activity", "wait", "turn, activity, client call"
 	return []Attribute{
-		{AttrInstance, "all", "the instance ID, if the client call has one"},
-		{AttrExecution, "all", "the execution ID; not on client calls"},
-		{AttrActivity, "activity, and all spans inside it", "the activity's ID: that of the event that scheduled it"},
-		{AttrName, "turn; client call Start", "the orchestration's name"},
-		{AttrVersion, turn, "the orchestration's version, unless this build cannot run it"},
-		{AttrSequence, turn, "the number of the turn in its execution, from 1"},
+		{AttrInstance, "all", "instance ID, if the client call has one"},
+		{AttrExecution, "all", "execution ID; not on client calls"},
+		{AttrActivity, "activity and all spans in it", "activity ID: the ID of the event that scheduled it"},
+		{AttrName, "turn; client call Start", "name of the orchestration"},
+		{AttrVersion, turn, "version of the orchestration; missing if this build cannot run it"},
+		{AttrSequence, turn, "number of the turn in the execution, from 1"},
 		{AttrReplayed, turn, "whether the instance was replayed in this invocation"},
 		{AttrCommitted, turn, "whether the turn was committed; false for a try that is repeated"},
-		{AttrEvents, turn, "the number of events that the turn added"},
-		{AttrStatus, turn, "the instance's status after the turn"},
-		{AttrActivityName, activity, "the activity's name"},
-		{AttrAttempt, activity, "the number of the attempt, from 1"},
-		{AttrDelivery, activity, "the number of the delivery of the attempt's work item, from 1"},
-		{AttrEventName, "client call Raise", "the external event's name"},
-		{AttrTask, wait, "the ID of the event that started the wait"},
+		{AttrEvents, turn, "number of events that the turn added"},
+		{AttrStatus, turn, "status of the instance after the turn"},
+		{AttrActivityName, activity, "name of the activity"},
+		{AttrAttempt, activity, "attempt of the retry policy, from 1"},
+		{AttrDelivery, activity, "delivery of the attempt's message, from 1"},
+		{AttrEventName, "client call Raise", "name of the external event"},
+		{AttrTask, wait, "ID of the event that started the wait"},
 		{AttrTaskKind, wait, "`timer`, `external_event`, `sub_orchestration`, `sent_event` or `sent_update`"},
-		{AttrTaskName, wait, "the name of the event, orchestration or update, or of a named timer"},
-		{AttrTaskInstance, wait, "the other instance, if there is one"},
+		{AttrTaskName, wait, "name of the event, orchestration or update, or of a timer that has a name"},
+		{AttrTaskInstance, wait, "ID of the other instance, if there is one"},
 		{AttrTaskEnd, wait, "`completed`, `failed` or `cancelled`"},
-		{AttrTaskReason, wait, "the cancel reason"},
-		{AttrTaskEndedIn, wait, "the number of the turn that consumed the end"},
-		{
-			AttrTasksOmitted, turn,
-			"the number of waits that ended in the turn and have no span, because there were more than 1,000",
-		},
-		{attrErrorType, "turn, activity, wait, client call", "the type of the failure or error, if there is one"},
+		{AttrTaskReason, wait, "cancel reason"},
+		{AttrTaskEndedIn, wait, "number of the turn that processed the end"},
+		{AttrTasksOmitted, turn, "number of ended waits without a span, if more than 1,000 waits ended in the turn"},
+		{attrErrorType, "turn, activity, wait, client call", "type of the failure or error, if there is one"},
 		{attrMessagingSystem, all, "`aws_sqs`"},
 		{attrMessagingOperation, all, "`process`, or `send` for a client call"},
-		{attrMessagingOperationName, all, "`turn`, `activity`, or the name of the call"},
-		{attrMessagingDestination, activity, "the work queue's name"},
-		{attrMessagingCount, turn, "the number of messages that the turn may consume"},
-		{attrInvocation, "turn, activity", "the request ID of the Lambda invocation, if there is one"},
-		{
-			AttrLink, "link",
-			"the target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (the turn " +
-				"that scheduled a task whose result this turn consumes) or `ended` (a wait that ended in this turn, " +
-				"for the first 32)",
-		},
+		{attrMessagingOperationName, all, "`turn`, `activity` or the name of the client call"},
+		{attrMessagingDestination, activity, "name of the work queue"},
+		{attrMessagingCount, turn, "number of messages that are available to the turn"},
+		{attrInvocation, "turn, activity", "request ID of the Lambda invocation, if there is one"},
+		{AttrLink, "link", "target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (a turn that scheduled " +
+			"what has now arrived) or `ended` (a wait that ended in this turn, at most 32)"},
 	}
 }
 

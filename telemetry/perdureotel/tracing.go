@@ -20,7 +20,7 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/perdure/perdure/telemetry/perdureotel"
 
-// Tracing makes spans. It is safe for concurrent use.
+// Tracing creates spans. It is safe for concurrent use.
 type Tracing struct {
 	provider   trace.TracerProvider
 	tracer     trace.Tracer
@@ -28,17 +28,17 @@ type Tracing struct {
 	waits      bool
 }
 
-// Option changes how a Tracing works.
+// Option configures a Tracing.
 type Option func(*Tracing)
 
-// WithoutErrorTexts keeps the messages of failures and errors out of spans: they have the type alone.
+// WithoutErrorTexts excludes the messages of failures and errors from spans. Spans then have only the error's type.
 func WithoutErrorTexts() Option { return func(t *Tracing) { t.errorTexts = false } }
 
-// WithoutWaits makes no spans of what orchestrations wait for: timers, external events, other orchestrations and instances. The engine then need not
-// keep with each instance in memory what that waits for.
+// WithoutWaits disables the spans of waits. It also saves memory, because the engine then does not keep the waits of
+// each instance.
 func WithoutWaits() Option { return func(t *Tracing) { t.waits = false } }
 
-// New makes spans on tp, whose ids must come from IDGenerator: NewTracerProvider makes such a provider.
+// New returns a Tracing that creates spans with tp. tp must use IDGenerator, like the provider of NewTracerProvider.
 func New(tp trace.TracerProvider, opts ...Option) *Tracing {
 	t := &Tracing{provider: tp, tracer: tp.Tracer(scope), errorTexts: true, waits: true}
 	for _, opt := range opts {
@@ -47,7 +47,7 @@ func New(tp trace.TracerProvider, opts ...Option) *Tracing {
 	return t
 }
 
-// Interceptor returns the interceptor of turns, what they wait for, activities and client calls.
+// Interceptor returns an interceptor that creates spans for turns, waits, activities and client calls.
 func (t *Tracing) Interceptor() perdure.Interceptor {
 	i := perdure.Interceptor{Turn: t.turn, Activity: t.activity, ClientCall: t.call}
 	if t.waits {

@@ -26,9 +26,9 @@ type chargers interface {
 func charge(context.Context, order) (string, error) { return "", nil }
 
 func register(r *perdure.Registry) {
-	perdure.AddActivity(r, "charge", charge)          // want `^order has the unexported field total: payloads are JSON.*\[payload\]`
+	perdure.AddActivity(r, "charge", charge)          // want `^order has the unexported field total: payloads are encoded as JSON.*\[payload\]`
 	perdure.AddOrchestration(r, "fulfil", fulfil)     // want `order has the unexported field total.*\[payload\]`
-	_ = perdure.DefineActivity[cart, broken]("lines") // want `cart has a channel in Done in Lines.*\[payload\]` `broken has an interface, error in Err.*\[payload\]`
+	_ = perdure.DefineActivity[cart, broken]("lines") // want `cart has a channel in Done in Lines.*\[payload\]` `broken has the interface error in Err.*\[payload\]`
 }
 
 func fulfil(ctx *perdure.OrchestrationContext, o order) (string, error) {
@@ -37,10 +37,10 @@ func fulfil(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	_, err := perdure.CallActivity(ctx, func(context.Context, order) (string, error) { return "", nil }, o).Await(ctx) // want `fulfil calls a function literal: .*\[unidentified\]`
 	perdure.ContinueAsNew[string](ctx, o.ID)                                                                           // want `fulfil drops the error of perdure\.ContinueAsNew.*\[continueasnew\]`
 	_, _ = perdure.ContinueAsNew[string](ctx, o.ID)                                                                    // want `fulfil drops the error of perdure\.ContinueAsNew.*\[continueasnew\]`
-	if perdure.Version(ctx, "rate of "+o.ID, 1, 2) == 1 {                                                              // want `fulfil gives perdure\.Version a change that is no constant.*\[change\]`
-		perdure.Version(ctx, "rate", 3, 2) // want `fulfil gives perdure\.Version no version from 3 to 2.*\[change\]`
+	if perdure.Version(ctx, "rate of "+o.ID, 1, 2) == 1 {                                                              // want `fulfil calls perdure\.Version with a change that is not a constant.*\[change\]`
+		perdure.Version(ctx, "rate", 3, 2) // want `fulfil calls perdure\.Version with the empty range 3 to 2.*\[change\]`
 	}
-	if !ctx.IsReplaying() { // want `fulfil decides by whether it is replayed.*\[replaying\]`
+	if !ctx.IsReplaying() { // want `fulfil depends on ctx\.IsReplaying.*\[replaying\]`
 		return perdure.CallActivity(ctx, charge, o).Await(ctx)
 	}
 	return "", err
@@ -58,17 +58,17 @@ func undo(ctx *perdure.OrchestrationContext) error { return perdure.Sleep(ctx, t
 
 func compensates(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	var err error
-	defer perdure.Compensate(ctx, &err, undo) // want `compensates gives perdure\.Compensate the address of err, which it does not return by name.*\[compensation\]`
+	defer perdure.Compensate(ctx, &err, undo) // want `compensates passes perdure\.Compensate the address of err, which is not a named result.*\[compensation\]`
 	return "", err
 }
 
 func deferred(ctx *perdure.OrchestrationContext, o order) (_ string, err error) {
-	perdure.Compensate(ctx, &err, undo)                    // want `calls perdure\.Compensate, and does not defer it itself.*\[compensation\]`
-	defer perdure.RaiseEvent(ctx, "audit", "undone", o.ID) // want `deferred raises an event in a deferred function through a context that may be cancelled.*\[compensation\]`
-	defer undo(ctx)                                        // want `deferred defers undo, which waits through a context that may be cancelled.*\[compensation\]`
+	perdure.Compensate(ctx, &err, undo)                    // want `calls perdure\.Compensate without deferring it directly.*\[compensation\]`
+	defer perdure.RaiseEvent(ctx, "audit", "undone", o.ID) // want `deferred raises an event in a deferred function with a context that may be cancelled.*\[compensation\]`
+	defer undo(ctx)                                        // want `deferred defers undo, which waits with a context that may be cancelled.*\[compensation\]`
 	defer func() {
 		if err != nil {
-			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx) // want `deferred waits in a deferred function through a context that may be cancelled.*\[compensation\]`
+			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx) // want `deferred waits in a deferred function with a context that may be cancelled.*\[compensation\]`
 		}
 	}()
 	return "", nil
@@ -80,17 +80,17 @@ func scopes(ctx *perdure.OrchestrationContext, o order) (id string, err error) {
 		return err
 	})
 	return perdure.SideEffect(ctx, func() string {
-		return ctx.InstanceID() // want `the function that perdure\.SideEffect calls uses ctx.*\[scope\]`
+		return ctx.InstanceID() // want `the function of perdure\.SideEffect uses ctx.*\[scope\]`
 	}), nil
 }
 
 func answers(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	return o.ID, perdure.SetQueryHandler(ctx, "charge", func(again bool) (string, error) {
 		if again {
-			ctx.SetCustomStatus("asked") // want `the handler of a query in answers calls .*SetCustomStatus.*\[query\]`
+			ctx.SetCustomStatus("asked") // want `the query handler in answers calls .*SetCustomStatus.*\[query\]`
 		}
-		f := perdure.CallActivity(ctx, charge, o) // want `the handler of a query in answers calls perdure\.CallActivity.*\[query\]`
-		return f.Await(ctx)                       // want `the handler of a query in answers calls .*Await.*\[query\]`
+		f := perdure.CallActivity(ctx, charge, o) // want `the query handler in answers calls perdure\.CallActivity.*\[query\]`
+		return f.Await(ctx)                       // want `the query handler in answers calls .*Await.*\[query\]`
 	})
 }
 
@@ -100,8 +100,8 @@ func updated(ctx *perdure.OrchestrationContext, o order) (string, error) {
 		time.Sleep(time.Second)              // want `calls time\.Sleep.*\[clock\]`
 		return total, nil
 	}, perdure.ValidateUpdate(func(total int) error {
-		ctx.SetCustomStatus("asked")                              // want `the validator of an update in updated calls .*SetCustomStatus.*\[query\]`
-		_, err := perdure.CallActivity(ctx, charge, o).Await(ctx) // want `the validator of an update in updated calls perdure\.CallActivity.*\[query\]` `the validator of an update in updated calls .*Await.*\[query\]`
+		ctx.SetCustomStatus("asked")                              // want `the update validator in updated calls .*SetCustomStatus.*\[query\]`
+		_, err := perdure.CallActivity(ctx, charge, o).Await(ctx) // want `the update validator in updated calls perdure\.CallActivity.*\[query\]` `the update validator in updated calls .*Await.*\[query\]`
 		return err
 	})); err != nil {
 		return "", err
@@ -145,7 +145,7 @@ func pollsInTheEnd(ctx *perdure.OrchestrationContext, o order) (string, error) {
 }
 
 func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {
-	for { // want `forever loops without an end: .*\[endless\]`
+	for { // want `forever loops forever: .*\[endless\]`
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {
 			return "", err
 		}
@@ -153,7 +153,7 @@ func forever(ctx *perdure.OrchestrationContext, o order) (string, error) {
 			break
 		}
 	}
-	for { // want `forever loops without an end, and goes round for ever once it is cancelled, .*return the error of each wait.*\[endless\]`
+	for { // want `forever loops forever, even after it is cancelled, .*return the error of each wait.*\[endless\]`
 		_ = perdure.Sleep(ctx, time.Hour)
 		switch o.total {
 		case 1:
@@ -167,7 +167,7 @@ func renewed(ctx *perdure.OrchestrationContext, o order) (string, error) {
 		return perdure.ContinueAsNew[string](ctx, order{}) // want `order has the unexported field total`
 	}
 	watching := perdure.Go(ctx, func(ctx *perdure.OrchestrationContext) {
-		for { // want `goes round for ever once it is cancelled`
+		for { // want `even after it is cancelled`
 			_, _ = perdure.CallActivity(ctx, charge, o).Await(ctx)
 		}
 	})

@@ -93,7 +93,7 @@ var label = perdure.DefineActivity[string, string]("label")
 func calls(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	safe := perdure.WithoutCancel(ctx)
 	defer func() {
-		_, _ = perdure.CallActivity(ctx, send, "a").Await(safe) // want `calls calls an activity in a deferred function through a context that may be cancelled.*\[compensation\]`
+		_, _ = perdure.CallActivity(ctx, send, "a").Await(safe) // want `calls calls an activity in a deferred function with a context that may be cancelled.*\[compensation\]`
 	}()
 	defer func() {
 		_, _ = label.Call(ctx, "a").Await(safe) // want `calls calls an activity in a deferred function.*\[compensation\]`
@@ -101,7 +101,7 @@ func calls(ctx *perdure.OrchestrationContext, _ string) (string, error) {
 	defer func() {
 		_, _ = perdure.CallSubOrchestration(ctx, given, "a").Await(safe) // want `calls calls a sub-orchestration in a deferred function.*\[compensation\]`
 	}()
-	defer undo(ctx) // want `calls defers undo, which calls an activity through a context that may be cancelled.*\[compensation\]`
+	defer undo(ctx) // want `calls defers undo, which calls an activity with a context that may be cancelled.*\[compensation\]`
 	return "", nil
 }
 

@@ -27,7 +27,7 @@ import (
 type order struct{ ID string }
 
 func direct(ctx *perdure.OrchestrationContext, o order) (time.Time, error) {
-	at := time.Now()                                         // want `^direct calls time\.Now: the time differs in each replay; use ctx\.Now\(\) \[clock\]$`
+	at := time.Now()                                         // want `^direct calls time\.Now: the clock returns a different time at each replay; use ctx\.Now\(\) \[clock\]$`
 	time.Sleep(time.Second)                                  // want `direct calls time\.Sleep: .*perdure\.Sleep\(ctx, d\) \[clock\]`
 	fmt.Println(time.Since(at), rand.IntN(3), ulid.Make())   // want `fmt\.Println.*\[io\]` `time\.Since.*ctx\.Now\(\)\.Sub.*\[clock\]` `rand\.IntN.*ctx\.Rand\(\) \[random\]` `ulid\.Make.*NewUUID.*\[random\]`
 	fmt.Fprintln(os.Stderr, cryptorand.Text(), os.Args)      // want `uses os\.Stderr.*\[io\]` `rand\.Text.*\[random\]` `uses os\.Args.*\[environment\]`

@@ -14,7 +14,7 @@ type stock struct {
 }
 
 func hold(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) {
-	s.At = time.Now() // want `hold calls time.Now: the time differs in each replay; use ctx.Now\(\) \[clock\]`
+	s.At = time.Now() // want `hold calls time.Now: the clock returns a different time at each replay; use ctx.Now\(\) \[clock\]`
 	s.Free -= pieces
 	return s.Free, nil
 }
@@ -24,25 +24,25 @@ var last *perdure.OrchestrationContext
 
 func refill(ctx *perdure.OrchestrationContext, s *stock, pieces int) (int, error) {
 	last = ctx                                                                         // want `refill writes last: .* \[globals\]`
-	got, err := perdure.CallUpdate[string](ctx, "carrier", "bring", pieces).Await(ctx) // want `update "bring", called at entities/entities.go:\d+, returns a number, and is asked for a string: .* \[misfit\]`
+	got, err := perdure.CallUpdate[string](ctx, "carrier", "bring", pieces).Await(ctx) // want `update "bring", called at entities/entities.go:\d+, returns a number but the call expects a string: .* \[misfit\]`
 	s.Free += len(got)
 	return s.Free, err
 }
 
 func orders(ctx *perdure.OrchestrationContext, article string) (int, error) {
-	if _, err := perdure.CallEntity[int](ctx, "stock", article, "hold", "two").Await(ctx); err != nil { // want `operation "hold", called at .*, is given a string, and takes a number`
+	if _, err := perdure.CallEntity[int](ctx, "stock", article, "hold", "two").Await(ctx); err != nil { // want `operation "hold", called at .*, gets a string but takes a number`
 		return 0, err
 	}
-	if _, err := perdure.CallEntity[[]int](ctx, "stock", article, "hold", 2).Await(ctx); err != nil { // want `operation "hold", called at .*, returns a number, and is asked for a list`
+	if _, err := perdure.CallEntity[[]int](ctx, "stock", article, "hold", 2).Await(ctx); err != nil { // want `operation "hold", called at .*, returns a number but the call expects a list`
 		return 0, err
 	}
 	if _, err := perdure.CallEntity[int](ctx, "stocks", article, "holt", 2).Await(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := perdure.CallUpdate[int](ctx, "carrier", "bring", "two").Await(ctx); err != nil { // want `update "bring", called at .*, is given a string, and takes a number`
+	if _, err := perdure.CallUpdate[int](ctx, "carrier", "bring", "two").Await(ctx); err != nil { // want `update "bring", called at .*, gets a string but takes a number`
 		return 0, err
 	}
-	starting := perdure.StartingWith("carrier", true) // want `orchestration "carrier", called at .*, is given a boolean, and takes a number`
+	starting := perdure.StartingWith("carrier", true) // want `orchestration "carrier", called at .*, gets a boolean but takes a number`
 	if _, err := perdure.CallUpdate[int](ctx, "carrier", "fetch", 2, starting, perdure.StartingWith("courier", 1)).Await(ctx); err != nil {
 		return 0, err
 	}
@@ -72,5 +72,5 @@ func registry() *perdure.Registry {
 }
 
 func main() {
-	lambdahandler.StartOrchestrator(registry()) // want `entity "stocks", called at entities/entities.go:\d+, is not registered in this program, which has "stock"` `operation "holt", called at .*, is not registered in this program, which has "hold"` `update "fetch", called at` `orchestration "courier", called at`
+	lambdahandler.StartOrchestrator(registry()) // want `entity "stocks", called at entities/entities.go:\d+, is not registered in this program \(did you mean "stock"\?\)` `operation "holt", called at .*, is not registered in this program \(did you mean "hold"\?\)` `update "fetch", called at` `orchestration "courier", called at`
 }

@@ -46,8 +46,8 @@ func (f *flow) tell() { perdure.CallEntity[struct{}](f.ctx, "log", "all", "add",
 
 func order(ctx *perdure.OrchestrationContext, in map[string]int) (string, error) {
 	f := &flow{ctx: ctx}
-	defer f.undo() // want `order defers flow\.undo, which waits through a context that may be cancelled.*\[compensation\]`
-	defer f.tell() // want `order defers flow\.tell, which sends an update through a context that may be cancelled.*\[compensation\]`
+	defer f.undo() // want `order defers flow\.undo, which waits with a context that may be cancelled.*\[compensation\]`
+	defer f.tell() // want `order defers flow\.tell, which sends an update with a context that may be cancelled.*\[compensation\]`
 	defer func() {
 		if f.seen["charged"] {
 			f.undo() // want `order defers flow\.undo, which waits.*\[compensation\]`
@@ -70,7 +70,7 @@ func order(ctx *perdure.OrchestrationContext, in map[string]int) (string, error)
 		_ = saga.Pause()              // want `calls holding\.Saga\.Pause.*\[maporder\]`
 		_ = (&longer{f}).charge(name) // want `calls flow\.charge.*\[maporder\]`
 	}
-	for { // want `order loops without an end, .*\[endless\]`
+	for { // want `order loops forever, .*\[endless\]`
 		_ = saga.Pause()
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func always(ctx *perdure.OrchestrationContext, in string) (string, error) {
-	for true { // want `always loops without an end: .*\[endless\]`
+	for true { // want `always loops forever: .*\[endless\]`
 		if err := perdure.Sleep(ctx, time.Hour); err != nil {
 			return "", err
 		}
@@ -17,7 +17,7 @@ func always(ctx *perdure.OrchestrationContext, in string) (string, error) {
 }
 
 func continues(ctx *perdure.OrchestrationContext, in string) (string, error) {
-	for { // want `continues loops without an end: .*\[endless\]`
+	for { // want `continues loops forever: .*\[endless\]`
 		err := perdure.Sleep(ctx, time.Hour)
 		if err == nil {
 			continue
@@ -27,7 +27,7 @@ func continues(ctx *perdure.OrchestrationContext, in string) (string, error) {
 }
 
 func otherwise(ctx *perdure.OrchestrationContext, in string) (string, error) {
-	for { // want `otherwise loops without an end: .*\[endless\]`
+	for { // want `otherwise loops forever: .*\[endless\]`
 		if err := perdure.Sleep(ctx, time.Hour); err == nil {
 			in += "."
 		} else {
@@ -37,7 +37,7 @@ func otherwise(ctx *perdure.OrchestrationContext, in string) (string, error) {
 }
 
 func switches(ctx *perdure.OrchestrationContext, in string) (string, error) {
-	for { // want `switches loops without an end: .*\[endless\]`
+	for { // want `switches loops forever: .*\[endless\]`
 		switch err := perdure.Sleep(ctx, time.Hour); {
 		case err != nil:
 			return in, err

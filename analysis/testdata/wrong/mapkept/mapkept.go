@@ -27,13 +27,13 @@ func fills(ctx *perdure.OrchestrationContext, in map[string]int) (string, error)
 		pairs[at][1] = name // want `fills pairs:.*\[maporder\]`
 		at++
 	}
-	all := slices.AppendSeq(names, maps.Keys(in)) // want `makes a slice of a map in no order.*\[maporder\]`
+	all := slices.AppendSeq(names, maps.Keys(in)) // want `makes an unsorted slice of a map.*\[maporder\]`
 	keys := maps.Keys(in)
 	for name := range keys {
 		all = append(all, name) // want `appends to all.*\[maporder\]`
 	}
-	all = append(all, slices.Collect(keys)...)                   // want `makes a slice of a map in no order.*\[maporder\]`
-	all = append(all, reflect.ValueOf(in).MapKeys()[0].String()) // want `makes a slice of a map in no order.*\[maporder\]`
+	all = append(all, slices.Collect(keys)...)                   // want `makes an unsorted slice of a map.*\[maporder\]`
+	all = append(all, reflect.ValueOf(in).MapKeys()[0].String()) // want `makes an unsorted slice of a map.*\[maporder\]`
 	return all[0] + pairs[0][1], nil
 }
 
@@ -70,27 +70,27 @@ func one(*perdure.OrchestrationContext, string) {}
 func lasts(ctx *perdure.OrchestrationContext, in map[string]int) (result string, _ error) {
 	last := ""
 	for name := range in {
-		last = name // want `ranges over a map and keeps the last in last.*\[maporder\]`
+		last = name // want `ranges over a map and keeps the last element in last.*\[maporder\]`
 	}
 	var p parcel
 	for name, n := range in {
 		if n > 3 {
 			p.First = name
-			break // want `stops with what it is at in p\.First.*\[maporder\]`
+			break // want `stops with the current element in p\.First.*\[maporder\]`
 		}
 	}
 	for name := range in {
-		p.Last = name // want `keeps the last in p\.Last.*\[maporder\]`
+		p.Last = name // want `keeps the last element in p\.Last.*\[maporder\]`
 	}
 	var firsts [2]string
 	for name := range in {
-		firsts[0] = name // want `keeps the last in firsts\[0\].*\[maporder\]`
+		firsts[0] = name // want `keeps the last element in firsts\[0\].*\[maporder\]`
 	}
 	result = firsts[0]
 	for name := range in {
-		result = name // want `keeps the last in result.*\[maporder\]`
+		result = name // want `keeps the last element in result.*\[maporder\]`
 	}
-	note(&p, in)                                                          // want `lasts calls note \(.*\), which ranges over a map and keeps the last in p\.Last.*\[maporder\]`
+	note(&p, in)                                                          // want `lasts calls note \(.*\), which ranges over a map and keeps the last element in p\.Last.*\[maporder\]`
 	return p.First + p.Last, perdure.Sleep(ctx, time.Duration(len(last))) // the order of the map decides how long
 }
 

@@ -27,13 +27,13 @@ func order(ctx *perdure.OrchestrationContext, in map[string]int) (string, error)
 	}
 	for name, n := range in {
 		if n > 3 {
-			return name, nil // want `ranges over a map and returns what it is at.*\[maporder\]`
+			return name, nil // want `ranges over a map and returns the current element.*\[maporder\]`
 		}
 	}
 	first := ""
 	for name := range in {
 		first = name
-		break // want `stops with what it is at in first.*\[maporder\]`
+		break // want `stops with the current element in first.*\[maporder\]`
 	}
 	text := ""
 	for name, n := range in {
@@ -47,13 +47,13 @@ func order(ctx *perdure.OrchestrationContext, in map[string]int) (string, error)
 	for name, n := range in {
 		fmt.Fprintln(&b, name, n) // want `writes text.*\[maporder\]`
 	}
-	names = slices.Collect(maps.Keys(in)) // want `makes a slice of a map in no order.*\[maporder\]`
+	names = slices.Collect(maps.Keys(in)) // want `makes an unsorted slice of a map.*\[maporder\]`
 	names = keys(in)                      // want `order calls keys \(.*\), which ranges over a map and appends to names.*\[maporder\]`
 	var s far.Shelf
 	for _, name := range s.Names() { // want `far\.Shelf\.Names \(.*\), which ranges over a map and appends to names.*\[maporder\]`
 		ctx.SetCustomStatus(name + first + text + b.String() + names[0])
 	}
-	return anyOf(in), nil // want `anyOf \(.*\), which ranges over a map and returns what it is at.*\[maporder\]`
+	return anyOf(in), nil // want `anyOf \(.*\), which ranges over a map and returns the current element.*\[maporder\]`
 }
 
 func one(*perdure.OrchestrationContext, string) {}

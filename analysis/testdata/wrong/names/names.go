@@ -18,16 +18,16 @@ func forgottenChild(*perdure.OrchestrationContext, string) (string, error) { ret
 const chargeCard = "charge-card"
 
 func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
-	if _, err := perdure.CallActivityByName[int](ctx, "count", parcel).Await(ctx); err != nil { // want `activity "count", called at names/names.go:21, is given a string, and takes a list: payloads are JSON, .* \[misfit\]`
+	if _, err := perdure.CallActivityByName[int](ctx, "count", parcel).Await(ctx); err != nil { // want `activity "count", called at names/names.go:21, gets a string but takes a list: payloads are JSON, .* \[misfit\]`
 		return "", err
 	}
-	if _, err := perdure.CallActivityByName[string](ctx, "count", []string{parcel}).Await(ctx); err != nil { // want `activity "count", called at .*, returns a number, and is asked for a string`
+	if _, err := perdure.CallActivityByName[string](ctx, "count", []string{parcel}).Await(ctx); err != nil { // want `activity "count", called at .*, returns a number but the call expects a string`
 		return "", err
 	}
-	if _, err := perdure.CallSubOrchestrationByName[struct{}](ctx, "deliver", &parcel).Await(ctx); err != nil { // want `orchestration "deliver", called at .*, returns a string, and is asked for an object`
+	if _, err := perdure.CallSubOrchestrationByName[struct{}](ctx, "deliver", &parcel).Await(ctx); err != nil { // want `orchestration "deliver", called at .*, returns a string but the call expects an object`
 		return "", err
 	}
-	if _, err := perdure.StartOrchestration(ctx, "deliver", true); err != nil { // want `orchestration "deliver", called at .*, is given a boolean, and takes a string`
+	if _, err := perdure.StartOrchestration(ctx, "deliver", true); err != nil { // want `orchestration "deliver", called at .*, gets a boolean but takes a string`
 		return "", err
 	}
 	if _, err := perdure.CallActivityByName[string](ctx, "ship-parcle", parcel).Await(ctx); err != nil {
@@ -47,7 +47,7 @@ func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 
 func registry() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "ship-parcel", ship) // want `activity "ship-parcel", called at registered/registered.go:18, is given a number, and takes a string`
+	perdure.AddActivity(r, "ship-parcel", ship) // want `activity "ship-parcel", called at registered/registered.go:18, gets a number but takes a string`
 	perdure.AddActivity(r, "count", count)
 	perdure.AddActivity(r, "reserve", registered.Reserve)
 	perdure.AddOrchestration(r, "deliver", deliver)
@@ -56,5 +56,5 @@ func registry() *perdure.Registry {
 }
 
 func main() {
-	lambdahandler.StartOrchestrator(registry()) // want `warning: activity "ship-parcle", called at names/names.go:33, is not registered in this program, which has "ship-parcel": .* \[unregistered\]` `activity "charge-card", called at` `orchestration "refund", called at` `activity github.com/perdure/perdure/analysis/testdata/wrong/names.forgotten, called at` `orchestration github.com/perdure/perdure/analysis/testdata/wrong/names.forgottenChild, called at`
+	lambdahandler.StartOrchestrator(registry()) // want `warning: activity "ship-parcle", called at names/names.go:33, is not registered in this program \(did you mean "ship-parcel"\?\): .* \[unregistered\]` `activity "charge-card", called at` `orchestration "refund", called at` `activity github.com/perdure/perdure/analysis/testdata/wrong/names.forgotten, called at` `orchestration github.com/perdure/perdure/analysis/testdata/wrong/names.forgottenChild, called at`
 }

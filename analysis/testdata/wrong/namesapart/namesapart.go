@@ -12,5 +12,5 @@ func main() {
 	r := perdure.NewRegistry()
 	weighing.Register(r)
 	perdure.AddOrchestration(r, "deliver", calling.Deliver)
-	lambdahandler.StartOrchestrator(r) // want `activity "weigh-parcel", called at calling/calling.go:8, is given a number, and takes a string`
+	lambdahandler.StartOrchestrator(r) // want `activity "weigh-parcel", called at calling/calling.go:8, gets a number but takes a string`
 }

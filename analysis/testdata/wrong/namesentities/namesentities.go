@@ -26,7 +26,7 @@ func order(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := perdure.CallUpdate[int](ctx, id, "close", "tea").Await(ctx); err != nil {
 		return "", err
 	}
-	_, err := perdure.CallEntity[int](ctx, "cart", id, "add", 7).Await(ctx) // want `operation "add", called at .*, is given a number, and takes a string.*\[misfit\]`
+	_, err := perdure.CallEntity[int](ctx, "cart", id, "add", 7).Await(ctx) // want `operation "add", called at .*, gets a number but takes a string.*\[misfit\]`
 	return "", err
 }
 
@@ -35,5 +35,5 @@ func main() {
 	perdure.AddEntity(r, "cart", perdure.Operation("add", add))
 	perdure.AddEntity(r, "basket", perdure.Operation("clear", add))
 	perdure.AddOrchestration(r, "order", order)
-	lambdahandler.StartOrchestrator(r) // want `operation "ad", called at .*, is not registered in this program, which has "add": .*\[unregistered\]` `entity "card", called at .*, is not registered in this program, which has "cart"` `operation "add", called at .*, is not registered in this program: ` `update "close", called at`
+	lambdahandler.StartOrchestrator(r) // want `operation "ad", called at .*, is not registered in this program \(did you mean "add"\?\): .*\[unregistered\]` `entity "card", called at .*, is not registered in this program \(did you mean "cart"\?\)` `operation "add", called at .*, is not registered in this program: ` `update "close", called at`
 }

@@ -58,7 +58,7 @@ type place struct{ X, Y int }
 type board map[place]string
 
 func plays(ctx *perdure.OrchestrationContext, _ string) (complex128, error) {
-	_ = perdure.SideEffect(ctx, func() board { return nil })            // want `^board has a map with keys that are no text and no whole numbers.*\[payload\]`
+	_ = perdure.SideEffect(ctx, func() board { return nil })            // want `^board has a map whose keys are neither strings nor integers.*\[payload\]`
 	return perdure.SideEffect(ctx, func() complex128 { return 1 }), nil // want `complex128 has a complex number.*\[payload\]`
 }
 

@@ -13,23 +13,23 @@ type futures []*perdure.Future[string]
 
 // add grows its own copy of the slice.
 func (f futures) add(ctx *perdure.OrchestrationContext) {
-	f = append(f, perdure.CallActivity(ctx, send, "a")) // want `nothing reads f, which .*\[unawaited\]`
+	f = append(f, perdure.CallActivity(ctx, send, "a")) // want `f, which stores the future of .*, is never read.*\[unawaited\]`
 }
 
 func order(ctx *perdure.OrchestrationContext, in []string) (string, error) {
 	emptied := futures(nil)
-	emptied = append(emptied, perdure.CallActivity(ctx, send, "a")) // want `nothing reads emptied, which .*\[unawaited\]`
+	emptied = append(emptied, perdure.CallActivity(ctx, send, "a")) // want `emptied, which stores the future of .*, is never read.*\[unawaited\]`
 	slots := make(futures, len(in))
 	for i := range slots {
-		slots[i] = perdure.CallActivity(ctx, send, "a") // want `nothing reads slots, which .*\[unawaited\]`
+		slots[i] = perdure.CallActivity(ctx, send, "a") // want `slots, which stores the future of .*, is never read.*\[unawaited\]`
 	}
 	counted := make(futures, len(in))
 	for i := 0; i < len(counted); i++ {
-		counted[i] = perdure.CallActivity(ctx, send, "a") // want `nothing reads counted, which .*\[unawaited\]`
+		counted[i] = perdure.CallActivity(ctx, send, "a") // want `counted, which stores the future of .*, is never read.*\[unawaited\]`
 	}
-	written := futures{perdure.CallActivity(ctx, send, "a")} // want `nothing reads written, which .*\[unawaited\]`
+	written := futures{perdure.CallActivity(ctx, send, "a")} // want `written, which stores the future of .*, is never read.*\[unawaited\]`
 	_ = written
-	byName := map[string]*perdure.Future[string]{"a": perdure.CallActivity(ctx, send, "a")} // want `nothing reads byName, which .*\[unawaited\]`
+	byName := map[string]*perdure.Future[string]{"a": perdure.CallActivity(ctx, send, "a")} // want `byName, which stores the future of .*, is never read.*\[unawaited\]`
 	byName["b"] = nil
 	return "", nil
 }
@@ -37,22 +37,22 @@ func order(ctx *perdure.OrchestrationContext, in []string) (string, error) {
 // Arrays are copied.
 func copies(ctx *perdure.OrchestrationContext, pairs [][2]*perdure.Future[string]) (string, error) {
 	own := pairs[0]
-	own[1] = perdure.CallActivity(ctx, send, "a") // want `nothing reads own, which .*\[unawaited\]`
+	own[1] = perdure.CallActivity(ctx, send, "a") // want `own, which stores the future of .*, is never read.*\[unawaited\]`
 	for _, pair := range pairs {
-		pair[0] = perdure.CallActivity(ctx, send, "a") // want `nothing reads pair, which .*\[unawaited\]`
+		pair[0] = perdure.CallActivity(ctx, send, "a") // want `pair, which stores the future of .*, is never read.*\[unawaited\]`
 	}
 	fill(ctx, pairs[0])
 	return joined(ctx, pairs[0][:])
 }
 
 func fill(ctx *perdure.OrchestrationContext, pair [2]*perdure.Future[string]) {
-	pair[0] = perdure.CallActivity(ctx, send, "a") // want `nothing reads pair, which .*\[unawaited\]`
+	pair[0] = perdure.CallActivity(ctx, send, "a") // want `pair, which stores the future of .*, is never read.*\[unawaited\]`
 }
 
 // Awaitables that are kept beside others are no slices.
 func last(ctx *perdure.OrchestrationContext, one perdure.Awaitable) (string, error) {
 	either := one
-	either = perdure.CallActivity(ctx, send, "a") // want `nothing reads either, which .*\[unawaited\]`
+	either = perdure.CallActivity(ctx, send, "a") // want `either, which stores the future of .*, is never read.*\[unawaited\]`
 	_ = either
 	return "", nil
 }
