@@ -122,7 +122,7 @@ func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	h.wantError(exitError, "specify ids, a filter such as --reason, or --all", "dead", "drop", "--yes")
 	h.wantError(exitError, "not both", "dead", "redrive", "a", "--all")
 	h.wantError(exitError, "--instance must not be empty", "dead", "drop", "--queue", "inbox", "--instance", "", "--yes")
-	h.wantError(exitError, "no access", "dead", "list")
+	h.wantError(exitError, "hub does not support dead letters", "dead", "list")
 	h.wantError(exitError, "must be 1 to 1000", "dead", "list", "--limit", "0")
 }
 

@@ -42,7 +42,7 @@ func TestPurgeWithChildren(t *testing.T) {
 	h.Append("child", at(0, history.Event{Kind: history.OrchestrationCompleted}))
 	h.wantError(exitError, "instance has not ended", "purge", "parent", "--with-children")
 	h.Append("parent", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "not with force", "purge", "parent", "--with-children", "--force")
+	h.wantError(exitError, "cannot be combined with force", "purge", "parent", "--with-children", "--force")
 	h.wantError(exitError, "requires an instance ID; use --parent", "purge", "--name", "hello", "--with-children", "--yes")
 	h.mustRun("purge", "parent", "--with-children")
 	for _, id := range []string{"parent", "child"} {

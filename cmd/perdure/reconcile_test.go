@@ -47,7 +47,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		}
 		buried(h.t, hub, "timers", "corrupt: it", "{}")
 		h.wantErrorAfter("perdure dead drop", "reconcile", "--restored", "--yes")
-		h.wantError(exitError, "must be up to 28 days", "reconcile", "--back", "40d", "--yes")
+		h.wantError(exitError, "must be 0 to 28 days", "reconcile", "--back", "40d", "--yes")
 		h.wantError(exitError, "do not use it with --cursor", "reconcile", "--restored", "--cursor", "x", "--yes")
 	})
 }

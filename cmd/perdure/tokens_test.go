@@ -79,7 +79,7 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	t.Parallel()
 	h := holds(t)
 	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {
-		h.wantError(exitError, "none that this hub has given", append(verb, "c1.wrong")...)
+		h.wantError(exitError, "was not issued by this hub", append(verb, "c1.wrong")...)
 		h.wantError(exitError, `of the hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
 		h.wantError(exitError, "missing argument "+argToken, verb...)
 	}

@@ -121,7 +121,7 @@ func TestStartOrRaise(t *testing.T) {
 	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" {
 		t.Errorf("sent %+v", sent)
 	}
-	h.wantError(exitError, "instanceId is missing", "start", "hello", "--raise", "paid")
+	h.wantError(exitError, "instanceId is required", "start", "hello", "--raise", "paid")
 	h.wantError(exitError, "requires --raise or --update", "start", "hello", "--id", "two", "--data", "1")
 	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--raise", "paid", "--data", "-", "--input", "-")
 	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
@@ -158,7 +158,7 @@ func TestStartOrUpdate(t *testing.T) {
 		h.wantError(exitTimeout, "to wait for it, run perdure update one slow --update-id u-2", "start", "hello", "--id", "one", "--update", "slow", "--idempotency-key", "u-2", "--timeout", "3s")
 		h.wantError(exitError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
 		sent := len(h.Sent())
-		h.wantError(exitError, "instanceId is missing", "start", "hello", "--update", "address")
+		h.wantError(exitError, "instanceId is required", "start", "hello", "--update", "address")
 		h.wantError(exitError, "--update and --raise are mutually exclusive", "start", "hello", "--id", "two", "--raise", "paid", "--update", "address")
 		h.wantError(exitError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
 		h.wantError(exitError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")

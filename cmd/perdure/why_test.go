@@ -79,7 +79,7 @@ func TestWhyOfAnExecution(t *testing.T) {
 		t.Errorf("printed %s", got)
 	}
 	h.wantError(exitError, "instance poller has no execution x9; see perdure executions poller", "why", "poller", "--execution", "x9")
-	h.wantError(exitError, "cursor belongs to another list", "why", "poller", "--cursor", "x")
+	h.wantError(exitError, "cursor does not belong to this list", "why", "poller", "--cursor", "x")
 	h.wantError(exitError, "--limit must be 1 to 1000, is 0", "why", "poller", "--limit", "0")
 	h.wantError(exitError, "run perdure list", "why", "nobody")
 }
