@@ -80,7 +80,7 @@ func TestTheCommandSaysWhatIsWrongWithAToken(t *testing.T) {
 	h := holds(t)
 	for _, verb := range [][]string{{"complete"}, {"fail", "--message", "m"}, {"heartbeat"}} {
 		h.wantError(exitError, "was not issued by this hub", append(verb, "c1.wrong")...)
-		h.wantError(exitError, `of the hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
+		h.wantError(exitError, `belongs to hub "foreign"`, append(verb, fakeprovider.ForeignToken)...)
 		h.wantError(exitError, "missing argument "+argToken, verb...)
 	}
 	h.in = strings.Repeat("x", 100)
