@@ -13,8 +13,8 @@ import (
 func talking(tick time.Duration) []Scenario {
 	return []Scenario{
 		{Name: "ToldInOrder", Register: body(tellsListener), Check: gives(alphabet)},
-		{Name: "ToldNobody", Register: body(tellsNobody), Check: gives("there is no such instance")},
-		{Name: "ToldTheOver", Register: body(tellsTheOver), Check: gives("the instance is over")},
+		{Name: "ToldNobody", Register: body(tellsNobody), Check: gives("instance not found")},
+		{Name: "ToldTheOver", Register: body(tellsTheOver), Check: gives("instance has ended")},
 		{Name: "ToldItself", Register: body(tellsItself), Check: gives("a, b")},
 		{Name: "ToldBeforeItBegins", Register: body(tellsSleeper), Input: tick, Check: all(gives("told"), besides("/later", []string{"a", "b"}))},
 		{Name: "TalkBackAndForth", Register: body(talksToEcho, also("Echoes", echoes)), Input: 4, Check: gives([]string{"0!", "1!", "2!", "3!"})},
