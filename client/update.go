@@ -28,8 +28,8 @@ const (
 // UpdateCode is the reason why an update has no result. Later releases may add codes.
 type UpdateCode string
 
-// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the update
-// has changed nothing.
+// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the
+// update has changed nothing.
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
 	UpdateRejected UpdateCode = "rejected"
@@ -206,7 +206,8 @@ func (u *updating) unanswered(ctx context.Context, err error) error {
 	}
 	return &UpdateError{
 		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdatePending, Status: u.status, cause: ctx.Err(),
-		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting", u.status),
+		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting",
+			u.status),
 	}
 }
 
