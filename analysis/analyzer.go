@@ -16,9 +16,9 @@ var Analyzer = New()
 func New() *analysis.Analyzer {
 	a := &analysis.Analyzer{
 		Name: "perdure",
-		Doc: "find nondeterminism and lost results in orchestrations\n\n" +
-			"The analyzer checks functions that take a *perdure.OrchestrationContext, and all functions that they call. " +
-			"See docs/reference/linter.md for the rules.",
+		Doc: "find nondeterminism and lost results in orchestrations\n\nThe analyzer checks functions that take a " +
+			"*perdure.OrchestrationContext, and all functions that they call. See docs/reference/linter.md for the " +
+			"rules.",
 		URL:       "https://github.com/perdure/perdure/blob/main/docs/reference/linter.md",
 		FactTypes: []analysis.Fact{(*effects)(nil), (*names)(nil), (*asking)(nil)},
 	}

@@ -9,13 +9,15 @@ import (
 
 var compensation = &rule{
 	id: "compensation",
-	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that the function does not return. Also " +
-		"waits, calls and sent events and updates in deferred functions with a context that may be cancelled, including methods " +
-		"with the context in their struct: after a cancellation they return immediately and nothing is called or sent.",
-	why:     "the compensation does not run when it is needed",
-	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or use perdure.WithoutCancel(ctx) in the defer",
-	misses: "Waits more than one function away from the defer, errors behind pointers, methods and contexts of other packages, and " +
-		"fields and parameters that get a `WithoutCancel` context elsewhere.",
+	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that the function does not " +
+		"return. Also waits, calls and sent events and updates in deferred functions with a context that may be " +
+		"cancelled, including methods with the context in their struct: after a cancellation they return immediately " +
+		"and nothing is called or sent.",
+	why: "the compensation does not run when it is needed",
+	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or use perdure.WithoutCancel(ctx) " +
+		"in the defer",
+	misses: "Waits more than one function away from the defer, errors behind pointers, methods and contexts of other " +
+		"packages, and fields and parameters that get a `WithoutCancel` context elsewhere.",
 }
 
 // deferring is a part of an orchestration's body that is run when it ends.
@@ -87,7 +89,8 @@ func (in *deferring) deferredCall(c *ast.CallExpr, pos token.Pos) {
 	}
 	for _, w := range in.waitsIn(n.body) {
 		if in.mayBeCancelledIn(own, w.through) {
-			in.tell(compensation, pos, "", in.node.name+" defers "+n.name+", which "+w.what+" with a context that may be cancelled")
+			in.tell(compensation, pos, "", in.node.name+" defers "+n.name+", which "+w.what+" with a context that may "+
+				"be cancelled")
 			return
 		}
 	}
@@ -97,7 +100,8 @@ func (in *deferring) deferredCall(c *ast.CallExpr, pos token.Pos) {
 func (in *deferring) waitsWithin(body ast.Node) bool {
 	for _, w := range in.waitsIn(body) {
 		if in.mayBeCancelled(w.through) {
-			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function with a context that may be cancelled")
+			in.tell(compensation, w.through.Pos(), "", in.node.name+" "+w.what+" in a deferred function with a "+
+				"context that may be cancelled")
 			return true
 		}
 	}

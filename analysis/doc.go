@@ -8,9 +8,9 @@
 //
 //	func main() { multichecker.Main(analysis.Analyzer) }
 //
-// The analyzer checks functions and literals that take a *perdure.OrchestrationContext, and all functions that they call,
-// in all packages. It does not check the bodies of the standard library, but knows the effects of its functions.
+// The analyzer checks functions and literals that take a *perdure.OrchestrationContext, and all functions that they
+// call, in all packages. It does not check the bodies of the standard library, but knows the effects of its functions.
 //
-// Package analysis/plugin is a module plugin for golangci-lint. docs/reference/linter.md describes every rule and what it
-// does not detect.
+// Package analysis/plugin is a module plugin for golangci-lint. docs/reference/linter.md describes every rule and what
+// it does not detect.
 package analysis

@@ -17,7 +17,8 @@ func (in *inside) loops(f *ast.ForStmt) {
 	ast.Inspect(f.Body, w.look)
 	switch {
 	case !w.errors && !w.found:
-		in.tell(endless, f.Pos(), endOnCancel, in.node.name+" loops forever, even after it is cancelled, because no error ends the loop")
+		in.tell(endless, f.Pos(), endOnCancel, in.node.name+" loops forever, even after it is cancelled, because no "+
+			"error ends the loop")
 	case !w.found && !in.continuesAsNew():
 		in.tell(endless, f.Pos(), "", in.node.name+" loops forever")
 	}
@@ -33,7 +34,8 @@ func (in *inside) isAlways(cond ast.Expr) bool {
 }
 
 // endOnCancel is what to do about a loop that nothing ends.
-const endOnCancel = "return the error of each wait, and continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)"
+const endOnCancel = "return the error of each wait, and continue as new from time to time: return " +
+	"perdure.ContinueAsNew[Out](ctx, in)"
 
 // continuesAsNew reports whether the function, or one around it, begins anew.
 func (in *inside) continuesAsNew() bool {

@@ -12,26 +12,26 @@ import (
 var (
 	scope = &rule{
 		id: "scope",
-		finds: "A function with its own context parameter (in `Go`, `Async`, `Compensate`) that uses the context of the " +
-			"enclosing function, and a function in `SideEffect` that uses any context. Scopes that were created for it " +
-			"(`WithCancel`, `WithTimeout`, `WithoutCancel`) are allowed.",
+		finds: "A function with its own context parameter (in `Go`, `Async`, `Compensate`) that uses the context of " +
+			"the enclosing function, and a function in `SideEffect` that uses any context. Scopes that were created " +
+			"for it (`WithCancel`, `WithTimeout`, `WithoutCancel`) are allowed.",
 		why:     "its calls belong to another scope and are cancelled with that scope",
 		instead: "use the function's context parameter",
 		misses:  "Contexts in struct fields and in other variables.",
 	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds: "Dropped futures: the future of a call is not used, is assigned to `_`, or is stored in a local variable, slice, " +
-			"array or map that is never read. The futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed: the " +
-			"message is sent anyway.",
+		finds: "Dropped futures: the future of a call is not used, is assigned to `_`, or is stored in a local " +
+			"variable, slice, array or map that is never read. The futures of `RaiseEvent`, `CallUpdate` and " +
+			"`CallEntity` are allowed: the message is sent anyway.",
 		why:     "pending calls are cancelled when the orchestration ends, and their errors are lost",
 		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
 		misses:  "Futures that are read but never awaited, for example with `IsDone`, and futures in fields.",
 	}
 	unidentified = &rule{
 		id: "unidentified",
-		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a literal, or a method " +
-			"of an interface.",
+		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a " +
+			"literal, or a method of an interface.",
 		why:     "the engine looks up the name of the registered function, and the turn fails without one",
 		instead: "use DefineActivity, or call by name",
 		misses:  "Functions that are registered under several names, and functions that are not registered.",
@@ -41,33 +41,36 @@ var (
 		finds:   "`ContinueAsNew` whose error is dropped.",
 		why:     "the instance continues as new only if the orchestration returns this error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "An error that is stored and not returned, and an input that does not have the orchestration's input type.",
+		misses: "An error that is stored and not returned, and an input that does not have the orchestration's input " +
+			"type.",
 	}
 	changing = &rule{
 		id: "change",
-		finds: "`Version` with a change name that is not a constant, and with a constant minimum version that is greater than " +
-			"the constant maximum.",
-		why:     "the version of a change is recorded once under its name; without a valid version the instance is blocked",
+		finds: "`Version` with a change name that is not a constant, and with a constant minimum version that is " +
+			"greater than the constant maximum.",
+		why:     "the version of a change is recorded under its name; without a valid version the instance is blocked",
 		instead: `write perdure.Version(ctx, "change name", perdure.DefaultVersion, 1)`,
-		misses: "A change name in a variable, a name that is used for two changes, a call that was moved, and old code that was " +
-			"removed too early. Replay histories to find these.",
+		misses: "A change name in a variable, a name that is used for two changes, a call that was moved, and old " +
+			"code that was removed too early. Replay histories to find these.",
 	}
 	answering = &rule{
 		id: "query",
-		finds: "Handlers in `SetQueryHandler` and validators in `ValidateUpdate` that schedule, wait, set a status or a handler, " +
-			"or use a side effect.",
+		finds: "Handlers in `SetQueryHandler` and validators in `ValidateUpdate` that schedule, wait, set a status " +
+			"or a handler, or use a side effect.",
 		why:     "handlers and validators must only read: the query fails, or the update is rejected",
 		instead: "read variables of the orchestration; use an event or an update to change something",
-		misses:  "Calls in functions that the literal calls, cancelled futures, and handlers and validators that are not literals.",
+		misses: "Calls in functions that the literal calls, cancelled futures, and handlers and validators that are " +
+			"not literals.",
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and end only with an " +
-			"error, in a function without `ContinueAsNew`. Also such loops that do not even end with an error, in any " +
-			"function: they never end after the orchestration is cancelled.",
+		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and end " +
+			"only with an error, in a function without `ContinueAsNew`. Also such loops that do not even end with an " +
+			"error, in any function: they never end after the orchestration is cancelled.",
 		why:     "the history grows without limit",
 		instead: "continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses:  "Loops with a condition that is always true, and loops that end after many iterations or with one kind of error.",
+		misses: "Loops with a condition that is always true, and loops that end after many iterations or with one " +
+			"kind of error.",
 	}
 	replaying = &rule{
 		id:      "replaying",
@@ -206,11 +209,13 @@ func (in *inside) decidesIn(reader *ast.FuncLit, what string) {
 // versions looks at a call of Version.
 func (in *inside) versions(c *ast.CallExpr) {
 	if _, named := ast.Unparen(c.Args[1]).(*ast.Ident); !named && in.constant(c.Args[1]) == nil {
-		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" calls perdure.Version with a change that is not a constant")
+		in.tell(changing, c.Args[1].Pos(), "", in.node.name+" calls perdure.Version with a change that is not a "+
+			"constant")
 	}
 	least, most := in.constant(c.Args[2]), in.constant(c.Args[3])
 	if least != nil && most != nil && constant.Compare(least, token.GTR, most) {
-		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" calls perdure.Version with the empty range "+least.String()+" to "+most.String())
+		in.tell(changing, c.Args[2].Pos(), "", in.node.name+" calls perdure.Version with the empty range "+
+			least.String()+" to "+most.String())
 	}
 }
 
@@ -270,7 +275,8 @@ func (in *inside) usesContext(id *ast.Ident) {
 func (in *inside) usesAnyContext(l *ast.FuncLit) {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && isContext(in.pass.TypesInfo.TypeOf(id)) {
-			in.tell(scope, id.Pos(), "read the values before the call", "the function of perdure.SideEffect uses "+id.Name)
+			in.tell(scope, id.Pos(), "read the values before the call", "the function of perdure.SideEffect uses "+
+				id.Name)
 		}
 		return true
 	})

@@ -11,10 +11,11 @@ import (
 
 var payloads = &rule{
 	id: "payload",
-	finds: "Payload types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, interfaces " +
-		"with methods, maps with struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has a pointer receiver, " +
-		"which `encoding/json` does not call. Payloads are inputs, results, entity states, data of events, updates and queries, " +
-		"details, and results of `SideEffect`, in orchestrations and clients. Types with their own marshaling are not checked.",
+	finds: "Payload types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, " +
+		"interfaces with methods, maps with struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has " +
+		"a pointer receiver, which `encoding/json` does not call. Payloads are inputs, results, entity states, data " +
+		"of events, updates and queries, details, and results of `SideEffect`, in orchestrations and clients. Types " +
+		"with their own marshaling are not checked.",
 	why:     "payloads are encoded as JSON",
 	instead: `export the field, exclude it with json:"-", or implement MarshalJSON and UnmarshalJSON`,
 	misses:  "Values behind `any` and other interfaces, types whose own marshaling loses data, and custom statuses.",
@@ -94,7 +95,8 @@ func (p *payload) loses(t types.Type) string {
 			return "a map whose keys are neither strings nor integers"
 		}
 		if method := methodOfPointer(u.Elem()); method != "" {
-			return "map values whose " + method + " has a pointer receiver and is not called (use pointers or a value receiver)"
+			return "map values whose " + method + " has a pointer receiver and is not called (use pointers or a " +
+				"value receiver)"
 		}
 		return p.loses(u.Elem())
 	case *types.Basic:

@@ -24,16 +24,17 @@ var (
 	}
 	random = &rule{
 		id: "random", foreign: true,
-		finds: "Random numbers and IDs: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, key generation, " +
-			"`hash/maphash`, and ID libraries such as google/uuid. A random source with your own seed is allowed.",
+		finds: "Random numbers and IDs: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, key " +
+			"generation, `hash/maphash`, and ID libraries such as google/uuid. A random source with your own seed is " +
+			"allowed.",
 		why:     "it differs at each replay",
 		instead: "use ctx.Rand(), ctx.NewUUID(), or perdure.SideEffect",
 		misses:  "A source whose seed differs, unless the seed itself is a finding; `%p` and other addresses.",
 	}
 	environment = &rule{
 		id: "environment", foreign: true,
-		finds: "Process environment: environment variables, host name, process ID, working directory, time zone, number of " +
-			"processors.",
+		finds: "Process environment: environment variables, host name, process ID, working directory, time zone, " +
+			"number of processors.",
 		why:     "it differs between processes that replay the instance",
 		instead: "pass it as input, or read it with perdure.SideEffect",
 		misses:  "Flag values, and configuration that was read into struct fields earlier.",
@@ -61,8 +62,8 @@ var (
 	}
 	syncing = &rule{
 		id: "sync",
-		finds: "Locks, condition variables, wait groups, `sync.Map` and atomics. `sync.Once`, `sync.OnceFunc` and similar, and " +
-			"`sync.Pool` are allowed; the functions that they call are checked.",
+		finds: "Locks, condition variables, wait groups, `sync.Map` and atomics. `sync.Once`, `sync.OnceFunc` and " +
+			"similar, and `sync.Pool` are allowed; the functions that they call are checked.",
 		why:     "it waits for or shares memory with code that is not replayed",
 		instead: "remove it: coroutines run one at a time and need no locks; wait for futures",
 		misses:  "Locks in other modules.",
@@ -83,16 +84,17 @@ var (
 	}
 	mapOrder = &rule{
 		id: "maporder",
-		finds: "A range over a map, or over an iterator of package maps, whose order matters. The body calls perdure, also " +
-			"through a method with the context in its struct; appends to or fills a slice that is not sorted afterwards; " +
-			"writes text; returns or keeps the current element when it stops; or keeps the last element in a variable that " +
-			"is read later. Also slices of a map's keys or values that are not sorted. A loop that sums, counts, fills a map " +
-			"or searches is allowed, and so is a loop after a comparison of the map's `len` with 1.",
+		finds: "A range over a map, or over an iterator of package maps, whose order matters. The body calls " +
+			"perdure, also through a method with the context in its struct; appends to or fills a slice that is not " +
+			"sorted afterwards; writes text; returns or keeps the current element when it stops; or keeps the last " +
+			"element in a variable that is read later. Also slices of a map's keys or values that are not sorted. A " +
+			"loop that sums, counts, fills a map or searches is allowed, and so is a loop after a comparison of the " +
+			"map's `len` with 1.",
 		why:     "map order differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses: "Sums of floats; ties in a search for the largest element, or in a sort that compares values of the map or " +
-			"parts of them; the last element that meets a condition; your own iterators and those of `reflect`; sorting in " +
-			"your own functions without package sort or slices.",
+		misses: "Sums of floats; ties in a search for the largest element, or in a sort that compares values of the " +
+			"map or parts of them; the last element that meets a condition; your own iterators and those of " +
+			"`reflect`; sorting in your own functions without package sort or slices.",
 	}
 	globals = &rule{
 		id:      "globals",
@@ -109,9 +111,10 @@ var (
 		misses:  "Variables that another package writes, or that are written through pointers and methods.",
 	}
 	contexts = &rule{
-		id:      "context",
-		finds:   "`context.Context` in orchestration code: creating, querying and passing one.",
-		why:     "orchestrations are not cancelled by a context.Context, and functions that take one wait outside the history",
+		id:    "context",
+		finds: "`context.Context` in orchestration code: creating, querying and passing one.",
+		why: "orchestrations are not cancelled by a context.Context, and functions that take one wait outside the " +
+			"history",
 		instead: "call an activity; for scopes use perdure.WithCancel and perdure.WithTimeout",
 		misses:  "Contexts in structs that are passed.",
 	}

@@ -78,7 +78,10 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 		return err
 	}
 	if len(slices.DeleteFunc(jobs, func(j Job) bool { return j.Over() })) >= maxJobs {
-		return &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("must wait: %d jobs are running already; cancel one or try again later", maxJobs)}
+		return &provider.FieldError{
+			Field:   fieldOperation,
+			Problem: fmt.Sprintf("exceeds the limit of %d running jobs; cancel one or try again later", maxJobs),
+		}
 	}
 	return c.hub.PutJob(ctx, j)
 }

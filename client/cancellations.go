@@ -35,10 +35,9 @@ type Cancellation struct {
 
 	// SeenAt is when a worker learned of the cancellation, and EndedAt when the target ended. Each is zero if that has
 	// not happened or is unknown.
-	SeenAt time.Time `json:"seenAt,omitzero"`
-	// End is how the target ended. It is empty if the target has not ended or its end is unknown.
+	SeenAt  time.Time `json:"seenAt,omitzero"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
-	// End is how it ended; empty when it is not over, or that is not known.
+	// End is how the target ended. It is empty if the target has not ended or its end is unknown.
 	End CancelEnd `json:"end,omitempty"`
 	// Error is why a sub-orchestration could not be cancelled (EndRefused).
 	Error *history.Failure `json:"error,omitempty"`

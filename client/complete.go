@@ -46,10 +46,14 @@ func (c *Client) Complete(ctx context.Context, token string, result any) error {
 func (c *Client) Fail(ctx context.Context, token string, err error) error {
 	failure := failureFor(ctx, err)
 	if failure == nil {
-		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error", Problem: "must not be nil or ErrPending"})
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{
+			Field: "error", Problem: "must not be nil or ErrPending",
+		})
 	}
 	if failure.DetailsOmitted != "" {
-		return fmt.Errorf("client: fail: %w", &provider.FieldError{Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted})
+		return fmt.Errorf("client: fail: %w", &provider.FieldError{
+			Field: "error.details", Problem: "cannot be encoded: " + failure.DetailsOmitted,
+		})
 	}
 	if err := c.endAttempt(ctx, callFail, token, provider.ActivityOutcome{Error: failure}); err != nil {
 		return fmt.Errorf("client: fail: %w", err)

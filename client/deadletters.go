@@ -352,7 +352,8 @@ func (w *letterWalk) dropSent(ctx context.Context, queue string, one DeadLetter)
 		w.mu.Lock()
 		w.counts.Sent = append(w.counts.Sent, one.Record.ID)
 		w.mu.Unlock()
-		return fmt.Errorf("dead letter %s of %s was sent but not deleted; drop it, because a redrive would send it again: %w",
+		return fmt.Errorf("dead letter %s of %s was sent but not deleted; drop it, because a redrive would send it "+
+			"again: %w",
 			one.Record.ID, queue, err)
 	}
 	return nil

@@ -66,7 +66,9 @@ func (c *Client) ExecutionsPage(ctx context.Context, instanceID string, p Paging
 		}
 	}
 	if !found {
-		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{Field: fieldCursor, Problem: "does not belong to this list"})
+		return page, fmt.Errorf("client: executions: %w", &provider.FieldError{
+			Field: fieldCursor, Problem: "does not belong to this list",
+		})
 	}
 	return page, nil
 }

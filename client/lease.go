@@ -104,11 +104,14 @@ func (c *Client) renew(ctx context.Context, visibility time.Duration, queue stri
 
 func checkLeases(visibility time.Duration, leases []Lease) error {
 	if visibility < time.Second || visibility > MaxVisibility || visibility%time.Second != 0 {
-		return &provider.FieldError{Field: "visibilityTimeout", Problem: fmt.Sprintf("must be a whole number of seconds from 1 to %d",
+		return &provider.FieldError{Field: "visibilityTimeout", Problem: fmt.Sprintf(
+			"must be a whole number of seconds from 1 to %d",
 			MaxVisibility/time.Second)}
 	}
 	if n := len(leases); n == 0 || n > MaxLeases {
-		return &provider.FieldError{Field: "leases", Problem: fmt.Sprintf("must have 1 to %d entries, has %d", MaxLeases, n)}
+		return &provider.FieldError{
+			Field: "leases", Problem: fmt.Sprintf("must have 1 to %d entries, has %d", MaxLeases, n),
+		}
 	}
 	for i := range leases {
 		if leases[i].Token == "" {

@@ -33,7 +33,8 @@ const (
 )
 
 var errForcedFamily = &provider.FieldError{
-	Field: "withChildren", Problem: "cannot be combined with force; terminate the instance first and wait for its children",
+	Field: "withChildren", Problem: "cannot be combined with force; terminate the instance first and wait for its " +
+		"children",
 }
 
 // purgeFamily purges an instance that is over, and before it what is over below it.

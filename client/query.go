@@ -105,7 +105,9 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	defer stop()
 	answer, err := asker.Ask(limited, provider.Question{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
 	if _, told := errors.AsType[*QueryError](err); err != nil && !told && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return nil, &QueryError{InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error()}
+		return nil, &QueryError{
+			InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error(),
+		}
 	}
 	return answer, err
 }

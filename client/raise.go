@@ -24,7 +24,7 @@ type RaiseOption func(*raiseOptions)
 
 type raiseOptions struct{ eventID *string }
 
-// WithEventID sets the ID of an event. Events with the same ID are the same event, whoever raises them, and the
+// WithEventID sets the ID of an event. Events with the same ID are one event, even from different callers, and the
 // instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each Raise
 // is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }

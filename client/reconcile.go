@@ -50,8 +50,9 @@ type Reconciled struct {
 	// accepts. Such outputs fail.
 	Sent    int64 `json:"sent"`
 	Refused int64 `json:"refused"`
-	// Left holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
-	// those that were not tried. Instances with a corrupt history are not in Left.
+	// LeftOut counts detached starts and events for other instances that were skipped because they are older than Back,
+	// or older than 28 days if their instance has not ended. Cut counts instances of which earlier executions were
+	// skipped (provider.MostPast).
 	LeftOut int64 `json:"leftOut"`
 	Cut     int64 `json:"cut"`
 	// Lost counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
@@ -59,8 +60,8 @@ type Reconciled struct {
 	Lost int64 `json:"lost"`
 	// Errors are the first errors of the failed instances.
 	Errors []string `json:"errors,omitempty"`
-	// Left are the instances that have failed, and are not done when the call ends: another call may do them. Of Instances it has
-	// those that were not tried, too. An instance whose history is corrupt is in Errors alone.
+	// Left holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
+	// those that were not tried. An instance whose history is corrupt is in Errors only.
 	Left []string `json:"left,omitempty"`
 	// Cursor continues this reconcile in another call. It is empty when the reconcile is complete, and until its first
 	// page is. It names up to 20 failed instances of earlier pages. If there are more, it points to the first page that

@@ -48,7 +48,8 @@ type setAside struct {
 }
 
 // errTooMany means that a service refuses what is asked of it, rather than that a few instances are in the way.
-var errTooMany = fmt.Errorf("more than %d instances failed; continue when the failing service has recovered", mostAside-reconcilePage)
+var errTooMany = fmt.Errorf("more than %d instances failed; continue when the failing service has recovered",
+	mostAside-reconcilePage)
 
 // these reconciles instances by their ids.
 func (w *reconciler) these(ctx context.Context, ids []string) error {

@@ -43,7 +43,9 @@ func (c *Client) restartFrom(ctx context.Context, in provider.Instance, from int
 	as = append(as, opts...)
 	switch o := startOptionsOf(as); {
 	case o.version != began.Version:
-		err = &provider.FieldError{Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", began.Version)}
+		err = &provider.FieldError{
+			Field: "version", Problem: fmt.Sprintf("must be %q, the version of the history", began.Version),
+		}
 	case o.delay != 0:
 		err = &provider.FieldError{Field: "delay", Problem: "cannot be combined with from"}
 	default:
@@ -52,7 +54,8 @@ func (c *Client) restartFrom(ctx context.Context, in provider.Instance, from int
 	}
 	if errors.Is(err, provider.ErrTooLarge) {
 		tooLong := &provider.FieldError{
-			Field: fieldFrom, Problem: "cannot be this event: the history up to it is too large; choose an earlier event or omit from",
+			Field: fieldFrom, Problem: "cannot be this event: the history up to it is too large; choose an earlier " +
+				"event or omit from",
 		}
 		err = fmt.Errorf("%w: %w", tooLong, err)
 	}
@@ -87,7 +90,8 @@ func (c *Client) wholeHistory(ctx context.Context, in provider.Instance) (events
 			return nil, err
 		}
 		if e.ID != int64(len(events)+1) {
-			return nil, fmt.Errorf("event %d is followed by event %d, the instance is being purged: %w", len(events), e.ID, ErrNotFound)
+			return nil, fmt.Errorf("event %d is followed by event %d, the instance is being purged: %w",
+				len(events), e.ID, ErrNotFound)
 		}
 		events = append(events, e)
 	}
@@ -129,8 +133,9 @@ func (c *Client) checkChildren(ctx context.Context, of history.Owner, state *his
 		}
 		switch child, err := c.hub.ReadInstance(ctx, o.InstanceID); {
 		case err == nil:
-			problem := fmt.Sprintf("cannot be this event: child %q of event %d must be started again, but its id is in use; "+
-				"purge the child, or choose an event before %d or after the child's end", o.InstanceID, o.ID, o.ID)
+			problem := fmt.Sprintf("cannot be this event: child %q of event %d must be started again, but its id is in "+
+				"use; purge the child, or choose an event before %d or after the end of the child",
+				o.InstanceID, o.ID, o.ID)
 			return fmt.Errorf("%w: %w", &provider.FieldError{Field: fieldFrom, Problem: problem},
 				provider.NewAlreadyExistsError(o.InstanceID, &child, ErrAlreadyExists))
 		case !errors.Is(err, ErrNotFound):

@@ -65,7 +65,8 @@ func Result[T any](s Status) (T, error) {
 			Codec:   s.OutputSealed.Codec, Err: perdure.ErrCodecUnknown,
 		})
 	case s.Output == nil:
-		return out, fmt.Errorf("client: result: status of instance %q has no output; use Status or Wait instead of List", s.InstanceID)
+		return out, fmt.Errorf("client: result: status of instance %q has no output; use Status or Wait, not List",
+			s.InstanceID)
 	}
 	if err := json.Unmarshal(s.Output, &out); err != nil {
 		return out, fmt.Errorf("client: result: instance %q: decode output as %T: %w", s.InstanceID, out, err)

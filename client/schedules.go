@@ -161,7 +161,10 @@ func checkBackfill(s *ScheduleStatus, w schedule.Window, now time.Time) error {
 	case s.RuntimeStatus.Terminal() || s.Ending:
 		return fmt.Errorf("schedule %q has ended or was deleted: %w", s.Schedule.ID, ErrTerminal)
 	case len(s.Backfills) >= schedule.MaxBackfills:
-		return &provider.FieldError{Field: "from", Problem: fmt.Sprintf("must wait: %d other backfills are waiting", schedule.MaxBackfills)}
+		return &provider.FieldError{
+			Field:   "from",
+			Problem: fmt.Sprintf("exceeds the limit of %d waiting backfills; try again later", schedule.MaxBackfills),
+		}
 	case s.Schedule.When == "": // it has not begun, and shows nothing of itself
 		s.Schedule.When = "@yearly"
 	}

@@ -28,8 +28,8 @@ const (
 // UpdateCode is the reason why an update has no result. Later releases may add codes.
 type UpdateCode string
 
-// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the update
-// has changed nothing.
+// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the
+// update has changed nothing.
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
 	UpdateRejected UpdateCode = "rejected"
@@ -57,8 +57,7 @@ const (
 // UpdateError reports an update without a result.
 type UpdateError struct {
 	InstanceID string
-	// Update is the name of the update and UpdateID its ID. A call with the same ID refers to the same update, whoever
-	// makes it.
+	// Update is the name of the update and UpdateID its ID. All calls with the same ID refer to the same update.
 	Update, UpdateID string
 	Code             UpdateCode
 	Message          string
@@ -99,8 +98,8 @@ type updateOptions struct {
 	input string // what errors call it; empty: input
 }
 
-// WithUpdateID sets the ID of an update. Updates with the same ID are the same update, whoever sends them: the update
-// is handled once, and for 30 days each call returns the same result. Set an ID to repeat an update after a crash or a
+// WithUpdateID sets the ID of an update. Updates with the same ID are one update, even from different callers: it is
+// handled once, and for 30 days each call returns the same result. Set an ID to repeat an update after a crash or a
 // timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call is another update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
@@ -206,7 +205,8 @@ func (u *updating) unanswered(ctx context.Context, err error) error {
 	}
 	return &UpdateError{
 		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdatePending, Status: u.status, cause: ctx.Err(),
-		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting", u.status),
+		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting",
+			u.status),
 	}
 }
 

@@ -62,5 +62,7 @@ func within(ctx context.Context, limit time.Duration, op, instanceID string, f f
 	if failed, ok := errors.AsType[*provider.Error](err); ok {
 		op = failed.Op
 	}
-	return &provider.Error{Op: op, InstanceID: instanceID, Retryable: true, Err: fmt.Errorf("%w after %v: %w", errTooLong, limit, err)}
+	return &provider.Error{
+		Op: op, InstanceID: instanceID, Retryable: true, Err: fmt.Errorf("%w after %v: %w", errTooLong, limit, err),
+	}
 }

@@ -22,7 +22,8 @@ func wireSize(body []byte) int {
 func errAnswerTooLarge(field, what string, size int, instead string) error {
 	return &problem{
 		Status: http.StatusUnprocessableEntity, Code: codeAnswerTooLarge, Field: field,
-		Detail: fmt.Sprintf("%s has %d bytes, more than the response limit of %d; %s", what, size, answerLimit, instead),
+		Detail: fmt.Sprintf("%s has %d bytes, more than the response limit of %d; %s",
+			what, size, answerLimit, instead),
 	}
 }
 
@@ -86,7 +87,8 @@ func page[P, T any](ctx context.Context, limit int64, read func(ctx context.Cont
 		if fit == 0 {
 			doc, err := encode(&items[0])
 			if err == nil {
-				err = errAnswerTooLarge("limit", "the next item", wireSize(doc), "use the command line or the Go client")
+				err = errAnswerTooLarge("limit", "the next item", wireSize(doc),
+					"use the command line or the Go client")
 			}
 			return p, err
 		}

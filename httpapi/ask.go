@@ -55,7 +55,8 @@ func queryProblem(err error) (p problem, ok bool) {
 	if errors.Is(err, client.ErrNobodyToAsk) {
 		return problem{
 			Status: http.StatusConflict, Code: codeNobodyToAsk,
-			Detail: "no orchestrator function is available for queries: the hub's code runs elsewhere, or its release has no queries",
+			Detail: "no orchestrator function is available for queries: the hub's code runs elsewhere, or its " +
+				"release has no queries",
 		}, true
 	}
 	e, ok := errors.AsType[*client.QueryError](err)

@@ -41,7 +41,8 @@ func readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &problem{
 			Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Field: fieldBody,
-			Detail: fmt.Sprintf("body exceeds %d bytes; an input may have %d bytes", maxBodyBytes, perdure.MaxPayloadBytes),
+			Detail: fmt.Sprintf("body exceeds %d bytes; an input may have %d bytes",
+				maxBodyBytes, perdure.MaxPayloadBytes),
 		}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -6,8 +6,8 @@
 //	}
 //	err = http.ListenAndServe("localhost:8080", httpapi.New(client.New(hub)))
 //
-// GET /v1/openapi.json returns the OpenAPI document. Requests and responses are JSON. A request with a body requires the
-// header Content-Type: application/json; otherwise the response is 415.
+// GET /v1/openapi.json returns the OpenAPI document. Requests and responses are JSON. A request with a body requires
+// the header Content-Type: application/json; otherwise the response is 415.
 //
 // A failed call returns application/problem+json (RFC 9457). Its code is for programs, its field names invalid input,
 // and retryable reports whether the same call can succeed later.

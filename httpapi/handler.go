@@ -74,7 +74,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	} else if strings.Contains(strings.ToLower(p)+"/", "/%2f/") { // the mux takes it for no segment
 		h.answers.fail(rec, r, &provider.FieldError{
-			Field: fieldPath, Problem: "must not have an encoded / in an id; send ~ and the id's base64url without padding: " + escapeID("/"),
+			Field: fieldPath, Problem: "must not have an encoded / in an id; send ~ and the id's base64url without " +
+				"padding: " + escapeID("/"),
 		})
 		return
 	}

@@ -99,7 +99,8 @@ func (p *problem) Error() string { return p.Code + ": " + p.Detail }
 var (
 	errNoRoute = &problem{
 		Status: http.StatusNotFound, Code: codeNoRoute,
-		Detail: "unknown path; see GET /v1/openapi.json. An id with a slash is sent as ~ and its base64url without padding",
+		Detail: "unknown path; see GET /v1/openapi.json. An id with a slash is sent as ~ and its base64url without " +
+			"padding",
 	}
 	errMediaType = &problem{
 		Status: http.StatusUnsupportedMediaType, Code: codeMediaType, Field: headerType,
@@ -134,12 +135,15 @@ func problemOf(err error) problem {
 	case errors.Is(err, client.ErrUnknownOrchestration):
 		return problem{
 			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
-			Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds to become visible",
+			Detail: "no deployed build has this orchestration in this version; a new deployment takes a few seconds " +
+				"to become visible",
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return takenProblem(err)
 	case errors.Is(err, client.ErrTerminal):
-		return problem{Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: fieldInstanceID}
+		return problem{
+			Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: fieldInstanceID,
+		}
 	case errors.Is(err, client.ErrNotTerminal):
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: fieldInstanceID,
@@ -153,7 +157,8 @@ func problemOf(err error) problem {
 	case errors.Is(err, client.ErrNoDeadLetters):
 		return problem{
 			Status: http.StatusNotFound, Code: codeNoDeadLetters,
-			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the command perdure dead",
+			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +
+				"command perdure dead",
 		}
 	case errors.Is(err, client.ErrActivityNotFound):
 		return problem{
@@ -161,7 +166,10 @@ func problemOf(err error) problem {
 			Detail: "activity not found in the current execution of the instance",
 		}
 	case errors.Is(err, client.ErrNotFound):
-		return problem{Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found", Field: fieldInstanceID}
+		return problem{
+			Status: http.StatusNotFound, Code: codeInstanceNotFound, Detail: "instance not found",
+			Field: fieldInstanceID,
+		}
 	default:
 		return serverProblem(err)
 	}
@@ -172,10 +180,13 @@ func takenProblem(err error) problem {
 	if errors.Is(err, client.ErrPurged) {
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceIDInUse, Field: headerKey,
-			Detail: "the instance of an earlier start with this key was purged; nothing was changed; use another key for a new start",
+			Detail: "the instance of an earlier start with this key was purged; nothing was changed; use another key " +
+				"for a new start",
 		}
 	}
-	p := problem{Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "instance id is in use", Field: fieldInstanceID}
+	p := problem{
+		Status: http.StatusConflict, Code: codeInstanceIDInUse, Detail: "instance id is in use", Field: fieldInstanceID,
+	}
 	if taken, ok := errors.AsType[*client.AlreadyExistsError](err); ok && taken.Holder() != "" {
 		p.Detail += ": " + taken.Holder()
 		p.Existing = &existing{Orchestration: taken.Orchestration, Status: taken.Status, CreatedAt: taken.CreatedAt.UTC()}

@@ -37,7 +37,9 @@ func parseQuery(raw string, takes []string) (url.Values, error) {
 		case name == "":
 			return nil, &provider.FieldError{Field: "query", Problem: "has a parameter without a name"}
 		case !slices.Contains(takes, name):
-			return nil, &provider.FieldError{Field: provider.Echo(name), Problem: "is not a parameter of this call" + known(takes)}
+			return nil, &provider.FieldError{
+				Field: provider.Echo(name), Problem: "is not a parameter of this call" + known(takes),
+			}
 		case len(values) > 1 && name != paramTag:
 			return nil, &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -99,7 +101,9 @@ func timeParam(query url.Values, name string) (time.Time, error) {
 // checkYear refuses a time whose year in UTC has no four digits: 9999-12-31T23:59:59-01:00 is one that JSON cannot hold.
 func checkYear(name string, t time.Time) error {
 	if year := t.UTC().Year(); year < 0 || year > 9999 {
-		return &provider.FieldError{Field: name, Problem: "is in the UTC year " + strconv.Itoa(year) + "; " + mustBeTime}
+		return &provider.FieldError{
+			Field: name, Problem: "is in the UTC year " + strconv.Itoa(year) + "; " + mustBeTime,
+		}
 	}
 	return nil
 }

@@ -76,7 +76,9 @@ func readStart(w http.ResponseWriter, r *http.Request) (json.RawMessage, []clien
 		return nil, nil, err
 	}
 	if f.ifExists != nil && *f.ifExists == string(client.Replace) { // who may start may not end, and IAM goes by paths
-		return nil, nil, &provider.FieldError{Field: fieldIfExists, Problem: "must not be replace; use PUT /v1/instances/{id}"}
+		return nil, nil, &provider.FieldError{
+			Field: fieldIfExists, Problem: "must not be replace; use PUT /v1/instances/{id}",
+		}
 	}
 	opts, err := f.startOptions(r)
 	return f.input, opts, err
@@ -113,7 +115,9 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 	if f.delay != nil {
 		d, err := time.ParseDuration(*f.delay)
 		if err != nil {
-			return nil, &provider.FieldError{Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, at most ten years"}
+			return nil, &provider.FieldError{
+				Field: fieldDelay, Problem: "must be a duration such as 90s or 24h, at most ten years",
+			}
 		}
 		opts = append(opts, client.WithDelay(d))
 	}

@@ -96,7 +96,8 @@ func (e *Env) inhabit(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
-			e.errorf("perduretest: goroutines are still running after the test: %v%s", r, describeAll(e.watch.ofUsers()))
+			e.errorf("perduretest: goroutines are still running after the test: %v%s",
+				r, describeAll(e.watch.ofUsers()))
 		}
 	}()
 	synctest.Test(e.t, func(*testing.T) { e.live(o) })
@@ -207,7 +208,8 @@ func (e *Env) isInside() bool {
 // outside fails what moves the clock from within.
 func (e *Env) outside(what string) {
 	if e.isInside() || e.network.isBusy() {
-		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or orchestration", what))
+		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or "+
+			"orchestration", what))
 	}
 }
 
@@ -256,6 +258,7 @@ func (e *Env) unwind() {
 	time.Sleep(patience)
 	synctest.Wait()
 	if busy() {
-		e.errorf("perduretest: still running after the test, %v after the end of its context:%s", patience, e.watch.unfinished())
+		e.errorf("perduretest: still running after the test, %v after the end of its context:%s",
+			patience, e.watch.unfinished())
 	}
 }

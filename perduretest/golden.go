@@ -52,12 +52,14 @@ func (e *Env) Golden(instanceID, file string) {
 			e.t.Fatalf("perduretest: golden history: %v", err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		e.t.Errorf("perduretest: golden history %s does not exist; run the test with %s=1 to write it", file, updateVariable)
+		e.t.Errorf("perduretest: golden history %s does not exist; run the test with %s=1 to write it",
+			file, updateVariable)
 	case err != nil:
 		e.t.Errorf("perduretest: golden history: %v", err)
 	default:
 		if text := difference(&recorded, &now); text != "" {
-			e.t.Errorf("perduretest: history of instance %q differs from %s; run the test with %s=1 to update it:\n%s\n%s",
+			e.t.Errorf("perduretest: history of instance %q differs from %s; run the test with %s=1 to update "+
+				"it:\n%s\n%s",
 				instanceID, file, updateVariable, text, consequence(e.stubs.code, &recorded))
 		}
 	}

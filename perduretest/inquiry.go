@@ -104,7 +104,8 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 	case s.Paused != nil:
 		return []string{fmt.Sprintf("Client.Resume: paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
-		return []string{"its start: call Begin of the prepared start of StartItem, or let the sweeper start it with Advance or perduretest.Watch"}
+		return []string{"its start: call Begin of the prepared start of StartItem, or let the sweeper start it with " +
+			"Advance or perduretest.Watch"}
 	default:
 		return nil
 	}
@@ -116,11 +117,14 @@ func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.
 	case client.PendingExternalEvent:
 		return fmt.Sprintf("external event %q, which was not raised%s", x.Name, q.otherEvents(ctx, instanceID))
 	case client.PendingSubOrchestration:
-		return fmt.Sprintf("sub-orchestration %q, instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
+		return fmt.Sprintf("sub-orchestration %q, instance %q%s",
+			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
 	case client.PendingSentEvent:
-		return fmt.Sprintf("response to event %q, raised in instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+		return fmt.Sprintf("response to event %q, raised in instance %q%s",
+			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingSentUpdate:
-		return fmt.Sprintf("response to update %q, sent to instance %q%s", x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+		return fmt.Sprintf("response to update %q, sent to instance %q%s",
+			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
 	case client.PendingUpdate:
 		return fmt.Sprintf("handler of update %q (%s), which has not returned", x.Name, x.UpdateID)
 	case client.PendingTimer:
@@ -141,7 +145,8 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 		}
 	}
 	if !x.HandedOverAt.IsZero() {
-		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.Complete or Client.Fail", x.Attempt)
+		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.Complete or Client.Fail",
+			x.Attempt)
 	}
 	if !x.UnknownAt.IsZero() {
 		if q.env.deployed != nil {

@@ -61,7 +61,8 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		case differences.Count > 0:
 			tb.Errorf("perduretest: instance %q, execution %s: %d inputs differ from the recorded ones "+
-				"(use AllowOtherInputs if intended): %s", doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
+				"(use AllowOtherInputs if intended): %s",
+				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		}
 	}
 }

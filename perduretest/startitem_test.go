@@ -51,9 +51,9 @@ func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
 	return instance.Value
 }
 
-// This is what a test function does of code that saves an order and starts its orchestration in one transaction.
+// This example tests code that writes an order and starts its orchestration in one transaction.
 func ExampleTables() { //nolint:testableexamples // it needs a test: TestExamples has one
-	t := exampleT // in a test function, its own
+	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
 	tables := perduretest.Tables(env)

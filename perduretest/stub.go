@@ -166,7 +166,8 @@ func (s *Stub) activity(ctx context.Context, input json.RawMessage) (json.RawMes
 	case one.run != nil:
 		return one.run(ctx, input)
 	case one.value == nil && one.err == nil:
-		s.env.errorf("perduretest: stub of activity %q has no more steps for the call of instance %q; end its script with Returns",
+		s.env.errorf("perduretest: stub of activity %q has no more steps for the call of instance %q; end its script "+
+			"with Returns",
 			s.name, perdure.ActivityInfoFrom(ctx).InstanceID)
 		one.err = perdure.NonRetryable(errNoScript)
 	}
@@ -218,7 +219,8 @@ func (s *stubs) stub(e *Env, name string, opts []perdure.ActivityOption) *Stub {
 func logUnused(e *Env) {
 	for _, name := range slices.Sorted(maps.Keys(e.stubs.by)) {
 		if _, registered := e.stubs.own[name]; !registered && len(e.log.list(time.Time{}, []string{name})) == 0 {
-			e.t.Logf("perduretest: stub of activity %q was never called, and the activity is not registered; the registry has %s",
+			e.t.Logf("perduretest: stub of activity %q was never called, and the activity is not registered; the "+
+				"registry has %s",
 				name, quoted(slices.Sorted(maps.Keys(e.stubs.own))))
 		}
 	}

@@ -67,11 +67,13 @@ func (v vigilant) lookAt(err error) {
 		if f.Late {
 			lost = " after its turn had ended, so that its calls are lost"
 		}
-		v.faultf("foreign "+f.InstanceID, "instance %q: orchestration context or future used on another goroutine%s, in %s",
+		v.faultf("foreign "+f.InstanceID, "instance %q: orchestration context or future used on another goroutine%s, "+
+			"in %s",
 			f.InstanceID, lost, replay.Where(f.Stack))
 	}
 	if b, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
-		v.faultf("blocked "+b.InstanceID, "instance %q: orchestration hangs: it blocks on something other than a future or never ends, in %s",
+		v.faultf("blocked "+b.InstanceID, "instance %q: orchestration hangs: it blocks on something other than a "+
+			"future or never ends, in %s",
 			b.InstanceID, replay.Where(b.Stack))
 	}
 	if n, ok := errors.AsType[*replay.NondeterminismError](err); ok && v.env.builds == 0 {
@@ -82,7 +84,8 @@ func (v vigilant) lookAt(err error) {
 func (v vigilant) lookAtLeak(activity, instanceID string) {
 	for _, c := range v.env.log.running() {
 		if c.Activity == activity && c.InstanceID == instanceID {
-			v.faultf(fmt.Sprintf("leak %s %s %d", activity, instanceID, c.ActivityID), "activity %q of instance %q ignores its cancelled context, in %s",
+			v.faultf(fmt.Sprintf("leak %s %s %d", activity, instanceID, c.ActivityID),
+				"activity %q of instance %q ignores its cancelled context, in %s",
 				activity, instanceID, v.env.watch.whereabouts(c.goroutine))
 		}
 	}

@@ -278,7 +278,8 @@ func doing(state string) string {
 
 // describe is what a goroutine does, and where.
 func (g goroutine) describe() string {
-	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack), "code of perdure or Go:\n"+g.stack))
+	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack),
+		"code of perdure or Go:\n"+g.stack))
 }
 
 // who is whose code a goroutine runs.
@@ -303,8 +304,8 @@ func describeAll(gs []goroutine) string {
 
 // networkHint is for a test that does not know of WithNetwork. A connection of the bubble that is closed by others, as httptest.Server.Close does, ends
 // the process.
-const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in virtual time: " +
-	"closing or using one from another test ends the process."
+const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in " +
+	"virtual time: closing or using one from another test ends the process."
 
 func (g goroutine) usesNetwork() bool {
 	return g.state == "IO wait" || strings.Contains(g.stack, "net/http.")

@@ -72,8 +72,8 @@ func Attributes() []Attribute {
 		{attrMessagingDestination, activity, "name of the work queue"},
 		{attrMessagingCount, turn, "number of messages that are available to the turn"},
 		{attrInvocation, "turn, activity", "request ID of the Lambda invocation, if there is one"},
-		{AttrLink, "link", "target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (a turn that scheduled " +
-			"what has now arrived) or `ended` (a wait that ended in this turn, at most 32)"},
+		{AttrLink, "link", "target of the link: `start`, `message`, `previous` (the previous turn), `awaited` (a " +
+			"turn that scheduled what has now arrived) or `ended` (a wait that ended in this turn, at most 32)"},
 	}
 }
 
