@@ -87,15 +87,15 @@ func mailed(h *tool) string { return h.adminHub.Where.Name + "/m/" }
 func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	t.Parallel()
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
-		"/m/ expires": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
-		"/m/ expires\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
+		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
+		"expires objects under test/m/\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Some: true, Days: 60}}
 		},
-		"below test/m/, before it is 60 days old": func(h *tool) []dynamo.ExpiryRule {
+		"under test/m/ before they are 60 days old": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 59}}
 		},
-		`deletes what begins with ""`: func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Days: 60}} },
-		`deletes what begins with "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
+		`deletes objects with the prefix ""`: func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Days: 60}} },
+		`deletes objects with the prefix "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Some: true}}
 		},
 	} {
@@ -105,7 +105,7 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 				healthy(h, hub)
 				forgets(h, rules(h)...)
 				code := h.run(ctx, "doctor")
-				if got := h.out.String(); code != exitWrong || strings.Count(got, "! bucket for large payloads: ") != 1 || !strings.Contains(got, tells) {
+				if got := h.out.String(); code != exitWrong || strings.Count(got, "! payload store: ") != 1 || !strings.Contains(got, tells) {
 					h.t.Errorf("exit %d: %s%s", code, got, h.err.String())
 				}
 			})
@@ -117,38 +117,38 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 func TestDoctorFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(h *tool, hub *simhub.Hub, d *described, m *mappings){
-		`its key is "pk" and "other"`: func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
-		"the index byDue is missing":  func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.indexes = d.indexes[:2] },
-		"items do not expire":         func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.ttl = types.TimeToLiveStatusDisabled },
+		`the key is "pk" and "other"`:     func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.sort = "other" },
+		"the index byDue is missing":      func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.indexes = d.indexes[:2] },
+		"TTL on the attribute ttl is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) { d.ttl = types.TimeToLiveStatusDisabled },
 		"point-in-time recovery is off": func(_ *tool, _ *simhub.Hub, d *described, _ *mappings) {
 			d.backups = types.PointInTimeRecoveryStatusDisabled
 		},
-		"it is Disabled, and was not paused": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { *m.all[0].State = "Disabled" },
-		"queue inbox: no function is mapped": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { m.all = m.all[1:] },
-		"dead letters of default: there are about 1": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
+		"the state is Disabled (not by perdure pause)": func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { *m.all[0].State = "Disabled" },
+		"queue inbox: no function is mapped":           func(_ *tool, _ *simhub.Hub, _ *described, m *mappings) { m.all = m.all[1:] },
+		"dead letters of default: the queue contains about 1 dead letters": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
 			buried(h.t, hub, "default", "poison: it", "{}")
 		},
-		"this machine's differs from that of AWS by 59s": func(h *tool, _ *simhub.Hub, _ *described, _ *mappings) {
+		"the clock of this machine differs from the clock of AWS by 59s": func(h *tool, _ *simhub.Hub, _ *described, _ *mappings) {
 			h.adminHub.Now = func() time.Time { return time.Now().Add(time.Minute) }
 		},
-		"queue default.fifo: it is of the wrong kind": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"queue default.fifo: the queue type is standard instead of FIFO": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			exclusiveQueue(h, hub, m, "of-keys")
 		},
-		"queue inbox: it is of the wrong kind": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
-		"it has no dead letters": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"queue inbox: the queue type is standard instead of FIFO": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
+		"the queue has no dead-letter queue": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
 			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
 		},
-		"queue timers: it takes messages of at most 262144 bytes": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"queue timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("small", simaws.QueueConfig{
 				DeadLetterQueue: "timers-dead", MaxReceiveCount: 100, MaximumMessageSize: 256 << 10,
 			})
 			m.add("small", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
 		},
-		"dead letters of timers: it takes messages of at most 262144 bytes": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
+		"dead letters of timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
 			h.adminHub.Where.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead", simaws.QueueConfig{MaximumMessageSize: 256 << 10})
 		},
-		"it gives up a message after 3 deliveries": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
+		"the maxReceiveCount is 3, but must be at least 50": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
 			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
 			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
 		},
@@ -174,38 +174,38 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 func TestDoctorLooksAtWhatRuns(t *testing.T) {
 	t.Parallel()
 	for tells, breakIt := range map[string]func(ctx context.Context, h *tool, hub *simhub.Hub, f *deployedFunctions){
-		"function perdure-test-worker: its PERDURE_TABLE is the-old-one": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		`function perdure-test-worker: PERDURE_TABLE is "the-old-one"`: func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.variables = "worker", map[string]string{"PERDURE_TABLE": "the-old-one"}
 		},
-		"it may work for 12h0m0s, and messages of queue timers are hidden": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the timeout 12h0m0s exceeds the visibility timeout": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.timeout = "renewer", 12*time.Hour
 		},
-		"its last deployment has failed: no such layer": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the last deployment failed: no such layer": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.failed = "orchestrator", "no such layer"
 		},
-		"its reserved concurrency is 0": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the reserved concurrency is 0": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.reserved = "orchestrator", aws.Int32(0)
 		},
-		"Lambda takes chains of messages for loops": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"recursive loop detection is enabled": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.broken, f.loops = "worker", lambdatypes.RecursiveLoopTerminate
 		},
-		"its role may not: dynamodb:DeleteItem on the-table": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
+		"the role lacks permissions: dynamodb:DeleteItem on the-table": func(_ context.Context, _ *tool, _ *simhub.Hub, f *deployedFunctions) {
 			f.denied = "dynamodb:DeleteItem"
 		},
 		"schedule group: ": func(_ context.Context, h *tool, _ *simhub.Hub, f *deployedFunctions) {
 			h.adminHub.Where.Timers, h.adminHub.Where.ScheduleGroup, f.gone = dynamo.TimersSchedules, "gone", true
 		},
-		"about 1 work items wait, and no worker of it has ever been heard of": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		"about 1 work items are waiting, and no worker has ever reported": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
 			sendWork(ctx, h, hub)
 		},
-		"no worker of it has been heard of for 30m0s (build b-7)": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		"the last worker (build b-7) reported 30m0s ago": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
 			sendWork(ctx, h, hub)
 			if err := hub.Provider.ReportWorker(ctx, provider.WorkerReport{Queue: "default", BuildID: "b-7"}); err != nil {
 				h.t.Fatal(err)
 			}
 			time.Sleep(30 * time.Minute)
 		},
-		`build new: it does not have the orchestration "hello" version ""`: func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
+		`build new: the orchestration "hello" version "" is not registered`: func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
 			h.mustRun("start", "hello")
 			time.Sleep(time.Second)
 			if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
@@ -363,7 +363,7 @@ func TestDoctorKnowsAPausedHub(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		healthy(h, hub)
 		h.mustRun("pause", "--yes")
-		if code := h.run(ctx, "doctor"); code != exitWrong || strings.Count(h.out.String(), "it is paused by perdure pause") != 4 {
+		if code := h.run(ctx, "doctor"); code != exitWrong || strings.Count(h.out.String(), "the state is Disabled (disabled by perdure pause)") != 4 {
 			h.t.Errorf("exit %d: %s", code, h.out.String())
 		}
 		h.mustRun("resume")
@@ -388,9 +388,9 @@ func TestDoctor_accountWithFewConcurrentExecutions_isReported(t *testing.T) {
 	}{
 		"default quota":     {available: 0},
 		"enough":            {available: 100},
-		"new account":       {10, 0, 0, "account: it permits 10 concurrent executions of functions without a reservation (10 in all), and the hub's mappings may use all"},
-		"one is not capped": {10, 2, 0, "the hub's mappings may use all, since one has no MaximumConcurrency"},
-		"caps too high":     {10, 2, 8, "the hub's mappings may use 1"},
+		"new account":       {10, 0, 0, "account: the account has 10 unreserved concurrent executions (quota 10), and the hub's mappings can use all"},
+		"one is not capped": {10, 2, 0, "the hub's mappings can use all of them, because at least one has no MaximumConcurrency"},
+		"caps too high":     {10, 2, 8, "the hub's mappings can use 1"},
 		"capped":            {10, 2, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {
 			h.t.Fatal(err)
 		}
-		wantDoctor(ctx, h, `build new: it does not have the orchestration "hello" version "", of which 1 instances live`)
+		wantDoctor(ctx, h, `build new: the orchestration "hello" version "" is not registered, and 1 of its instances have not ended`)
 	})
 }
 

@@ -29,7 +29,7 @@ func TestDoctorDoesNotSayWhoPausedWhatItMayNotRead(t *testing.T) {
 		refuses.Store(true)
 		code := h.run(ctx, "doctor")
 		got := h.out.String()
-		if code != exitWrong || strings.Contains(got, "not paused by perdure pause") || strings.Count(got, "whether perdure pause has done that could not be read") != 4 {
+		if code != exitWrong || strings.Contains(got, "not by perdure pause") || strings.Count(got, "the cause is unknown because the pause record could not be read") != 4 {
 			h.t.Errorf("it exits with %d: %s", code, got)
 		}
 	})

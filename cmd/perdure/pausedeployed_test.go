@@ -50,7 +50,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		m.deployment = func(string) error { return &lambdatypes.ResourceNotFoundException{} }
-		h.wantError(exitError, "a deployment has replaced or removed it meanwhile", "pause", "--yes")
+		h.wantError(exitError, "a deployment replaced or removed it", "pause", "--yes")
 		m.deployment = nil
 	})
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
@@ -62,7 +62,7 @@ func TestAPauseBesideADeploymentSaysSo(t *testing.T) {
 			}
 			return waitFor(ctx, d)
 		}
-		h.wantError(exitError, "a pause, a resume, or a deployment", "pause", "--yes")
+		h.wantError(exitError, "another pause, resume or deployment", "pause", "--yes")
 	})
 }
 
@@ -72,13 +72,14 @@ func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		_, m := healthy(h, hub)
 		h.mustRun("pause", "--yes")
-		wantDoctor(ctx, h, "mapping of queue inbox: orchestrator to perdure-test-orchestrator: it is paused by perdure pause, and Disabled")
+		wantDoctor(ctx, h, "mapping of queue inbox: orchestrator to perdure-test-orchestrator: the state is Disabled (disabled by perdure pause)")
 		wantDoctor(ctx, h, "fix: perdure resume --hub test")
 
 		m.set(aws.String("worker"), "Enabled")
-		wantDoctor(ctx, h, "enabled, though written down as paused: worker (a pause or a resume has died, or a deployment has enabled them); still paused: disabled, orchestrator, renewer")
+		wantDoctor(ctx, h, "mappings that perdure pause disabled are enabled: worker. A pause or resume was interrupted, "+
+			"or a deployment enabled them. Still disabled: disabled, orchestrator, renewer")
 		m.find(aws.String("worker")).UUID = aws.String("new")
-		wantDoctor(ctx, h, "written down as paused, and not there any more: worker")
+		wantDoctor(ctx, h, "mappings that perdure pause disabled no longer exist: worker")
 		wantDoctor(ctx, h, "perdure resume --hub test --all")
 	})
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -94,9 +95,9 @@ func TestDoctorSaysWhatIsHalfPaused(t *testing.T) {
 		if _, err := dying.Pause(ctx); err == nil {
 			h.t.Fatal("it has not died")
 		}
-		wantDoctor(ctx, h, "has not come to its end: it is at work, or has died")
-		wantDoctor(ctx, h, "perdure pause --hub test, to have all of it paused; or, from ")
-		if !strings.Contains(h.out.String(), "what is written down in the table") {
+		wantDoctor(ctx, h, "did not complete: it is still running or was interrupted")
+		wantDoctor(ctx, h, "perdure pause --hub test to complete the pause, or perdure resume --hub test after ")
+		if !strings.Contains(h.out.String(), `pause record (table item pk "hub", sk "paused")`) {
 			h.t.Errorf("it does not say by which note:\n%s", h.out.String())
 		}
 	})

@@ -203,13 +203,13 @@ func TestAPauseStopsTheWatch(t *testing.T) {
 				if got := watch[target]["watch"]; got != eventstypes.RuleStateDisabled {
 					h.t.Errorf("the watch's rule is %s while the hub is paused", got)
 				}
-				wantDoctor(ctx, h, "the watch's rule/watch")
+				wantDoctor(ctx, h, "sweeper's rule/watch")
 				h.mustRun("resume")
 				if got := watch[target]["watch"]; got != was {
 					h.t.Errorf("the watch's rule is %s after the resume, was %s", got, was)
 				}
 				if was == eventstypes.RuleStateDisabled {
-					wantDoctor(ctx, h, "it is Disabled, and was not paused")
+					wantDoctor(ctx, h, "the state is Disabled (not by perdure pause)")
 				}
 				h.mustRun("resume", "--all")
 				h.mustRun("doctor")

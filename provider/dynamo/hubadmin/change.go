@@ -11,20 +11,20 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// betweenLooks is how long changes of mappings are waited for before the next look.
+// betweenLooks is the interval between two polls of mappings that are changing.
 const betweenLooks = time.Second
 
-// change is that of a mapping: enabled or disabled, as Lambda's states on the way and in the end.
+// change is the enabling or disabling of a mapping.
 type change struct {
-	uuid, state   string // as last seen
-	way, end      string
+	uuid, state   string // state is the last known one
+	way, end      string // the transitional and the final state
 	asked, isOver bool
-	seen          bool // on the way
+	seen          bool // the transitional state was seen
 	told          bool
-	refused       error // the last refusal, if the last request was refused
+	refused       error // error of the last request
 }
 
-// tell calls note once, as soon as the mapping is on its way or there.
+// tell calls note once, as soon as the mapping has the transitional or the final state.
 func (c *change) tell(note func(uuid string, asked bool) error) error {
 	if c.told || !c.asked && c.state != c.way && c.state != c.end {
 		return nil
@@ -33,7 +33,8 @@ func (c *change) tell(note func(uuid string, asked bool) error) error {
 	return note(c.uuid, c.asked)
 }
 
-// late is the error of a change that is not over when err ends the wait. What was asked for, and refused or undone until then, is another's doing.
+// late returns the error of a change that has not completed when err ends the wait. If the request was rejected or
+// reverted, somebody else changes the mapping.
 func (c *change) late(err error) error {
 	_, throttled := errors.AsType[*lambdatypes.TooManyRequestsException](c.refused)
 	if undone := c.asked && (c.state == stateEnabled || c.state == stateDisabled); undone || c.refused != nil && !throttled {
@@ -42,8 +43,9 @@ func (c *change) late(err error) error {
 	return fmt.Errorf("hubadmin: mapping %s is %s: %w", c.uuid, c.state, errors.Join(err, c.refused))
 }
 
-// setAll enables or disables mappings, all at once, and waits until they are. As soon as one is on its way or there it calls note,
-// whose error ends all; asked says whether this call has caused it. A mapping that fails holds up no other.
+// setAll enables or disables mappings concurrently, and waits until all have the final state. It calls note for each
+// mapping as soon as its state changes, and stops if note returns an error. asked is true if this call changed the
+// state. A mapping that fails does not delay the others.
 func (h *Hub) setAll(ctx context.Context, mappings []Mapping, enabled bool, note func(uuid string, asked bool) error) error {
 	way, end := stateDisabling, stateDisabled
 	if enabled {
@@ -80,7 +82,7 @@ func (h *Hub) setAll(ctx context.Context, mappings []Mapping, enabled bool, note
 	}
 }
 
-// advance looks at a mapping, and asks for the change as soon as Lambda takes it: one that is being changed takes no other.
+// advance polls a mapping, and requests the change as soon as no other change of the mapping is in progress.
 func (h *Hub) advance(ctx context.Context, c *change, enabled bool) error {
 	state, err := h.stateOf(ctx, c.uuid)
 	if isPassing(err) {
@@ -99,8 +101,8 @@ func (h *Hub) advance(ctx context.Context, c *change, enabled bool) error {
 	case c.isOver || !settled:
 		return nil
 	case c.asked && c.seen:
-		return fmt.Errorf("is %s again: %w", c.state, errMeanwhile)
-	case c.asked: // the state that is shown may lag behind
+		return fmt.Errorf("the state is %s again: %w", c.state, errMeanwhile)
+	case c.asked: // the state is eventually consistent
 		return nil
 	}
 	err = h.ask(ctx, c.uuid, enabled)
@@ -112,14 +114,15 @@ func (h *Hub) advance(ctx context.Context, c *change, enabled bool) error {
 	return err
 }
 
-// isGone reports whether there is no such mapping, or rule.
+// isGone reports whether the mapping or rule does not exist.
 func isGone(err error) bool {
 	_, mapping := errors.AsType[*lambdatypes.ResourceNotFoundException](err)
 	_, rule := errors.AsType[*eventstypes.ResourceNotFoundException](err)
 	return mapping || rule
 }
 
-// isPassing reports whether a change is refused for a while: another one of the mapping or its function is under way, or calls are throttled.
+// isPassing reports whether err is temporary: another change of the mapping or its function is in progress, or the
+// request was throttled.
 func isPassing(err error) bool {
 	_, inUse := errors.AsType[*lambdatypes.ResourceInUseException](err)
 	_, conflict := errors.AsType[*lambdatypes.ResourceConflictException](err)

@@ -19,49 +19,53 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DescribeAPI is the part of DynamoDB that Examine calls. *dynamodb.Client implements it.
+// DescribeAPI contains the DynamoDB operations that Examine calls. *dynamodb.Client implements it.
 type DescribeAPI interface {
 	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 	DescribeContinuousBackups(ctx context.Context, in *dynamodb.DescribeContinuousBackupsInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
 }
 
-// Finding is something that is wrong with a hub, or that could not be read.
+// Finding is a problem of a hub, or a resource that could not be read.
 type Finding struct {
-	// Unread: it is not known whether anything is wrong. What is then the error.
+	// Unread is true if the resource could not be read. What is then the error, and LeadsTo is empty.
 	Unread bool `json:"unread,omitempty"`
-	// Of is the part of the hub: "table", "queue inbox".
+	// Of is the resource, such as "table" or "queue inbox".
 	Of string `json:"of"`
-	// What is wrong; what it LeadsTo; what to Do.
-	What    string `json:"what"`
+	// What is the problem.
+	What string `json:"what"`
+	// LeadsTo is the impact of the problem.
 	LeadsTo string `json:"leadsTo,omitempty"`
-	Do      string `json:"do"`
+	// Do is the fix.
+	Do string `json:"do"`
 }
 
 const (
-	// leastRetention is how long the queues of the stack keep messages (R19).
+	// leastRetention is the minimum message retention of a queue (R19).
 	leastRetention = 14 * 24 * time.Hour
-	// leastReceives is how often a queue must deliver a message: poison is found by marks, long before (R13).
+	// leastReceives is the minimum maxReceiveCount of a queue. Crash markers detect poison messages much earlier (R13).
 	leastReceives = 50
-	// leastMessageBytes is how large a message is that perdure sends at most: what SQS takes. Queues that were made before
-	// August 2025 take 256 KiB until they are set otherwise.
+	// leastMessageBytes is the minimum MaximumMessageSize of a queue. Queues that were created before August 2025
+	// have 256 KiB by default.
 	leastMessageBytes = 1 << 20
-	// mostSkew is how far a clock may be off: timers and retries are reckoned with two seconds (R15).
+	// mostSkew is the maximum clock skew. Timers and retries allow for two seconds (R15).
 	mostSkew = 2 * time.Second
-	// ttlAttribute is the table's.
+	// ttlAttribute is the TTL attribute of the table.
 	ttlAttribute = "ttl"
-	// redeploy is what mends most.
-	redeploy = "deploy the stack again; if the resource is not of this stack, correct it"
+	// redeploy is the fix of most problems, and orRedeploy the alternative to a more specific fix.
+	redeploy   = "deploy the stack again, or correct the resource if it does not belong to the stack"
+	orRedeploy = ", or deploy the stack again"
 )
 
-// indexes are those of the table.
+// indexes are the names of the table's indexes.
 var indexes = []string{"byAttention", "byCreation", "byDue"}
 
 // examination collects findings.
 type examination struct {
 	*Hub
 	findings []Finding
-	// tableARN, and of each queue its ARN and the visibility of its messages, as far as they could be read.
+	// The ARN of the table, and the ARNs and visibility timeouts of the queues by name. Values that could not be
+	// read are missing.
 	tableARN   string
 	arns       map[string]string
 	visibility map[string]time.Duration
@@ -72,11 +76,12 @@ func (x *examination) wrong(of, what, leadsTo, do string) {
 }
 
 func (x *examination) unread(of string, err error) {
-	x.findings = append(x.findings, Finding{Unread: true, Of: of, What: err.Error(), Do: "examine it with a role that may read it"})
+	x.findings = append(x.findings,
+		Finding{Unread: true, Of: of, What: err.Error(), Do: "repeat with a role that has permission to read it"})
 }
 
-// Examine looks whether the hub is deployed right, and returns what is not, or could not be read. It changes nothing. What
-// the caller may not read does not keep it from the rest.
+// Examine checks the hub's deployment and returns its problems and the resources that could not be read. It changes
+// nothing. It continues if a resource cannot be read. Checks whose client in Hub is nil are skipped.
 func (h *Hub) Examine(ctx context.Context) []Finding {
 	x := &examination{Hub: h, arns: map[string]string{}, visibility: map[string]time.Duration{}}
 	x.table(ctx)
@@ -110,15 +115,19 @@ func (x *examination) table(ctx context.Context) {
 		keys[k.KeyType] = *k.AttributeName
 	}
 	if keys[types.KeyTypeHash] != "pk" || keys[types.KeyTypeRange] != "sk" {
-		x.wrong(of, fmt.Sprintf("its key is %q and %q, and not pk and sk", keys[types.KeyTypeHash], keys[types.KeyTypeRange]), "nothing works", redeploy)
+		x.wrong(of, fmt.Sprintf("the key is %q and %q instead of \"pk\" and \"sk\"",
+			keys[types.KeyTypeHash], keys[types.KeyTypeRange]), "the hub does not work", redeploy)
 	}
 	there := map[string]bool{}
 	for _, ix := range out.Table.GlobalSecondaryIndexes {
-		there[*ix.IndexName] = ix.IndexStatus == types.IndexStatusActive || ix.IndexStatus == "" // as the local cloud says
+		// The local emulator returns no status.
+		there[*ix.IndexName] = ix.IndexStatus == types.IndexStatusActive || ix.IndexStatus == ""
 	}
 	for _, name := range indexes {
 		if !there[name] {
-			x.wrong(of, "the index "+name+" is missing, or not active", "lists, the watch, retention and reconcile do not find instances", redeploy+"; restore tables with all their indexes")
+			x.wrong(of, "the index "+name+" is missing or not active",
+				"lists, the sweeper, retention and reconcile do not find instances",
+				redeploy+". Restore a table with all its indexes")
 		}
 	}
 }
@@ -130,7 +139,9 @@ func (x *examination) backups(ctx context.Context) {
 	case err != nil:
 		x.unread(of, err)
 	case ttl.TimeToLiveDescription == nil || ttl.TimeToLiveDescription.TimeToLiveStatus != types.TimeToLiveStatusEnabled || *ttl.TimeToLiveDescription.AttributeName != ttlAttribute:
-		x.wrong(of, "items do not expire by the attribute "+ttlAttribute, "what deletions and deaths leave behind stays, and costs", "turn TTL on: a restored table has none")
+		x.wrong(of, "TTL on the attribute "+ttlAttribute+" is off",
+			"tombstones, crash markers and other temporary items are never deleted, and cost storage",
+			"enable TTL on the attribute "+ttlAttribute+" (a restored table has it off)")
 	}
 	backups, err := x.Describe.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.Where.Table})
 	if err != nil {
@@ -139,7 +150,8 @@ func (x *examination) backups(ctx context.Context) {
 	}
 	d := backups.ContinuousBackupsDescription
 	if d == nil || d.PointInTimeRecoveryDescription == nil || d.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus != types.PointInTimeRecoveryStatusEnabled {
-		x.wrong(of, "point-in-time recovery is off", "what is lost of the table is lost for good", "turn it on: a restored table has none")
+		x.wrong(of, "point-in-time recovery is off", "deleted data cannot be restored",
+			"enable point-in-time recovery (a restored table has it off)")
 	}
 }
 
@@ -156,31 +168,47 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	}
 	_, exclusive := history.OfExclusiveQueue(name)
 	if fifo := attributes["FifoQueue"] == "true"; fifo != (exclusive || name == provider.QueueInbox) {
-		x.wrong(of, "it is of the wrong kind: the inbox, and what is for exclusive keys, is a FIFO queue, and no other is",
-			"turns of an instance, or activities of a key, run side by side, or work waits for other work", redeploy)
+		is, want := "standard", "FIFO"
+		if fifo {
+			is, want = want, is
+		}
+		x.wrong(of, fmt.Sprintf("the queue type is %s instead of %s", is, want), typeImpact(fifo), redeploy)
 	}
 	if seconds, err := strconv.Atoi(attributes["MessageRetentionPeriod"]); err == nil && time.Duration(seconds)*time.Second < leastRetention {
-		x.wrong(of, fmt.Sprintf("it keeps messages for %v", time.Duration(seconds)*time.Second), "an outage of that length loses work", redeploy)
+		x.wrong(of,
+			fmt.Sprintf("the message retention is %d seconds instead of %.0f", seconds, leastRetention.Seconds()),
+			"an outage of that length loses messages", redeploy)
 	}
 	x.messageSize(of, attributes)
 
 	var redrive struct {
 		MaxReceiveCount json.Number `json:"maxReceiveCount"`
 	}
-	_ = json.Unmarshal([]byte(attributes["RedrivePolicy"]), &redrive) // none is an empty text
+	_ = json.Unmarshal([]byte(attributes["RedrivePolicy"]), &redrive) // the attribute is empty if there is no policy
 	switch most, err := redrive.MaxReceiveCount.Int64(); {
 	case err != nil:
-		x.wrong(of, "it has no dead letters", "a message that is delivered in vain blocks its instance until it expires, and is lost then", redeploy)
+		x.wrong(of, "the queue has no dead-letter queue",
+			"a message that always fails blocks its instance until it expires, and is then lost", redeploy)
 	case most < leastReceives:
-		x.wrong(of, fmt.Sprintf("it gives up a message after %d deliveries", most), "an outage makes dead letters of what is healthy", redeploy)
+		x.wrong(of, fmt.Sprintf("the maxReceiveCount is %d, but must be at least %d", most, leastReceives),
+			"an outage moves healthy messages to the dead-letter queue", redeploy)
 	}
+}
+
+// typeImpact returns the impact of a queue that is FIFO by mistake, or standard by mistake.
+func typeImpact(fifo bool) string {
+	if fifo {
+		return "messages wait for unrelated messages"
+	}
+	return "turns of one instance, or activities with the same exclusive key, run concurrently"
 }
 
 func (x *examination) messageSize(of string, attributes map[string]string) {
 	const name = string(sqstypes.QueueAttributeNameMaximumMessageSize)
 	if most, err := strconv.Atoi(attributes[name]); err == nil && most < leastMessageBytes {
-		x.wrong(of, fmt.Sprintf("it takes messages of at most %d bytes", most), "larger inputs, results and events are not delivered",
-			fmt.Sprintf("set %s to %d, or %s", name, leastMessageBytes, redeploy))
+		x.wrong(of, fmt.Sprintf("the maximum message size is %d bytes instead of %d", most, leastMessageBytes),
+			"larger inputs, results and events are not delivered",
+			fmt.Sprintf("set %s to %d%s", name, leastMessageBytes, orRedeploy))
 	}
 }
 
@@ -195,12 +223,14 @@ func (x *examination) deadLetters(ctx context.Context) {
 		}
 		x.messageSize(of, attributes)
 		if n := attributes["ApproximateNumberOfMessages"]; n != "0" {
-			x.wrong(of, "there are about "+n, "they are deleted after 14 days, and some are the only copy", "perdure dead list --queue "+name)
+			x.wrong(of, "the queue contains about "+n+" dead letters",
+				"SQS deletes them after 14 days, and some are the only copy of a message",
+				"inspect them with perdure dead list --queue "+name)
 		}
 	}
 }
 
-// mappings returns what it has looked at.
+// mappings checks the event source mappings and the sweeper's rule, and returns them.
 func (x *examination) mappings(ctx context.Context) []Mapping {
 	all, err := x.Mappings(ctx)
 	if err != nil {
@@ -210,7 +240,7 @@ func (x *examination) mappings(ctx context.Context) []Mapping {
 	written, err := x.readPaused(ctx)
 	by := whoDisabled{written: written.uuids, unread: err != nil}
 	if err != nil {
-		x.unread("what is paused", err)
+		x.unread("pause record", err)
 	} else {
 		x.pauses(&written, all)
 	}
@@ -226,31 +256,38 @@ func (x *examination) mappings(ctx context.Context) []Mapping {
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.queues())) {
 		if !mapped[name] {
-			x.wrong("queue "+name, "no function is mapped to it", "its messages wait, unless processes poll it", redeploy)
+			x.wrong("queue "+name, "no function is mapped to the queue",
+				"its messages wait, unless a process polls the queue", redeploy)
 		}
 	}
 	return all
 }
 
-// whoDisabled is what is known of who has disabled a mapping.
+// whoDisabled holds the mappings that perdure pause disabled. If unread is true, they are unknown.
 type whoDisabled struct {
 	written map[string]bool
 	unread  bool
 }
 
-// disabled says what it leads to that a mapping, or the watch's rule, is not enabled.
+// disabled reports a mapping, or the sweeper's rule, that is not enabled.
 func (x *examination) disabled(m *Mapping, by whoDisabled) {
-	of, leadsTo, all := fmt.Sprintf("mapping of queue %s: %s to %s", m.Queue, m.UUID, m.Function), "messages wait, for 14 days at most", x.resume()+" --all, unless processes poll the queue"
+	of := fmt.Sprintf("mapping of queue %s: %s to %s", m.Queue, m.UUID, m.Function)
+	leadsTo := "messages wait, and expire after 14 days"
+	all := x.resume() + " --all (not required if processes poll the queue)"
 	if m.Queue == "" {
-		of, leadsTo, all = "the watch's "+m.UUID, "nothing that is stuck is picked up, nothing is purged by its retention, jobs do not go on", x.resume()+" --all"
+		of, all = "sweeper's "+m.UUID, x.resume()+" --all"
+		leadsTo = "stuck instances are not woken, and deletions, retention and bulk jobs wait"
 	}
 	switch {
 	case by.unread:
-		x.wrong(of, fmt.Sprintf("it is %s, and whether perdure pause has done that could not be read", m.State), leadsTo, x.resume()+", or, if it was somebody else, "+all)
+		x.wrong(of,
+			fmt.Sprintf("the state is %s, "+
+				"and the cause is unknown because the pause record could not be read", m.State),
+			leadsTo, x.resume()+" if perdure pause disabled it, otherwise "+all)
 	case by.written[m.UUID]:
-		x.wrong(of, "it is paused by perdure pause, and "+m.State, leadsTo, x.resume())
+		x.wrong(of, fmt.Sprintf("the state is %s (disabled by perdure pause)", m.State), leadsTo, x.resume())
 	default:
-		x.wrong(of, fmt.Sprintf("it is %s, and was not paused by perdure pause", m.State), leadsTo, all)
+		x.wrong(of, fmt.Sprintf("the state is %s (not by perdure pause)", m.State), leadsTo, all)
 	}
 }
 
@@ -259,13 +296,17 @@ func (x *examination) clock(ctx context.Context) {
 	before := x.Now()
 	server, err := x.ServerTime(ctx)
 	if err == nil && server.IsZero() {
-		err = errors.New("the answer had no date")
+		err = errors.New("the response has no Date header")
 	}
 	if err != nil {
 		x.unread("clock", err)
 		return
 	}
-	if skew := max(before.Sub(server), server.Sub(x.Now())) - time.Second; skew > mostSkew { // a date has no parts of a second
-		x.wrong("clock", fmt.Sprintf("this machine's differs from that of AWS by %v", skew.Round(time.Second)), "where a process of the hub runs here: timers early or late, and retention", "set the clock by NTP")
+	// The Date header has a resolution of one second.
+	if skew := max(before.Sub(server), server.Sub(x.Now())) - time.Second; skew > mostSkew {
+		x.wrong("clock",
+			fmt.Sprintf("the clock of this machine differs from the clock of AWS by %v", skew.Round(time.Second)),
+			"if a process of the hub runs on this machine, timers and retention are early or late",
+			"synchronize the clock with NTP")
 	}
 }

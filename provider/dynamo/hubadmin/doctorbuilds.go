@@ -14,13 +14,14 @@ import (
 )
 
 const (
-	// workerSilence is after how long a queue with work is taken to have no worker: workers report every five minutes.
+	// workerSilence is the time without a report after which a worker counts as missing. Workers report every five
+	// minutes.
 	workerSilence = 10 * time.Minute
-	// livingLookedAt is how many living instances of a status are held against the build that is deployed.
+	// livingLookedAt is the number of instances of each status that are checked against the deployed build.
 	livingLookedAt = 1000
-	// livingLookFor bounds the time of that: among a million that are over it takes half a minute.
+	// livingLookFor limits the time of this check. Skipping a million ended instances takes half a minute.
 	livingLookFor = 2 * time.Minute
-	// livingOf is what a finding about that is of.
+	// livingOf is the resource that findings of this check name.
 	livingOf = "instances"
 )
 
@@ -29,7 +30,7 @@ func isNoGroup(err error) bool {
 	return none
 }
 
-// workers looks for work that no worker takes.
+// workers reports queues with work items and without a worker.
 func (x *examination) workers(ctx context.Context) {
 	if x.Instances == nil {
 		return
@@ -50,15 +51,17 @@ func (x *examination) workers(ctx context.Context) {
 		if waiting[queue] == 0 || reported && silent < workerSilence {
 			continue
 		}
-		what := fmt.Sprintf("about %d work items wait, and no worker of it has ever been heard of", waiting[queue])
+		what := fmt.Sprintf("about %d work items are waiting, and no worker has ever reported", waiting[queue])
 		if reported {
-			what = fmt.Sprintf("about %d work items wait, and no worker of it has been heard of for %v (build %s)", waiting[queue], silent.Round(time.Minute), r.BuildID)
+			what = fmt.Sprintf("about %d work items are waiting, and the last worker (build %s) reported %v ago",
+				waiting[queue], r.BuildID, silent.Round(time.Minute))
 		}
-		x.wrong("queue "+queue, what, "activities wait, for 14 days at most", "read the log of its worker: it dies at init, may not read the queue, or is not there")
+		x.wrong("queue "+queue, what, "activities wait, and their work items expire after 14 days",
+			"deploy a worker for the queue, or read the worker's log for a failed start or a missing permission")
 	}
 }
 
-// builds holds living instances against the build that is deployed.
+// builds reports instances whose orchestration is not in the deployed build.
 func (x *examination) builds(ctx context.Context) {
 	const of = "build"
 	if x.Instances == nil {
@@ -67,7 +70,7 @@ func (x *examination) builds(ctx context.Context) {
 	build, err := x.Instances.LatestBuild(ctx)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
-		return // nothing was ever started
+		return // no instance was ever started
 	case err != nil:
 		x.unread(of, err)
 		return
@@ -84,8 +87,9 @@ func (x *examination) builds(ctx context.Context) {
 		})
 		if limited.Err() != nil && ctx.Err() == nil {
 			x.findings = append(x.findings, Finding{
-				Unread: true, Of: livingOf, What: fmt.Sprintf("among all that are over, %v are too short to look for the latest that live", livingLookFor),
-				Do: "perdure versions, which counts what lives by orchestration and version",
+				Unread: true, Of: livingOf,
+				What: fmt.Sprintf("the hub has too many ended instances to find the others within %v", livingLookFor),
+				Do:   "run perdure versions, which counts running instances by orchestration and version",
 			})
 			break
 		}
@@ -95,11 +99,15 @@ func (x *examination) builds(ctx context.Context) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		x.wrong(of+" "+build.ID, fmt.Sprintf("it does not have the orchestration %s, of which %d instances live", name, unknown[name]), "they are blocked at their next turn", "deploy a build that has it, beside the new version")
+		x.wrong(of+" "+build.ID,
+			fmt.Sprintf("the orchestration %s is not registered, and %d of its instances have not ended",
+				name, unknown[name]),
+			"these instances are blocked at their next turn",
+			"deploy a build that registers the orchestration, in addition to the new version")
 	}
 }
 
-// living calls look with the latest instances of a status. A page may be empty while its cursor leads on: most of what was read may be over.
+// living calls look with the latest instances of a status. A page can be empty and still have a cursor.
 func (x *examination) living(ctx context.Context, status provider.RuntimeStatus, look func(in *provider.Instance)) error {
 	q := provider.Query{Status: status, Limit: livingLookedAt}
 	for {
@@ -117,7 +125,7 @@ func (x *examination) living(ctx context.Context, status provider.RuntimeStatus,
 	}
 }
 
-// knows reports whether a build has an orchestration. An instance without a version takes any.
+// knows reports whether a build registers an orchestration. An empty version matches any version.
 func knows(b *provider.Build, name, version string) bool {
 	versions, ok := b.Orchestrations[name]
 	return ok && (version == "" || slices.Contains(versions, version))

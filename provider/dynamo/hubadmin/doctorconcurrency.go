@@ -7,13 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// AccountAPI is what Examine asks of the account. *lambda.Client implements it.
+// AccountAPI contains the Lambda operation with which Examine reads the account's quota. *lambda.Client implements it.
 type AccountAPI interface {
 	GetAccountSettings(ctx context.Context, in *lambda.GetAccountSettingsInput, opts ...func(*lambda.Options)) (*lambda.GetAccountSettingsOutput, error)
 }
 
-// enoughConcurrency is how many concurrent executions Lambda keeps for functions without a reservation in an account
-// with the default quota of 1,000. A new account may have 10 in all ("Lambda quotas").
+// enoughConcurrency is the unreserved concurrency that Lambda guarantees in an account with the default quota of
+// 1,000 concurrent executions. A new account can have a quota of 10 ("Lambda quotas").
 const enoughConcurrency = 100
 
 // concurrency compares the concurrent executions of the account with those that the hub's mappings use.
@@ -35,17 +35,18 @@ func (x *examination) concurrency(ctx context.Context, mappings []Mapping) {
 	if available >= enoughConcurrency || bounded && used < available {
 		return
 	}
-	uses := fmt.Sprintf("may use %d", used)
+	uses := fmt.Sprintf("can use %d", used)
 	if !bounded {
-		uses = "may use all, since one has no MaximumConcurrency"
+		uses = "can use all of them, because at least one has no MaximumConcurrency"
 	}
-	x.wrong(of, fmt.Sprintf("it permits %d concurrent executions of functions without a reservation (%d in all), and the hub's mappings %s",
+	x.wrong(of, fmt.Sprintf("the account has %d unreserved concurrent executions (quota %d), and the hub's mappings %s",
 		available, out.AccountLimit.ConcurrentExecutions, uses),
-		"the functions of the hub throttle each other: messages wait, and the API responds with server errors",
-		"request a higher quota of concurrent executions (Service Quotas, AWS Lambda), or set InboxConcurrency, TimersConcurrency and WorkConcurrency to less in sum")
+		"the hub's functions throttle each other, so that messages wait and the HTTP API returns server errors",
+		"request a higher Lambda quota for concurrent executions, "+
+			"or lower InboxConcurrency, TimersConcurrency and WorkConcurrency")
 }
 
-// usedBy returns how many concurrent executions mappings use at most; bounded is false if one of them is not capped.
+// usedBy returns the maximum concurrency of all mappings together. bounded is false if one of them has no maximum.
 func usedBy(mappings []Mapping) (used int, bounded bool) {
 	bounded = true
 	for i := range mappings {

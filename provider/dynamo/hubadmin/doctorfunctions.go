@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// functions examines the functions that queues are mapped to, each once.
+// functions checks each function that a queue is mapped to.
 func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 	if x.Functions == nil {
 		return
@@ -43,52 +43,58 @@ func (x *examination) functions(ctx context.Context, mappings []Mapping) {
 	}
 }
 
-// configuration looks at what a function is deployed with.
+// configuration checks the configuration of a function.
 func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfigurationOutput) {
 	if c.LastUpdateStatus == lambdatypes.LastUpdateStatusFailed || c.State == lambdatypes.StateFailed {
-		x.wrong(of, "its last deployment has failed: "+aws.ToString(c.LastUpdateStatusReason)+aws.ToString(c.StateReason), "it runs the code of before, or none", redeploy)
+		x.wrong(of, "the last deployment failed: "+aws.ToString(c.LastUpdateStatusReason)+aws.ToString(c.StateReason),
+			"the function runs its previous code, or does not run", redeploy)
 	}
 	works := time.Duration(aws.ToInt32(c.Timeout)) * time.Second
 	if hidden, known := x.visibility[queue]; known && hidden < works {
-		x.wrong(of, fmt.Sprintf("it may work for %v, and messages of queue %s are hidden for %v", works, queue, hidden), "a message is delivered again while it is handled", redeploy)
+		x.wrong(of, fmt.Sprintf("the timeout %v exceeds the visibility timeout %v of queue %s", works, hidden, queue),
+			"a message can be redelivered while it is being processed", redeploy)
 	}
 	if c.Environment == nil {
 		return
 	}
 	for name, want := range map[string]string{"PERDURE_HUB": x.Where.Name, "PERDURE_TABLE": x.Where.Table, "PERDURE_INBOX_URL": x.Where.InboxURL, "PERDURE_PAYLOAD_BUCKET": x.Where.PayloadBucket} {
 		if is, set := c.Environment.Variables[name]; set && is != want {
-			x.wrong(of, fmt.Sprintf("its %s is %s, and that of the hub is %s", name, is, want), "it works on another hub: instances and messages are not where they are looked for", redeploy)
+			x.wrong(of, fmt.Sprintf("%s is %q instead of %q", name, is, want),
+				"the function reads and writes the resources of another hub", redeploy)
 		}
 	}
 }
 
-// limits looks at what keeps a function from running.
+// limits checks settings that prevent a function from running.
 func (x *examination) limits(ctx context.Context, of, function string) {
 	concurrency, err := x.Functions.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &function})
 	switch {
 	case err != nil:
-		x.unread(of+", its concurrency", err)
+		x.unread("reserved concurrency of "+of, err)
 	case concurrency.ReservedConcurrentExecutions != nil && *concurrency.ReservedConcurrentExecutions == 0:
-		x.wrong(of, "its reserved concurrency is 0", "it never runs, and its messages wait", "aws lambda delete-function-concurrency, or "+redeploy)
+		x.wrong(of, "the reserved concurrency is 0", "the function does not run, and its messages wait",
+			"run aws lambda delete-function-concurrency"+orRedeploy)
 	}
 	recursion, err := x.Functions.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &function})
 	switch {
 	case err != nil:
-		x.unread(of+", its recursion", err)
+		x.unread("recursive loop detection of "+of, err)
 	case recursion.RecursiveLoop != lambdatypes.RecursiveLoopAllow:
-		x.wrong(of, "Lambda takes chains of messages for loops (RecursiveLoop)", "after about 16 hops of an instance its invocations are dropped", redeploy)
+		x.wrong(of, "recursive loop detection is enabled",
+			"Lambda drops invocations after a chain of about 16 messages",
+			"set it to Allow with aws lambda put-function-recursion-config"+orRedeploy)
 	}
 }
 
 const sendMessage = "sqs:SendMessage"
 
-// right is what a function of a queue does with a resource.
+// right is a set of actions on a resource.
 type right struct {
 	resource string
 	actions  []string
 }
 
-// rights returns what the function of a queue cannot do without.
+// rights returns the permissions that the function of a queue requires.
 func (x *examination) rights(queue string) []right {
 	table := right{x.tableARN, []string{"dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"}}
 	own := right{x.arns[queue], []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"}}
@@ -108,7 +114,7 @@ func (x *examination) rights(queue string) []right {
 	return needed
 }
 
-// role simulates the policies of a function's role.
+// role checks the permissions of a function's role with the IAM policy simulator.
 func (x *examination) role(ctx context.Context, of, queue, role string) {
 	if x.Roles == nil || role == "" {
 		return
@@ -116,11 +122,11 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	var denied []string
 	for _, r := range x.rights(queue) {
 		if r.resource == "" {
-			continue // it could not be read, and that is a finding
+			continue // it could not be read, which is reported already
 		}
 		out, err := x.Roles.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &role, ActionNames: r.actions, ResourceArns: []string{r.resource}})
 		if err != nil {
-			x.unread(of+", its role", err)
+			x.unread("role of "+of, err)
 			return
 		}
 		for i := range out.EvaluationResults {
@@ -131,11 +137,12 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 	}
 	if len(denied) > 0 {
 		slices.Sort(denied)
-		x.wrong(of, "its role may not: "+strings.Join(denied, ", "), "its invocations fail", redeploy+"; a permissions boundary or a policy of the organisation may deny it, too")
+		x.wrong(of, "the role lacks permissions: "+strings.Join(denied, ", "), "invocations of the function fail",
+			redeploy+"; check permissions boundaries and organization policies too")
 	}
 }
 
-// schedules looks for the group of the hub's schedules.
+// schedules checks the schedule group of the hub.
 func (x *examination) schedules(ctx context.Context) {
 	const of = "schedule group"
 	if x.Schedules == nil || x.Where.Timers != dynamo.TimersSchedules || x.Where.ScheduleGroup == "" {
@@ -144,7 +151,9 @@ func (x *examination) schedules(ctx context.Context) {
 	out, err := x.Schedules.GetScheduleGroup(ctx, &scheduler.GetScheduleGroupInput{Name: &x.Where.ScheduleGroup})
 	switch {
 	case isNoGroup(err) || err == nil && out.State != schedulertypes.ScheduleGroupStateActive:
-		x.wrong(of, x.Where.ScheduleGroup+" is not there, or is being deleted", "timers further away than 15 minutes never fire", redeploy+", then perdure reconcile")
+		x.wrong(of, x.Where.ScheduleGroup+" does not exist or is being deleted",
+			"timers of more than 15 minutes never fire",
+			redeploy+", and then run perdure reconcile")
 	case err != nil:
 		x.unread(of, err)
 	}

@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// pauses says what a pause or a resume has left half done. What it goes by is the item of the table that they keep.
+// pauses reports an incomplete pause or resume, according to the pause record in the hub's table.
 func (x *examination) pauses(written *paused, all []Mapping) {
-	const of = "pause (what is written down in the table, hub and paused)"
-	over := written.pausing.Add(mostPausing)
+	const of = `pause record (table item pk "hub", sk "paused")`
 	if !written.pausing.IsZero() {
-		x.wrong(of, fmt.Sprintf("a pause that began at %s has not come to its end: it is at work, or has died", written.pausing.UTC().Format(time.RFC3339)),
-			"some queues are served, and others not", fmt.Sprintf("%s, to have all of it paused; or, from %s on, %s", x.verb("pause"), over.UTC().Format(time.RFC3339), x.resume()))
+		start := written.pausing.UTC().Format(time.RFC3339)
+		over := written.pausing.Add(mostPausing).UTC().Format(time.RFC3339)
+		x.wrong(of,
+			fmt.Sprintf("a pause that started at %s did not complete: it is still running or was interrupted", start),
+			partlyPaused, fmt.Sprintf("%s to complete the pause, or %s after %s", x.verb("pause"), x.resume(), over))
 	}
 
 	there := map[string]bool{}
@@ -29,8 +31,10 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 		}
 	}
 	if len(on) > 0 {
-		x.wrong(of, fmt.Sprintf("enabled, though written down as paused: %s (a pause or a resume has died, or a deployment has enabled them); still paused: %s", strings.Join(on, ", "), listed(off)),
-			"some queues are served, and others not", fmt.Sprintf("%s, to have all of it paused, or %s", x.verb("pause"), x.resume()))
+		x.wrong(of,
+			fmt.Sprintf("mappings that perdure pause disabled are enabled: %s. A pause or resume was interrupted, "+
+				"or a deployment enabled them. Still disabled: %s", strings.Join(on, ", "), listed(off)),
+			partlyPaused, fmt.Sprintf("%s to complete the pause, or %s", x.verb("pause"), x.resume()))
 	}
 
 	var gone []string
@@ -41,10 +45,14 @@ func (x *examination) pauses(written *paused, all []Mapping) {
 	}
 	slices.Sort(gone)
 	if len(gone) > 0 {
-		x.wrong(of, "written down as paused, and not there any more: "+strings.Join(gone, ", "), "what a deployment has put in their place may be disabled, and no resume knows it",
-			fmt.Sprintf("look below at what is disabled; %s, and then %s --all, if all of it is to be enabled", x.resume(), x.resume()))
+		x.wrong(of, "mappings that perdure pause disabled no longer exist: "+strings.Join(gone, ", "),
+			"mappings that replaced them may be disabled, and perdure resume does not enable those",
+			fmt.Sprintf("check the disabled mappings below, then run %s --all to enable all mappings", x.resume()))
 	}
 }
+
+// partlyPaused is the impact of an incomplete pause or resume.
+const partlyPaused = "some queues are processed and others are not"
 
 func listed(all []string) string {
 	if len(all) == 0 {
@@ -53,7 +61,7 @@ func listed(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// resume is what to type.
+// resume returns the command that resumes the hub.
 func (x *examination) resume() string { return x.verb("resume") }
 
 func (x *examination) verb(name string) string { return "perdure " + name + " --hub " + x.Where.Name }

@@ -8,13 +8,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// leastMailDays is how long what messages bring must be kept: a message is in its queue for 14 days, and for as long in the dead letters, and who redrives it
-// begins again. The construct's own rule has as many.
+// leastMailDays is the minimum age at which payloads of messages may expire. A message can wait 14 days in its queue
+// and 14 days in the dead-letter queue, and again after a redrive. The lifecycle rule of the CDK construct has the same
+// age.
 const leastMailDays = 60
 
-// payloads looks at what the bucket for large payloads forgets: what messages have brought is to expire, and what histories refer to must not.
+// payloads checks the lifecycle rules of the payload store. Payloads of messages must expire, and payloads of histories
+// must not.
 func (x *examination) payloads(ctx context.Context) {
-	const of = "bucket for large payloads"
+	const of = "payload store"
 	bucket := x.Where.PayloadBucket
 	if bucket == "" || x.ExpiryRules == nil {
 		return
@@ -28,21 +30,29 @@ func (x *examination) payloads(ctx context.Context) {
 	forgets := false
 	for _, r := range rules {
 		if strings.HasPrefix(kept, r.Prefix) || strings.HasPrefix(r.Prefix, kept) {
-			x.wrong(of, fmt.Sprintf("a rule of its lifecycle deletes what begins with %q, and so what histories refer to below %s", r.Prefix, kept),
-				"instances that take it are blocked, for good", "limit the rule to what is below "+mailed)
+			x.wrong(of,
+				fmt.Sprintf("a lifecycle rule deletes objects with the prefix %q, "+
+					"including payloads of histories under %s",
+					r.Prefix, kept),
+				"instances whose payloads are deleted are blocked permanently", "limit the rule to the prefix "+mailed)
 		}
 		switch {
 		case !strings.HasPrefix(mailed, r.Prefix) && !strings.HasPrefix(r.Prefix, mailed):
 		case r.Days < leastMailDays:
-			x.wrong(of, fmt.Sprintf("a rule of its lifecycle deletes what messages bring, below %s, before it is %d days old", mailed, leastMailDays),
-				"a message that waits, or is redriven from the dead letters, has lost its payload", fmt.Sprintf("have the rule wait for %d days", leastMailDays))
+			x.wrong(of,
+				fmt.Sprintf("a lifecycle rule deletes payloads of messages under %s before they are %d days old",
+					mailed, leastMailDays),
+				"messages that wait, or are redriven from a dead-letter queue, lose their payloads",
+				fmt.Sprintf("set the expiration of the rule to %d days", leastMailDays))
 			forgets = true
 		default:
 			forgets = forgets || !r.Some && strings.HasPrefix(mailed, r.Prefix)
 		}
 	}
 	if !forgets {
-		x.wrong(of, "nothing below "+mailed+" expires", "a copy of each large payload that a message has brought stays, and costs",
-			fmt.Sprintf("give bucket %s a rule that expires what is below %s after %d days", bucket, mailed, leastMailDays))
+		x.wrong(of, "no lifecycle rule expires objects under "+mailed,
+			"a copy of each large payload that a message carried is kept forever, and costs storage",
+			fmt.Sprintf("add a lifecycle rule to bucket %s that expires the prefix %s after %d days", bucket, mailed,
+				leastMailDays))
 	}
 }

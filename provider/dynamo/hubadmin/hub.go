@@ -1,5 +1,5 @@
-// Package hubadmin does what operators do with a deployed hub beside its instances: it pauses, resumes and examines it. It calls
-// Lambda, which no other part of a hub does, and is therefore a package of its own.
+// Package hubadmin pauses, resumes and checks a deployed hub. It is separate from package dynamo because it needs
+// clients and permissions of Lambda, EventBridge and IAM.
 package hubadmin
 
 import (
@@ -22,31 +22,32 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// LambdaAPI is the part of Lambda that is called. *lambda.Client implements it.
+// LambdaAPI contains the Lambda operations for event source mappings. *lambda.Client implements it.
 type LambdaAPI interface {
 	ListEventSourceMappings(ctx context.Context, in *lambda.ListEventSourceMappingsInput, opts ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
 	GetEventSourceMapping(ctx context.Context, in *lambda.GetEventSourceMappingInput, opts ...func(*lambda.Options)) (*lambda.GetEventSourceMappingOutput, error)
 	UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, opts ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
 }
 
-// FunctionsAPI is what Examine asks of functions. *lambda.Client implements it.
+// FunctionsAPI contains the Lambda operations with which Examine checks functions. *lambda.Client implements it.
 type FunctionsAPI interface {
 	GetFunctionConfiguration(ctx context.Context, in *lambda.GetFunctionConfigurationInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
 	GetFunctionConcurrency(ctx context.Context, in *lambda.GetFunctionConcurrencyInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
 	GetFunctionRecursionConfig(ctx context.Context, in *lambda.GetFunctionRecursionConfigInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
 }
 
-// RolesAPI is what Examine asks of roles. *iam.Client implements it.
+// RolesAPI contains the IAM operation with which Examine checks roles. *iam.Client implements it.
 type RolesAPI interface {
 	SimulatePrincipalPolicy(ctx context.Context, in *iam.SimulatePrincipalPolicyInput, opts ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
 }
 
-// SchedulesAPI is what Examine asks of schedules. *scheduler.Client implements it.
+// SchedulesAPI contains the EventBridge Scheduler operation with which Examine checks the schedule group.
+// *scheduler.Client implements it.
 type SchedulesAPI interface {
 	GetScheduleGroup(ctx context.Context, in *scheduler.GetScheduleGroupInput, opts ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error)
 }
 
-// EventsAPI is the part of EventBridge that is called. *eventbridge.Client implements it.
+// EventsAPI contains the EventBridge operations for the sweeper's rule. *eventbridge.Client implements it.
 type EventsAPI interface {
 	ListRuleNamesByTarget(ctx context.Context, in *eventbridge.ListRuleNamesByTargetInput, opts ...func(*eventbridge.Options)) (*eventbridge.ListRuleNamesByTargetOutput, error)
 	DescribeRule(ctx context.Context, in *eventbridge.DescribeRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error)
@@ -54,34 +55,45 @@ type EventsAPI interface {
 	DisableRule(ctx context.Context, in *eventbridge.DisableRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DisableRuleOutput, error)
 }
 
-// Hub is a deployed hub, as an operator sees it.
+// Hub is a deployed hub with the clients to operate it. Open sets all fields.
 type Hub struct {
-	// Where is where its table and queues are.
-	Where  dynamo.Hub
+	// Where contains the names and URLs of the hub's resources.
+	Where dynamo.Hub
+	// Lambda reads and changes the event source mappings.
 	Lambda LambdaAPI
-	// Events finds the rule of the watch; where it is nil the hub has none.
+	// Events reads and changes the sweeper's rule. If it is nil, the rule is ignored.
 	Events EventsAPI
-	// Table and Queues are as in dynamo.Clients.
-	Table    dynamo.TableAPI
-	Queues   dynamo.QueueAPI
+	// Table is the client of the hub's table.
+	Table dynamo.TableAPI
+	// Queues is the client of the hub's queues.
+	Queues dynamo.QueueAPI
+
+	// The following fields are for Examine.
+
+	// Describe reads the configuration of the table. It is required.
 	Describe DescribeAPI
-	// Instances reads builds, workers and instances. It, Functions, Roles and Schedules are for Examine, which leaves out what is nil.
+	// Instances reads builds, workers and instances. If it is nil, Examine does not check them.
 	Instances *dynamo.Provider
+	// Functions reads the configuration of functions. If it is nil, Examine does not check functions and their roles.
 	Functions FunctionsAPI
-	Roles     RolesAPI
+	// Roles simulates the policies of roles. If it is nil, Examine does not check roles.
+	Roles RolesAPI
+	// Schedules reads the schedule group. If it is nil, Examine does not check the group.
 	Schedules SchedulesAPI
-	// Account is for Examine, which does not check the account's quota where it is nil.
+	// Account reads the account's quota. If it is nil, Examine does not check the quota.
 	Account AccountAPI
-	// ExpiryRules are those of a bucket; nil: Examine does not look at them.
+	// ExpiryRules returns the lifecycle rules of a bucket. If it is nil, Examine does not check the payload store.
 	ExpiryRules func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error)
-	// ServerTime returns the time that AWS has, Now that of this machine.
+	// ServerTime returns the time of AWS. It is required.
 	ServerTime func(ctx context.Context) (time.Time, error)
-	Now        func() time.Time
-	// Sleep passes the time between two looks.
+
+	// Now returns the time of this machine.
+	Now func() time.Time
+	// Sleep waits for d between two polls. It returns an error if ctx ends first.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// Open finds a hub by its name, as dynamo.Open does.
+// Open finds a hub by its name, like dynamo.Open, and creates the AWS clients from the default configuration.
 func Open(ctx context.Context, hub string) (*Hub, error) {
 	p, err := dynamo.Open(ctx, hub)
 	if err != nil {
@@ -89,31 +101,32 @@ func Open(ctx context.Context, hub string) (*Hub, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("hubadmin: hub %q: AWS configuration: %w", hub, err)
+		return nil, fmt.Errorf("hubadmin: hub %q: load AWS configuration: %w", hub, err)
 	}
 	table, functions := dynamodb.NewFromConfig(cfg), lambda.NewFromConfig(cfg)
 	return &Hub{
 		Where: p.Hub(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Account: functions,
 		Lambda: functions, Events: eventbridge.NewFromConfig(cfg), Table: table, Describe: table,
-		Now: time.Now, ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Hub().Table) }, //nolint:forbidigo // the clock that is examined
-		Queues: sqs.NewFromConfig(cfg), Sleep: sleep.For,
+		ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Hub().Table) },
+		Now:        time.Now, //nolint:forbidigo // Examine checks this clock
+		Queues:     sqs.NewFromConfig(cfg), Sleep: sleep.For,
 		ExpiryRules: func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error) {
 			return dynamo.ExpiryRules(ctx, cfg, bucket)
 		},
 	}, nil
 }
 
-// serverTime reads the date of an answer.
+// serverTime returns the time of AWS, from the Date header of a response.
 func serverTime(ctx context.Context, client *dynamodb.Client, table string) (time.Time, error) {
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("hubadmin: %w", err)
+		return time.Time{}, fmt.Errorf("hubadmin: read the time of AWS: %w", err)
 	}
 	at, _ := awsmiddleware.GetServerTime(out.ResultMetadata)
 	return at, nil
 }
 
-// queues returns the URLs of the queues that functions are mapped to, by name.
+// queues returns the URLs of the inbox, the timers queue and the work queues by name.
 func (h *Hub) queues() map[string]string {
 	all := map[string]string{provider.QueueInbox: h.Where.InboxURL, provider.QueueTimers: h.Where.TimersURL}
 	maps.Copy(all, h.Where.WorkQueues)

@@ -20,28 +20,31 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Mapping is what makes a function of the hub run: an event source mapping, which hands it the messages of a queue, or the rule by
-// which EventBridge wakes the watch.
+// Mapping is a trigger of one of the hub's functions: the event source mapping of a queue, or the EventBridge rule that
+// runs the sweeper.
 type Mapping struct {
-	// Queue is empty for a rule.
+	// Queue is the name of the queue. It is empty for a rule.
 	Queue string `json:"queue,omitempty"`
-	// UUID names it: that of a mapping, or "rule/" and the name of a rule.
-	UUID     string `json:"uuid"`
+	// UUID is the UUID of a mapping, or "rule/" followed by the name of a rule.
+	UUID string `json:"uuid"`
+	// Function is the name of the function.
 	Function string `json:"function"`
-	// State is Lambda's: Enabled, Disabled, or one on the way.
+	// State is the state that Lambda reports: "Enabled", "Disabled", or a transitional state such as "Enabling". A rule
+	// is "Enabled" or "Disabled".
 	State string `json:"state"`
 
-	// functionARN may be of an alias. modified is when Lambda last changed the mapping; empty for a rule. shape is what a deployment may change of it.
+	// functionARN can be the ARN of an alias. modified is Lambda's LastModified, and empty for a rule. shape holds the
+	// settings that a deployment can change.
 	functionARN, modified, shape string
-	// concurrency is its MaximumConcurrency; 0 is none.
+	// concurrency is the MaximumConcurrency, or 0 if there is none.
 	concurrency int32
 }
 
-// The states of mappings that last, as Lambda names them.
+// The states of mappings, as Lambda names them.
 const (
 	stateEnabled  = "Enabled"
 	stateDisabled = "Disabled"
-	// These are on the way.
+	// The transitional states.
 	stateEnabling  = "Enabling"
 	stateDisabling = "Disabling"
 )
@@ -49,7 +52,8 @@ const (
 // rulePrefix distinguishes the names of rules from the UUIDs of mappings.
 const rulePrefix = "rule/"
 
-// Mappings returns the mappings of the hub's queues, by queue, and then the rules that wake the watch.
+// Mappings returns the event source mappings of the hub's queues, sorted by queue, and then the rules that run the
+// sweeper.
 func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
 	queues := h.queues()
 	var all []Mapping
@@ -62,7 +66,7 @@ func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
 		for {
 			out, err := h.Lambda.ListEventSourceMappings(ctx, in)
 			if err != nil {
-				return nil, fmt.Errorf("hubadmin: mappings of queue %s: %w", name, err)
+				return nil, fmt.Errorf("hubadmin: list mappings of queue %s: %w", name, err)
 			}
 			for i := range out.EventSourceMappings {
 				m := &out.EventSourceMappings[i]
@@ -80,7 +84,7 @@ func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
 	return append(all, rules...), err
 }
 
-// functionName returns the name in the ARN of a function: arn:aws:lambda:<region>:<account>:function:<name>, and perhaps an alias.
+// functionName returns the name in a function ARN: arn:aws:lambda:<region>:<account>:function:<name>[:<alias>].
 func functionName(arn string) string {
 	const name = 6
 	if parts := strings.Split(arn, ":"); len(parts) > name {
@@ -89,13 +93,13 @@ func functionName(arn string) string {
 	return arn
 }
 
-// unqualified returns the ARN of a function without an alias or version.
+// unqualified removes the alias or version from a function ARN.
 func unqualified(arn string) string {
 	const parts = 7
 	return strings.Join(strings.SplitN(arn, ":", parts+1)[:min(parts, strings.Count(arn, ":")+1)], ":")
 }
 
-// shapeOf is what a deployment changes of a mapping, and no one who enables or disables it.
+// shapeOf returns the settings of a mapping that a deployment can change. Enabling and disabling do not change them.
 func shapeOf(m *lambdatypes.EventSourceMappingConfiguration) string {
 	return fmt.Sprintf("%s batch %d window %d concurrency %d", aws.ToString(m.FunctionArn), aws.ToInt32(m.BatchSize), aws.ToInt32(m.MaximumBatchingWindowInSeconds), maximumConcurrency(m))
 }
@@ -114,7 +118,7 @@ func modified(at *time.Time) string {
 	return at.UTC().Format(time.RFC3339Nano)
 }
 
-// rules finds the rules that wake the function which serves the timers queue: the renewer, which keeps watch.
+// rules finds the rules that invoke the renewer, the function of the timers queue, which runs the sweeper.
 func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) {
 	targets := map[string]bool{}
 	for i := range mappings {
@@ -122,13 +126,13 @@ func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) 
 			targets[m.functionARN], targets[unqualified(m.functionARN)] = true, true
 		}
 	}
-	found := map[string]string{} // by name, the function
+	found := map[string]string{} // function by rule name
 	for _, arn := range slices.Sorted(maps.Keys(targets)) {
 		in := &eventbridge.ListRuleNamesByTargetInput{TargetArn: &arn}
 		for {
 			out, err := h.Events.ListRuleNamesByTarget(ctx, in)
 			if err != nil {
-				return nil, fmt.Errorf("hubadmin: rules that wake %s: %w", functionName(arn), err)
+				return nil, fmt.Errorf("hubadmin: list rules that invoke %s: %w", functionName(arn), err)
 			}
 			for _, name := range out.RuleNames {
 				found[name] = functionName(arn)
@@ -144,7 +148,7 @@ func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) 
 		m := Mapping{UUID: rulePrefix + name, Function: found[name]}
 		var err error
 		if m.State, err = h.stateOf(ctx, m.UUID); err != nil {
-			return nil, fmt.Errorf("hubadmin: %s: %w", m.UUID, err)
+			return nil, fmt.Errorf("hubadmin: read state of %s: %w", m.UUID, err)
 		}
 		rules = append(rules, m)
 	}
@@ -171,7 +175,7 @@ func (h *Hub) stateOf(ctx context.Context, uuid string) (string, error) {
 	return aws.ToString(out.State), nil
 }
 
-// ask asks for a mapping or rule to be enabled or disabled.
+// ask enables or disables a mapping or rule. A mapping changes asynchronously.
 func (h *Hub) ask(ctx context.Context, uuid string, enabled bool) error {
 	name, isRule := strings.CutPrefix(uuid, rulePrefix)
 	var err error
@@ -194,13 +198,13 @@ func (h *Hub) arnOf(ctx context.Context, url string) (string, error) {
 func (h *Hub) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
 	out, err := h.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 	if err != nil {
-		return nil, fmt.Errorf("hubadmin: queue %s: %w", url, err)
+		return nil, fmt.Errorf("hubadmin: read attributes of queue %s: %w", url, err)
 	}
 	return out.Attributes, nil
 }
 
-// Handled returns about how many messages of each queue are being handled; queues without any are left out. After a pause
-// functions go on with what they have: for 15 minutes at most.
+// Handled returns the approximate number of messages that are being processed, by queue. Queues without such messages
+// are omitted. After a pause, functions process the messages that they have received for up to 15 minutes.
 func (h *Hub) Handled(ctx context.Context) (map[string]int, error) {
 	handled := map[string]int{}
 	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible

@@ -11,40 +11,45 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lastWrite is how long the end of a pause may take, also where ctx has ended.
+// lastWrite limits the last write of a pause, which is made even if the context has ended.
 const lastWrite = 10 * time.Second
 
-// MissingError means that mappings which Pause has disabled are not there any more: they were replaced, or the hub's table is of an
-// earlier time. What took their place may be disabled, and only a resume of all mappings enables it.
+// MissingError is returned by Hub.Resume if mappings that Pause disabled no longer exist: they were replaced, or the
+// hub's table was restored. Mappings that replaced them may be disabled, and only a resume of all mappings enables
+// those.
 type MissingError struct {
-	// UUIDs are those of the mappings that are not there.
+	// UUIDs are the UUIDs of the missing mappings.
 	UUIDs []string
 }
 
 func (e *MissingError) Error() string {
-	return "hubadmin: mappings that were paused are not there any more: " + strings.Join(e.UUIDs, ", ")
+	return "hubadmin: mappings that perdure pause disabled no longer exist: " + strings.Join(e.UUIDs, ", ")
 }
 
-// errMeanwhile means that a pause and a resume were under way at once, or one of them beside a deployment.
-var errMeanwhile = errors.New("something else changes the mappings of this hub at the same time: a pause, a resume, or a deployment (look at the stack's events, and wait for its end)")
+// errMeanwhile means that another pause, resume or deployment runs at the same time.
+var errMeanwhile = errors.New("concurrent change by another pause, resume or deployment; " +
+	"wait until it has ended (check the stack's events)")
 
-// errReplaced means that a mapping was deleted while it was to be changed.
-var errReplaced = errors.New("it is not there any more: a deployment has replaced or removed it meanwhile (look at the stack's events, and wait for its end)")
+// errReplaced means that a mapping was deleted while Pause or Resume changed it.
+var errReplaced = errors.New("the mapping no longer exists because a deployment replaced or removed it; " +
+	"wait until the deployment has ended (check the stack's events)")
 
-// PausingError means that a pause has begun and not come to its end: it may be at work, and may disable mappings yet, or has died.
-// The mappings are enabled, and stay written down.
+// PausingError is returned by Hub.Resume if a pause started and did not complete: it is still running, and can still
+// disable mappings, or it was interrupted. The mappings are enabled, and stay recorded as paused.
 type PausingError struct {
-	// Since is when it began. Until is when it is over, whatever became of it.
+	// Since is the time when the pause started. Until is the time after which it cannot be running any more.
 	Since, Until time.Time
 }
 
 func (e *PausingError) Error() string {
-	return fmt.Sprintf("hubadmin: a pause that began at %s has not come to its end, and may disable mappings until %s", e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("hubadmin: a pause that started at %s did not complete, and may still disable mappings until %s",
+		e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
 }
 
-// Pause disables the enabled mappings of the hub's queues and the rule of its watch, and returns all of them when they are. First it writes down
-// which those are, in the hub's table: Resume enables these alone, since others may be disabled for a reason. Repeating it
-// is harmless, and goes on where another call has died.
+// Pause disables the enabled mappings of the hub's queues and the sweeper's rule. It waits until they are disabled, and
+// returns all mappings. Pause records the mappings that it disables in the hub's table, and Resume enables only those.
+// Pause is idempotent: after an error, repeat it to continue. It returns an error if another pause, resume or
+// deployment changes the mappings at the same time.
 func (h *Hub) Pause(ctx context.Context) ([]Mapping, error) {
 	before, err := h.Mappings(ctx)
 	if err != nil {
@@ -62,7 +67,7 @@ func (h *Hub) Pause(ctx context.Context) ([]Mapping, error) {
 			since = append(since, m.UUID)
 		}
 		if m.State == stateDisabled {
-			continue // what a resume enables from here on is not written down: the end of the pause finds it enabled, and says so
+			continue // if a concurrent resume enables the mapping now, the check at the end of Pause returns an error
 		}
 		chosen = append(chosen, *m)
 		if m.State != stateDisabling || written.uuids[m.UUID] {
@@ -95,10 +100,15 @@ func (h *Hub) Pause(ctx context.Context) ([]Mapping, error) {
 	return after, err
 }
 
-// Resume enables the mappings and the rule that Pause has disabled, or with all every mapping of the hub's queues and every rule of its
-// watch, and returns all of them when they are. Each is forgotten as soon as Lambda begins to enable it: a later call leaves alone what
-// somebody disables then. Without all, it returns provider.ErrNotFound where nothing is written down, and a MissingError where mappings
-// are that are not there any more: the others are enabled. While a pause may be at work it forgets nothing, and returns a PausingError.
+// Resume enables the mappings and the rule that Pause disabled. If all is true, it enables every mapping of the hub's
+// queues and every rule of its sweeper. It waits until they are enabled, and returns all mappings. Resume removes each
+// mapping from the record as soon as Lambda starts to enable it, so that later calls ignore the mapping. After an
+// error, repeat Resume to continue.
+//
+// Resume returns these errors:
+//   - provider.ErrNotFound if all is false and no mapping is recorded as paused.
+//   - *MissingError if all is false and recorded mappings no longer exist. The others are enabled.
+//   - *PausingError if a pause may still be running. The mappings are enabled, and stay recorded.
 func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	there, err := h.Mappings(ctx)
 	if err != nil {
@@ -117,12 +127,13 @@ func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 			chosen = append(chosen, *m)
 		case written.disabledSince(m):
 			since = append(since, m.UUID)
-		case written.uuids[m.UUID], m.State == stateEnabling: // that was forgotten, and is waited for
+		case written.uuids[m.UUID], m.State == stateEnabling: // an earlier resume enables it; wait for it
 			chosen = append(chosen, *m)
 		}
 	}
 	if len(written.uuids)+len(chosen) == 0 && !all {
-		return there, fmt.Errorf("hubadmin: hub %q: what was paused: %w", h.Where.Name, provider.ErrNotFound)
+		return there, fmt.Errorf("hubadmin: resume hub %q: no mapping is recorded as paused: %w",
+			h.Where.Name, provider.ErrNotFound)
 	}
 	if err := h.enable(ctx, &written, chosen, since); err != nil {
 		return there, err
@@ -133,7 +144,7 @@ func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	return h.Mappings(ctx)
 }
 
-// enable enables mappings, and forgets them and what somebody has disabled since.
+// enable enables mappings. It removes them, and the mappings that somebody else disabled since, from the record.
 func (h *Hub) enable(ctx context.Context, written *paused, chosen []Mapping, since []string) error {
 	over := written.pausing.Add(mostPausing)
 	pausing := !written.pausing.IsZero() && h.Now().Before(over)
@@ -154,7 +165,7 @@ func (h *Hub) enable(ctx context.Context, written *paused, chosen []Mapping, sin
 	return err
 }
 
-// missing returns an error where mappings are written down that are not there any more. With all it forgets them.
+// missing returns an error if recorded mappings no longer exist. If all is true, it removes them from the record.
 func (h *Hub) missing(ctx context.Context, written *paused, there []Mapping, all bool) error {
 	var missing []string
 	for uuid := range written.uuids {

@@ -13,20 +13,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// paused is what is written down of pauses and resumes, in an item of the hub's table. Lambda and the table cannot change in one step, so
-// that either verb may die between them, and the other run meanwhile:
-//   - a mapping is written down before it is disabled, and forgotten after it is enabled;
-//   - while a pause may be at work, a resume forgets nothing: what it finds enabled may be disabled the next moment, by a pause that dies;
-//   - before a resume asks for a mapping it writes down since when that is disabled. A mapping that was changed since then was enabled,
-//     although the resume that died has not forgotten it, and is disabled for another reason. Unless a deployment has changed it: that it was
-//     enabled does not follow then.
+// paused is the pause record, an item of the hub's table. Lambda and the table cannot change atomically, so a pause or
+// resume can be interrupted between them, and the other one can run at the same time:
+//   - A mapping is recorded before it is disabled, and removed after it is enabled.
+//   - While a pause may be running, a resume removes nothing, because the pause may disable a mapping again and then
+//     die.
+//   - Before a resume enables a mapping, it records the mapping's modification time. If the mapping is disabled with
+//     another modification time later, the interrupted resume had enabled it, and somebody else disabled it. This does
+//     not hold if a deployment changed the mapping.
 type paused struct {
 	// uuids are the mappings to enable.
 	uuids map[string]bool
-	// last names the last pause; nil is one of an earlier release, or none. pausing is when it began, until it ends.
+	// last identifies the last pause. It is nil if there was none, or only by an earlier release. pausing is the start
+	// time of the pause until it completes.
 	last    types.AttributeValue
 	pausing time.Time
-	// resuming is since when mappings were disabled that a resume has asked for, shapes how they were deployed then.
+	// resuming holds the modification times, and shapes the settings, of mappings when a resume enabled them.
 	resuming, shapes map[string]string
 }
 
@@ -39,7 +41,8 @@ const (
 	attrShapes    = "shapes"
 )
 
-// mostPausing is how long a pause may be at work: longer than any caller waits, by any clock.
+// mostPausing is the time after which a pause cannot be running any more. It exceeds the callers' timeouts and clock
+// skew.
 const mostPausing = 10 * time.Minute
 
 func pausedKey() map[string]types.AttributeValue {
@@ -48,12 +51,12 @@ func pausedKey() map[string]types.AttributeValue {
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// readPaused reads the item, strongly consistent.
+// readPaused reads the item with strong consistency.
 func (h *Hub) readPaused(ctx context.Context) (paused, error) {
 	p := paused{uuids: map[string]bool{}}
 	out, err := h.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &h.Where.Table, Key: pausedKey(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return p, fmt.Errorf("hubadmin: hub %q: what is paused: %w", h.Where.Name, err)
+		return p, fmt.Errorf("hubadmin: hub %q: read pause record: %w", h.Where.Name, err)
 	}
 	if set, ok := out.Item[attrPaused].(*types.AttributeValueMemberSS); ok {
 		for _, uuid := range set.Value {
@@ -61,14 +64,14 @@ func (h *Hub) readPaused(ctx context.Context) (paused, error) {
 		}
 	}
 	if at, ok := out.Item[attrPausing].(*types.AttributeValueMemberS); ok {
-		p.pausing, _ = time.Parse(time.RFC3339Nano, at.Value) // what cannot be read is of another release, and over
+		p.pausing, _ = time.Parse(time.RFC3339Nano, at.Value) // ignore the format of another release
 	}
 	p.resuming, p.shapes = textsOf(out.Item[attrResuming]), textsOf(out.Item[attrShapes])
 	p.last = out.Item[attrLastPause]
 	return p, nil
 }
 
-// textsOf are the texts in a map.
+// textsOf returns the strings in a map attribute.
 func textsOf(v types.AttributeValue) map[string]string {
 	all := map[string]string{}
 	if m, ok := v.(*types.AttributeValueMemberM); ok {
@@ -81,7 +84,7 @@ func textsOf(v types.AttributeValue) map[string]string {
 	return all
 }
 
-// disabledSince reports whether a mapping that is written down was enabled by a resume that died, and disabled by somebody since.
+// disabledSince reports whether an interrupted resume enabled a recorded mapping, and somebody else disabled it since.
 func (p *paused) disabledSince(m *Mapping) bool {
 	since, asked := p.resuming[m.UUID]
 	shape, known := p.shapes[m.UUID]
@@ -89,8 +92,8 @@ func (p *paused) disabledSince(m *Mapping) bool {
 	return p.uuids[m.UUID] && asked && m.State == stateDisabled && m.modified != since && !deployed
 }
 
-// begin writes down what a pause will disable. A resume that has read the item before forgets nothing from here on. What somebody
-// has disabled since is forgotten first.
+// beginPause records the mappings that a pause will disable. A resume that read the item earlier can then not remove
+// mappings. beginPause first removes the mappings in since, which somebody else disabled.
 func (h *Hub) beginPause(ctx context.Context, uuids, since []string) error {
 	if len(since) > 0 {
 		if err := h.update(ctx, "DELETE paused :uuids SET lastPause = :pause", "", since, nil); err != nil {
@@ -101,7 +104,7 @@ func (h *Hub) beginPause(ctx context.Context, uuids, since []string) error {
 		map[string]types.AttributeValue{":now": text(h.Now().UTC().Format(time.RFC3339Nano))})
 }
 
-// endPause writes down what a pause has disabled: a resume may have found some enabled, and forgotten them, before they were.
+// endPause records the mappings that a pause disabled, because a concurrent resume may have removed some of them.
 func (h *Hub) endPause(ctx context.Context, uuids []string) error {
 	return h.update(ctx, adding(uuids)+" SET lastPause = :pause REMOVE pausing", "", uuids, nil)
 }
@@ -113,7 +116,8 @@ func adding(uuids []string) string {
 	return "ADD paused :uuids"
 }
 
-// beginResume writes down since when the mappings are disabled that a resume asks for, unless there was a pause since p was read.
+// beginResume records the modification times of the mappings that a resume will enable. It fails if a pause started
+// since p was read.
 func (h *Hub) beginResume(ctx context.Context, p *paused, chosen []Mapping) error {
 	asked, shapes := map[string]types.AttributeValue{}, map[string]types.AttributeValue{}
 	for i := range chosen {
@@ -129,7 +133,7 @@ func (h *Hub) beginResume(ctx context.Context, p *paused, chosen []Mapping) erro
 	})
 }
 
-// forget takes mappings out of those that are written down, unless there was a pause since p was read.
+// forget removes mappings from the record. It fails if a pause started since p was read.
 func (h *Hub) forget(ctx context.Context, p *paused, uuids ...string) error {
 	if len(uuids) == 0 {
 		return nil
@@ -148,7 +152,7 @@ func (h *Hub) unlessPaused(ctx context.Context, p *paused, update string, uuids 
 	return h.update(ctx, update, "lastPause = :read", uuids, values)
 }
 
-// update changes the item. Of the values it adds :pause, a new name, and :uuids, where the update has them.
+// update changes the item. It sets the values :pause, a new identifier, and :uuids if the expression uses them.
 func (h *Hub) update(ctx context.Context, update, condition string, uuids []string, values map[string]types.AttributeValue) error {
 	in := &dynamodb.UpdateItemInput{TableName: &h.Where.Table, Key: pausedKey(), UpdateExpression: &update, ExpressionAttributeValues: values}
 	if in.ExpressionAttributeValues == nil {
@@ -168,7 +172,7 @@ func (h *Hub) update(ctx context.Context, update, condition string, uuids []stri
 		err = errMeanwhile
 	}
 	if err != nil {
-		return fmt.Errorf("hubadmin: hub %q: what is paused could not be written down: %w", h.Where.Name, err)
+		return fmt.Errorf("hubadmin: hub %q: write pause record: %w", h.Where.Name, err)
 	}
 	return nil
 }
