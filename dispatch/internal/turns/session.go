@@ -177,7 +177,7 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 	case foreign:
 		return goOn, answer(ctx, s, first)
 	case s.x.over():
-		s.drop(ctx, "the instance is over")
+		s.drop(ctx, "instance has ended")
 		return goOn, nil
 	case pauses(first):
 		return pauseOrResume(ctx, s, first)
