@@ -27,8 +27,8 @@ type Canary struct {
 const (
 	// liveAlias is what the mappings point at.
 	liveAlias = "live"
-	// newlyBlocked counts the instances that a build has blocked and no build before it. The orchestrator's log line
-	// "the orchestration's code cannot go on" has it as an attribute.
+	// newlyBlocked counts the instances that a build has blocked and no build before it. It is an attribute of the
+	// orchestrator's log events instance.blocked and turn.incompatible.
 	newlyBlocked = "newlyBlocked"
 	// blockedOnNewer says that a build was the first to block an instance, at what newerBuild has decided: that counts as that build's doing, too.
 	blockedOnNewer, newerBuild = "blockedOnNewer", "newerBuild"

@@ -9,7 +9,7 @@ const (
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
 	// since the cancellation was decided, `ranFor` the time that the activity ran.
-	// Action: nothing; if `decidedFor` is more than some seconds, the cancel record could not be read or the process
+	// Action: nothing. If `decidedFor` is more than some seconds, the cancel record could not be read or the process
 	// had too little CPU.
 	ActivityCancelled = "activity.cancelled"
 
@@ -21,7 +21,7 @@ const (
 	// ActivityAbandoned means that an activity was still running when its grace period ended, after it was cancelled,
 	// lost its lock or was stopped. Its result is ignored, and its goroutine may run on. With `inline`, the grace
 	// period is a quarter of a second, and the orchestrator takes no inline activities while three abandoned ones run.
-	// Action: make the code observe `ctx`; `why` shows the activity as LEAKED.
+	// Action: make the code observe `ctx`. `perdure why` shows the activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
 	// ActivityAbandonedReturned means that the code of an abandoned activity returned at last.
@@ -30,7 +30,7 @@ const (
 
 	// ActivityCleanupPanicked means that the clean-up code of an activity panicked. The failure may have no effect on
 	// the orchestration.
-	// Action: fix the code; the error has the stack.
+	// Action: fix the code. The error has the stack.
 	ActivityCleanupPanicked = "activity.cleanup_panicked"
 
 	// ActivityStopped means that the invocation or the process was about to end. The activity runs again and can
@@ -46,7 +46,7 @@ const (
 
 	// ActivityExpired means that the schedule-to-close timeout expired before the attempt started. The activity fails
 	// with `timeout`.
-	// Action: a longer timeout, or more concurrency.
+	// Action: set a longer timeout, or add concurrency.
 	ActivityExpired = "activity.expired"
 
 	// ActivityRetryScheduled means that an attempt failed and its retry policy allows another one, after `delay`.
@@ -55,7 +55,8 @@ const (
 
 	// ActivityStalled means that an attempt reached the end of its invocation three times in a row, each time without a
 	// new heartbeat. It fails with `timeout` and is retried if its policy allows it.
-	// Action: a longer `WorkTimeout`, smaller steps, heartbeats to continue from, or a polling process.
+	// Action: set a longer `WorkTimeout`, use smaller steps, send heartbeats to continue from, or use a polling
+	// process.
 	ActivityStalled = "activity.stalled"
 
 	// ActivityPoisoned means that the process died in 13 deliveries of the activity, ten of them alone and in a row
@@ -65,11 +66,11 @@ const (
 
 	// ActivityInterrupted means that an earlier worker died or had to stop while it ran an at-most-once activity. The
 	// attempt fails with `interrupted` and is retried if its policy allows it.
-	// Action: read the worker's log for how it ended; the orchestration decides what follows the failure.
+	// Action: read the worker's log for how it ended. The orchestration decides what follows the failure.
 	ActivityInterrupted = "activity.interrupted"
 
 	// ActivityUnregistered means that the worker of this queue does not have the activity. It is redelivered without
-	// limit, and `status` shows that no worker knows it. The alarm Unregistered counts these lines.
+	// limit, and `perdure status` shows that no worker knows it. The alarm Unregistered counts these lines.
 	// Action: deploy the worker, or use the right queue.
 	ActivityUnregistered = "activity.unregistered"
 
@@ -95,7 +96,7 @@ const (
 	// Action: nothing.
 	ActivityPendingTimedOut = "activity.pending_timed_out"
 
-	// ActivityPendingStoreFailed means that DynamoDB throttles or is unavailable. The attempt is pending all the same.
+	// ActivityPendingStoreFailed means that DynamoDB throttles or is unavailable. The attempt is pending nevertheless.
 	// If its work item is redelivered, its function runs again, with the same token.
 	// Action: nothing, if it is rare.
 	ActivityPendingStoreFailed = "activity.pending_store_failed"
@@ -110,7 +111,7 @@ const (
 
 	// ActivityLeaseLost means that a process was frozen or disconnected for longer than the lease. Another worker has
 	// the activity, or will receive it.
-	// Action: nothing, if it is rare; if it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// Action: nothing, if it is rare. If it is frequent, `LockTimeout` is too short or the process has too little CPU.
 	ActivityLeaseLost = "activity.lease_lost"
 
 	// ActivityClaimFailed means that DynamoDB throttles or is unavailable, for an activity that runs at most once or
@@ -127,7 +128,7 @@ const (
 	// ended with `lock_lost` before another delivery could start, and its outcome is not sent. The code has the grace
 	// period to return: 10 s, and at most half of `PERDURE_LOCK_TIMEOUT` less `PERDURE_LOCK_RENEWAL_BUFFER`, 12.5 s by
 	// default. The work item is redelivered, later each time, and starts when DynamoDB accepts claims.
-	// Action: if the activity is not idempotent, check its effects; find out why DynamoDB refused.
+	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
@@ -166,7 +167,7 @@ const (
 
 	// ActivityInputReadFailed means that S3 or the keys of the codec are unavailable, or this build lacks the codec or
 	// the payload store.
-	// Action: nothing during an outage; otherwise deploy the missing part.
+	// Action: nothing during an outage. Otherwise deploy the missing part.
 	ActivityInputReadFailed = "activity.input_read_failed"
 
 	// ActivityResultEncodeFailed means that S3 or the keys of the codec are unavailable. With `inline`, the activity
@@ -198,11 +199,11 @@ const (
 	// Action: nothing, it recovers by itself.
 	ActivityRecordReadFailed = "activity_record.read_failed"
 
-	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
-	// `cancel_end`: `why` does not show how the cancelled activity ended. `cancel_seen`: if the worker dies before it
-	// reports the end, `why` shows when the redelivery observed the cancellation. `unregistered`: `status` shows the
-	// activity as sent. `registered`: `status` shows until its end that no worker knows the activity.
-	// `invocation_ended`: the attempt is not counted as one without progress.
+	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry. With
+	// `cancel_end`, `perdure why` does not show how the cancelled activity ended. With `cancel_seen`, `perdure why`
+	// shows a later time of observation if the worker dies before it reports the end. With `unregistered`, `perdure
+	// status` shows the activity as sent. With `registered`, it shows until the activity ends that no worker knows it.
+	// With `invocation_ended`, the attempt does not count as one without progress.
 	// Action: nothing, if it is rare.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
@@ -217,7 +218,7 @@ const (
 
 	// HeartbeatReadFailed means that S3 or the keys of the codec are unavailable, or this build lacks the codec or the
 	// payload store.
-	// Action: nothing during an outage; otherwise deploy the missing part.
+	// Action: nothing during an outage. Otherwise deploy the missing part.
 	HeartbeatReadFailed = "heartbeat.read_failed"
 
 	// HeartbeatUnreadable means that the codec or the stored object of an earlier attempt's details no longer exists.
@@ -227,7 +228,7 @@ const (
 
 	// CompletionTokenFailed means that the signing key of the hub cannot be read: DynamoDB throttles or is unavailable,
 	// or the worker may not read the table.
-	// Action: nothing, if it passes; otherwise check the role of the worker.
+	// Action: nothing, if it passes. Otherwise check the role of the worker.
 	CompletionTokenFailed = "completion_token.failed"
 
 	// CancelRecordReadFailed means that DynamoDB throttles or is unavailable. Running activities observe cancellations

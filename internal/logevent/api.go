@@ -8,7 +8,7 @@ const (
 
 	// APICallersUnrecorded means that the API function runs in an environment without the variable. Histories do not
 	// name the requester.
-	// Action: nothing during an update; otherwise deploy the stack with the construct of this release.
+	// Action: nothing during an update. Otherwise deploy the stack with the construct of this release.
 	APICallersUnrecorded = "api.callers_unrecorded"
 
 	// RequestCompleted means that the API answered a request.
@@ -16,7 +16,7 @@ const (
 	RequestCompleted = "request.completed"
 
 	// RequestFailed means that the API answered a request with 500 or 503, as `code` shows.
-	// Action: read the error; a caller retries 503.
+	// Action: read the error. A caller retries 503.
 	RequestFailed = "request.failed"
 
 	// RequestPanicked means that the API has a bug. The caller received 500.
@@ -34,22 +34,22 @@ const (
 
 	// CostReadFailed means that the history is damaged, or takes longer than 8 s to read. The response has `unread`
 	// instead of the cost.
-	// Action: `perdure status` has no time limit, and names the item.
+	// Action: run `perdure status`, which has no time limit and names the item.
 	CostReadFailed = "cost.read_failed"
 
 	// PendingTasksReadFailed means that the history is damaged, or takes longer than 8 s to read. The response has
 	// `unread` instead of the pending tasks.
-	// Action: `perdure status` has no time limit, and names the item.
+	// Action: run `perdure status`, which has no time limit and names the item.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
-	// DeadLetterOperationFailed means that parts of a redrive or drop failed; `error` has the first failures. The
+	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures. The
 	// caller received their number, and the others succeeded.
-	// Action: repeat the operation; drop records that were sent but not deleted.
+	// Action: repeat the operation. Drop records that were sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 
 	// LeaseRenewalIncomplete means that the renewer or the API answered `failed` of `leases` with `unavailable`,
-	// `internal` or `cancelUnknown`; `error` is that of the first.
-	// Action: nothing, it recovers by itself; with `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
+	// `internal` or `cancelUnknown`. `error` is that of the first.
+	// Action: nothing, it recovers by itself. With `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
 	LeaseRenewalIncomplete = "lease.renewal_incomplete"
 
 	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was

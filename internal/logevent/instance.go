@@ -4,7 +4,7 @@ package logevent
 const (
 	// InstanceBlocked means that the code of this build cannot process the history, or does not have the orchestration.
 	// The instance is blocked, and its inputs are parked. `newlyBlocked` is true if no earlier build had blocked the
-	// instance; with `Canary` it rolls the deployment back.
+	// instance. With `Canary` it rolls the deployment back.
 	// Action: follow the runbook for blocked instances.
 	InstanceBlocked = "instance.blocked"
 
@@ -60,10 +60,9 @@ const (
 	InstanceAttentionNeeded = "instance.attention_needed"
 
 	// TurnFailed means that the store or a queue returned an error, or the code does not fit the history before its
-	// third delivery. A turn also fails if it sends more than one invocation can send (`segment … is sent up to event
-	// …`), or reads more large payloads than one invocation can read (`the time of the invocation is over, in which the
-	// code has taken …`).
-	// Action: usually nothing, it recovers by itself; otherwise read the error. For large payloads that fail each time,
+	// third delivery. A turn also fails if it sends more outputs, or reads more large payloads, than one invocation
+	// can. The error says so.
+	// Action: usually nothing, it recovers by itself. Otherwise read the error. For large payloads that fail each time,
 	// set a longer `InboxTimeout`.
 	TurnFailed = "turn.failed"
 
@@ -76,7 +75,7 @@ const (
 
 	// ReplayNondeterministic means that the code did not fit a history when it was replayed, and fitted the same
 	// history a moment later. It depends on randomness, the clock or the order of a map. This turn is correct.
-	// Action: fix the code; the next replay may block the instance.
+	// Action: fix the code. The next replay may block the instance.
 	ReplayNondeterministic = "replay.nondeterministic"
 
 	// ReplayInputsChanged means that a deployment changed the inputs of activities or sub-orchestrations after they
@@ -106,14 +105,14 @@ const (
 	// Action: cancel the sub-orchestrations, and terminate the instances that wait for its updates.
 	SegmentUnreadable = "segment.unreadable"
 
-	// StartRefused means that another instance has the ID. The caller receives the error; a sub-orchestration fails
+	// StartRefused means that another instance has the ID. The caller receives the error. A sub-orchestration fails
 	// with `already_exists`.
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
 	// StartNotRecorded means that an instance ID stores 256 starts that were refused, or cancelled before they began.
 	// This start was refused like the others, but a frozen function may still create the instance.
-	// Action: nothing; if several orchestrations start instances with the same ID, use `WithInstanceID`.
+	// Action: nothing. If several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
 	// SubOrchestrationCancelRequested means that a turn cancels sub-orchestrations. `children` counts them, `first`
@@ -126,13 +125,13 @@ const (
 	// Action: nothing.
 	SubOrchestrationCancelled = "sub_orchestration.cancelled"
 
-	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled; `error` is the error of the first
+	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled. `error` is the error of the first
 	// one. It has ended and its outcome is lost, or another start has its ID.
 	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelFailed = "sub_orchestration.cancel_failed"
 
 	// SubOrchestrationCancelRejected means that the instance has ended, or was not started by this parent. The line is
-	// that of the sub-orchestration; the parent logs `sub_orchestration.cancel_failed`.
+	// that of the sub-orchestration. The parent logs `sub_orchestration.cancel_failed`.
 	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelRejected = "sub_orchestration.cancel_rejected"
 
@@ -148,12 +147,12 @@ const (
 
 	// StatusWriteFailed means that DynamoDB throttles or is unavailable. The work continues. `perdure status` is
 	// outdated until a refresh succeeds: within half a minute, or a quarter of an hour after a long outage.
-	// Action: nothing; if it lasts, check `dynamodb:UpdateItem` of the role.
+	// Action: nothing. If it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusWriteFailed = "status.write_failed"
 
 	// StatusRefreshFailed means that DynamoDB throttles or is unavailable. `perdure status` is outdated until a refresh
 	// succeeds.
-	// Action: nothing; if it lasts, check `dynamodb:UpdateItem` of the role.
+	// Action: nothing. If it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusRefreshFailed = "status.refresh_failed"
 
 	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `PutSchedule` or `BackfillSchedule`

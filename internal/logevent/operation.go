@@ -2,15 +2,15 @@ package logevent
 
 // Processes and the sweeper.
 const (
-	// SweepFailed means that duties of the sweeper failed in a polling process; in a Lambda function the renewer's
+	// SweepFailed means that duties of the sweeper failed in a polling process. In a Lambda function the renewer's
 	// invocation fails instead. The error names the duty and the first ten failures. "Its time was over before anything
 	// was done" means that a called service hangs.
-	// Action: read the error: usually a missing permission or throttling.
+	// Action: read the error. Usual causes are a missing permission and throttling.
 	SweepFailed = "sweep.failed"
 
 	// SweepProgressed means that a `duty` of the sweeper did something, such as `retention`, which deletes instances
 	// and past executions. With `cutShort` it ran out of time, and the next sweep continues.
-	// Action: nothing; if `retention` is cut short for days, more instances end than the renewer deletes: see the
+	// Action: nothing. If `retention` is cut short for days, more instances end than the renewer deletes: see the
 	// operations guide.
 	SweepProgressed = "sweep.progressed"
 
@@ -25,11 +25,11 @@ const (
 	SweepPositionAhead = "sweep.position_ahead"
 
 	// BulkJobEnded means that a bulk job ended with the counts in the line.
-	// Action: nothing; if `failed` is not 0, `perdure jobs` shows the errors.
+	// Action: nothing. If `failed` is not 0, `perdure jobs` shows the errors.
 	BulkJobEnded = "bulk_job.ended"
 
-	// BulkJobUnreadable means that a later release created the job, or its item is damaged. The job makes no progress;
-	// other jobs continue.
+	// BulkJobUnreadable means that a later release created the job, or its item is damaged. The job makes no progress.
+	// Other jobs continue.
 	// Action: deploy that release again, or delete the item `hub`, `job#…`.
 	BulkJobUnreadable = "bulk_job.unreadable"
 
@@ -63,16 +63,16 @@ const (
 	// SigningKeyReadFailed means that DynamoDB refused or was unavailable when a function started, or its role lacks
 	// `dynamodb:Query` or `dynamodb:PutItem` on the table. Until then, turns that send work items fail and are
 	// repeated.
-	// Action: nothing, if it passes; otherwise check the role.
+	// Action: nothing, if it passes. Otherwise check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"
 
 	// SigningKeyInvalid means that a `key#…` item has no 32 bytes of base64 in `secret`, or no number.
-	// Action: correct or delete the item; see the operations guide about the key of work items.
+	// Action: correct or delete the item. See the operations guide about the key of work items.
 	SigningKeyInvalid = "signing_key.invalid"
 
 	// RollupWriteFailed means that a rollup, which reduces the reads of a cold turn, was not written: DynamoDB refused,
 	// throttled or took a second.
-	// Action: nothing, if it is rare; if it is logged each minute, check the role's right to write, and the throttling
+	// Action: nothing, if it is rare. If it is logged each minute, check the role's right to write, and the throttling
 	// of the table.
 	RollupWriteFailed = "rollup.write_failed"
 

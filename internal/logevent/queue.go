@@ -9,7 +9,7 @@ const (
 
 	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another one has the
 	// record, or will receive it.
-	// Action: nothing, if it is rare; if it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// Action: nothing, if it is rare. If it is frequent, `LockTimeout` is too short or the process has too little CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
@@ -18,22 +18,22 @@ const (
 
 	// RecordReleaseFailed means that SQS refused to make records visible. They are redelivered when their visibility
 	// timeout ends.
-	// Action: nothing, if it is rare; otherwise check `sqs:ChangeMessageVisibility`.
+	// Action: nothing, if it is rare. Otherwise check `sqs:ChangeMessageVisibility`.
 	RecordReleaseFailed = "record.release_failed"
 
 	// RecordDeleteFailed means that SQS refused or was unavailable. The records are redelivered and recognized as
 	// finished.
-	// Action: nothing, if it is rare; otherwise check `sqs:DeleteMessage`.
+	// Action: nothing, if it is rare. Otherwise check `sqs:DeleteMessage`.
 	RecordDeleteFailed = "record.delete_failed"
 
 	// RecordEarlyDeleteFailed means that SQS refused or was unavailable. The records are deleted at the end of the
 	// batch, or redelivered and recognized as finished.
-	// Action: nothing, if it is rare; otherwise check `sqs:DeleteMessage`.
+	// Action: nothing, if it is rare. Otherwise check `sqs:DeleteMessage`.
 	RecordEarlyDeleteFailed = "record.early_delete_failed"
 
 	// RecordKindUnknown means that a newer release sent the record. It is redelivered five times for an environment of
 	// that release, then moved to the dead-letter queue.
-	// Action: nothing while a release is deployed; afterwards follow the runbook for dead letters.
+	// Action: nothing while a release is deployed. Afterwards follow the runbook for dead letters.
 	RecordKindUnknown = "record.kind_unknown"
 
 	// RecordUnreadable means that the record is damaged, or was sent by something else or a later release.
@@ -42,7 +42,7 @@ const (
 
 	// RecordDeadLetterFailed means that SQS refused or was unavailable. The record returns to its queue, and the move
 	// is retried.
-	// Action: nothing, if it passes; otherwise check `sqs:SendMessage` on the dead-letter queue.
+	// Action: nothing, if it passes. Otherwise check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
 	// DeadLetterRecovered means that SQS moved a record to the dead-letter queue after too many deliveries, and the
@@ -101,7 +101,7 @@ const (
 
 	// RedispatchIncomplete means that the instance continued as new more than a hundred times before a dead letter was
 	// recovered or redriven. The outputs of the message's own turn may be missing.
-	// Action: `perdure reconcile --yes --instance ID` sends what is still awaited.
+	// Action: run `perdure reconcile --yes --instance ID`, which sends the missing outputs.
 	RedispatchIncomplete = "redispatch.incomplete"
 
 	// DeletionNotificationRejected means that SQS rejects a notification of a deleted instance, such as its outcome for
