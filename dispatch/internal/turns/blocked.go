@@ -223,7 +223,8 @@ func (b *blocking) report(ctx context.Context, end history.Kind) {
 // all are taken by the build before it at the second try, so that hardly an instance would be blocked by what shifts everything.
 func (b *blocking) reportEarly(ctx context.Context) {
 	o := &b.s.o.options
-	o.Logger.With(b.onNewer(ctx)...).WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
+	log := o.Logger.With(b.onNewer(ctx)...)
+	log.WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
 		"event", logevent.TurnIncompatible, "instance", b.s.item.InstanceID, "buildId", o.BuildID,
 		"newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
 }

@@ -81,7 +81,8 @@ func passPause(ctx context.Context, s *session, m *provider.InboxMessage) (next,
 	if !s.x.verified {
 		return verify, nil
 	}
-	s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "kind", m.Kind, "why", "message has no effect")
+	s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+		"execution", s.x.head.ExecutionID, "kind", m.Kind, "why", "message has no effect")
 	s.consume(1)
 	return goOn, nil
 }
