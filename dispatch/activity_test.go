@@ -21,6 +21,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -559,7 +560,7 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		<-over
-		for _, want := range []string{"level=WARN", "leaked", "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s"} {
+		for _, want := range []string{"level=WARN", "event=" + logevent.ActivityAbandoned, "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s"} {
 			if !strings.Contains(f.log.String(), want) {
 				t.Errorf("the log lacks %s:\n%s", want, f.log.String())
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -275,7 +276,7 @@ func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
 		if got := s.recorded(in, 3); string(got.Details) != `{"Page":7}` || len(s.details()) != 1 {
 			t.Errorf("%s left, written %s", got.Details, s.details())
 		}
-		if n := strings.Count(s.log.String(), "payload too large"); n != 1 || strings.Count(s.log.String(), "are dropped") != 1 {
+		if n := strings.Count(s.log.String(), "payload too large"); n != 1 || strings.Count(s.log.String(), logevent.HeartbeatDetailsDropped) != 1 {
 			t.Errorf("the log says so %d times:\n%s", n, s.log.String())
 		}
 	})
@@ -333,7 +334,7 @@ func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		refused.Store(false)
 		time.Sleep(1100 * time.Millisecond)
-		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` || strings.Count(s.log.String(), "could not be written") != 1 {
+		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` || strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
 			t.Errorf("%s left, logged:\n%s", r.Details, s.log.String())
 		}
 		<-over

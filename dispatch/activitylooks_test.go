@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/shortrun"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
@@ -79,7 +80,7 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 						if took := f.seenAt().Sub(decided); took > time.Second+50*time.Millisecond || took <= 0 {
 							t.Errorf("it is seen %v after it was decided, want a second at the most", took)
 						}
-						if strings.Contains(f.log.String(), "cancel record") {
+						if strings.Contains(f.log.String(), logevent.CancelRecordReadFailed) {
 							t.Error("it is logged, though each second a look succeeds")
 						}
 					})
@@ -154,7 +155,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 			return next()
 		})
 		time.Sleep(time.Minute)
-		if n := strings.Count(f.log.String(), "cancel record"); n != 1 {
+		if n := strings.Count(f.log.String(), logevent.CancelRecordReadFailed); n != 1 {
 			t.Errorf("%d lines of looks that take two seconds each, want one of the first", n)
 		}
 		f.cancel(in, 3)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 )
 
@@ -212,7 +213,7 @@ func TestALookThatFailsBehindItsActivityIsNoWarning(t *testing.T) {
 		})
 		<-over
 		time.Sleep(time.Minute)
-		if strings.Contains(f.log.String(), "cancel record") {
+		if strings.Contains(f.log.String(), logevent.CancelRecordReadFailed) {
 			t.Errorf("the log has %s", f.log.String())
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
 )
@@ -71,7 +72,7 @@ func wantAttention(t *testing.T, lines string, want map[string]any) {
 		if err := json.Unmarshal([]byte(line), &attrs); err != nil {
 			t.Fatal(err)
 		}
-		if attrs["msg"] == "instances need attention" {
+		if attrs["event"] == logevent.InstanceAttentionNeeded {
 			found = append(found, attrs)
 		}
 	}

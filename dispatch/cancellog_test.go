@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,25 +12,26 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// lines are those of a journal with a message.
-func (j *journal) lines(message string) (lines []string) {
+// lines returns the lines of a journal that report an event.
+func (j *journal) lines(event string) (lines []string) {
 	for line := range strings.Lines(j.String()) {
-		if strings.Contains(line, fmt.Sprintf("msg=%q ", message)) {
+		if slices.Contains(strings.Fields(line), "event="+event) {
 			lines = append(lines, line)
 		}
 	}
 	return lines
 }
 
-// wantLine fails unless there is one line with a message, and it has all these words.
-func (j *journal) wantLine(t *testing.T, message string, words ...string) {
+// wantLine fails unless exactly one line reports an event, and has all these words.
+func (j *journal) wantLine(t *testing.T, event string, words ...string) {
 	t.Helper()
-	lines := j.lines(message)
+	lines := j.lines(event)
 	if len(lines) != 1 {
-		t.Errorf("%d lines say %q, want one:\n%s", len(lines), message, j)
+		t.Errorf("%d lines report %s, want one:\n%s", len(lines), event, j)
 		return
 	}
 	for _, w := range words {
@@ -41,17 +43,17 @@ func (j *journal) wantLine(t *testing.T, message string, words ...string) {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// Lines of the log that a cancel has.
+// Events that a cancel logs.
 const (
-	lineTold    = "activity is cancelled, and was told so"
-	lineEnded   = "a cancelled activity has ended within its grace"
-	linePanic   = "activity panicked after its context had ended"
-	lineUnbegun = "activity was cancelled before it began, and is not run"
-	lineAsked   = "sub-orchestrations were asked to end"
-	lineDone    = "sub-orchestrations have ended, being cancelled"
-	lineFailed  = "sub-orchestrations could not be cancelled"
-	lineNobody  = "a sub-orchestration that its parent cancels is not there: it will never begin"
-	lineRefused = "a parent's cancel was refused"
+	lineTold    = logevent.ActivityCancelled
+	lineEnded   = logevent.ActivityCancelledEnded
+	linePanic   = logevent.ActivityCleanupPanicked
+	lineUnbegun = logevent.ActivitySkipped
+	lineAsked   = logevent.SubOrchestrationCancelRequested
+	lineDone    = logevent.SubOrchestrationCancelled
+	lineFailed  = logevent.SubOrchestrationCancelFailed
+	lineNobody  = logevent.SubOrchestrationNeverStarted
+	lineRefused = logevent.SubOrchestrationCancelRejected
 )
 
 // That an activity is cancelled, that it heeds it, and how it ends, is in the log once each, with how long it took; that it was polled for in

@@ -133,7 +133,7 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				}
 				log.Reset()
 				h.blockIn(second, in) // a log level of error leaves this line alone
-				if says := strings.Contains(log.String(), `"level":"ERROR","msg":"the orchestration's code cannot go on","blockedOnNewer":true,"newerBuild":"new"`); says != canaryBegins {
+				if says := strings.Contains(log.String(), `"level":"ERROR","msg":"instance blocked: its code cannot continue","blockedOnNewer":true,"newerBuild":"new"`); says != canaryBegins {
 					t.Errorf("when it is blocked the log says so: %v, want %v:\n%s", says, canaryBegins, log.String())
 				}
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -113,8 +114,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 				if cancelled < 6*time.Minute {
 					return
 				}
-				for _, line := range []string{"run of an activity could not be renewed", "is stopped, since its run could not be renewed in time"} {
-					if n := log.count(line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
+				for _, line := range []string{logevent.ActivityClaimRenewalFailed, logevent.ActivityClaimExpired} {
+					if n := log.count("event="+line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
 						t.Errorf("%d lines: %s", n, line)
 					}
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/internal/sleep"
@@ -48,7 +49,7 @@ func slowBucket(d time.Duration) simaws.Interceptor {
 }
 
 // turnFailed is what the log says of a turn that is tried again.
-const turnFailed = "the turn failed, its messages will be delivered again"
+const turnFailed = "event=" + logevent.TurnFailed
 
 // TestR28WhatAnInvocationHasReadIsThereForTheNext: 40 reads of 6 s, first one, then two, and soon sixteen side by side, take more than the
 // 28 s that an invocation has for them. The process keeps what it has read, and the next invocation in it reads the rest.

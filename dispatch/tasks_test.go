@@ -18,6 +18,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
 	"github.com/perdure/perdure/provider"
@@ -246,7 +247,7 @@ func TestATaskInterceptorThatBreaksTheRulesChangesNothing(t *testing.T) {
 		}
 		h.checkRest()
 	})
-	if n := strings.Count(logged.String(), "an interceptor has panicked"); n != 3 || len(log.lines) != 4 {
+	if n := strings.Count(logged.String(), logevent.InterceptorPanicked); n != 3 || len(log.lines) != 4 {
 		t.Errorf("%d panics logged, told: %q", n, log.lines)
 	}
 }

@@ -12,11 +12,12 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
 // lineMissing is what the watch says of a queue that nobody serves.
-const lineMissing = "work waits in a queue of which no worker has been heard"
+const lineMissing = logevent.WorkerMissing
 
 // reports counts the reports of workers.
 func (f *floor) reports() (n int) {

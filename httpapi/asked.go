@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -12,7 +13,8 @@ import (
 func (h *handler) asked(r *http.Request, operation, subject, id string) {
 	name, _ := provider.RequesterOf(r.Context())
 	by := cmp.Or(history.Requester(name), history.RequestedByClient)
-	h.log.InfoContext(r.Context(), "asked for", "operation", operation, subject, id, "requestedBy", by)
+	h.log.InfoContext(r.Context(), "operation requested", "event", logevent.OperationRequested,
+		"operation", operation, subject, id, "requestedBy", by)
 }
 
 // What is asked for, and of what, in the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 const paramCost = "cost"
@@ -21,7 +22,7 @@ func readCost(ctx context.Context, h *handler, instanceID string) *Cost {
 	defer stop()
 	cost, err := client.CostOf(limited, h.client, instanceID)
 	if err != nil {
-		h.log.WarnContext(ctx, "what an instance has cost cannot be read", "error", err)
+		h.log.WarnContext(ctx, "cost estimate failed", "event", logevent.CostReadFailed, "error", err)
 		return &Cost{Unread: unreadFor(err)}
 	}
 	return &Cost{Cost: &cost}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -243,7 +244,9 @@ func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, 
 		}
 	}
 	if err != nil {
-		l.log.WarnContext(r.Context(), "dead letters could not be dealt with", "operation", operation, ofQueue, o.query.Queue, "failed", done.Failed, "error", err)
+		l.log.WarnContext(r.Context(), "dead-letter operation partly failed",
+			"event", logevent.DeadLetterOperationFailed, "operation", operation, ofQueue, o.query.Queue,
+			"failed", done.Failed, "error", err)
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }

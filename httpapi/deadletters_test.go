@@ -76,7 +76,7 @@ func TestDeadLettersOverHTTP(t *testing.T) {
 	if sent := h.Redriven(); len(sent) != 2 || sent[0].Record.ID != corrupt {
 		t.Errorf("redriven are %+v", sent)
 	}
-	if log := h.log.String(); !strings.Contains(log, `msg="asked for" operation="redrive dead letters" queue=inbox requestedBy=client`) || !strings.Contains(log, `operation="drop dead letters" queue=default`) {
+	if log := h.log.String(); !strings.Contains(log, `event=operation.requested operation="redrive dead letters" queue=inbox requestedBy=client`) || !strings.Contains(log, `operation="drop dead letters" queue=default`) {
 		t.Errorf("logged is %s", log)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -67,7 +68,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.Header().Set("X-Content-Type-Options", "nosniff")
 	defer func() { //nolint:contextcheck // recovered has the request and its context
 		h.answers.recovered(rec, r, recover())
-		h.log.InfoContext(r.Context(), "request", "method", r.Method, "route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
+		h.log.InfoContext(r.Context(), "request completed", "event", logevent.RequestCompleted, "method", r.Method,
+			"route", r.Pattern, "status", rec.status, "took", h.now().Sub(began))
 	}()
 	if p := r.URL.EscapedPath(); p != path.Clean(p) || p == "*" {
 		h.answers.fail(rec, r, noRoute(p)) // the mux would redirect: an empty id would become another call; * has no path
@@ -87,7 +89,8 @@ func (a answers) recovered(w *recorder, r *http.Request, cause any) {
 	if cause == nil {
 		return
 	}
-	a.log.ErrorContext(r.Context(), "panic in a request", "route", r.Pattern, "cause", cause, "stack", string(debug.Stack()))
+	a.log.ErrorContext(r.Context(), "request handler panicked", "event", logevent.RequestPanicked, "route", r.Pattern,
+		"cause", cause, "stack", string(debug.Stack()))
 	if w.status == 0 {
 		a.send(w, r, problem{Status: http.StatusInternalServerError, Code: codeInternal, Detail: detailInternal})
 	}

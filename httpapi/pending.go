@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 const (
@@ -91,7 +92,8 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Value
 		defer stop()
 		var unread error
 		if answer.Pending, unread = ReadPending(limited, h.client, s, int(limit)); unread != nil {
-			h.log.WarnContext(r.Context(), "what an instance waits for cannot be read", "error", unread)
+			h.log.WarnContext(r.Context(), "reading pending tasks failed", "event", logevent.PendingTasksReadFailed,
+				"error", unread)
 		}
 	}
 	if priced {

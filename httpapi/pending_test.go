@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -75,7 +76,7 @@ func TestAnInstanceOfADamagedHistoryTellsHowItStands(t *testing.T) {
 		h.Damage("x1", tt.err)
 		h.call(t, http.MethodGet, inUse, "").want(http.StatusOK).wantBody(fmt.Sprintf(`%s,"pending":{"unread":{"code":%q,"detail":%q,"retryable":%t}}}`,
 			standsWithoutPending, code, tt.detail, tt.retryable))
-		if log := h.log.String(); !strings.Contains(log, "what an instance waits for cannot be read") {
+		if log := h.log.String(); !strings.Contains(log, logevent.PendingTasksReadFailed) {
 			t.Errorf("log %s", log)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -220,7 +221,8 @@ type answers struct{ log *slog.Logger }
 func (a answers) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
-		a.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "route", r.Pattern, "code", p.Code, "error", err)
+		a.log.ErrorContext(r.Context(), "request failed", "event", logevent.RequestFailed, "method", r.Method,
+			"route", r.Pattern, "code", p.Code, "error", err)
 	}
 	a.send(w, r, p)
 }
@@ -238,6 +240,7 @@ func (a answers) send(w http.ResponseWriter, r *http.Request, p problem) {
 		_, err = w.Write(append(body, '\n'))
 	}
 	if err != nil {
-		a.log.WarnContext(r.Context(), "the answer could not be written", "code", p.Code, "error", err)
+		a.log.WarnContext(r.Context(), "response write failed", "event", logevent.ResponseWriteFailed, "code", p.Code,
+			"error", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -109,7 +110,8 @@ func renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte)
 		}
 	}
 	if n := len(failed); n > 0 {
-		log.WarnContext(ctx, "work items could not all be renewed, or it could not be read whether they are cancelled", "leases", len(renewals), "failed", n, "error", failed[0])
+		log.WarnContext(ctx, "lease renewal incomplete", "event", logevent.LeaseRenewalIncomplete,
+			"leases", len(renewals), "failed", n, "error", failed[0])
 	}
 	return answer, nil
 }

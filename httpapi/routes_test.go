@@ -117,7 +117,7 @@ func TestLogTellsNoSecrets(t *testing.T) {
 	h.call(t, http.MethodGet, "/v1/instances?cursor=secret-cursor", "")
 	h.call(t, http.MethodPost, hello, `{"secret-field":1}`)
 	log := h.log.String()
-	if strings.Contains(log, "secret") || strings.Count(log, "private") != 1 || !strings.Contains(log, `msg="asked for" operation=start instance=private requestedBy=client`) {
+	if strings.Contains(log, "secret") || strings.Count(log, "private") != 1 || !strings.Contains(log, `event=operation.requested operation=start instance=private requestedBy=client`) {
 		t.Errorf("logged %s", log)
 	}
 	for _, want := range []string{"method=POST", "route=/v1/orchestrations/{name}", "status=202", "status=400"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/provider"
@@ -93,7 +94,9 @@ func (f *Function) Serve(ctx context.Context) error {
 		lambda.StartWithOptions(f.handler, lambda.WithContext(ctx))
 		return nil
 	}
-	context.AfterFunc(ctx, func() { f.log.Info("stopping: what is being handled is finished first") })
+	context.AfterFunc(ctx, func() {
+		f.log.Info("stopping, finishing work in progress", "event", logevent.ProcessStopping)
+	})
 	return f.poll(ctx)
 }
 
@@ -130,7 +133,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 		return nil, err
 	}
 	if err := o.Announce(ctx); err != nil {
-		b.log.WarnContext(ctx, "this build could not be made known: orchestrations that are new in it cannot be started until another process has", "error", err)
+		b.log.WarnContext(ctx, "build report failed", "event", logevent.BuildReportFailed, "error", err)
 	}
 	f := b.function(inboxHandler(o), func(ctx context.Context) error {
 		defer o.Close()
@@ -189,7 +192,8 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	}
 	r := newRenewer(k, b.client(p), schedules, b.log)
 	return b.function(r.handle, func(ctx context.Context) error {
-		b.log.InfoContext(ctx, "serving timers by polling their queue, and keeping watch", "hub", p.Hub().Name)
+		b.log.InfoContext(ctx, "serving timers and running the sweeper", "event", logevent.ServingTimers,
+			"hub", p.Hub().Name)
 		b.stopped(renew(ctx, p, r))
 		return nil
 	}), nil
@@ -222,7 +226,8 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 		h = withPage(h, a.origins)
 	}
 	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the code is newer than its environment
-		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set", "fix", "deploy the stack with the construct of this release")
+		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set",
+			"event", logevent.APICallersUnrecorded, "fix", "deploy the stack with the construct of this release")
 	}
 	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }

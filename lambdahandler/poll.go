@@ -15,6 +15,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -30,7 +31,8 @@ func byName(getenv func(string) string) bool {
 
 // serveQueue serves a queue of the hub until ctx ends.
 func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue string, h recordHandler, names []string, opts dispatch.PollOptions) error {
-	b.log.InfoContext(ctx, "serving a queue by polling it", "hub", p.Hub().Name, "queue", queue, "serves", strings.Join(names, ", "))
+	b.log.InfoContext(ctx, "serving a queue", "event", logevent.ServingQueue, "hub", p.Hub().Name, "queue", queue,
+		"serves", strings.Join(names, ", "))
 	opts.Logger = b.log
 	b.stopped(dispatch.Poll(ctx, p, queue, h.HandleRecords, opts))
 	return nil
@@ -45,7 +47,8 @@ func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, 
 		poll := dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second}
 		err := b.serveQueue(ctx, p, queue, w, names, poll)
 		if n := w.Leaked(); n > 0 {
-			b.log.WarnContext(ctx, "activities have ignored the end of their contexts", "leaked", n)
+			b.log.WarnContext(ctx, "activities abandoned by this worker", "event", logevent.WorkerActivitiesAbandoned,
+				"leaked", n)
 		}
 		return err
 	}
@@ -63,10 +66,10 @@ func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, 
 // stopped logs how serving ended. Records that went back are not an error of the process: they are delivered again.
 func (b *binary) stopped(err error) {
 	if err != nil {
-		b.log.Warn("stopped", "error", err)
+		b.log.Warn("stopped with an error", "event", logevent.ProcessStoppedUnfinished, "error", err)
 		return
 	}
-	b.log.Info("stopped")
+	b.log.Info("stopped", "event", logevent.ProcessStopped)
 }
 
 // checkQueue records an error when the hub has no such work queue: polling it could never do anything.
@@ -97,7 +100,8 @@ func renew(ctx context.Context, p provider.Polling, r *renewer) error {
 		defer tick.Stop()
 		for {
 			if woken, err := r.watch(ctx); err != nil && ctx.Err() == nil {
-				r.log.Error("the watch has failed, in part or whole, and will be kept again", "woken", woken, "error", err)
+				r.log.Error("sweep failed, retrying on the next tick", "event", logevent.SweepFailed, "woken", woken,
+					"error", err)
 			}
 			select {
 			case <-tick.C:

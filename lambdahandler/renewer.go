@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/httpapi"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // renewerEvent has the fields that distinguish the renewer's events: records of the timers queue, the tick of the
@@ -95,7 +96,7 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 	default:
 		answer, err := httpapi.Renew(ctx, r.client, r.log, raw)
 		if err != nil {
-			r.log.WarnContext(ctx, "leases were not renewed for who has invoked the renewer", "error", err)
+			r.log.WarnContext(ctx, "lease renewal request failed", "event", logevent.LeaseRequestFailed, "error", err)
 			return nil, err
 		}
 		return answer, nil

@@ -105,7 +105,7 @@ func (o operations) wantLogged(operation, instance, by string) {
 	if strings.Contains(operation, " ") {
 		operation = fmt.Sprintf("%q", operation)
 	}
-	want := fmt.Sprintf("level=INFO msg=\"asked for\" operation=%s instance=%s requestedBy=%s\n", operation, instance, by)
+	want := fmt.Sprintf("level=INFO msg=\"operation requested\" event=operation.requested operation=%s instance=%s requestedBy=%s\n", operation, instance, by)
 	if log := o.log.String(); strings.Count(log, want) != 1 {
 		o.t.Errorf("no line, or several, %sin\n%s", want, log)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
 )
@@ -37,7 +38,8 @@ func (b *binary) newWorker(ctx context.Context, r *perdure.Registry, p *dynamo.P
 		return nil, err
 	}
 	if err := w.Announce(ctx); err != nil {
-		b.log.WarnContext(ctx, "it could not be made known that this worker has started: activities of its queue may be shown as waiting for one", "queue", o.Queue, "error", err)
+		b.log.WarnContext(ctx, "worker report failed", "event", logevent.WorkerReportFailed, "queue", o.Queue,
+			"error", err)
 	}
 	return w, nil
 }

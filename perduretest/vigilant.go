@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -36,9 +36,6 @@ func (v vigilant) Handle(ctx context.Context, r slog.Record) error {
 	return v.Handler.Handle(ctx, r) //nolint:wrapcheck // it is the handler's
 }
 
-// leaked is how the line begins of an activity that is given up.
-const leaked = "activity ignores the end of its context"
-
 func (v vigilant) look(r *slog.Record) {
 	of := map[string]slog.Value{}
 	note := func(a slog.Attr) bool {
@@ -55,7 +52,7 @@ func (v vigilant) look(r *slog.Record) {
 			v.lookAt(err)
 		}
 	}
-	if strings.HasPrefix(r.Message, leaked) && !v.env.leaving.Load() {
+	if of["event"].String() == logevent.ActivityAbandoned && !v.env.leaving.Load() {
 		v.lookAtLeak(of["activity"].String(), of["instance"].String())
 	}
 }

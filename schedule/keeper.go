@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 )
 
@@ -159,7 +160,8 @@ func (k *keeper) takeOrders() {
 			err = k.take(o)
 		}
 		if err != nil {
-			k.ctx.Logger().Warn("a schedule was given an order that it cannot take, and ignores it", "schedule", k.Schedule.ID, "error", err)
+			k.ctx.Logger().Warn("schedule order invalid, ignoring it", "event", logevent.ScheduleOrderIgnored,
+				"schedule", k.Schedule.ID, "error", err)
 		}
 	}
 }

@@ -28,8 +28,8 @@ type Canary struct {
 const (
 	// liveAlias is the alias that event source mappings invoke.
 	liveAlias = "live"
-	// newlyBlocked is the metric of instances that a build blocked and no earlier build did. It is an attribute of the
-	// orchestrator's log line about a blocked instance.
+	// newlyBlocked counts the instances that a build has blocked and no build before it. It is an attribute of the
+	// orchestrator's log events instance.blocked and turn.incompatible.
 	newlyBlocked = "newlyBlocked"
 	// blockedOnNewer marks an instance that a build blocked first because of a decision of newerBuild. It counts for
 	// newerBuild.

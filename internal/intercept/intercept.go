@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // Func is a function of an interceptor: I is what it learns of the work, R what comes of the work.
@@ -62,7 +64,8 @@ func (c *Chain[I, R]) reportLate(ctx context.Context, at int) {
 // report names an interceptor that has not returned, where the time is over.
 func report(ctx context.Context, log *slog.Logger, what string, f any) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		log.ErrorContext(ctx, "an interceptor has not returned, and the time of what it was called for is over", "around", what, "interceptor", nameOf(f))
+		log.ErrorContext(ctx, "interceptor did not return in time", "event", logevent.InterceptorTimedOut,
+			"around", what, "interceptor", nameOf(f))
 	}
 }
 
@@ -102,7 +105,8 @@ func (c *Chain[I, R]) call(ctx context.Context, i int, info I, s *step[R]) {
 			return
 		}
 		if r := recover(); r != nil {
-			c.log.ErrorContext(ctx, "an interceptor has panicked, and what it was called for goes on without it", "around", c.what, "panic", r, "stack", string(debug.Stack()))
+			c.log.ErrorContext(ctx, "interceptor panicked, continuing without it",
+				"event", logevent.InterceptorPanicked, "around", c.what, "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
 	c.calls[i](ctx, info, func(within context.Context) R {

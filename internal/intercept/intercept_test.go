@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/intercept"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 type (
@@ -93,7 +94,7 @@ func TestTheWorkIsDoneOnceWhateverAnInterceptorDoes(t *testing.T) {
 				if got != 41 || done != 1 || others != 1 {
 					t.Errorf("got %d, done %d times, the other interceptor called %d times", got, done, others)
 				}
-				if logged := strings.Contains(log.String(), "an interceptor has panicked") && strings.Contains(log.String(), "panic=mine"); logged != c.panics {
+				if logged := strings.Contains(log.String(), logevent.InterceptorPanicked) && strings.Contains(log.String(), "panic=mine"); logged != c.panics {
 					t.Errorf("logged %q", log.String())
 				}
 			})

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // Listeners are functions of interceptors that are told of something once it has happened: there is nothing around which they could stand. A nil
@@ -57,7 +59,8 @@ func (l *Listeners[I]) Tell(ctx context.Context, info I) {
 func (l *Listeners[I]) call(ctx context.Context, i int, info I) {
 	defer func() {
 		if r := recover(); r != nil {
-			l.log.ErrorContext(ctx, "an interceptor has panicked, and what it was called for goes on without it", "around", l.what, "panic", r, "stack", string(debug.Stack()))
+			l.log.ErrorContext(ctx, "interceptor panicked, continuing without it",
+				"event", logevent.InterceptorPanicked, "around", l.what, "panic", r, "stack", string(debug.Stack()))
 		}
 	}()
 	l.calls[i](ctx, info)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/intercept"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 type listener = func(ctx context.Context, info string)
@@ -32,7 +33,7 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 	if !slices.Equal(told, []string{"a it", "b it"}) {
 		t.Errorf("told %q", told)
 	}
-	if !strings.Contains(log.String(), "an interceptor has panicked") || !strings.Contains(log.String(), "panic=mine") || !strings.Contains(log.String(), `around="a test"`) {
+	if !strings.Contains(log.String(), logevent.InterceptorPanicked) || !strings.Contains(log.String(), "panic=mine") || !strings.Contains(log.String(), `around="a test"`) {
 		t.Errorf("logged %q", log.String())
 	}
 	if names := l.Names(); len(names) != 3 || !strings.Contains(names[1], "TestListenersAreToldInTheirOrder") {

@@ -4,6 +4,8 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // scheduler runs the coroutines of an execution one at a time, in the order in which they became ready. It belongs to the goroutine that runs
@@ -272,8 +274,9 @@ func (s *scheduler) expel() {
 	if (s.gate.is(resting) || s.gate.is(unwinding)) && s.options.Logger != nil {
 		late := *e // a turn may hold e by now
 		late.Late = true
-		s.options.Logger.Error("an orchestration's context was used on a goroutine that is not the orchestration's, after its turn was over: what it asked for is lost",
-			"instance", s.options.InstanceID, "execution", s.options.ExecutionID, "error", &late)
+		s.options.Logger.Error("orchestration context used on a foreign goroutine after its turn, ignoring the call",
+			"event", logevent.OrchestrationForeignGoroutine, "instance", s.options.InstanceID,
+			"execution", s.options.ExecutionID, "error", &late)
 	}
 }
 
@@ -300,8 +303,9 @@ func (s *scheduler) unwind() {
 			continue
 		}
 		if r := stopped(c); r != nil && s.options.Logger != nil {
-			s.options.Logger.Error("a deferred call of an orchestration panicked while its instance was dropped from memory",
-				"instance", s.options.InstanceID, "execution", s.options.ExecutionID, "panic", r)
+			s.options.Logger.Error("deferred call panicked while the instance was unloaded",
+				"event", logevent.OrchestrationDeferPanicked, "instance", s.options.InstanceID,
+				"execution", s.options.ExecutionID, "panic", r)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 )
 
@@ -454,7 +455,7 @@ func TestForeignGoroutineThatOutlivesTheBodyVoidsTheTurn(t *testing.T) {
 			if err != nil {
 				as[*replay.ForeignGoroutineError](t, err)
 				voided++
-			} else if !strings.Contains(log.String(), "is lost") {
+			} else if !strings.Contains(log.String(), logevent.OrchestrationForeignGoroutine) {
 				t.Error("nothing was told")
 			}
 		})
@@ -490,7 +491,7 @@ func TestForeignGoroutineThatCallsTooLateIsTold(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			x.Close()
-			for _, want := range []string{"level=ERROR", "instance=order-17", "execution=01JEXECUTION", "is lost", "TestForeignGoroutineThatCallsTooLateIsTold"} {
+			for _, want := range []string{"level=ERROR", "instance=order-17", "execution=01JEXECUTION", "event=" + logevent.OrchestrationForeignGoroutine, "TestForeignGoroutineThatCallsTooLateIsTold"} {
 				if past || !strings.Contains(log.String(), want) {
 					t.Errorf("%s: past it: %v, the log lacks %s: %q", name, past, want, log.String())
 				}

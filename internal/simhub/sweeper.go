@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/dispatch"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2 minutes.
@@ -92,7 +93,8 @@ func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Timekeeper) {
 	now := bubbleTime()
 	_, err := k.Watch(ctx)
 	if err != nil && ctx.Err() == nil {
-		s.hub.options.Logger.WarnContext(ctx, "sweep failed, retrying on the next tick", "error", err)
+		s.hub.options.Logger.WarnContext(ctx, "sweep failed, retrying on the next tick", "event", logevent.SweepFailed,
+			"error", err)
 	}
 
 	s.mu.Lock()

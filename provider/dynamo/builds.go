@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -31,7 +32,8 @@ func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	return together(
 		func() error {
 			if _, err := p.signer(ctx); err != nil {
-				p.log.WarnContext(ctx, "the key that work items are signed with could not be read, the first send reads it", "error", err)
+				p.log.WarnContext(ctx, "signing key read failed, the first send retries it",
+					"event", logevent.SigningKeyReadFailed, "error", err)
 			}
 			return nil
 		},

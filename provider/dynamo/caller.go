@@ -45,7 +45,7 @@ func (p *Provider) Caller(ctx context.Context) string {
 	name, err := c.ask(limited)
 	if err != nil {
 		c.again = p.now().Add(callerAgain)
-		p.log.DebugContext(ctx, "whose credentials these are is not known", "error", err)
+		p.log.DebugContext(ctx, "caller identity unknown", "error", err)
 	}
 	c.name = name
 	return name

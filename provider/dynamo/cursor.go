@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -107,7 +108,8 @@ func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
 		return err
 	})
 	if _, ahead := refusedItem(err, 0); err != nil && !ahead {
-		p.log.WarnContext(ctx, "how far a turn is sent was not written down: some of it may be sent again", "instance", c.instanceID, "upTo", c.reached, "error", err)
+		p.log.WarnContext(ctx, "dispatch cursor write failed, some outputs may be sent again",
+			"event", logevent.DispatchCursorWriteFailed, "instance", c.instanceID, "upTo", c.reached, "error", err)
 		return
 	}
 	c.upTo = c.reached

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -203,7 +204,9 @@ func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 
 	refused, err := out.flush(ctx)
 	for i := range refused {
-		p.log.WarnContext(ctx, "a deleted instance's end cannot be sent", "instance", in.InstanceID, "execution", in.ExecutionID, "eventId", refused[i].EventID, "error", refused[i].Failure.Message)
+		p.log.WarnContext(ctx, "end of a deleted instance not sent", "event", logevent.DeletionNotificationRejected,
+			"instance", in.InstanceID, "execution", in.ExecutionID, "eventId", refused[i].EventID,
+			"error", refused[i].Failure.Message)
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -119,7 +120,8 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 	for _, it := range items {
 		j, err := decodeJob(it)
 		if err != nil {
-			p.log.WarnContext(ctx, "a job cannot be read: it is left alone", "item", getString(it, attrSK), "error", err)
+			p.log.WarnContext(ctx, "bulk job unreadable, skipping it", "event", logevent.BulkJobUnreadable,
+				"item", getString(it, attrSK), "error", err)
 			continue
 		}
 		jobs = append(jobs, j)

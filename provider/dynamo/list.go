@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -138,7 +139,8 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c curso
 func (p *Provider) readable(ctx context.Context, it item) provider.Instance {
 	in, err := decodeInstance(it)
 	if err != nil {
-		p.log.WarnContext(ctx, "an instance is listed as far as it can be read", "instance", in.InstanceID, "error", err)
+		p.log.WarnContext(ctx, "instance item unreadable, listing the readable part",
+			"event", logevent.InstanceUnreadable, "instance", in.InstanceID, "error", err)
 	}
 	return in
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -73,7 +74,8 @@ func (l *load) known() int64 { return l.due() - 1 }
 func (l *load) take(ctx context.Context, it item) error {
 	segments, err := unroll(it)
 	if err != nil {
-		l.p.log.WarnContext(ctx, "turns of an instance that are rolled up cannot be read so: they are read one by one", "instance", l.instanceID, "execution", l.executionID, "error", err)
+		l.p.log.WarnContext(ctx, "rollup unreadable, reading its turns one by one", "event", logevent.RollupUnreadable,
+			"instance", l.instanceID, "execution", l.executionID, "error", err)
 		return nil
 	}
 	first := segments[0].Sequence

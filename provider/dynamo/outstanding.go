@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -144,7 +145,8 @@ func (p *Provider) cancelChildren(ctx context.Context, in *provider.Instance, ca
 	out := provider.OutputsOf(provider.Origin{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Ended: true}, provider.Segment{Events: cancels}, nil)
 	refused, err := p.sendOutputs(ctx, &out)
 	for i := range refused {
-		p.log.WarnContext(ctx, "a child of a deleted instance cannot be cancelled", "instance", in.InstanceID, "error", refused[i].Failure.Message)
+		p.log.WarnContext(ctx, "sub-orchestration of a deleted instance not cancelled",
+			"event", logevent.DeletionCancelRejected, "instance", in.InstanceID, "error", refused[i].Failure.Message)
 	}
 	return err
 }
@@ -225,7 +227,8 @@ func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts [
 		s = wholeSegment(sequence, parts)
 	}
 	if len(s.Events) == 0 {
-		p.log.WarnContext(ctx, "a segment of an instance that ends cannot be read: children that it started are not cancelled, and who called it in there is not answered", "instance", in.InstanceID, "segment", sk)
+		p.log.WarnContext(ctx, "segment of an ending instance unreadable, its calls are not notified",
+			"event", logevent.SegmentUnreadable, "instance", in.InstanceID, "segment", sk)
 	}
 	return s, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -270,7 +271,8 @@ func (p *Provider) notAhead(mark, to string) string {
 	if err != nil || mark <= formatTime(at.Add(aheadBy)) {
 		return mark
 	}
-	p.log.Warn("the watch has looked ahead of time, as by a clock that was wrong: it looks once more", "upTo", mark, "now", to)
+	p.log.Warn("sweep position ahead of the clock, reading again", "event", logevent.SweepPositionAhead, "upTo", mark,
+		"now", to)
 	return formatTime(at.Add(-lateBy))
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -31,8 +32,8 @@ func (p *Provider) publish(ctx context.Context, u *projection) error {
 		return err
 	}
 	asked := p.askRefresh(ctx, &provider.Message{InstanceID: u.instanceID, ExecutionID: u.executionID, Segment: u.sequence, TimerID: u.event})
-	p.log.WarnContext(ctx, "the status of an instance was not written: it is behind until it is refreshed", "instance", u.instanceID, "execution", u.executionID, "status", u.status,
-		"error", errors.Join(err, asked))
+	p.log.WarnContext(ctx, "status write failed, refreshing it later", "event", logevent.StatusWriteFailed,
+		"instance", u.instanceID, "execution", u.executionID, "status", u.status, "error", errors.Join(err, asked))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -136,8 +137,8 @@ func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, r
 	}
 	if err := together(writes...); err != nil {
 		p.rollups.rest(p.now())
-		p.log.WarnContext(ctx, "turns of an instance were not rolled up: who reads its history cold still reads them one by one",
-			"instance", instanceID, "execution", executionID, "error", err)
+		p.log.WarnContext(ctx, "rollup write failed, histories are read turn by turn",
+			"event", logevent.RollupWriteFailed, "instance", instanceID, "execution", executionID, "error", err)
 	}
 }
 

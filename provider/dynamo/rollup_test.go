@@ -19,6 +19,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -270,7 +271,7 @@ func TestADamagedRollupIsPassedOver(t *testing.T) {
 		damage(it)
 		l.put(t, it)
 		l.same(t, provider.Eventual)
-		if name != "no number" && !strings.Contains(l.log.String(), "cannot be read so") {
+		if name != "no number" && !strings.Contains(l.log.String(), logevent.RollupUnreadable) {
 			t.Errorf("%s: nothing is said:\n%s", name, l.log.String())
 		}
 	}
@@ -331,7 +332,7 @@ func TestATableThatThrottlesIsAskedForNoRollups(t *testing.T) {
 			l.same(t, provider.Eventual)
 			time.Sleep(6 * time.Second)
 		}
-		if warnings := strings.Count(l.log.String(), "were not rolled up"); tried != 2 || warnings != 2 {
+		if warnings := strings.Count(l.log.String(), logevent.RollupWriteFailed); tried != 2 || warnings != 2 {
 			t.Errorf("tried %d times in two minutes, and said so %d times", tried, warnings)
 		}
 		l.fault = func(ctx context.Context, c simaws.Call, next func() error) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/dynamoknobs"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -220,8 +221,9 @@ func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancel
 	failed := p.deleteSchedules(ctx, held[:min(len(held), mostDropped)])
 	left := len(failed) + max(0, len(held)-mostDropped)
 	if left > 0 || err != nil {
-		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing",
-			"execution", executionID, "deleted", len(held)-left, "left", left, "error", errors.Join(append(failed[:min(len(failed), 1)], err)...))
+		p.log.WarnContext(ctx, "deleting schedules of cancelled timers failed",
+			"event", logevent.TimerScheduleDeleteFailed, "execution", executionID, "deleted", len(held)-left,
+			"left", left, "error", errors.Join(append(failed[:min(len(failed), 1)], err)...))
 	}
 }
 
@@ -297,7 +299,9 @@ func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error
 func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error {
 	err := p.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
-		p.log.WarnContext(ctx, "schedules of cancelled timers were not deleted: they will fire for nothing", "execution", t.ExecutionID, "timerId", t.TimerID, "left", 1, "error", err)
+		p.log.WarnContext(ctx, "deleting schedules of cancelled timers failed",
+			"event", logevent.TimerScheduleDeleteFailed, "execution", t.ExecutionID, "timerId", t.TimerID, "left", 1,
+			"error", err)
 		return nil
 	}
 	return err

@@ -12,6 +12,6 @@ import (
 // its own lines to standard error. SDKLogger is for aws.Config.Logger, and safe for concurrent use where l is.
 func SDKLogger(l *slog.Logger) logging.Logger {
 	return logging.LoggerFunc(func(c logging.Classification, format string, v ...any) {
-		l.Debug("the AWS SDK says: "+fmt.Sprintf(format, v...), "classification", string(c))
+		l.Debug("AWS SDK message", "classification", string(c), "text", fmt.Sprintf(format, v...))
 	})
 }

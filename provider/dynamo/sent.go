@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -130,7 +131,9 @@ func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, name string) provider.IDSet {
 	var runs []history.Range
 	if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
-		p.log.WarnContext(ctx, "what is taken of a turn's outputs cannot be read: some is sent again", "execution", getString(note, attrPK), "item", getString(note, attrSK))
+		p.log.WarnContext(ctx, "dispatch record unreadable, some outputs are sent again",
+			"event", logevent.DispatchRecordUnreadable, "execution", getString(note, attrPK),
+			"item", getString(note, attrSK))
 	}
 	for _, r := range runs {
 		set = set.Add(r)
@@ -178,7 +181,8 @@ func (b *outbox) writeNote(ctx context.Context) {
 			t.seen = idsOf(in.Item)
 			return
 		case !others:
-			b.p.log.WarnContext(ctx, "what is taken of a turn's outputs was not written down: some of it may be sent again", "instance", t.instanceID, "error", err)
+			b.p.log.WarnContext(ctx, "dispatch record write failed, some outputs may be sent again",
+				"event", logevent.DispatchRecordWriteFailed, "instance", t.instanceID, "error", err)
 			return
 		case t.run == "" || getString(old, attrTakenBy) != t.run:
 			return

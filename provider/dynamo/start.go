@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -168,7 +169,8 @@ const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
 // create the instance may still do so.
 func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it item) {
 	if !mayNeverStart(it, m.StartID) {
-		p.log.WarnContext(ctx, "the instance has refused too many starts to remember this one", "instance", m.InstanceID, "startId", m.StartID)
+		p.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
+			"event", logevent.StartNotRecorded, "instance", m.InstanceID, "startId", m.StartID)
 	}
 }
 
@@ -191,6 +193,6 @@ func (p *Provider) poke(ctx context.Context) {
 		return
 	}
 	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild}); err != nil {
-		p.log.WarnContext(ctx, "the orchestrator could not be asked to report its build", "error", err)
+		p.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -156,7 +157,8 @@ func (p *Provider) keysThere(ctx context.Context) (keys []*provider.TokenKey, ne
 		number := sequenceOf(it, skKeys)
 		secret, err := base64.StdEncoding.DecodeString(getString(it, attrSecret))
 		if err != nil || len(secret) < secretBytes || number < 1 {
-			p.log.ErrorContext(ctx, "an item of the table is no key that work items could be signed with, and is left out", "item", getString(it, attrSK), "error", err)
+			p.log.ErrorContext(ctx, "signing key item invalid, ignoring it", "event", logevent.SigningKeyInvalid,
+				"item", getString(it, attrSK), "error", err)
 			continue
 		}
 		keys = append(keys, provider.NewTokenKey(strconv.FormatInt(number, 10), secret))

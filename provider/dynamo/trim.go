@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -175,7 +176,8 @@ func (p *Provider) noteOldest(ctx context.Context, in *provider.Instance, oldest
 
 // forgetOldest makes the next call for this instance search for the oldest execution from the current one.
 func (p *Provider) forgetOldest(ctx context.Context, in *provider.Instance, oldest string) error {
-	p.log.WarnContext(ctx, "the oldest execution of an instance is not there: searching for it anew", "instance", in.InstanceID, "execution", oldest)
+	p.log.WarnContext(ctx, "oldest execution missing, searching again", "event", logevent.ExecutionMissing,
+		"instance", in.InstanceID, "execution", oldest)
 	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", item{})
 }
 

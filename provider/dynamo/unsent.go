@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -35,8 +36,9 @@ func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, s
 				return
 			}
 			if n == mostStretches {
-				p.log.ErrorContext(ctx, "what a dead letter has left unsent may lie further back than is looked, a reconciliation of the hub sends it",
-					"instance", x.InstanceID, "execution", o.Head.ExecutionID, "executions", n, "since", since.HeadAt)
+				p.log.ErrorContext(ctx, "redispatch limit reached, outputs of older executions may be missing",
+					"event", logevent.RedispatchIncomplete, "instance", x.InstanceID, "execution", o.Head.ExecutionID,
+					"executions", n, "since", since.HeadAt)
 				return
 			}
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // skWatch is the prefix of the sort keys of the items that hold how far a duty of the watch has come. The bare key
@@ -23,7 +25,8 @@ func (p *Provider) readMark(ctx context.Context, duty string, into any) error {
 	it, err := p.getWatchItem(ctx, watchKey(duty))
 	if at := getString(it, attrMark); err == nil && at != "" {
 		if err := json.Unmarshal([]byte(at), into); err != nil {
-			p.log.WarnContext(ctx, "the watch cannot read how far it has come: it begins anew", "duty", duty, "error", err)
+			p.log.WarnContext(ctx, "sweep position unreadable, starting over",
+				"event", logevent.SweepPositionUnreadable, "duty", duty, "error", err)
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -45,7 +46,8 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 		return slices.Concat(records, lost), errors.Join(err, lockLost)
 	}
 	if err := p.DeleteRecords(ctx, queue, ownDeletes(done)...); err != nil {
-		p.log.WarnContext(ctx, "work items are done but their records were not deleted: they will be delivered again", "queue", queue, "error", err)
+		p.log.WarnContext(ctx, "record deletion failed, finished records will be redelivered",
+			"event", logevent.RecordDeleteFailed, "queue", queue, "error", err)
 	}
 	return lost, lockLost
 }

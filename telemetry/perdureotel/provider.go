@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // NewTracerProvider returns a tracer provider that exports with OTLP over HTTP to OTEL_EXPORTER_OTLP_ENDPOINT, by
@@ -68,7 +70,7 @@ func (t *Tracing) flush(ctx context.Context) {
 	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
 	if err := tp.ForceFlush(limited); err != nil {
-		slog.WarnContext(ctx, "spans could not be exported: is there a collector at the OTLP endpoint?", "error", err)
+		slog.WarnContext(ctx, "span export failed", "event", logevent.SpanExportFailed, "error", err)
 	}
 }
 

@@ -65,7 +65,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 	if err := processes.Wait(); err != nil {
 		t.Errorf("the processes ended with %v", err)
 	}
-	for _, line := range []string{"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "serving timers", "msg=stopped"} {
+	for _, line := range []string{"orchestrator | ", "worker | ", "renewer | ", "queue=inbox", "queue=default", "event=renewer.serving", "event=process.stopped"} {
 		if !strings.Contains(printed.String(), line) {
 			t.Errorf("%q was not printed", line)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -19,13 +20,16 @@ const laterReleaseTries = 5
 func DeadLetter(ctx context.Context, b *Base, queue string, unreadable []provider.Unreadable) (failed []provider.Record) {
 	for _, u := range unreadable {
 		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later && u.Record.ReceiveCount <= laterReleaseTries {
-			b.Logger.WarnContext(ctx, "a record is of a kind that this build does not know: perhaps a newer one will take it", "queue", queue, "record", u.Record.ID, "error", u.Err)
+			b.Logger.WarnContext(ctx, "record kind unknown, leaving the record to a newer build",
+				"event", logevent.RecordKindUnknown, "queue", queue, "record", u.Record.ID, "error", u.Err)
 			failed = append(failed, u.Record)
 			continue
 		}
-		b.Logger.ErrorContext(ctx, "a record cannot be read, it goes to the dead letters", "queue", queue, "record", u.Record.ID, "error", u.Err)
+		b.Logger.ErrorContext(ctx, "record unreadable, moving it to the dead-letter queue",
+			"event", logevent.RecordUnreadable, "queue", queue, "record", u.Record.ID, "error", u.Err)
 		if err := b.Provider.DeadLetter(ctx, queue, u); err != nil {
-			b.Logger.ErrorContext(ctx, "a record could not be put to the dead letters", "queue", queue, "record", u.Record.ID, "error", err)
+			b.Logger.ErrorContext(ctx, "moving a record to the dead-letter queue failed",
+				"event", logevent.RecordDeadLetterFailed, "queue", queue, "record", u.Record.ID, "error", err)
 			failed = append(failed, u.Record)
 		}
 	}
@@ -47,7 +51,8 @@ func AbandonAfter(ctx context.Context, b *Base, queue string, records []provider
 	}
 	for after, together := range ByDelay(records, delay) {
 		if err := b.Provider.AbandonRecords(ctx, queue, after, together...); err != nil {
-			b.Logger.WarnContext(ctx, "failed records stay invisible until their visibility ends", "queue", queue, "error", err)
+			b.Logger.WarnContext(ctx, "record release failed, redelivery is delayed",
+				"event", logevent.RecordReleaseFailed, "queue", queue, "error", err)
 		}
 	}
 	return failed

@@ -12,6 +12,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
@@ -140,7 +141,8 @@ func (q *poller) loop(ctx, work context.Context) {
 		records, err := q.p.FetchRecords(ctx, q.queue)
 		if err != nil {
 			if ctx.Err() == nil {
-				q.options.Logger.ErrorContext(ctx, "records could not be fetched, it is tried again", "queue", q.queue, "after", pause, "error", err)
+				q.options.Logger.ErrorContext(ctx, "receive failed, retrying", "event", logevent.ReceiveFailed,
+					"queue", q.queue, "after", pause, "error", err)
 				_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
 				pause = min(2*pause, longestFetchPause)
 			}
@@ -170,7 +172,8 @@ func (q *poller) serve(ctx context.Context, records []provider.Record) {
 		return
 	}
 	if err := q.p.DeleteRecords(ctx, q.queue, done...); err != nil {
-		q.options.Logger.WarnContext(ctx, "finished records were not deleted, they will be delivered again", "queue", q.queue, "records", len(done), "error", err)
+		q.options.Logger.WarnContext(ctx, "record deletion failed, finished records will be redelivered",
+			"event", logevent.RecordDeleteFailed, "queue", q.queue, "records", len(done), "error", err)
 	}
 }
 
@@ -213,10 +216,12 @@ func (q *poller) lock(b *batch) time.Duration {
 func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []provider.Record) (renewed bool) {
 	lost, err := q.options.Renew(ctx, lock, records...)
 	for i := range lost {
-		q.options.Logger.ErrorContext(ctx, "the lock of a record is lost: what comes of it is not sent", "queue", q.queue, "record", lost[i].ID)
+		q.options.Logger.ErrorContext(ctx, "record lock lost, ignoring its result", "event", logevent.RecordLockLost,
+			"queue", q.queue, "record", lost[i].ID)
 	}
 	if err != nil && ctx.Err() == nil {
-		q.options.Logger.WarnContext(ctx, "locks could not be renewed, it is tried again", "queue", q.queue, "records", len(records), "error", err)
+		q.options.Logger.WarnContext(ctx, "lock renewal failed, retrying", "event", logevent.RecordLockRenewalFailed,
+			"queue", q.queue, "records", len(records), "error", err)
 	}
 	return err == nil
 }
@@ -244,7 +249,8 @@ func (q *poller) giveBack(ctx context.Context) int {
 	}
 	for delay, records := range intake.ByDelay(left, stoppedDelay) {
 		if err := q.p.AbandonRecords(ctx, q.queue, delay, records...); err != nil {
-			q.options.Logger.WarnContext(ctx, "unfinished records stay invisible until their visibility ends", "queue", q.queue, "error", err)
+			q.options.Logger.WarnContext(ctx, "record release failed, redelivery is delayed",
+				"event", logevent.RecordReleaseFailed, "queue", q.queue, "error", err)
 		}
 	}
 	for i := range left {

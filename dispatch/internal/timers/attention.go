@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // countAttention logs how many instances may need a person, if any does, in a line that is a metric as well.
@@ -14,7 +15,7 @@ func (k *Timekeeper) countAttention(ctx context.Context, t *tally) {
 	}
 
 	now := k.options.Clock()
-	attrs := []any{intake.DimensionHub, k.options.HubName}
+	attrs := []any{"event", logevent.InstanceAttentionNeeded, intake.DimensionHub, k.options.HubName}
 	var metrics []intake.MetricUnit
 	add := func(name, unit string, value int) {
 		if value > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -25,11 +26,13 @@ func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
 func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) error {
 	became, of, err := k.resume(ctx, m)
 	if errors.Is(err, errUnreadable) {
-		k.options.Logger.WarnContext(ctx, "a dead letter cannot be read, it is left to people, or to a later release", "queue", m.Queue, "record", m.Record.ID, "error", err)
+		k.options.Logger.WarnContext(ctx, "dead letter unreadable, leaving it in the queue",
+			"event", logevent.DeadLetterUnreadable, "queue", m.Queue, "record", m.Record.ID, "error", err)
 		return nil
 	}
 	if err == nil {
-		k.options.Logger.ErrorContext(ctx, "a record was delivered too often and moved to the dead letters: it is picked up", append(of, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
+		k.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(of,
+			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
 		err = k.provider.KeepMovedRecord(ctx, m, fmt.Errorf("picked up: %s", became))
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -89,7 +90,9 @@ func (k jobRunner) stepJob(ctx context.Context, j *provider.Job, share jobShare)
 	}
 	*j = next
 	if j.Over() {
-		k.options.Logger.InfoContext(ctx, "a job has ended", "job", j.ID, "operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed, "requestedBy", cmp.Or(j.RequestedBy, history.RequestedByClient))
+		k.options.Logger.InfoContext(ctx, "bulk job ended", "event", logevent.BulkJobEnded, "job", j.ID,
+			"operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed,
+			"requestedBy", cmp.Or(j.RequestedBy, history.RequestedByClient))
 	}
 	return unmatched
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
@@ -76,7 +77,8 @@ func (l *lease) keep(ctx context.Context) {
 func (l *lease) tryExtend(ctx context.Context) bool {
 	err := l.extend(ctx)
 	if err != nil && ctx.Err() == nil {
-		l.keeper.options.Logger.WarnContext(ctx, "timers could not be leased: if this process dies they are as late as their queue hides them", "error", err)
+		l.keeper.options.Logger.WarnContext(ctx, "timer lease failed, retrying", "event", logevent.TimerLeaseFailed,
+			"error", err)
 	}
 	return err == nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -67,10 +68,13 @@ func (m *missing) note(counts map[string]int, now time.Time) (told []string) {
 }
 
 func (k *Timekeeper) tellMissing(ctx context.Context, queue string, waiting int, last provider.WorkerReport, now time.Time) {
-	attrs := []any{intake.DimensionHub, k.options.HubName, intake.DimensionQueue, queue, intake.MetricWithoutWorker, waiting}
+	attrs := []any{
+		"event", logevent.WorkerMissing, intake.DimensionHub, k.options.HubName, intake.DimensionQueue, queue,
+		intake.MetricWithoutWorker, waiting,
+	}
 	if !last.SeenAt.IsZero() {
 		attrs = append(attrs, "heardOf", last.SeenAt, "build", last.BuildID, "startedAt", last.StartedAt)
 	}
 	attrs = append(attrs, intake.MetricAttribute, intake.MetricsOf(now, []string{intake.DimensionHub, intake.DimensionQueue}, intake.MetricUnit{Name: intake.MetricWithoutWorker, Unit: intake.UnitCount}))
-	k.options.Logger.WarnContext(ctx, "work waits in a queue of which no worker has been heard", attrs...)
+	k.options.Logger.WarnContext(ctx, "work waits in a queue without a worker", attrs...)
 }

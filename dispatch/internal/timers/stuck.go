@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -45,7 +46,9 @@ func (k *Timekeeper) wakePending(look context.Context, t *tally) {
 			continue
 		}
 		for i := range some[:min(len(some), wakesLogged)] {
-			k.options.Logger.WarnContext(ctx, "instance was started and never picked up: waking it", "instance", some[i].InstanceID, "execution", some[i].ExecutionID, "createdAt", some[i].CreatedAt, "others", len(some)-1)
+			k.options.Logger.WarnContext(ctx, "instance did not start in time, waking it",
+				"event", logevent.InstanceStartOverdue, "instance", some[i].InstanceID,
+				"execution", some[i].ExecutionID, "createdAt", some[i].CreatedAt, "others", len(some)-1)
 		}
 		k.wakeAll(ctx, t, some, func(in *provider.Instance) provider.Message {
 			return provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}
@@ -64,7 +67,9 @@ func (k *Timekeeper) wakeBlocked(ctx context.Context, t *tally) {
 			continue
 		}
 		for i := range some[:min(len(some), wakesLogged)] {
-			k.options.Logger.InfoContext(ctx, "instance was blocked in an earlier build: waking it", "instance", some[i].InstanceID, "execution", some[i].ExecutionID, "others", len(some)-1)
+			k.options.Logger.InfoContext(ctx, "instance blocked in an earlier build, waking it",
+				"event", logevent.InstanceBlockedRetried, "instance", some[i].InstanceID,
+				"execution", some[i].ExecutionID, "others", len(some)-1)
 		}
 		woken := k.wakeAll(ctx, t, some, func(in *provider.Instance) provider.Message {
 			return provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}
@@ -118,7 +123,9 @@ func (k *Timekeeper) finishDeletions(ctx context.Context, t *tally) {
 		sideBySide(ctx, some, deletionsAtOnce, func(in provider.Instance) {
 			limited, stop := context.WithTimeout(ctx, share)
 			defer stop()
-			k.options.Logger.WarnContext(ctx, "the deletion of an instance was not finished: going on with it", "instance", in.InstanceID, "execution", in.ExecutionID, "updatedAt", in.UpdatedAt)
+			k.options.Logger.WarnContext(ctx, "instance deletion unfinished, continuing it",
+				"event", logevent.InstanceDeletionResumed, "instance", in.InstanceID, "execution", in.ExecutionID,
+				"updatedAt", in.UpdatedAt)
 			err := k.provider.DeleteInstance(limited, in.InstanceID, false) // no force: should the id have another life by now, that is let be
 			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) || limited.Err() != nil && ctx.Err() == nil {
 				err = nil // it is done, or has had its share: a large one goes on at the next look

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -110,7 +111,8 @@ func (k *Timekeeper) hold(ctx context.Context, timers []provider.LockedTimer) er
 }
 
 func (k *Timekeeper) failure(ctx context.Context, leased *lease, timers []provider.LockedTimer, err error) []string {
-	k.options.Logger.ErrorContext(ctx, "timers were not served, their records will be delivered again", "timers", len(timers), "error", err)
+	k.options.Logger.ErrorContext(ctx, "timer handling failed, records will be redelivered",
+		"event", logevent.TimerHandlingFailed, "timers", len(timers), "error", err)
 	records := make([]provider.Record, len(timers))
 	for i := range timers {
 		records[i] = timers[i].Record

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 )
 
 // duty is one of the things that the watch sees to, at each look. Duties run side by side, so that none keeps another from its turn, until
@@ -92,7 +93,8 @@ func (k *Timekeeper) timeToWatch(ctx context.Context) time.Duration {
 // conclude logs what a duty did, if it did anything, and returns what failed.
 func (k *Timekeeper) conclude(ctx context.Context, name string, t *tally) error {
 	if t.woken+t.done > 0 {
-		k.options.Logger.InfoContext(ctx, "the watch saw to what got stuck", "duty", name, "woken", t.woken, "done", t.done, "failed", t.failed, "cutShort", t.cut)
+		k.options.Logger.InfoContext(ctx, "sweep made progress", "event", logevent.SweepProgressed, "duty", name,
+			"woken", t.woken, "done", t.done, "failed", t.failed, "cutShort", t.cut)
 	}
 	switch {
 	case t.failed > len(t.errs):

@@ -3,10 +3,10 @@ package turns
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -195,27 +195,38 @@ func (b *blocking) commit(ctx context.Context, events []history.Event) (next, er
 
 // report logs that the code was not run to its end. What is parked without it is logged quietly: there may be thousands of it.
 func (b *blocking) report(ctx context.Context, end history.Kind) {
-	level, text := slog.LevelError, "the orchestration's code cannot go on"
-	switch {
-	case isPaused(b.s.x) && end == history.InputsParked:
-		level, text = slog.LevelDebug, "messages are parked: the instance is paused"
-	case isPaused(b.s.x):
-		level, text = slog.LevelInfo, "a paused instance was ended"
-	case b.known && end == history.InputsParked:
-		level, text = slog.LevelDebug, "messages are parked: the instance is blocked in this build"
-	}
 	o := &b.s.o.options
+	log := o.Logger.With(b.onNewer(ctx)...)
 	// newlyBlocked is what turns a canary of this build back: what was blocked before it is no fault of it.
-	o.Logger.With(b.onNewer(ctx)...).Log(ctx, level, text, "instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID, "newlyBlocked", b.why != nil && !b.s.x.state.Blocked.Is,
-		"attemptCount", b.s.backlog.deliveries(), "historyEndsWith", end, "error", b.err)
+	about := []any{
+		"instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID,
+		"newlyBlocked", b.why != nil && !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(),
+		"historyEndsWith", end, "error", b.err,
+	}
+	switch parked := end == history.InputsParked; {
+	case parked && isPaused(b.s.x):
+		log.DebugContext(ctx, "messages parked: the instance is paused", about...)
+	case isPaused(b.s.x):
+		log.InfoContext(ctx, "paused instance ended", append(about, "event", logevent.InstancePausedEnded)...)
+	case parked && b.known:
+		log.DebugContext(ctx, "messages parked: the instance is blocked", about...)
+	case parked:
+		log.ErrorContext(ctx, "instance blocked: its code cannot continue", append(about,
+			"event", logevent.InstanceBlocked)...)
+	default:
+		log.ErrorContext(ctx, "instance ended although its code cannot continue", append(about,
+			"event", logevent.InstanceEndedUnrun)...)
+	}
 }
 
 // reportEarly logs that the code cannot take a turn that another build may take. It says newlyBlocked too: of a canary's turns nearly
 // all are taken by the build before it at the second try, so that hardly an instance would be blocked by what shifts everything.
 func (b *blocking) reportEarly(ctx context.Context) {
 	o := &b.s.o.options
-	o.Logger.With(b.onNewer(ctx)...).WarnContext(ctx, "the orchestration's code cannot take a turn, its messages come again: another build may take them",
-		"instance", b.s.item.InstanceID, "buildId", o.BuildID, "newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
+	log := o.Logger.With(b.onNewer(ctx)...)
+	log.WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
+		"event", logevent.TurnIncompatible, "instance", b.s.item.InstanceID, "buildId", o.BuildID,
+		"newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
 }
 
 // dealWithDamaged deals with an instance whose history cannot be read. A message may ask for its end, whatever is before it: no code is needed for
@@ -236,7 +247,7 @@ func dealWithDamaged(ctx context.Context, s *session, failed error) error {
 	case s.x.notForCode(*first):
 		return failed
 	default:
-		s.drop(ctx, "the instance is over")
+		s.drop(ctx, "instance has ended")
 		return nil
 	}
 }
@@ -254,6 +265,7 @@ func (s *session) terminateDamaged(ctx context.Context, failed error) error {
 	if err := s.o.provider.TerminateDamaged(ctx, &waiting[i]); err != nil {
 		return err
 	}
-	s.o.options.Logger.WarnContext(ctx, "an instance whose history cannot be read was terminated", "instance", s.item.InstanceID, "error", failed)
+	s.o.options.Logger.WarnContext(ctx, "instance with an unreadable history terminated",
+		"event", logevent.InstanceTerminatedUnreadable, "instance", s.item.InstanceID, "error", failed)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -26,8 +27,9 @@ func (o *Orchestrator) refuseCancel(ctx context.Context, m *provider.InboxMessag
 	if err := o.provider.RefuseCancel(ctx, m); err != nil {
 		return err
 	}
-	o.options.Logger.InfoContext(ctx, "a sub-orchestration that its parent cancels is not there: it will never begin", "instance", m.InstanceID,
-		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason)
+	o.options.Logger.InfoContext(ctx, "sub-orchestration cancelled before it started",
+		"event", logevent.SubOrchestrationNeverStarted, "instance", m.InstanceID, "parent", m.Parent.InstanceID,
+		"parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason)
 	return nil
 }
 
@@ -42,8 +44,10 @@ func (o *Orchestrator) answerCancel(ctx context.Context, x *execution, m *provid
 	if err := o.provider.EnqueueForOrchestrator(ctx, answer); err != nil {
 		return err
 	}
-	o.options.Logger.InfoContext(ctx, "a parent's cancel was refused", "instance", m.InstanceID, "execution", x.head.ExecutionID,
-		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason, "error", answer.Error.Message)
+	o.options.Logger.InfoContext(ctx, "cancellation by the parent rejected",
+		"event", logevent.SubOrchestrationCancelRejected, "instance", m.InstanceID, "execution", x.head.ExecutionID,
+		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID,
+		"reason", m.Reason, "error", answer.Error.Message)
 	return nil
 }
 
@@ -66,6 +70,8 @@ func (c *children) add(e *history.Event, why string) {
 	}
 }
 
+func (c *children) names() string { return strings.Join(c.named, ", ") }
+
 // logCancels logs what a turn that is committed has to do with cancels of children: a line for each thing, however many they are.
 func logCancels(ctx context.Context, log *slog.Logger, t *provider.Turn) {
 	var asked, ended, refused children
@@ -82,14 +88,21 @@ func logCancels(ctx context.Context, log *slog.Logger, t *provider.Turn) {
 		default:
 		}
 	}
-	logChildren := func(level slog.Level, what, why string, c *children) {
-		if c.n > 0 {
-			log.Log(ctx, level, what, "instance", t.InstanceID, "execution", t.Head.ExecutionID, "children", c.n, "first", strings.Join(c.named, ", "), why, c.why)
-		}
+	if asked.n > 0 {
+		log.InfoContext(ctx, "requesting cancellation of sub-orchestrations",
+			"event", logevent.SubOrchestrationCancelRequested, "instance", t.InstanceID,
+			"execution", t.Head.ExecutionID, "children", asked.n, "first", asked.names(), "reason", asked.why)
 	}
-	logChildren(slog.LevelInfo, "sub-orchestrations were asked to end", "reason", &asked)
-	logChildren(slog.LevelInfo, "sub-orchestrations have ended, being cancelled", "reason", &ended)
-	logChildren(slog.LevelWarn, "sub-orchestrations could not be cancelled", "error", &refused)
+	if ended.n > 0 {
+		log.InfoContext(ctx, "cancelled sub-orchestrations ended", "event", logevent.SubOrchestrationCancelled,
+			"instance", t.InstanceID, "execution", t.Head.ExecutionID, "children", ended.n, "first", ended.names(),
+			"reason", ended.why)
+	}
+	if refused.n > 0 {
+		log.WarnContext(ctx, "cancelling sub-orchestrations failed", "event", logevent.SubOrchestrationCancelFailed,
+			"instance", t.InstanceID, "execution", t.Head.ExecutionID, "children", refused.n, "first", refused.names(),
+			"error", refused.why)
+	}
 }
 
 func messageOf(f *history.Failure) string {

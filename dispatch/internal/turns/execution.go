@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
@@ -216,8 +217,9 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		return x, nil
 	}
 	if d := x.instance.Differences(); d.Count > 0 {
-		o.options.Logger.WarnContext(ctx, "the code gives other inputs by now than the build did that decided them: those in history are kept",
-			"instance", read.InstanceID, "execution", read.Head.ExecutionID, "build", o.options.BuildID, "inputs", d.Count, "first", d.First)
+		o.options.Logger.WarnContext(ctx, "code passes other inputs than the history, keeping those in the history",
+			"event", logevent.ReplayInputsChanged, "instance", read.InstanceID, "execution", read.Head.ExecutionID,
+			"build", o.options.BuildID, "inputs", d.Count, "first", d.First)
 	}
 	return x, nil
 }

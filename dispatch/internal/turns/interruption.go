@@ -47,7 +47,7 @@ func (a *asked) looks(ctx context.Context, s *session, now time.Time) bool {
 	defer stop()
 	at, err := s.o.provider.ReadInterruption(ctx, s.item.InstanceID)
 	if err != nil {
-		s.o.options.Logger.DebugContext(ctx, "whether somebody wants the instance to make way was not read", "instance", s.item.InstanceID, "error", err)
+		s.o.options.Logger.DebugContext(ctx, "interruption check failed", "instance", s.item.InstanceID, "error", err)
 		return false
 	}
 	a.is = at.After(since(s)) && at.Before(now.Add(interruptionSlack))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -27,8 +28,9 @@ func lookForLives(ctx context.Context, s *session) error {
 			return fmt.Errorf("dispatch: instance %q: is a message that was picked up for it: %w", s.item.InstanceID, err)
 		case m.PickedUp.MovedAt.Before(in.PurgedAt):
 			m.StartID = anotherLife
-			s.o.options.Logger.WarnContext(ctx, "a message that was picked up was for an instance that is purged, and is not the next one's",
-				"instance", s.item.InstanceID, "kind", m.Kind, "movedAt", *m.PickedUp.MovedAt)
+			s.o.options.Logger.WarnContext(ctx, "recovered dead letter dropped: its instance was purged",
+				"event", logevent.DeadLetterDropped, "instance", s.item.InstanceID, "kind", m.Kind,
+				"movedAt", *m.PickedUp.MovedAt)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
@@ -193,7 +194,8 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, done [][]provider.InboxM
 		records = append(records, recordsOf(messages)...)
 	}
 	if err := o.provider.DeleteRecords(ctx, provider.QueueInbox, records...); err != nil {
-		o.options.Logger.WarnContext(ctx, "finished inbox records were not deleted early", "records", len(records), "error", err)
+		o.options.Logger.WarnContext(ctx, "early deletion of finished inbox records failed",
+			"event", logevent.RecordEarlyDeleteFailed, "records", len(records), "error", err)
 	}
 }
 
@@ -220,8 +222,9 @@ func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationIte
 		h.suspects = []suspected{{&provider.OrchestrationItem{InstanceID: it.InstanceID, Messages: failed}, suspect.died}}
 		return h
 	}
-	o.options.Logger.ErrorContext(ctx, "the turn failed, its messages will be delivered again",
-		"instance", it.InstanceID, "execution", lastExecution(s), "messages", len(failed), "attemptCount", failed[0].Record.ReceiveCount, "error", err)
+	o.options.Logger.ErrorContext(ctx, "turn failed, its messages will be redelivered", "event", logevent.TurnFailed,
+		"instance", it.InstanceID, "execution", lastExecution(s), "messages", len(failed),
+		"attemptCount", failed[0].Record.ReceiveCount, "error", err)
 	h.failed = o.giveBack(ctx, failed)
 	return h
 }
@@ -241,6 +244,7 @@ func (o *Orchestrator) inTime(ctx context.Context, run func(context.Context) err
 // refresh has the instance's status written as history has it. Whether that succeeds is no concern of the messages: it is tried again.
 func (o *Orchestrator) refresh(ctx context.Context, wake *provider.Message) {
 	if err := o.provider.RefreshStatus(ctx, wake); err != nil {
-		o.options.Logger.WarnContext(ctx, "the status of an instance was not refreshed: it is behind until it is", "instance", wake.InstanceID, "execution", wake.ExecutionID, "tries", wake.Refresh, "error", err)
+		o.options.Logger.WarnContext(ctx, "status refresh failed, retrying", "event", logevent.StatusRefreshFailed,
+			"instance", wake.InstanceID, "execution", wake.ExecutionID, "tries", wake.Refresh, "error", err)
 	}
 }

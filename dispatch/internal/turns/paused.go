@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -47,14 +48,15 @@ func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (n
 	}
 
 	s.committed(ctx, &t, refused, 1)
-	text := "the instance goes on"
-	if isPaused(s.x) {
-		text = "the instance is paused"
+	about := []any{
+		"instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "by", order.RequestedBy,
+		"message", order.Message, "parked", s.x.state.Parked,
 	}
-	s.o.options.Logger.InfoContext(ctx, text, "instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "by", order.RequestedBy, "message", order.Message, "parked", s.x.state.Parked)
 	if !isPaused(s.x) {
+		s.o.options.Logger.InfoContext(ctx, "instance resumed", append(about, "event", logevent.InstanceResumed)...)
 		return verify, nil // its code is not there; the message leads to the turn that is due
 	}
+	s.o.options.Logger.InfoContext(ctx, "instance paused", append(about, "event", logevent.InstancePaused)...)
 	s.x.breakOff(errPaused)
 	s.consume(0)
 	return goOn, nil
@@ -79,7 +81,8 @@ func passPause(ctx context.Context, s *session, m *provider.InboxMessage) (next,
 	if !s.x.verified {
 		return verify, nil
 	}
-	s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "execution", s.x.head.ExecutionID, "kind", m.Kind, "why", "it changes nothing")
+	s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+		"execution", s.x.head.ExecutionID, "kind", m.Kind, "why", "message has no effect")
 	s.consume(1)
 	return goOn, nil
 }
@@ -107,9 +110,9 @@ func (b *blocking) dropParked(ctx context.Context) {
 	s := b.s
 	s.x.idle()
 	if !isPaused(s.x) {
-		s.drop(ctx, "the instance is blocked, and it brings nothing")
+		s.drop(ctx, "instance is blocked, message has no effect")
 		return
 	}
 	refreshWoken(ctx, s, b.taken)
-	s.drop(ctx, "the instance is paused, and it brings nothing")
+	s.drop(ctx, "instance is paused, message has no effect")
 }

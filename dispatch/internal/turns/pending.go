@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
 )
@@ -189,8 +190,9 @@ func (k *timekeeping) end(ctx context.Context, l *look, was *provider.ActivityRe
 	if !l.ending && p.Retry != nil {
 		o.RetryAt = k.nextTry(p, &o)
 	}
-	k.s.o.options.Logger.InfoContext(ctx, "a pending activity is out of time", "instance", k.s.item.InstanceID, "execution", k.s.x.head.ExecutionID,
-		"activity", p.Name, "activityId", o.ActivityID, "attempt", o.Attempt, "error", o.Error.Message, "again", o.RetryAt != nil)
+	k.s.o.options.Logger.InfoContext(ctx, "pending activity timed out", "event", logevent.ActivityPendingTimedOut,
+		"instance", k.s.item.InstanceID, "execution", k.s.x.head.ExecutionID, "activity", p.Name,
+		"activityId", o.ActivityID, "attempt", o.Attempt, "error", o.Error.Message, "again", o.RetryAt != nil)
 	k.s.attempts.end(l.of, &o)
 	k.over.failed = append(k.over.failed, o)
 	k.over.failedBy = append(k.over.failedBy, l.of)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -98,7 +99,8 @@ func (p *poisonCheck) unmark(ctx context.Context, failed error) {
 		return
 	}
 	if err := intake.Unmark(ctx, p.base, *p.mark); err != nil {
-		p.base.Logger.WarnContext(ctx, "the mark of a turn's attempt stays", "instance", p.instanceID, "error", err)
+		p.base.Logger.WarnContext(ctx, "crash marker deletion failed", "event", logevent.CrashMarkerDeleteFailed,
+			"instance", p.instanceID, "error", err)
 	}
 }
 
@@ -139,10 +141,11 @@ func (o *Orchestrator) giveUp(ctx context.Context, s *session, failed error) err
 		return failed
 	}
 	if err := o.blockCorrupt(ctx, s, failed); err != nil {
-		o.options.Logger.ErrorContext(ctx, "an instance whose history cannot be read could not be given up", "instance", s.item.InstanceID, "error", err)
+		o.options.Logger.ErrorContext(ctx, "blocking an instance with an unreadable history failed",
+			"event", logevent.InstanceBlockFailed, "instance", s.item.InstanceID, "error", err)
 		return failed
 	}
-	o.options.Logger.ErrorContext(ctx, "the history cannot be read: the instance is blocked, and its messages go to the dead letters",
+	o.options.Logger.ErrorContext(ctx, "history unreadable, blocking the instance", "event", logevent.HistoryUnreadable,
 		"instance", s.item.InstanceID, "messages", len(s.backlog.unacknowledged()), "error", failed)
 	s.backlog.acknowledgeAll()
 	return nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -55,6 +56,7 @@ func announceAgain(ctx context.Context, o *Orchestrator) {
 		return
 	}
 	if err := o.inTime(ctx, o.Announce); err != nil {
-		o.options.Logger.WarnContext(ctx, "this build could not be made known again: it is asked to when the next instance needs it", "buildId", o.options.BuildID, "error", err)
+		o.options.Logger.WarnContext(ctx, "build report failed", "event", logevent.BuildReportFailed,
+			"buildId", o.options.BuildID, "error", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -126,8 +127,10 @@ func refuseEvents(ctx context.Context, s *session, over string) error {
 	if err := s.o.provider.RefuseEvents(ctx, over, ms...); err != nil {
 		return err
 	}
-	s.o.options.Logger.InfoContext(ctx, "what another instance has sent found nobody", "instance", s.item.InstanceID, "events", len(ms),
-		"from", ms[0].Parent.InstanceID, "fromExecution", ms[0].Parent.ExecutionID, "fromEventId", ms[0].Parent.EventID, "name", ms[0].Name, "over", over != "")
+	s.o.options.Logger.InfoContext(ctx, "messages of another instance rejected: the receiver is not running",
+		"event", logevent.MessageRejected, "instance", s.item.InstanceID, "events", len(ms),
+		"from", ms[0].Parent.InstanceID, "fromExecution", ms[0].Parent.ExecutionID, "fromEventId", ms[0].Parent.EventID,
+		"name", ms[0].Name, "over", over != "")
 	s.consume(len(ms))
 	return nil
 }

@@ -177,7 +177,7 @@ func (s *session) proceed(ctx context.Context) (next, error) {
 	case foreign:
 		return goOn, answer(ctx, s, first)
 	case s.x.over():
-		s.drop(ctx, "the instance is over")
+		s.drop(ctx, "instance has ended")
 		return goOn, nil
 	case pauses(first):
 		return pauseOrResume(ctx, s, first)
@@ -280,7 +280,8 @@ func (s *session) pass(failed error) error {
 func (s *session) drop(ctx context.Context, why string) {
 	dropped := s.taken()
 	for i := range dropped {
-		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID, "execution", dropped[i].ExecutionID, "kind", dropped[i].Kind, "why", why)
+		s.o.options.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+			"execution", dropped[i].ExecutionID, "kind", dropped[i].Kind, "why", why)
 	}
 	s.backlog.recorded()
 	s.consume(len(dropped))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -35,7 +36,8 @@ func (s *session) start(ctx context.Context) error {
 		if err := s.o.provider.RefuseStart(ctx, m); err != nil {
 			return err
 		}
-		s.o.options.Logger.WarnContext(ctx, "a start was refused: the instance id is in use", "instance", m.InstanceID, "startId", m.StartID)
+		s.o.options.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,
+			"instance", m.InstanceID, "startId", m.StartID)
 	case err != nil:
 		return err
 	default:

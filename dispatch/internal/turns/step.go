@@ -14,6 +14,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/sleep"
@@ -216,7 +217,8 @@ func (st *step) sealed(ctx context.Context, outcome *stepOutcome) *stepOutcome {
 		return st.outcome(outcome.attempt, nil, failure)
 	}
 	if err != nil {
-		st.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "inline", true, "error", err)
+		st.log().ErrorContext(ctx, "encoding the activity result failed, the activity will run again",
+			"event", logevent.ActivityResultEncodeFailed, "inline", true, "error", err)
 		return nil
 	}
 	outcome.result = result
@@ -239,7 +241,8 @@ func (st *step) comeBack() {
 	}
 	if st.leaked.CompareAndSwap(true, false) {
 		st.view.o.leaks.Add(-1)
-		st.log().Info("a leaked activity has returned, and is not heard", "inline", true)
+		st.log().Info("abandoned activity returned, ignoring its result", "event", logevent.ActivityAbandonedReturned,
+			"inline", true)
 	}
 	st.poke()
 }

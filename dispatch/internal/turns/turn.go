@@ -65,7 +65,7 @@ func (s *session) passOver(ctx context.Context, taken []provider.InboxMessage) (
 	}
 	s.x.idle()
 	refreshWoken(ctx, s, taken)
-	s.drop(ctx, "nothing in it concerns the orchestration any more")
+	s.drop(ctx, "message has no effect")
 	return goOn, nil
 }
 

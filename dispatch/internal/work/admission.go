@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/provider"
@@ -95,7 +96,8 @@ func (a *admission) checkCancel(ctx context.Context, t *task, runs bool) *result
 	}
 	cancel, unread, err := t.cancels.Of(t.item.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "it cannot be read whether an activity is cancelled, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "cancel record read failed, releasing the work item",
+			"event", logevent.ActivityCancelCheckFailed, "error", err)
 		return &result{back: true}
 	}
 	return a.heed(ctx, t, &cancel, unread)
@@ -106,7 +108,8 @@ func (a *admission) takeRun(ctx context.Context, t *task) *result {
 	taken, err := a.manager.runs.take(ctx, t)
 	switch {
 	case err != nil:
-		t.log().ErrorContext(ctx, "the run of an activity could not be taken, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "claiming the activity failed, releasing the work item",
+			"event", logevent.ActivityClaimFailed, "error", err)
 		return &result{back: true}
 	case taken.Outcome != nil: // it may have been sent, or not
 		return &result{outcome: taken.Outcome}
@@ -127,8 +130,8 @@ func onlyOnce(ctx context.Context, t *task) *result {
 	if before := t.run.before; !t.item.AtMostOnce || before == nil || before.Attempt != t.item.Attempt {
 		return nil
 	}
-	t.log().WarnContext(ctx, "an activity that runs at most once may have begun in another delivery, and was not ended: the attempt fails",
-		"attemptCount", t.item.Record.ReceiveCount)
+	t.log().WarnContext(ctx, "at-most-once activity may have started before, failing the attempt",
+		"event", logevent.ActivityInterrupted, "attemptCount", t.item.Record.ReceiveCount)
 	r := t.interrupted(nil)
 	if t.item.WaitCancel {
 		r.outcome.Ended = t.endBefore()
@@ -142,8 +145,9 @@ func (a *admission) heed(ctx context.Context, t *task, cancel *provider.CancelIn
 		t.unread = unread
 		return nil
 	}
-	t.log().InfoContext(ctx, "activity was cancelled before it began, and is not run",
-		"reason", cancel.Reason, "message", cancel.Message, "decidedFor", max(0, a.options.Clock().Sub(cancel.RequestedAt)))
+	t.log().InfoContext(ctx, "skipping activity: cancelled before it started", "event", logevent.ActivitySkipped,
+		"reason", cancel.Reason, "message", cancel.Message,
+		"decidedFor", max(0, a.options.Clock().Sub(cancel.RequestedAt)))
 	t.batch.worker.meter.Count(intake.MetricActivitiesCancelled, t.item.Name, 1)
 	t.stop.isCancelled(cancel)
 	if t.run == nil || t.run.before == nil { // else its code may have begun elsewhere, where it is recorded when it saw the cancel
@@ -176,8 +180,8 @@ func (a *admission) copyOf(ctx context.Context, t *task) *result {
 	if current, hindered := a.isCurrent(ctx, t); hindered != nil || !current {
 		return cmp.Or(hindered, &result{})
 	}
-	t.log().InfoContext(ctx, "another delivery of an activity has begun it, and has its run: this one goes back to the queue",
-		"attemptCount", t.item.Record.ReceiveCount)
+	t.log().InfoContext(ctx, "activity runs in another delivery, releasing the work item",
+		"event", logevent.ActivityDuplicateReleased, "attemptCount", t.item.Record.ReceiveCount)
 	return &result{back: true}
 }
 
@@ -189,7 +193,8 @@ func (a *admission) isCurrent(ctx context.Context, t *task) (current bool, hinde
 	}
 	at, err := a.provider.ReadRetry(ctx, it.ExecutionID, it.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "it cannot be read at which attempt an activity is that is waited for, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "attempt record read failed, releasing the work item",
+			"event", logevent.ActivityAttemptReadFailed, "error", err)
 		return false, &result{back: true}
 	}
 	t.past.ended(at.Ended)
@@ -200,11 +205,12 @@ func (a *admission) isCurrent(ctx context.Context, t *task) (current bool, hinde
 func (a *admission) overBefore(ctx context.Context, t *task) *result {
 	switch over, err := a.isOver(ctx, t); {
 	case err != nil:
-		t.log().ErrorContext(ctx, "it cannot be read whether an activity that is delivered again has ended, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "redelivery check failed, releasing the work item",
+			"event", logevent.ActivityRedeliveryCheckFailed, "error", err)
 		return &result{back: true}
 	case over:
-		t.log().InfoContext(ctx, "an activity that is delivered again has ended, or has another attempt by now, and is not run",
-			"attemptCount", t.item.Record.ReceiveCount)
+		t.log().InfoContext(ctx, "skipping redelivered activity: the attempt has ended",
+			"event", logevent.ActivityRedeliverySkipped, "attemptCount", t.item.Record.ReceiveCount)
 		return &result{}
 	}
 	return nil
@@ -227,7 +233,8 @@ func (a *admission) hop(ctx context.Context, t *task) *result {
 		return &result{back: true}
 	}
 	if err := a.provider.PutWorkItems(ctx, t.item.WorkItem); err != nil {
-		t.log().ErrorContext(ctx, "an attempt of an activity that is not due yet was not accepted, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "resending an attempt that is not due failed, releasing the work item",
+			"event", logevent.ActivityEarlyResendFailed, "error", err)
 		return &result{back: true}
 	}
 	return &result{}
@@ -236,7 +243,8 @@ func (a *admission) hop(ctx context.Context, t *task) *result {
 // tooLate is the outcome of an activity that may not begin any more.
 func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutcome {
 	it := t.item
-	t.log().WarnContext(ctx, "activity is not run: its schedule-to-close time was over before it began", "closeBy", *it.CloseBy)
+	t.log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
+		"closeBy", *it.CloseBy)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: body.Closed(it.Name)}
 	if it.WaitCancel {
 		o.Ended = t.endBefore()
@@ -249,8 +257,9 @@ func (a *admission) runnable(ctx context.Context, t *task) (run admitted, hinder
 	it := t.item
 	activity, ok := a.registry.Activity(it.Name)
 	if !ok {
-		t.log().ErrorContext(ctx, "activity is not registered in this build, its work item goes back to the queue",
-			intake.DimensionHub, a.options.HubName, intake.DimensionQueue, a.options.Queue, intake.MetricUnregistered, 1,
+		t.log().ErrorContext(ctx, "activity not registered in this build, releasing the work item",
+			"event", logevent.ActivityUnregistered, intake.DimensionHub, a.options.HubName,
+			intake.DimensionQueue, a.options.Queue, intake.MetricUnregistered, 1,
 			intake.MetricAttribute, intake.MetricsOf(a.options.Clock(), []string{intake.DimensionHub, intake.DimensionQueue}, intake.MetricUnit{Name: intake.MetricUnregistered, Unit: intake.UnitCount}))
 		a.manager.records.unknown(ctx, t)
 		return admitted{}, &result{back: true}
@@ -305,7 +314,8 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	}
 	r, err := a.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "it cannot be read what an earlier attempt of an activity has left, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "activity record read failed, releasing the work item",
+			"event", logevent.ActivityRecordReadFailed, "error", err)
 		return &result{back: true}
 	}
 	if hindered = t.handedOver(ctx, &r); hindered != nil {
@@ -313,7 +323,8 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	}
 	left, err := openDetails(ctx, t, r.Details)
 	if err != nil {
-		t.log().ErrorContext(ctx, "the details that an earlier attempt has left could not be read, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "heartbeat details read failed, releasing the work item",
+			"event", logevent.HeartbeatReadFailed, "error", err)
 		return &result{back: true}
 	}
 	leftDetails(t, left)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -122,7 +123,8 @@ func (a atWork) Beat(details json.RawMessage, err error) {
 	m.mu.Unlock()
 
 	if dropped {
-		t.log().WarnContext(t.batch.ctx, "the details of a heartbeat are dropped: those before stay", "error", err)
+		t.log().WarnContext(t.batch.ctx, "heartbeat details dropped, keeping the previous ones",
+			"event", logevent.HeartbeatDetailsDropped, "error", err)
 	}
 }
 
@@ -220,7 +222,8 @@ func (w *beatWriter) write(ctx context.Context, t *task, in phase) {
 		w.forgetMarks(ctx, t)
 	}
 	if firstFailure && ctx.Err() == nil {
-		t.log().WarnContext(ctx, "the details of a heartbeat could not be written, it is tried again", "error", err)
+		t.log().WarnContext(ctx, "heartbeat details write failed, retrying", "event", logevent.HeartbeatWriteFailed,
+			"error", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -86,7 +87,8 @@ func (l *leases) takeAll(ctx context.Context, b *batch, tasks []*task) {
 	// A record that is lost has a hold that is ended then, and does not begin.
 	_, err := l.provider.RenewWorkItemLocks(limited, o.Queue, o.LockTimeout, items...)
 	if err != nil && ctx.Err() == nil { // else the batch is over
-		o.Logger.WarnContext(ctx, "the leases of activities could not be taken before they run, it is tried again", "queue", o.Queue, "records", len(tasks), "error", err)
+		o.Logger.WarnContext(ctx, "activity lease failed, retrying", "event", logevent.ActivityLeaseFailed,
+			"queue", o.Queue, "records", len(tasks), "error", err)
 	}
 }
 
@@ -208,12 +210,13 @@ func (l *leases) renewed(b *batch, tasks []*task, asked time.Time, renewals []pr
 	m.mu.Unlock()
 
 	if err != nil {
-		m.options.Logger.WarnContext(b.ctx, "leases could not be renewed, it is tried again", "queue", m.options.Queue, "records", len(tasks), "error", err)
+		m.options.Logger.WarnContext(b.ctx, "activity lease renewal failed, retrying",
+			"event", logevent.ActivityLeaseRenewalFailed, "queue", m.options.Queue, "records", len(tasks), "error", err)
 	}
 	for i := range renewals {
 		if renewals[i].Lost {
-			tasks[i].log().ErrorContext(b.ctx, "the lease of an activity is lost: what comes of it is not sent, another worker may have it",
-				"queue", m.options.Queue, "record", tasks[i].item.Record.ID)
+			tasks[i].log().ErrorContext(b.ctx, "activity lease lost, ignoring its result",
+				"event", logevent.ActivityLeaseLost, "queue", m.options.Queue, "record", tasks[i].item.Record.ID)
 		}
 	}
 	m.look()

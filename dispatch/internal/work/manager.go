@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -262,8 +263,9 @@ func (m *manager) giveUp(l *leak) {
 	t := l.task
 	m.leaked.Add(1)
 	t.batch.worker.meter.Count(intake.MetricActivitiesLeaked, t.item.Name, 1)
-	t.log().WarnContext(t.batch.ctx, "activity ignores the end of its context: it is not waited for any longer, and leaked",
-		"reason", string(t.stop.why.Reason), "ignoredFor", l.ignored, "ranFor", l.ran)
+	t.log().WarnContext(t.batch.ctx, "activity abandoned: it did not return after its context ended",
+		"event", logevent.ActivityAbandoned, "reason", string(t.stop.why.Reason), "ignoredFor", l.ignored,
+		"ranFor", l.ran)
 	t.leaked = true
 	r := t.resultOf(t.givenUp())
 	go func() { // the manager waits for no call
@@ -284,18 +286,21 @@ func (m *manager) giveUp(l *leak) {
 func (m *manager) logCancels(seen []sighting) {
 	for _, s := range seen {
 		t := s.task
-		about := []any{"reason", string(t.stop.why.Reason), "message", t.stop.why.Message, "ranFor", t.stop.at.Sub(t.began)}
+		about := []any{
+			"event", logevent.ActivityCancelled, "reason", string(t.stop.why.Reason), "message", t.stop.why.Message,
+			"ranFor", t.stop.at.Sub(t.began),
+		}
 		if !s.decidedAt.IsZero() {
 			about = append(about, "decidedFor", max(0, t.stop.at.Sub(s.decidedAt))) // by another's clock
 		}
-		t.log().InfoContext(t.batch.ctx, "activity is cancelled, and was told so", about...)
+		t.log().InfoContext(t.batch.ctx, "activity cancelled", about...)
 	}
 }
 
 // logExpired logs that activities are stopped since their runs could not be renewed.
 func (m *manager) logExpired(expired []*task) {
 	for _, t := range expired {
-		t.log().WarnContext(t.batch.ctx, "an activity is stopped, since its run could not be renewed in time: its work item goes back to the queue",
-			"ranFor", t.stop.at.Sub(t.began))
+		t.log().WarnContext(t.batch.ctx, "activity claim not renewed in time, stopping the activity",
+			"event", logevent.ActivityClaimExpired, "ranFor", t.stop.at.Sub(t.began))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -32,12 +33,14 @@ func (a *admission) openInput(ctx context.Context, t *task) (input json.RawMessa
 		return input, nil
 	}
 	if vault.IsFinal(err) && !vault.IsOfThisBuild(err) {
-		t.log().ErrorContext(ctx, "the input of an activity cannot be read any more, the activity fails", "error", err)
+		t.log().ErrorContext(ctx, "activity input unreadable, failing the activity",
+			"event", logevent.ActivityInputUnreadable, "error", err)
 		return nil, &result{outcome: &provider.ActivityOutcome{ActivityID: t.item.ActivityID, Attempt: t.item.Attempt, Error: &history.Failure{
 			Type: history.TypePayloadUnreadable, Message: err.Error(), NonRetryable: true,
 		}}}
 	}
-	t.log().ErrorContext(ctx, "the input of an activity could not be read, its work item goes back to the queue", "error", err)
+	t.log().ErrorContext(ctx, "activity input read failed, releasing the work item",
+		"event", logevent.ActivityInputReadFailed, "error", err)
 	return nil, &result{back: true}
 }
 
@@ -54,7 +57,8 @@ func sealOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome, valu
 	}
 	err := sealOnce(ctx, t, o, value)
 	if err != nil && !vault.IsFinal(err) && t.item.AtMostOnce {
-		t.log().WarnContext(ctx, "the result of an activity that runs at most once could not be sealed, it is tried again until its worker must stop", "error", err)
+		t.log().WarnContext(ctx, "encoding an at-most-once result failed, retrying until the worker stops",
+			"event", logevent.ActivityResultEncodeRetried, "error", err)
 		for err != nil && !vault.IsFinal(err) && ctx.Err() == nil {
 			clock := t.batch.worker.options.Clock
 			_ = intake.WaitUntil(ctx, clock, clock().Add(sealAgainAfter)) // the last try is when its context ends
@@ -70,7 +74,8 @@ func sealOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome, valu
 	case t.item.AtMostOnce: // and not run again
 		return false
 	default:
-		t.log().ErrorContext(ctx, "the result of an activity could not be sealed, the activity will run again", "error", err)
+		t.log().ErrorContext(ctx, "encoding the activity result failed, the activity will run again",
+			"event", logevent.ActivityResultEncodeFailed, "error", err)
 		return false
 	}
 }
@@ -109,7 +114,8 @@ func openDetails(ctx context.Context, t *task, stored json.RawMessage) (details 
 	}
 	details, err = vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), p)
 	if vault.IsFinal(err) {
-		t.log().WarnContext(ctx, "the details that an earlier attempt has left cannot be read: this one begins without them", "error", err)
+		t.log().WarnContext(ctx, "heartbeat details unreadable, starting without them",
+			"event", logevent.HeartbeatUnreadable, "error", err)
 		return nil, nil
 	}
 	return details, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +22,8 @@ const pendingUnit = time.Millisecond
 func (a *admission) readySigner(ctx context.Context, t *task) (hindered *result) {
 	tokens, err := a.provider.CompletionTokens(ctx)
 	if err != nil {
-		t.log().ErrorContext(ctx, "the token of an activity cannot be made, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "completion token failed, releasing the work item",
+			"event", logevent.CompletionTokenFailed, "error", err)
 		return &result{back: true}
 	}
 	t.tokens = tokens
@@ -59,7 +61,7 @@ func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 	if it.WaitCancel {
 		p.GraceMs = w.options.grace().Milliseconds()
 	}
-	t.log().InfoContext(ctx, "activity is pending: it is completed from outside")
+	t.log().InfoContext(ctx, "activity pending: waiting for asynchronous completion", "event", logevent.ActivityPending)
 	t.batch.ended.add(finished{t, r})
 }
 
@@ -69,7 +71,8 @@ func (t *task) handedOver(ctx context.Context, left *provider.ActivityRecord) *r
 	if left.Pending == nil || left.PendingOf != it.Attempt {
 		return nil
 	}
-	t.log().InfoContext(ctx, "an activity that is delivered again is pending: it is completed from outside, and is not run")
+	t.log().InfoContext(ctx, "skipping redelivered activity: the attempt is pending",
+		"event", logevent.ActivityPendingRedelivered)
 	return &result{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: left.Pending}}
 }
 
@@ -92,8 +95,8 @@ func (r *recorder) keepPending(ctx context.Context, ends []finished) []finished 
 				return
 			}
 			ends[i].back = t.item.WaitCancel && !t.item.AtMostOnce
-			t.log().WarnContext(ctx, "it could not be written that an activity is pending: should its work item be delivered again, it runs again",
-				intake.DimensionQueue, r.options.Queue, "error", err)
+			t.log().WarnContext(ctx, "pending attempt not stored, a redelivery runs the activity again",
+				"event", logevent.ActivityPendingStoreFailed, intake.DimensionQueue, r.options.Queue, "error", err)
 		})
 	}
 	keeping.Wait()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -56,7 +57,8 @@ func (a *admission) mark(ctx context.Context, t *task, together bool) *result {
 		<-t.batch.leased
 	}
 	if err != nil {
-		t.log().ErrorContext(ctx, "an activity that was delivered before could not be marked, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "crash marker write failed, releasing the work item",
+			"event", logevent.CrashMarkerWriteFailed, "error", err)
 		return &result{back: true}
 	}
 
@@ -74,9 +76,11 @@ func (a *admission) poisoned(ctx context.Context, t *task) *result {
 	f := &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
 		"activity %q was begun and not ended in %d deliveries, all but one of them alone: it took its process down (out of memory, os.Exit, a fatal error). "+
 			"Its work item is in the dead letters of queue %q; the worker's log tells how its processes ended", it.Name, died, queue)}
-	t.log().ErrorContext(ctx, "activity is poison: it is not run any more, and fails", "queue", queue, "attemptCount", it.Record.ReceiveCount, "died", died)
+	t.log().ErrorContext(ctx, "activity is poison, failing it", "event", logevent.ActivityPoisoned, "queue", queue,
+		"attemptCount", it.Record.ReceiveCount, "died", died)
 	if err := a.provider.DeadLetter(ctx, queue, provider.Unreadable{Record: it.Record, Err: intake.ReasonFor(f)}); err != nil {
-		t.log().ErrorContext(ctx, "a poison record could not be put to the dead letters", "queue", queue, "record", it.Record.ID, "error", err)
+		t.log().ErrorContext(ctx, "moving a record to the dead-letter queue failed",
+			"event", logevent.RecordDeadLetterFailed, "queue", queue, "record", it.Record.ID, "error", err)
 		return &result{back: true}
 	}
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -114,7 +115,8 @@ func (p *cancelPolls) poll(ctx context.Context, x *polled, from int64, how readi
 	m.mu.Unlock()
 
 	if firstFailure {
-		m.options.Logger.WarnContext(ctx, "the cancel record of an execution cannot be read, its activities run on meanwhile", "instance", instanceID, "execution", executionID, "error", err)
+		m.options.Logger.WarnContext(ctx, "cancel record read failed, retrying",
+			"event", logevent.CancelRecordReadFailed, "instance", instanceID, "execution", executionID, "error", err)
 	}
 	if len(cancels) > 0 { // else there is nothing to stop: to look at all that runs behind each of a thousand polls is a million looks
 		m.look()

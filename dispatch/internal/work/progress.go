@@ -7,6 +7,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -32,7 +33,8 @@ func (w *beatWriter) forgetMarks(ctx context.Context, t *task) {
 	a := t.attempt()
 	a.Progressed = true
 	if err := intake.Unmark(ctx, w.base, a); err != nil {
-		t.log().WarnContext(ctx, "the marks of an activity that makes progress stay", "error", err)
+		t.log().WarnContext(ctx, "crash marker deletion failed", "event", logevent.CrashMarkerDeleteFailed,
+			"error", err)
 		return
 	}
 	t.suspicion.forget()
@@ -56,7 +58,8 @@ func (w *beatWriter) countRunOut(ctx context.Context, t *task, returned bool) re
 	}
 
 	if err := w.manager.records.put(ctx, t, provider.ActivityRecord{ActivityID: it.ActivityID, RunOutOf: it.Attempt, RunOuts: n}); err != nil {
-		t.log().WarnContext(ctx, "it could not be written that an activity ran into the end of its invocation", "error", err)
+		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+			"entry", "invocation_ended", "error", err)
 	}
 	return result{back: true}
 }
@@ -66,7 +69,8 @@ func (t *task) noProgress(ctx context.Context, n int, returned bool) result {
 	it := t.item
 	why := fmt.Sprintf("activity %q: it ran into the end of its invocation %d times in a row, each time without a new heartbeat: it needs a longer function timeout, smaller steps, "+
 		"or heartbeats to go on from", it.Name, n)
-	t.log().ErrorContext(ctx, "activity makes no progress: its attempt has failed", "runOuts", n)
+	t.log().ErrorContext(ctx, "activity makes no progress, failing the attempt", "event", logevent.ActivityStalled,
+		"runOuts", n)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: intake.TimedOut(why)}
 	if it.WaitCancel && !returned {
 		o.Ended = history.EndGivenUp

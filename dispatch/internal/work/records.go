@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -25,7 +26,8 @@ func (r *recorder) end(ctx context.Context, t *task, seenAt time.Time, end provi
 	}
 	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: seenAt, EndedAt: now, End: end})
 	if err != nil {
-		t.log().WarnContext(ctx, "it could not be recorded how a cancelled activity ended", "end", string(end), "error", err)
+		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+			"entry", "cancel_end", "end", string(end), "error", err)
 	}
 }
 
@@ -42,7 +44,8 @@ func (r *recorder) sightings(m *manager, seen []sighting) {
 
 func (r *recorder) sighting(ctx context.Context, t *task, saw provider.ActivityRecord) {
 	if err := r.within(ctx, t, saw); err != nil && ctx.Err() == nil {
-		t.log().WarnContext(ctx, "it could not be recorded that an activity has seen its cancel", "error", err)
+		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+			"entry", "cancel_seen", "error", err)
 	}
 }
 
@@ -54,7 +57,8 @@ func (r *recorder) unknown(ctx context.Context, t *task) {
 	}
 	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, UnknownAt: now, UnknownBuild: r.options.BuildID})
 	if err != nil {
-		t.log().WarnContext(ctx, "it could not be recorded that an activity is not registered in this build", "error", err)
+		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+			"entry", "unregistered", "error", err)
 	}
 }
 
@@ -65,7 +69,8 @@ func (r *recorder) known(ctx context.Context, t *task, left *provider.ActivityRe
 		return
 	}
 	if err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, BegunAt: now}); err != nil {
-		t.log().WarnContext(ctx, "it could not be recorded that an activity has begun which another build did not have", "error", err)
+		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+			"entry", "registered", "error", err)
 	}
 }
 

@@ -51,7 +51,7 @@ func (r *reporter) atWork(ctx context.Context) {
 	}
 	go func() {
 		if err := r.report(ctx, time.Time{}); err != nil {
-			r.options.Logger.DebugContext(ctx, "it could not be reported that a worker is at work", "queue", r.options.Queue, "error", err)
+			r.options.Logger.DebugContext(ctx, "worker report failed", "queue", r.options.Queue, "error", err)
 		}
 	}()
 }

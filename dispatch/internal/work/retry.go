@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
 )
@@ -25,7 +26,8 @@ func (w *Worker) retried(ctx context.Context, t *task, r result) result {
 
 	w.manager.writer.flush(ctx, t)
 	r.outcome.RetryAt = &at
-	t.log().InfoContext(ctx, "activity failed and is to be tried again", "delay", delay, "error", w.textOf(r.outcome.Error))
+	t.log().InfoContext(ctx, "activity failed, retrying", "event", logevent.ActivityRetryScheduled, "delay", delay,
+		"error", w.textOf(r.outcome.Error))
 	return r
 }
 

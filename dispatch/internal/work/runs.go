@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -159,7 +160,8 @@ func (r *runs) keep(ctx context.Context, t *task) {
 	m.mu.Unlock()
 
 	if firstFailure {
-		t.log().WarnContext(ctx, "the run of an activity could not be renewed, it is tried again", "error", err)
+		t.log().WarnContext(ctx, "activity claim renewal failed, retrying", "event", logevent.ActivityClaimRenewalFailed,
+			"error", err)
 	}
 	m.look()
 }
@@ -195,10 +197,12 @@ func (r *runs) keepOutcome(ctx context.Context, t *task, o *provider.ActivityOut
 	case err == nil:
 		return true
 	case t.item.WaitCancel && (!t.item.AtMostOnce || errors.Is(err, provider.ErrLockLost)): // another attempt may run by now
-		t.log().ErrorContext(ctx, "the outcome of an activity could not be kept, its work item goes back to the queue", "error", err)
+		t.log().ErrorContext(ctx, "activity outcome not stored, releasing the work item",
+			"event", logevent.ActivityOutcomeNotStored, "error", err)
 		return false
 	default:
-		t.log().WarnContext(ctx, "the outcome of an activity that runs at most once could not be kept, and is sent all the same", "error", err)
+		t.log().WarnContext(ctx, "at-most-once outcome not stored, sending it anyway",
+			"event", logevent.ActivityOutcomeSentUnstored, "error", err)
 		return true
 	}
 }
@@ -229,6 +233,7 @@ func (r *runs) leaveOne(ctx context.Context, t *task) {
 		leave = &over
 	}
 	if err := r.provider.LeaveRun(ctx, own, leave); err != nil {
-		t.log().WarnContext(ctx, "an activity goes back to its queue, and is not begun again for as long as a lease takes", "error", err)
+		t.log().WarnContext(ctx, "activity claim release failed, the next delivery waits until it expires",
+			"event", logevent.ActivityClaimReleaseFailed, "error", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -33,7 +34,8 @@ func (s *settlement) settle(ctx context.Context, ends []finished, last bool) (fa
 	if len(done) > 0 {
 		refused, err := s.ack(ctx, ends, done)
 		if err != nil {
-			s.options.Logger.ErrorContext(ctx, "outcomes were not accepted, their activities will run again", "activities", len(refused), "error", err)
+			s.options.Logger.ErrorContext(ctx, "sending activity outcomes failed, the activities will run again",
+				"event", logevent.ActivityOutcomeSendFailed, "activities", len(refused), "error", err)
 		}
 		back = append(back, tasksWith(refused, ends)...)
 	}
@@ -98,7 +100,8 @@ func (s *settlement) unmark(ctx context.Context, tasks []*task) {
 		}
 		unmarking.Go(func() {
 			if err := intake.Unmark(ctx, s.base, t.attempt()); err != nil {
-				t.log().WarnContext(ctx, "the mark of an activity's attempt stays", "error", err)
+				t.log().WarnContext(ctx, "crash marker deletion failed", "event", logevent.CrashMarkerDeleteFailed,
+					"error", err)
 			}
 		})
 	}
@@ -131,11 +134,13 @@ func (s *settlement) sendAnew(ctx context.Context, back []*task) (rest []*task) 
 	}
 
 	if err := s.provider.PutWorkItems(ctx, anew...); err != nil {
-		s.options.Logger.WarnContext(ctx, "work items could not be sent anew, their records go back to the queue", "queue", s.options.Queue, "records", len(old), "error", err)
+		s.options.Logger.WarnContext(ctx, "resending work items failed, releasing their records",
+			"event", logevent.WorkItemResendFailed, "queue", s.options.Queue, "records", len(old), "error", err)
 		return append(rest, replaced...)
 	}
 	if err := s.provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
-		s.options.Logger.WarnContext(ctx, "work items were sent anew, and their old records not deleted: they will be delivered again", "queue", s.options.Queue, "error", err)
+		s.options.Logger.WarnContext(ctx, "deleting the old records of resent work items failed, both will be delivered",
+			"event", logevent.WorkItemDuplicated, "queue", s.options.Queue, "error", err)
 	}
 	return rest
 }

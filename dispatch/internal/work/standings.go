@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/standings"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,7 +28,8 @@ func (a *admission) isOver(ctx context.Context, t *task) (over bool, err error) 
 	}
 	over, deleted, err := t.looks.of(ctx, a.standings, a.provider, &it.WorkItem)
 	if errors.Is(err, provider.ErrCorrupt) {
-		t.log().WarnContext(ctx, "it cannot be read whether an activity has ended that is delivered again, it runs", "error", err)
+		t.log().WarnContext(ctx, "history unreadable, running the redelivered activity",
+			"event", logevent.ActivityRedeliveryUnchecked, "error", err)
 		err = nil
 	}
 	if deleted {

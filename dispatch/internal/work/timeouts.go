@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -29,7 +30,8 @@ func (t *task) runWithin(ctx context.Context, code body.Run, input json.RawMessa
 	value, failure, abandoned := attempt.Run(ctx, input)
 	if abandoned != nil {
 		t.abandoned = true
-		t.log().WarnContext(ctx, "activity is out of time, and is not waited for any longer", "timeout", abandoned.Message)
+		t.log().WarnContext(ctx, "activity timed out, ignoring its result", "event", logevent.ActivityTimedOut,
+			"timeout", abandoned.Message)
 	}
 	return value, failure
 }

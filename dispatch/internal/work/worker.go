@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -111,7 +112,8 @@ func (w *Worker) hindered(ctx context.Context, t *task, r result) {
 // finish collects the result of an activity, unless the activity was given up: then its result is sent already.
 func (w *Worker) finish(ctx context.Context, t *task, r result) {
 	if !w.manager.end(t) {
-		t.log().InfoContext(ctx, "a leaked activity has returned, and is not heard")
+		t.log().InfoContext(ctx, "abandoned activity returned, ignoring its result",
+			"event", logevent.ActivityAbandonedReturned)
 		return
 	}
 	t.cancel(nil)
@@ -137,8 +139,9 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 		w.manager.records.end(ctx, t, t.stop.at, r.end())
 		r = t.endedAs(r, history.EndReturned, t.stop.at)
 	default:
-		t.log().WarnContext(ctx, "activity was stopped by its worker and is tried again: its work item goes back to the queue",
-			"attemptCount", t.item.Record.ReceiveCount, "reason", string(stopped.Reason), "message", stopped.Message, "ranFor", w.options.Clock().Sub(t.began))
+		t.log().WarnContext(ctx, "activity stopped by its worker, releasing the work item",
+			"event", logevent.ActivityStopped, "attemptCount", t.item.Record.ReceiveCount,
+			"reason", string(stopped.Reason), "message", stopped.Message, "ranFor", w.options.Clock().Sub(t.began))
 	}
 	w.count(t, r)
 	t.batch.ended.add(finished{t, r})
@@ -169,9 +172,11 @@ func (w *Worker) logEnd(ctx context.Context, t *task, r result) {
 	about := []any{"reason", string(why.Reason), "end", string(r.end()), "endedAfter", w.options.Clock().Sub(t.stop.at)}
 	switch {
 	case r.outcome != nil && r.outcome.Error != nil && isCrash(r.outcome.Error.Type):
-		t.log().WarnContext(ctx, "activity panicked after its context had ended", append(about, "error", w.textOf(r.outcome.Error))...)
+		t.log().WarnContext(ctx, "activity panicked after its context ended", append(about,
+			"event", logevent.ActivityCleanupPanicked, "error", w.textOf(r.outcome.Error))...)
 	case !onlyOfWorkers(why.Reason): // else another line says that it is tried again
-		t.log().InfoContext(ctx, "a cancelled activity has ended within its grace", about...)
+		t.log().InfoContext(ctx, "cancelled activity ended within its grace period", append(about,
+			"event", logevent.ActivityCancelledEnded)...)
 	}
 }
 

@@ -1,0 +1,146 @@
+package logevent_test
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/perdure/perdure/internal/docpage"
+)
+
+var update = flag.Bool("update", false, "write the events into docs/reference/log-events.md")
+
+const (
+	root          = "../.."
+	page, section = root + "/docs/reference/log-events.md", "events"
+)
+
+// metricLine is the message of the lines that carry nothing but metrics. Their structure is CloudWatch's.
+const metricLine = "metrics"
+
+func TestLogEventsPage_matchesTheCode(t *testing.T) {
+	t.Parallel()
+	code, err := parseModule(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := tables(code.events(), byEvent(code.calls()))
+	if *update {
+		if err := docpage.Write(page, section, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := docpage.Read(page, section)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != text {
+		t.Error("docs/reference/log-events.md differs from the code: run go test ./internal/logevent -update")
+	}
+}
+
+func TestLogCalls_haveEvents(t *testing.T) {
+	t.Parallel()
+	code, err := parseModule(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := code.calls()
+	if len(all) < 100 {
+		t.Fatalf("%d log calls were found", len(all))
+	}
+	messages := map[string]string{}
+	for _, c := range all {
+		switch {
+		case c.message == metricLine || c.level == "debug" && c.event == "":
+			continue
+		case c.message == "":
+			t.Errorf("%s: the message of a log line is not a string literal", c.at)
+		case c.event == "":
+			t.Errorf("%s: %q has no attribute \"event\" with a constant of logevent", c.at, c.message)
+		case messages[c.event] == "":
+			messages[c.event] = c.message
+		case messages[c.event] != c.message:
+			t.Errorf("%s: %s has the messages %q and %q", c.at, c.event, messages[c.event], c.message)
+		}
+	}
+}
+
+var eventName = regexp.MustCompile(`^[a-z]+(_[a-z]+)*\.[a-z]+(_[a-z]+)*$`)
+
+func TestLogEvents_areNamedDocumentedAndUsed(t *testing.T) {
+	t.Parallel()
+	code, err := parseModule(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, names := byEvent(code.calls()), map[string]string{}
+	for _, s := range code.events() {
+		for _, e := range s.events {
+			if !eventName.MatchString(e.name) {
+				t.Errorf("%s is %q, want <subject>.<past participle or state>", e.constant, e.name)
+			}
+			if other := names[e.name]; other != "" {
+				t.Errorf("%s and %s are both %q", e.constant, other, e.name)
+			}
+			names[e.name] = e.constant
+			if e.meaning == "" || e.action == "" {
+				t.Errorf("the comment of %s does not have the form \"%[1]s means that …\", \"Action: …\"", e.constant)
+			}
+			if len(used[e.constant]) == 0 {
+				t.Errorf("nothing logs %s", e.constant)
+			}
+		}
+	}
+}
+
+func byEvent(all []call) map[string][]call {
+	by := map[string][]call{}
+	for _, c := range all {
+		by[c.event] = append(by[c.event], c)
+	}
+	return by
+}
+
+// tables returns the text of the page's section.
+func tables(sections []eventSection, used map[string][]call) string {
+	var b strings.Builder
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n## %s\n\n", s.title)
+		b.WriteString("| event | level | message | attributes | meaning | action |\n|---|---|---|---|---|---|\n")
+		for _, e := range s.events {
+			message, levels, attributes := "", map[string]bool{}, []string{}
+			for _, c := range used[e.constant] {
+				message = cmp.Or(message, c.message)
+				levels[c.level] = true
+				for _, a := range c.attributes {
+					if !slices.Contains(attributes, a) {
+						attributes = append(attributes, a)
+					}
+				}
+			}
+			row := []string{
+				"`" + e.name + "`", strings.Join(slices.Sorted(maps.Keys(levels)), ", "), message,
+				strings.Join(attributes, ", "), capitalized(e.meaning), capitalized(e.action),
+			}
+			for i := range row {
+				row[i] = strings.ReplaceAll(row[i], "|", `\|`)
+			}
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		}
+	}
+	return b.String() + "\n"
+}
+
+func capitalized(s string) string {
+	for i, r := range s {
+		return string(unicode.ToUpper(r)) + s[i+len(string(r)):]
+	}
+	return s
+}
