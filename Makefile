@@ -237,7 +237,7 @@ fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment dec
 ## --- keep it tidy ---
 
 .PHONY: lint
-lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on the examples, and the limits of the code's shape
+lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on the examples, the limits of the code's shape, and the prose
 	$(TOOL) golangci-lint run ./...
 	$(GO) run ./cmd/perdure vet ./examples/... ./tests/scenarios # what authors copy
 	cd infra/cdk && $(GO) tool -modfile=../../tools/go.mod golangci-lint run -c ../../.golangci.yml ./...
@@ -248,6 +248,11 @@ lint: needs-go ## gofumpt, vet, golangci-lint with everything on, perdure vet on
 	cd tools && $(GO) tool golangci-lint run -c ../.golangci.yml ./...
 	$(GO) test -C tools ./...
 	$(GO) run -C tools ./shape .. ../infra/cdk
+	$(MAKE) --no-print-directory prose
+
+.PHONY: prose
+prose: needs-go ## check the English of docs, comments, help texts, errors and logs with Vale (ARGS=-v prints all findings, ARGS="-only docs:docs/guides/*" those of a scope, -hints suggestions too)
+	$(GO) run -C tools ./prose $(ARGS) ..
 
 .PHONY: fmt
 fmt: needs-go ## format everything
