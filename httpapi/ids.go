@@ -28,9 +28,10 @@ func pathID(r *http.Request, segment, field string) (string, error) {
 	id := r.PathValue(segment)
 	encoded, ok := strings.CutPrefix(id, "~")
 	if !ok && (strings.ContainsAny(id, misread) || id == "." || id == "..") {
-		return "", &provider.FieldError{Field: field, Problem: "must be sent as ~ and its base64url without padding " +
-			"if it has one of " +
-			misread + " or is . or ..: " + shortForm(id)}
+		return "", &provider.FieldError{
+			Field: field, Problem: "must not have one of " + misread + " or be . or ..; send it as ~ and its base64url " +
+				"without padding: " + shortForm(id),
+		}
 	}
 	if !ok {
 		return id, nil

@@ -140,7 +140,7 @@ func idempotencyKey(r *http.Request) (key string, given bool, err error) {
 		return "", true, &provider.FieldError{Field: headerKey, Problem: givenTwice}
 	case strings.Contains(keys[0], ","): // which gateways put between two
 		return "", true, &provider.FieldError{
-			Field: headerKey, Problem: "must not have a comma, because gateways join repeated headers with commas",
+			Field: headerKey, Problem: "must not have a comma, which gateways add if the header is given more than once",
 		}
 	case keys[0] == "" || len(keys[0]) > client.MaxIdempotencyKeyBytes || !utf8.ValidString(keys[0]) || strings.ContainsFunc(keys[0], unicode.IsControl):
 		problem := fmt.Sprintf("must be 1 to %d bytes of UTF-8 without control characters", client.MaxIdempotencyKeyBytes)
