@@ -93,7 +93,7 @@ func variablesOfTheCode(t *testing.T) map[string]string {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains([]string{"testdata", "node_modules", ".git"}, name):
+		case d.IsDir() && (name == "testdata" || name == "node_modules" || len(name) > 2 && name[0] == '.'):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
