@@ -23,8 +23,9 @@ var (
 	variableName = regexp.MustCompile("`(PERDURE_[A-Z_]+)`")
 )
 
-// notConfiguration are the variables that no deployment sets.
+// notConfiguration are variables of tests and examples, with their purpose.
 var notConfiguration = map[string]string{
+	"PERDURE_API":                    "the URL of the API in an example",
 	"PERDURE_TEST_FAULT":             "a fault in a test application",
 	"PERDURE_TEST_ENDPOINT":          "the endpoint of the local cloud in tests",
 	"PERDURE_TEST_DYNAMODB_ENDPOINT": "the endpoint of DynamoDB Local in tests",
@@ -92,7 +93,7 @@ func variablesOfTheCode(t *testing.T) map[string]string {
 		switch name := d.Name(); {
 		case err != nil:
 			return err
-		case d.IsDir() && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".") && name != ".."):
+		case d.IsDir() && (name == "testdata" || name == "node_modules" || len(name) > 2 && name[0] == '.'):
 			return fs.SkipDir
 		case d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
