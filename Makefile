@@ -234,6 +234,31 @@ fuzz: needs-go ## a minute of fuzzing each: the history decoder, the segment dec
 	$(GO) test -run '^$$' -fuzz FuzzDecodeSegments -fuzztime 60s ./provider/dynamo
 	$(GO) test -run '^$$' -fuzz FuzzParse -fuzztime 60s ./schedule/internal/cron
 
+## --- documentation ---
+
+SITE := .site
+# The checksum of its dist/mermaid.min.js is in tools/site/mermaid.sha256.
+MERMAID := 11.17.2
+
+.PHONY: docs
+docs: needs-python needs-node $(SITE)/.venv/.installed $(SITE)/mermaid/.installed ## build the documentation site into .site/html; broken links, and pages without a title or outside of all sections, fail
+	$(SITE)/.venv/bin/python -B -m unittest discover -s tools/site -p 'test_*.py'
+	NO_MKDOCS_2_WARNING=1 $(SITE)/.venv/bin/python -B -m mkdocs build -f tools/site/mkdocs.yml
+
+$(SITE)/.venv/.installed: tools/site/requirements.txt | needs-python
+	rm -rf $(@D)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --no-deps -r $<
+	touch $@
+
+# The package has hundreds of files and dependencies, of which the site needs one.
+$(SITE)/mermaid/.installed: tools/site/mermaid.sha256 | needs-node
+	rm -rf $(@D)
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent mermaid@$(MERMAID) && tar xzf mermaid-$(MERMAID).tgz package/dist/mermaid.min.js && rm mermaid-$(MERMAID).tgz
+	cd $(@D) && sha256sum -c --quiet $(CURDIR)/$<
+	touch $@
+
 ## --- keep it tidy ---
 
 .PHONY: lint

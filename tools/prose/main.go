@@ -23,6 +23,7 @@ type options struct {
 	root    string
 	verbose bool
 	hints   bool
+	exclude bool
 	only    string
 }
 
@@ -30,10 +31,11 @@ func main() {
 	var o options
 	flag.BoolVar(&o.verbose, "v", false, "print the findings of all scopes, not only of clean ones")
 	flag.BoolVar(&o.hints, "hints", false, "print warnings and suggestions too")
+	flag.BoolVar(&o.exclude, "exclusions", false, "print the exclusions that clean.txt needs if it includes everything")
 	flag.StringVar(&o.only, "only", "", "print findings of scopes that match this pattern only, such as docs:docs/guides/*.md")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: prose [-v] [-hints] [-only SCOPE] ROOT")
+		fmt.Fprintln(os.Stderr, "usage: prose [-v] [-hints] [-exclusions] [-only SCOPE] ROOT")
 		os.Exit(2)
 	}
 	o.root = flag.Arg(0)
@@ -68,6 +70,10 @@ func run(ctx context.Context, out io.Writer, o options) error {
 		return err
 	}
 	r := report{out: out, clean: clean, options: o}
+	if o.exclude {
+		r.exclusions(findings)
+		return nil
+	}
 	if o.only != "" {
 		only, err := parseScope(o.only)
 		if err != nil {

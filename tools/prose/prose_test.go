@@ -230,4 +230,8 @@ func TestRun_onlyCleanScopesFail(t *testing.T) {
 			}
 		}
 	}
+	var out strings.Builder
+	if err := run(t.Context(), &out, options{root: root, exclude: true}); err != nil || out.String() != "!docs:docs/a.md\n!errors:*.go\n" {
+		t.Errorf("%v: %q", err, out.String())
+	}
 }

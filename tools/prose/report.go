@@ -43,6 +43,27 @@ func (r *report) findings(all []finding) (failed bool) {
 	return failed
 }
 
+// exclusions prints a line of clean.txt for each page, and for each folder of Go code and kind of text, that has errors.
+func (r *report) exclusions(all []finding) {
+	for _, k := range kinds {
+		var lines []string
+		for _, f := range all {
+			if f.kind != k || f.severity != "error" {
+				continue
+			}
+			glob := f.path
+			if k != docs {
+				glob = path.Join(path.Dir(f.path), "*.go")
+			}
+			lines = append(lines, "!"+string(k)+":"+glob)
+		}
+		slices.Sort(lines)
+		for _, l := range slices.Compact(lines) {
+			fmt.Fprintln(r.out, l)
+		}
+	}
+}
+
 // markExclusions notes which exclusions a finding needs.
 func (r *report) markExclusions(needed map[string]bool, f finding) {
 	for _, s := range r.clean {
