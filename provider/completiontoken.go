@@ -24,7 +24,7 @@ type ForeignTokenError struct {
 }
 
 func (e *ForeignTokenError) Error() string {
-	return fmt.Sprintf("the token is of the hub %q, and not of %q", Echo(e.Hub), e.Own)
+	return fmt.Sprintf("token belongs to hub %q, not to %q", Echo(e.Hub), e.Own)
 }
 
 func (e *ForeignTokenError) Unwrap() error { return ErrToken }

@@ -49,7 +49,7 @@ type SentError struct {
 }
 
 func (e *SentError) Error() string {
-	return fmt.Sprintf("sent again, and not deleted: %s: %v", strings.Join(e.IDs, ", "), e.Err)
+	return fmt.Sprintf("sent again, but not deleted: %s: %v", strings.Join(e.IDs, ", "), e.Err)
 }
 
 func (e *SentError) Unwrap() error { return e.Err }
