@@ -143,11 +143,11 @@ func TestTheErrorOfAnUnknownOrchestrationHasTheKnown(t *testing.T) {
 	perdure.AddEntity(r, "counter", perdure.Operation("add", func(_ *perdure.OrchestrationContext, _ *int, n int) (int, error) { return n, nil }))
 	hub := perduretest.New(t, r).Client()
 	_, err := hub.Start(t.Context(), "slep", time.Hour)
-	if want := `"slep"; there are ["naps" "sleep" "stuck"]`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+	if want := `"slep" (registered: ["naps" "sleep" "stuck"])`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	_, err = hub.Start(t.Context(), "sleep", time.Hour, client.WithVersion("2"))
-	if want := `"sleep" in version "2"; there are the versions ["0"]`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
+	if want := `"sleep" version "2" (registered versions: ["0"])`; !errors.Is(err, client.ErrUnknownOrchestration) || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

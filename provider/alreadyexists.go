@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// AlreadyExistsError is an ErrAlreadyExists or ErrPurged that says which instance has the id of a start.
+// AlreadyExistsError describes the instance that uses the ID of a start. It wraps ErrAlreadyExists or ErrPurged.
 type AlreadyExistsError struct {
+	// InstanceID is the ID of the start.
 	InstanceID string
-	// Orchestration, Status and CreatedAt are of the instance that has the id, as it was when the start was refused.
-	// They are empty if there is no instance any more: the id of one that was purged takes no second start with the same
-	// idempotency key.
+	// Orchestration, Status and CreatedAt describe the instance that uses the ID, at the time of the error. They are
+	// empty if it has been purged.
 	Orchestration string
 	Status        RuntimeStatus
 	CreatedAt     time.Time
@@ -18,7 +18,8 @@ type AlreadyExistsError struct {
 	Reason error
 }
 
-// NewAlreadyExistsError returns the error of a start whose id in has. A zero instance is one that cannot be read.
+// NewAlreadyExistsError returns the error of a start whose ID is used by in. If the instance cannot be read, in is the
+// zero value.
 func NewAlreadyExistsError(instanceID string, in *Instance, reason error) *AlreadyExistsError {
 	return &AlreadyExistsError{
 		InstanceID: instanceID, Orchestration: in.Name, Status: in.Status, CreatedAt: in.CreatedAt, Reason: reason,
@@ -33,7 +34,7 @@ func (e *AlreadyExistsError) Error() string {
 	return fmt.Sprintf("instance %q: %v: %s", e.InstanceID, e.Reason, e.Holder())
 }
 
-// Holder describes the instance that has the id; it is empty if there is none.
+// Holder describes the instance that uses the ID. It is empty if there is none.
 func (e *AlreadyExistsError) Holder() string {
 	if e.Orchestration == "" {
 		return ""
@@ -41,5 +42,5 @@ func (e *AlreadyExistsError) Holder() string {
 	return fmt.Sprintf("orchestration %q, %s, started at %s", e.Orchestration, e.Status, e.CreatedAt.UTC().Format(time.RFC3339))
 }
 
-// Unwrap returns the reason.
+// Unwrap returns Reason.
 func (e *AlreadyExistsError) Unwrap() error { return e.Reason }

@@ -2,17 +2,16 @@ package provider
 
 import "time"
 
-// Attention says how many instances may need a person. Each number stops at MaxAttention: that there are some is what
-// counts.
+// Attention counts the instances that may need an operator. Each count is at most MaxAttention.
 type Attention struct {
-	// Blocked is the number of instances that are blocked, in whichever build.
+	// Blocked is the number of blocked instances, in any build.
 	Blocked int
 	// Deleting is the number of instances whose deletion has made no progress for two minutes.
 	Deleting int
-	// OldestPending is when the oldest instance that the watch found pending was to begin: it was started then, or its
-	// delay ended. Zero where none is pending. Where more than 64 are pending it is the oldest of 64 of them.
+	// OldestPending is the due time of the oldest instance that the sweeper found pending: its start, or the end of its
+	// delay. It is zero if no instance is pending. If more than 64 are pending, it is the oldest of 64 of them.
 	OldestPending time.Time
 }
 
-// MaxAttention is where the numbers of an Attention stop.
+// MaxAttention is the maximum of the counts of an Attention.
 const MaxAttention = 1000

@@ -7,70 +7,71 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// CancelInfo reports whether an activity is cancelled, and why. The zero value is an activity that is not.
+// CancelInfo reports whether and why an activity is cancelled. The zero value means that it is not cancelled.
 type CancelInfo struct {
+	// Requested is true if the activity is cancelled.
 	Requested bool
-	// Reason is one of the reasons that history holds; Message is the text of the caller who asked for the cancel.
+	// Reason is one of the cancel reasons of package history. Message is the text of the caller who requested the
+	// cancellation.
 	Reason, Message string
-	// RequestedAt is the time of the turn that decided the cancel.
+	// RequestedAt is the time of the turn that decided the cancellation.
 	RequestedAt time.Time
-	// Ended reports that the activity is cancelled because its execution has ended, so nothing waits for its end. The
-	// reason alone does not show it: when a parent ends, its child's cancel carries the reason of the parent's end.
+	// Ended is true if the activity is cancelled because its execution has ended. Nothing waits for the activity then.
 	Ended bool
-	// Deleted reports that the instance is deleted or being deleted. What a worker would store of the activity would
-	// never be read.
+	// Deleted is true if the instance is deleted or being deleted. Records of the activity would never be read.
 	Deleted bool
 }
 
-// Renewal is the result of renewing a work item's lock.
+// Renewal is the result of renewing the lock of a work item.
 type Renewal struct {
-	// Until is the earliest time at which the lock ends, by the provider's clock; zero where it was not extended.
+	// Until is the earliest time at which the lock expires, by the provider's clock. It is zero if the lock was not
+	// extended.
 	Until time.Time
-	// Lost reports that the lock is over, and another holder may have the work item.
+	// Lost is true if the lock has expired, and another process may hold the work item.
 	Lost bool
-	// Err is why the lock was not extended, where it is not Lost: ErrLockLimit, or an *Error. The lock then ends when
-	// it would have ended anyway.
+	// Err is the reason why the lock was not extended although it is not Lost: ErrLockLimit or an *Error. The lock then
+	// expires when it would have expired without the call.
 	Err error
-	// Cancel reports whether the activity is cancelled. The lock of a cancelled activity is extended too, since its
-	// code needs time to end.
+	// Cancel reports whether the activity is cancelled. The lock of a cancelled activity is extended too, because its
+	// code needs time to return.
 	Cancel CancelInfo
-	// CancelErr is why the cancel could not be read. Cancel is then unknown, whatever became of the lock.
+	// CancelErr is the error of reading the cancellation. Cancel is unknown then. The lock is not affected.
 	CancelErr error
 }
 
 // ActivityCancel is one decision to cancel activities of an execution.
 type ActivityCancel struct {
-	// IDs are the activities. Open means all activities that there are and ever will be, as when the execution is over;
-	// IDs is then empty.
-	IDs  []history.Range
+	// IDs are the cancelled activities.
+	IDs []history.Range
+	// Open is true if all present and future activities of the execution are cancelled, for example because it has
+	// ended. IDs is then empty.
 	Open bool
-	// Reason and Message are as in history.
+	// Reason and Message are described in package history.
 	Reason, Message string
 	// At is the time of the turn.
 	At time.Time
 }
 
-// Cancels are decisions of an execution, in order: those of one turn, or those of all turns, which are the cancel
-// record.
+// Cancels are cancel decisions of an execution in order: those of one turn, or the whole cancel record.
 type Cancels []ActivityCancel
 
-// CancelBlockTurns is the number of turns with cancelled activities that make a block.
+// CancelBlockTurns is the number of turns with cancelled activities in a block.
 const CancelBlockTurns = 64
 
-// CancelBlock holds the decisions of consecutive turns that cancelled activities, since the previous block was
-// complete. It derives from history, so every reader of that history computes the same block.
+// CancelBlock contains the decisions of consecutive turns that cancelled activities, since the previous block was
+// complete. It is computed from history, so every reader of that history computes the same block.
 type CancelBlock struct {
-	// After is the segment of the turn that completed the previous block; 0 where there is none.
+	// After is the segment of the turn that completed the previous block, or 0.
 	After int64
-	// Last is the segment of the last turn in the block, or of the last turn before it while the block is empty; 0
-	// where there is none.
+	// Last is the segment of the last turn in the block or, while the block is empty, of the last turn before it. It is
+	// 0 if there is none.
 	Last int64
 	// Turns is the number of turns in the block; Cancels is what they decided.
 	Turns   int
 	Cancels Cancels
 }
 
-// Add adds the decisions of a segment's turn, and returns the block that it completes, or nil.
+// Add adds the decisions of a segment's turn. It returns the block that this completes, or nil.
 func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete *CancelBlock) {
 	if len(own) == 0 {
 		return b, nil
@@ -85,7 +86,7 @@ func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete
 	return CancelBlock{After: segment, Last: segment}, &b
 }
 
-// Of returns what the record says of an activity: the first decision that concerns it.
+// Of returns the first decision that cancels an activity, or the zero value.
 func (c Cancels) Of(activityID int64) CancelInfo {
 	for i := range c {
 		if c[i].concerns(activityID) {
@@ -107,9 +108,8 @@ func (c *ActivityCancel) concerns(id int64) bool {
 	return false
 }
 
-// CancelsOf reads the decisions to cancel activities from the events of a history, or of a turn. An execution that ends
-// with work outstanding ends with an open decision: no work item sent for it has a receiver any more, whatever its id
-// (R12).
+// CancelsOf returns the decisions to cancel activities in the events of a history or a turn. An execution that ends
+// with outstanding work ends with an open decision (R12).
 func CancelsOf(events []history.Event) (all Cancels) {
 	for i := range events {
 		e := &events[i]

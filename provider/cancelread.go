@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// CancelRead answers whether activities of one execution that were fetched together are cancelled. It reads the cancel
-// record once for all of them, when the first one asks: the answer therefore describes a moment after they were
-// received (R12), and an activity that is not about to run causes no read. It is safe for concurrent use.
+// CancelRead reads whether activities of one execution are cancelled. The first call of Of or Read reads the cancel
+// record once for all activities that were received together (R12). It is safe for concurrent use.
 type CancelRead struct {
 	ctx         context.Context //nolint:containedctx // it serves all activities of the read, whichever asks first
 	read        func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)
@@ -23,20 +22,20 @@ type CancelRead struct {
 	err     error
 }
 
-// NewCancelRead makes a read for activities of an execution that were scheduled in segment from or later. read is
-// ReadCancels.
+// NewCancelRead returns a CancelRead for activities that were scheduled in segment from or later. read is
+// WorkItems.ReadCancels.
 func NewCancelRead(ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error), executionID string, from int64) *CancelRead {
 	return &CancelRead{ctx: ctx, read: read, executionID: executionID, from: from}
 }
 
-// Of returns whether an activity is cancelled, strongly consistent, and the first segment that was not read. It reads,
-// or waits for a read that has begun; an error of that read is returned to every caller.
+// Of reports whether an activity is cancelled, with strong consistency, and returns the first segment that was not
+// read. It reads the cancel record, or waits for a concurrent read. All callers receive the error of that read.
 func (r *CancelRead) Of(activityID int64) (c CancelInfo, next int64, err error) {
 	r.Read()
 	return r.cancels.Of(activityID), r.next, r.err
 }
 
-// Read reads the cancel record once: later callers wait for the first one's read.
+// Read reads the cancel record once. Later callers wait for the first read.
 func (r *CancelRead) Read() {
 	if begun, done := r.begin(); begun {
 		if done != nil {
@@ -69,8 +68,8 @@ func (r *CancelRead) end() {
 	}
 }
 
-// Ask gives each item a CancelRead (LockedWorkItem.Cancel); items of one execution share theirs. It is for
-// AdoptWorkItems. read is ReadCancels, and is called only when one of the items asks.
+// Ask sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. AdoptWorkItems calls it. read
+// is WorkItems.ReadCancels.
 func Ask(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
 	shared := map[string]*CancelRead{}
 	for i := range items {

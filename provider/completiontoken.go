@@ -17,20 +17,22 @@ const (
 	maxCompletionBytes = 4 << 10
 )
 
-// ForeignTokenError reports a token that completes an activity of another hub. It is an ErrToken.
+// ForeignTokenError is returned for a completion token of another hub. It wraps ErrToken.
 type ForeignTokenError struct {
-	// Hub is the hub that the token names, unproven; Own is the one that was asked.
+	// Hub is the hub that the token names, which is not verified. Own is the hub that received the token.
 	Hub, Own string
 }
 
+// Error implements error.
 func (e *ForeignTokenError) Error() string {
-	return fmt.Sprintf("the token is of the hub %q, and not of %q", Echo(e.Hub), e.Own)
+	return fmt.Sprintf("token belongs to hub %q, not to %q", Echo(e.Hub), e.Own)
 }
 
+// Unwrap returns ErrToken.
 func (e *ForeignTokenError) Unwrap() error { return ErrToken }
 
-// SignCompletion makes the token by which an attempt is completed from outside. Whoever has it may do that: it is a
-// secret, and belongs in no log.
+// SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
+// attempt. Do not log it.
 func (t *Tokens) SignCompletion(w *WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
@@ -47,9 +49,9 @@ func (t *Tokens) SignCompletion(w *WorkItem) string {
 	return completionToken + "." + t.last.id + "." + base64.RawURLEncoding.EncodeToString(m.bytes[len(completionToken):len(b)+macBytes])
 }
 
-// OpenCompletion reads such a token and returns a work item with the fields that are signed. It returns a
-// *ForeignTokenError where the token names another hub, and otherwise ErrToken where the text is no such token or was
-// signed with another key.
+// OpenCompletion decodes a completion token and returns a work item with the signed fields. It returns a
+// *ForeignTokenError if the token names another hub, and ErrToken if the token is malformed or was signed with another
+// key.
 func (t *Tokens) OpenCompletion(token string) (WorkItem, error) {
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")

@@ -10,10 +10,10 @@ import (
 // DeletedMessage is the message of the outcome that the parent of a deleted instance receives.
 const DeletedMessage = "deleted"
 
-// Fence returns the events that end an execution which is deleted before it is over: the given cancels, which cancel
-// what its history has left outstanding (history.State.CancelOutstanding), and an end that reports to its parent that
-// it was terminated. last is the id of the last event. Committed as the next segment, they make the commit of any turn
-// on the earlier head fail (R17).
+// Fence returns the events that end an execution that is deleted before it has ended: cancels, which cancel its
+// outstanding work (history.State.CancelOutstanding), and a terminal event that reports to the parent that the
+// execution was terminated. last is the ID of the last event of the history. Committed as the next segment, the events
+// make any concurrent commit fail (R17).
 func Fence(cancels []history.Event, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
 	events := append(slices.Clip(cancels), end)
@@ -24,9 +24,8 @@ func Fence(cancels []history.Event, last int64, now time.Time) []history.Event {
 	return events
 }
 
-// WithDeletion returns the cancel record of an execution that was deleted: earlier decisions stand, and everything else
-// is cancelled too. The last decision always carries the deletion as its reason, even where an earlier one left nothing
-// to decide.
+// WithDeletion returns the cancel record of a deleted execution. Earlier decisions stay, and everything else is
+// cancelled too. The last decision always has the deletion as its reason.
 func (c Cancels) WithDeletion(now time.Time) Cancels {
 	if c.deleted() {
 		return c

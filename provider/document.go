@@ -14,19 +14,18 @@ const (
 	loadedDocuments = 16 << 20
 	// referableDocument is the largest document that is always held.
 	referableDocument = 1 << 10
-	// ShownDocuments bounds the documents that ReadHistory puts in the place of references, for each event.
+	// ShownDocuments is the maximum number of bytes of documents with which ReadHistory replaces references, per event.
 	ShownDocuments = 4 << 20
 )
 
-// Loading counts how much data of external events is held while an execution is read, segment by segment.
+// Loading limits the data of external events that is held while an execution is read segment by segment.
 type Loading struct {
 	ExecutionID string
 
 	held int
 }
 
-// Add replaces the large data of a segment's external events by references to the place it was just read from, once
-// enough is held.
+// Add replaces the large data of a segment's external events by references once the limit is reached.
 func (l *Loading) Add(s *Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -44,8 +43,7 @@ func (l *Loading) Add(s *Segment) {
 	}
 }
 
-// OldestReferred returns the oldest execution that an execution's first event refers to; empty where it refers to none.
-// Execution ids are in the order of time.
+// OldestReferred returns the oldest execution that an execution's first event refers to, or an empty string.
 func OldestReferred(start *history.Event) (oldest string) {
 	start.Raised(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
@@ -63,8 +61,8 @@ func OldestReferred(start *history.Event) (oldest string) {
 	return oldest
 }
 
-// Show replaces an event's references by their documents, as long as these take no more than ShownDocuments together.
-// The reference to a document that was erased stays.
+// Show replaces an event's references by their documents, up to ShownDocuments bytes together. References to erased
+// documents stay.
 func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.Raised(func(_ string, _ int, data *history.Payload) {

@@ -5,51 +5,60 @@ import (
 	"fmt"
 )
 
-// Sentinels for errors.Is. The errors that carry them name the instance or item.
+// Sentinel errors, for errors.Is. The errors that wrap them name the instance or item.
 var (
-	// ErrNotFound: there is no such instance, or execution.
+	// ErrNotFound is returned if the instance, execution or item does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrAlreadyExists: another start uses the instance id; its instance runs or is over. An AlreadyExistsError names it.
-	ErrAlreadyExists = errors.New("instance id is in use")
-	// ErrPurged: this very start has been made before, and the instance that it began was deleted, or is being deleted. It is an ErrAlreadyExists.
-	ErrPurged = fmt.Errorf("this start has been made before, and what it began is purged: %w", ErrAlreadyExists)
-	// ErrAlreadyStarted: this very start, by its idempotency key, has been made before. Its instance is what it asks for.
-	ErrAlreadyStarted = errors.New("this start has been made before")
-	// ErrNotTerminal: the instance is not over, and can only be deleted by force.
-	ErrNotTerminal = errors.New("the instance is not over")
-	// ErrTerminal: the instance is over.
-	ErrTerminal = errors.New("the instance is over")
-	// ErrUnknownOrchestration: no deployed build knows an orchestration of that name (and version).
-	ErrUnknownOrchestration = errors.New("no deployed build knows this orchestration")
-	// ErrConflict: the turn was run on a view of the history that is not the head (R7). Read again, strongly
-	// consistent.
-	ErrConflict = errors.New("the history has moved on")
-	// ErrLockLost: the lock is over, and another holder may have what it protected. Nothing was written or sent.
-	ErrLockLost = errors.New("the lock is over")
-	// ErrLockLimit: the lock cannot be extended that far, because the queue limits how long it locks a message. The
-	// lock ends when it would have ended anyway.
-	ErrLockLimit = errors.New("the queue does not lock a message for so long")
-	// ErrToken: this hub has not issued the token to a work item, or its key is no longer one of the hub's.
-	ErrToken = errors.New("the token is not one of this hub")
-	// ErrTooLarge: the turn's events do not fit one commit. Nothing was written, and the same turn will never fit.
-	ErrTooLarge = errors.New("the turn is too large to be committed")
-	// ErrUnsent: the turn is committed, and what it caused is not all sent. Its messages are not acknowledged, and lead back to it (R4).
-	ErrUnsent = errors.New("the turn is committed, and not all is sent that it caused")
-	// ErrBusy: the hub is at work, and what was asked for needs it at rest. Nothing was changed.
-	ErrBusy = errors.New("the hub is not at rest")
-	// ErrCorrupt: an item of the history cannot be read; the error names it.
+	// ErrAlreadyExists is returned if another start uses the instance ID. Its instance may be running or may have
+	// ended. An AlreadyExistsError describes the instance.
+	ErrAlreadyExists = errors.New("instance ID is in use")
+	// ErrPurged is returned if the same start was made before, and its instance was deleted or is being deleted. It
+	// wraps ErrAlreadyExists.
+	ErrPurged = fmt.Errorf("instance of this start was purged: %w", ErrAlreadyExists)
+	// ErrAlreadyStarted is returned if the start was made before with the same idempotency key. The instance exists.
+	ErrAlreadyStarted = errors.New("already started with this idempotency key")
+	// ErrNotTerminal is returned if the instance has not ended, and can therefore be deleted only with force.
+	ErrNotTerminal = errors.New("instance has not ended")
+	// ErrTerminal is returned if the instance has ended.
+	ErrTerminal = errors.New("instance has ended")
+	// ErrUnknownOrchestration is returned if no deployed build registers the orchestration in the requested version.
+	ErrUnknownOrchestration = errors.New("orchestration is not registered in any deployed build")
+	// ErrConflict is returned if another write came first, such as the commit of another turn (R7). Read the state
+	// again with strong consistency, and repeat the operation.
+	ErrConflict = errors.New("conflict with another write")
+	// ErrLockLost is returned if the lock has expired, and another process may hold the record. Nothing was written or
+	// sent.
+	ErrLockLost = errors.New("lock expired")
+	// ErrLockLimit is returned if the queue cannot extend the lock that far. The lock expires when it would have
+	// expired without the call.
+	ErrLockLimit = errors.New("lock exceeds the limit of the queue")
+	// ErrToken is returned if this hub did not issue the token, or the hub's signing key has been deleted.
+	ErrToken = errors.New("token was not issued by this hub")
+	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the turn.
+	ErrTooLarge = errors.New("turn is too large to commit")
+	// ErrUnsent is returned if the turn was committed, but not all of its outputs were sent. Its messages are
+	// redelivered, and a redispatch sends the rest (R4).
+	ErrUnsent = errors.New("turn is committed, but not all of its outputs were sent")
+	// ErrBusy is returned if the hub is processing messages, and the operation requires an idle hub. Nothing was
+	// changed.
+	ErrBusy = errors.New("hub is not idle")
+	// ErrCorrupt is returned if an item of the history cannot be read. The error names the item.
 	ErrCorrupt = errors.New("history cannot be read")
 )
 
 // Error is a failed operation of a provider.
 type Error struct {
-	Op         string // as the service names it: "DynamoDB.PutItem"
+	// Op is the operation, such as "DynamoDB.PutItem".
+	Op string
+	// InstanceID is the instance of the operation, or empty.
 	InstanceID string
-	// Retryable: the same call may succeed later (it was throttled or timed out). Otherwise it will not.
+	// Retryable is true if the same call may succeed later, for example because it was throttled or timed out.
 	Retryable bool
-	Err       error
+	// Err is the cause.
+	Err error
 }
 
+// Error implements error.
 func (e *Error) Error() string {
 	how := "permanent"
 	if e.Retryable {
@@ -61,19 +70,28 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("instance %q: %s (%s): %v", e.InstanceID, e.Op, how, e.Err)
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// UnknownKindError reports an inbox message of a kind that this release does not know: it comes from a later release
-// that is being deployed beside this one, or from a foreign sender.
-type UnknownKindError struct{ Kind MessageKind }
+// UnknownKindError is returned for an inbox message of a kind that this release does not support. A later release may
+// have sent it during a deployment.
+type UnknownKindError struct {
+	// Kind is the kind of the message.
+	Kind MessageKind
+}
 
+// Error implements error.
 func (e *UnknownKindError) Error() string {
-	return fmt.Sprintf("kind %q is not one that this release knows", string(e.Kind))
+	return fmt.Sprintf("message kind %q is not supported by this release", string(e.Kind))
 }
 
-// FieldError reports bad input: the field, and what is wrong with it.
+// FieldError is returned for invalid input.
 type FieldError struct {
-	Field, Problem string
+	// Field is the name of the field.
+	Field string
+	// Problem is a predicate that describes the problem, such as "must be at least 1".
+	Problem string
 }
 
+// Error returns the field and the problem.
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }

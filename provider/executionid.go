@@ -8,8 +8,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// BegunAt returns when an execution began, as its id says: to the millisecond, by the clock of the process that named
-// it. It returns the zero time for a text that is not an execution id.
+// BegunAt returns the time in an execution ID, with a resolution of a millisecond, by the clock of the process that
+// created the ID. It returns the zero time if the text is not an execution ID.
 func BegunAt(executionID string) time.Time {
 	id, err := ulid.ParseStrict(executionID)
 	if err != nil {
@@ -18,8 +18,8 @@ func BegunAt(executionID string) time.Time {
 	return ulid.Time(id.Time())
 }
 
-// NewExecutionID names an execution: a ULID whose entropy derives from the instance and from what started the
-// execution, so that two tries of one start differ in time alone (R10).
+// NewExecutionID returns the ID of a new execution: a ULID whose entropy derives from the instance and from startedBy,
+// so that two tries of one start differ only in the time (R10).
 func NewExecutionID(now time.Time, instanceID, startedBy string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(instanceID), instanceID, startedBy))
 	var id ulid.ULID

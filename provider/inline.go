@@ -2,9 +2,9 @@ package provider
 
 import "github.com/perdure/perdure/history"
 
-// Unsent returns which of the turn's events send nothing when it is committed: activities that ran inline, and have ended or were cancelled in
-// this very turn, and those that the process runs (Turn.Running). Nil where there are none, as in most turns. A repeated dispatch goes by history
-// alone: what is not settled there it sends, whoever ran it (R20).
+// Unsent returns a function that reports the events of the turn that send nothing at its commit: inline activities that
+// ended or were cancelled in this turn, and activities that the process runs (Turn.Running). It returns nil if there
+// are none. A repeated dispatch ignores it and sends everything that history has not settled (R20).
 func (t *Turn) Unsent() func(eventID int64) bool {
 	var ids map[int64]bool
 	for i := range t.Events {

@@ -54,14 +54,14 @@ func CheckTags(tags map[string]string) error {
 	}
 	const field = "tags"
 	if n := len(tags); n > MaxTags {
-		return &FieldError{Field: field, Problem: fmt.Sprintf("must be at most %d, are %d", MaxTags, n)}
+		return &FieldError{Field: field, Problem: fmt.Sprintf("must be at most %d, but are %d", MaxTags, n)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if problem := textProblem(key, 1, MaxTagKeyBytes); problem != "" {
 			return &FieldError{Field: field, Problem: "has a key that " + problem}
 		}
 		if problem := textProblem(tags[key], 0, MaxTagValueBytes); problem != "" {
-			return &FieldError{Field: field, Problem: fmt.Sprintf("has a value, of %q, that %s", key, problem)}
+			return &FieldError{Field: field, Problem: fmt.Sprintf("has a value for key %q that %s", key, problem)}
 		}
 	}
 	return nil

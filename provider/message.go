@@ -404,7 +404,7 @@ func DecodeTimer(body string) (Timer, error) {
 // decoded reads a body of any form. What is read is in memory of its own: where the plain form needs none, it is not taken.
 func decoded[T any](body string) (into T, err error) {
 	if err := json.Unmarshal([]byte(body), &into); err != nil {
-		return into, fmt.Errorf("not JSON of the expected form: %w", err)
+		return into, fmt.Errorf("decode JSON: %w", err)
 	}
 	return into, nil
 }
@@ -412,7 +412,8 @@ func decoded[T any](body string) (into T, err error) {
 // checkVersion looks at the version of a body.
 func checkVersion(v int) error {
 	if v < 1 || v > WireVersion {
-		return &FieldError{Field: "v", Problem: fmt.Sprintf("%d is not a version this release reads (1 to %d)", v, WireVersion)}
+		return &FieldError{Field: "v",
+			Problem: fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)}
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type Asker interface {
 }
 
 // ErrNobodyToAsk says that the code of the hub's orchestrations cannot be reached from where it is to be asked.
-var ErrNobodyToAsk = errors.New("there is no orchestrator function that could be asked")
+var ErrNobodyToAsk = errors.New("hub has no orchestrator function to query")
 
 // QueryCode is why a query has no answer. Codes only grow.
 type QueryCode string

@@ -144,7 +144,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 	if r.Pending != nil {
 		doc, err := json.Marshal(r.Pending)
 		if err != nil {
-			return nil, fmt.Errorf("encode a pending attempt: %w", err)
+			return nil, fmt.Errorf("encode pending attempt: %w", err)
 		}
 		set(attrPending, string(doc))
 		in.ExpressionAttributeNames["#"+attrPendingOf] = attrPendingOf

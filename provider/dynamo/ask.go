@@ -18,7 +18,8 @@ import (
 // invoke that function directly may also hand it forged messages: the right is full control of the hub.
 func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
-		return nil, fmt.Errorf("dynamo: hub %q: %w: its configuration names none", p.hub.Name, provider.ErrNobodyToAsk)
+		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,
+			provider.ErrNobodyToAsk)
 	}
 	body, err := json.Marshal(asking.Request{Query: &q})
 	if err != nil {
@@ -38,7 +39,8 @@ func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessag
 	}
 	var reply asking.Reply
 	if err := json.Unmarshal(out.Payload, &reply); err != nil {
-		return nil, &provider.Error{Op: "Lambda.Invoke", InstanceID: q.InstanceID, Err: fmt.Errorf("the function's answer is not one to a query: %w", err)}
+		return nil, &provider.Error{Op: "Lambda.Invoke", InstanceID: q.InstanceID,
+			Err: fmt.Errorf("decode query response: %w", err)}
 	}
 	return reply.Result(&q)
 }
@@ -46,11 +48,13 @@ func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessag
 // notAsked is why the function could not be asked, or has not answered in time.
 func (p *Provider) notAsked(ctx context.Context, q *provider.Question, err error) error {
 	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("dynamo: hub %q: %w: there is no function %s", p.hub.Name, provider.ErrNobodyToAsk, p.hub.Orchestrator)
+		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.hub.Name, provider.ErrNobodyToAsk,
+			p.hub.Orchestrator)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &provider.QueryError{
-			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryTimedOut, Message: "the orchestrator function has not answered in time: " + err.Error(),
+			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryTimedOut,
+			Message: "orchestrator function did not respond in time: " + err.Error(),
 		}
 	}
 	return err
@@ -65,7 +69,8 @@ func died(q *provider.Question, payload []byte) error {
 	if json.Unmarshal(payload, &why) != nil {
 		why.Message = string(payload)
 	}
-	e := &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied, Message: strings.TrimSpace("the orchestrator function failed: " + why.Type + " " + why.Message)}
+	e := &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied,
+		Message: strings.TrimSpace("orchestrator function failed: " + why.Type + " " + why.Message)}
 	if why.Type == "Sandbox.Timedout" || strings.Contains(why.Message, "Task timed out") {
 		e.Code = provider.QueryTimedOut
 	}

@@ -85,7 +85,7 @@ func (b *signedBucket) url(bucket, key string) (*url.URL, error) {
 	}
 	u, err := url.Parse(strings.TrimSuffix(base, "/"))
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: the endpoint of S3: %w", err)
+		return nil, fmt.Errorf("dynamo: resolve S3 endpoint: %w", err)
 	}
 	u.Path += path
 	u.RawPath = httpbinding.EscapePath(u.Path, false) // as it is signed
@@ -109,7 +109,7 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 	u.RawQuery = r.query.Encode()
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: a request to S3: %w", err)
+		return nil, fmt.Errorf("dynamo: create S3 request: %w", err)
 	}
 	for name, value := range r.header {
 		req.Header.Set(name, value)
@@ -122,10 +122,10 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 	}
 	who, err := b.credentials.Retrieve(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: credentials for S3: %w", err)
+		return nil, fmt.Errorf("dynamo: retrieve credentials for S3: %w", err)
 	}
 	if err := b.signer.SignHTTP(ctx, who, req, hash, "s3", b.region, b.now()); err != nil {
-		return nil, fmt.Errorf("dynamo: the signature of a request to S3: %w", err)
+		return nil, fmt.Errorf("dynamo: sign S3 request: %w", err)
 	}
 
 	answer, err := b.http.Do(req)
@@ -143,7 +143,7 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 	case answer.StatusCode >= http.StatusMultipleChoices:
 		return nil, bucketRefusal(answer.StatusCode, body)
 	case int64(len(body)) > most:
-		return nil, fmt.Errorf("dynamo: an answer of S3 has more than %d bytes: %w", most, provider.ErrCorrupt)
+		return nil, fmt.Errorf("dynamo: S3 response exceeds %d bytes: %w", most, provider.ErrCorrupt)
 	default:
 		return body, nil
 	}
@@ -243,7 +243,7 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 	}
 	body, err := xml.Marshal(d)
 	if err != nil {
-		return fmt.Errorf("dynamo: keys to delete: %w", err)
+		return fmt.Errorf("dynamo: encode keys to delete: %w", err)
 	}
 	answer, err := b.send(ctx, &request{
 		method: http.MethodPost, bucket: bucket, query: url.Values{"delete": {""}}, body: body,
@@ -260,10 +260,12 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 		} `xml:"Error"`
 	}
 	if err := xml.Unmarshal(answer, &failed); err != nil && len(bytes.TrimSpace(answer)) > 0 {
-		return fmt.Errorf("dynamo: an answer of S3: %w", err)
+		return fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for _, f := range failed.Errors {
-		return &bucketError{Code: f.Code, Message: fmt.Sprintf("%s (%d of %d keys): %s", f.Key, len(failed.Errors), len(keys), f.Message), status: http.StatusOK}
+		return &bucketError{Code: f.Code,
+			Message: fmt.Sprintf("%s (%d of %d keys failed): %s", f.Key, len(failed.Errors), len(keys), f.Message),
+			status:  http.StatusOK}
 	}
 	return nil
 }
@@ -288,7 +290,7 @@ func (b *signedBucket) ListObjects(ctx context.Context, bucket, prefix, after st
 		} `xml:"Contents"`
 	}
 	if err := xml.Unmarshal(answer, &list); err != nil {
-		return nil, fmt.Errorf("dynamo: an answer of S3: %w", err)
+		return nil, fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	all := make([]provider.StoredPayload, len(list.Contents))
 	for i, c := range list.Contents {

@@ -27,14 +27,14 @@ type ExpiryRule struct {
 func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
 	b, ok := NewBucket(cfg).(*signedBucket)
 	if !ok {
-		return nil, errors.New("dynamo: the client of S3 is another")
+		return nil, errors.New("dynamo: S3 client does not support lifecycle rules")
 	}
 	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: url.Values{"lifecycle": {""}}}, smallAnswer)
 	if refusal, ok := errors.AsType[smithy.APIError](err); ok && refusal.ErrorCode() == "NoSuchLifecycleConfiguration" {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: the lifecycle of bucket %s: %w", bucket, err)
+		return nil, fmt.Errorf("dynamo: read lifecycle rules of bucket %s: %w", bucket, err)
 	}
 	return expiryRules(answer)
 }
@@ -74,7 +74,7 @@ func (c *condition) narrow() bool {
 func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
 	var l lifecycle
 	if err := xml.Unmarshal(answer, &l); err != nil {
-		return nil, fmt.Errorf("dynamo: an answer of S3: %w", err)
+		return nil, fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for i := range l.Rules {
 		r := &l.Rules[i]

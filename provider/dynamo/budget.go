@@ -46,7 +46,7 @@ func (b *budget) spent() error {
 	if b.why == nil {
 		return nil
 	}
-	return fmt.Errorf("no call was made any more, after others had failed: %w", b.why)
+	return fmt.Errorf("retry budget exhausted, last error: %w", b.why)
 }
 
 // earn records that a call has succeeded.

@@ -98,7 +98,8 @@ func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 		}
 	}
 	if len(latest) == 0 {
-		return provider.Build{}, fmt.Errorf("dynamo: hub %q: builds: %w", p.hub.Name, provider.ErrNotFound)
+		return provider.Build{}, fmt.Errorf("dynamo: hub %q: no build has reported: %w", p.hub.Name,
+			provider.ErrNotFound)
 	}
 	var b provider.Build
 	if err := json.Unmarshal([]byte(getString(latest, attrBuild)), &b); err != nil {
@@ -181,13 +182,15 @@ const namesShown = 10
 // unknown is the error for a name that no build can run: with those that one can, since it may be written wrong. The caller holds the lock.
 func (b *builds) unknown(name, version string) error {
 	if versions := b.names[name]; len(versions) > 0 {
-		return fmt.Errorf("%w: %q in version %q; there are the versions %q", provider.ErrUnknownOrchestration, name, version, versions)
+		return fmt.Errorf("%w: %q version %q (registered versions: %q)", provider.ErrUnknownOrchestration, name,
+			version, versions)
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(b.names)), isInternal)
 	if more := len(names) - namesShown; more > 0 {
-		return fmt.Errorf("%w: %q; there are %q and %d others", provider.ErrUnknownOrchestration, name, names[:namesShown], more)
+		return fmt.Errorf("%w: %q (registered: %q and %d more)", provider.ErrUnknownOrchestration, name,
+			names[:namesShown], more)
 	}
-	return fmt.Errorf("%w: %q; there are %q", provider.ErrUnknownOrchestration, name, names)
+	return fmt.Errorf("%w: %q (registered: %q)", provider.ErrUnknownOrchestration, name, names)
 }
 
 // isInternal reports whether an orchestration is none that a program registers by this name: that of entities, and of schedules.
@@ -211,7 +214,7 @@ func (b *builds) look(ctx context.Context, p *Provider, enough func() bool) erro
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("dynamo: hub %q: builds: %w", p.hub.Name, context.Cause(ctx))
+			return fmt.Errorf("dynamo: hub %q: wait for a build to report: %w", p.hub.Name, context.Cause(ctx))
 		}
 		if l.err != nil {
 			return l.err

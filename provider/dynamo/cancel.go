@@ -124,7 +124,8 @@ func allFrom(cancels provider.Cancels) provider.Cancels {
 }
 
 func tooManyCancels(decisions, bytes int) error {
-	return fmt.Errorf("%w: the %d decisions to cancel activities take %d bytes compressed, of %d that fit: cancel more at once, or in several turns",
+	return fmt.Errorf("%w: %d cancellations of activities take %d bytes compressed, the limit is %d; "+
+		"cancel more activities with one call, or in several turns",
 		provider.ErrTooLarge, decisions, bytes, recordLimit)
 }
 

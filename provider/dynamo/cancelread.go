@@ -239,14 +239,14 @@ func documentOf(parts []item, sk string, n int) ([]byte, error) {
 	var packed bytes.Buffer
 	for i, part := range parts {
 		if i > 0 && getString(part, attrSK) != fmt.Sprintf("%s#%03d", sk, i) {
-			return nil, &tornError{fmt.Sprintf("item %s where part %d of %s is due", getString(part, attrSK), i, sk)}
+			return nil, &tornError{fmt.Sprintf("item %s instead of part %d of %s", getString(part, attrSK), i, sk)}
 		}
 		if b, ok := part[attrZstd].(*types.AttributeValueMemberB); ok {
 			packed.Write(b.Value)
 		}
 	}
 	if len(parts) < n {
-		return nil, &tornError{fmt.Sprintf("%d of the %d parts of %s", len(parts), n, sk)}
+		return nil, &tornError{fmt.Sprintf("%d of %d parts of %s exist", len(parts), n, sk)}
 	}
 	if packed.Len() == 0 {
 		return nil, nil

@@ -18,7 +18,8 @@ const notExists = "attribute_not_exists(" + attrPK + ")"
 // AckOrchestrationItem commits a turn by creating its segment, and then sends what the segment says.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	if !t.LockedUntil.IsZero() && !p.now().Before(t.LockedUntil) {
-		return nil, fmt.Errorf("dynamo: instance %q: segment %d is not committed: %w", t.InstanceID, t.Head.Segment+1, provider.ErrLockLost)
+		return nil, fmt.Errorf("dynamo: instance %q: segment %d was not committed: %w", t.InstanceID, t.Head.Segment+1,
+			provider.ErrLockLost)
 	}
 	s := t.Segment()
 	if err := p.commit(ctx, t, s); err != nil {
@@ -87,10 +88,11 @@ func (p *Provider) putSegment(ctx context.Context, instanceID string, items []it
 func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) error {
 	next, err := encodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {
-		return fmt.Errorf("dynamo: instance %q: the execution that continues: %w", t.InstanceID, err)
+		return fmt.Errorf("dynamo: instance %q: next execution: %w", t.InstanceID, err)
 	}
 	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB a transaction
-		return fmt.Errorf("dynamo: instance %q: %w: what it carries over to the next execution takes too much", t.InstanceID, provider.ErrTooLarge)
+		return fmt.Errorf("dynamo: instance %q: %w: the state for the next execution is too large", t.InstanceID,
+			provider.ErrTooLarge)
 	}
 
 	writes := p.puts(append(items, next...))

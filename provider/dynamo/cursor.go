@@ -17,7 +17,7 @@ import (
 )
 
 // errNoTime reports that the invocation is about to end.
-var errNoTime = errors.New("there is no time for more")
+var errNoTime = errors.New("invocation is about to end")
 
 // What a cursor's item holds beside its TTL: the event up to which everything was accepted, and what SQS refused of
 // that.
@@ -73,7 +73,7 @@ func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 	c.run = max(c.run, getString(out.Item, attrTakenBy))
 	if doc := getString(out.Item, attrSendRefused); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &c.refused); err != nil {
-			return fmt.Errorf("dynamo: instance %q: what was refused of segment %d: %w", c.instanceID, c.sequence, err)
+			return fmt.Errorf("dynamo: instance %q: rejected outputs of segment %d: %w", c.instanceID, c.sequence, err)
 		}
 	}
 	return nil

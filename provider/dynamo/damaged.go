@@ -37,7 +37,7 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 		Cancels: provider.Cancels{{Open: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
 	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
-		return fmt.Errorf("dynamo: instance %q: the end of a damaged history: %w", in.InstanceID, err)
+		return fmt.Errorf("dynamo: instance %q: end the damaged history: %w", in.InstanceID, err)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provid
 		for seen := 0; seen < lookLimit; {
 			letters, err := p.receiveDead(ctx, queue)
 			if err != nil {
-				yield(provider.MovedRecord{}, fmt.Errorf("dynamo: the dead letters of %s: %w", queue, err))
+				yield(provider.MovedRecord{}, fmt.Errorf("dynamo: dead letters of %s: %w", queue, err))
 				return
 			}
 			if len(letters) == 0 {

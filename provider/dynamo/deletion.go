@@ -58,7 +58,7 @@ func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, forc
 }
 
 // errGoOn reports that the instance is not as it was read; the deletion goes on from its present state.
-var errGoOn = errors.New("dynamo: the instance has moved on")
+var errGoOn = errors.New("dynamo: instance has changed")
 
 // condemn ends an instance that is not over, and marks it as Deleting.
 func (p *Provider) condemn(ctx context.Context, it item, force bool) error {

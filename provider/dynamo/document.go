@@ -26,7 +26,7 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 	doc, found := at.DocumentIn(events)
 	if !found {
 		p.documents.forget(segmentKey(at))
-		return nil, fmt.Errorf("dynamo: instance %q: %w: there is no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
+		return nil, fmt.Errorf("dynamo: instance %q: %w: no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
 	}
 	if err := ref.Check(doc); err != nil {
 		p.documents.forget(segmentKey(at)) // the segment may be restored
@@ -71,7 +71,8 @@ func (p *Provider) readSegment(ctx context.Context, executionID string, sequence
 		return s, 0, provider.ErrNotFound
 	}
 	if n := getNumber(items[0], attrParts); n != int64(len(items)) {
-		return s, 0, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(items[0], attrSK), n, len(items))}
+		return s, 0, &tornError{fmt.Sprintf("item %s has %d parts, but %d exist", getString(items[0], attrSK), n,
+			len(items))}
 	}
 	doc, err := segmentDocument(sequence, items)
 	if err != nil {

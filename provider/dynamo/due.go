@@ -169,7 +169,8 @@ func (p *Provider) RetireInstance(ctx context.Context, instanceID string) (provi
 		return provider.Retired{}, nil // another process deletes it, or the index is behind
 	case provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
 		if err := p.deleteOver(ctx, it); err != nil {
-			return provider.Retired{}, p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: its retention is over: %w", instanceID, err))
+			return provider.Retired{}, p.postpone(ctx, it,
+				fmt.Errorf("dynamo: instance %q: delete after retention: %w", instanceID, err))
 		}
 		return provider.Retired{Instance: true}, nil
 	default:

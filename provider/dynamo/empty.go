@@ -30,7 +30,7 @@ type (
 )
 
 // errNoAdmin reports a client without the calls of operators.
-var errNoAdmin = errors.New("the client of this service cannot do that")
+var errNoAdmin = errors.New("client does not support this operation")
 
 // workingQueues returns the URLs of the queues whose messages cause something, by name.
 func (p *Provider) workingQueues() map[string]string {
@@ -88,7 +88,8 @@ func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) err
 			return err
 		}
 		if held := n[types.QueueAttributeNameApproximateNumberOfMessagesNotVisible]; held > 0 {
-			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being handled: %w", p.hub.Name, held, name, provider.ErrBusy)
+			return fmt.Errorf("dynamo: hub %q: %d messages of queue %s are being processed: %w", p.hub.Name, held, name,
+				provider.ErrBusy)
 		}
 		messages[name] = n[types.QueueAttributeNameApproximateNumberOfMessages] + n[types.QueueAttributeNameApproximateNumberOfMessagesDelayed]
 	}

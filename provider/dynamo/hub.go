@@ -42,7 +42,7 @@ func (h Hub) validate() error {
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, err)
 	}
 	if h.Timers != "" && h.Timers != TimersSchedules && h.Timers != TimersHops {
-		problem := fmt.Sprintf("is %q: neither %s nor %s", h.Timers, TimersSchedules, TimersHops)
+		problem := fmt.Sprintf("is %q, but must be %s or %s", h.Timers, TimersSchedules, TimersHops)
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: "timers", Problem: problem})
 	}
 	return nil
@@ -149,7 +149,8 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 		scheduled: newLRU[scheduledWork](scheduledBytes), parents: newLRU[parentState](parentsKnown), sentRetries: newLRU[struct{}](sentRetries), documents: newLRU[[]history.Event](documentCache),
 	}
 	if hub.PayloadBucket != "" && clients.Bucket == nil {
-		return nil, fmt.Errorf("dynamo: hub %q has a bucket for payloads, %s, and there is no client for it", hub.Name, hub.PayloadBucket)
+		return nil, fmt.Errorf("dynamo: hub %q has the payload store %s, but there is no S3 client", hub.Name,
+			hub.PayloadBucket)
 	}
 	p.payloads = newPayloads(&hub, clients.Bucket)
 	if err := p.checkTiming(); err != nil {

@@ -36,7 +36,8 @@ func inboxEntry(m *provider.Message) (entry, error) {
 	}
 	e := entry{body: sqsText(b), group: groupID(m.InstanceID), dedup: dedupID(m)}
 	if most := mostOf(m.PickedUp); len(e.body) > most {
-		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes are more than the %d that it may have", m.Kind, m.InstanceID, len(e.body), most)
+		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
+			m.InstanceID, len(e.body), most)
 	}
 	if m.PickedUp != nil { // the queue must not drop it as a duplicate of the original, however soon it follows; its repeats are one message
 		e.dedup = digest("picked up", m.PickedUp.Record, strconv.Itoa(m.PickedUp.Times))
@@ -144,7 +145,10 @@ func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*
 // isForeign returns an error for a message that is for another hub, or in another instance's group: it was copied here.
 func (p *Provider) isForeign(m *provider.Message, group string) error {
 	if want := groupID(m.InstanceID); group != want {
-		return fmt.Errorf("dynamo: inbox message: %w", &provider.FieldError{Field: "instanceId", Problem: fmt.Sprintf("%q is of message group %s, and the message is in %q", m.InstanceID, want, group)})
+		return fmt.Errorf("dynamo: inbox message: %w",
+			&provider.FieldError{Field: "instanceId",
+				Problem: fmt.Sprintf("%q belongs to message group %s, but the message is in %q", m.InstanceID, want,
+					group)})
 	}
 	return p.ofHub(&m.Hub)
 }
@@ -152,7 +156,8 @@ func (p *Provider) isForeign(m *provider.Message, group string) error {
 // ofHub returns an error for a name of another hub. Otherwise it clears the name, which is needed only on the wire.
 func (p *Provider) ofHub(name *string) error {
 	if *name != "" && *name != p.hub.Name {
-		return fmt.Errorf("dynamo: %w", &provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, and this is %q", *name, p.hub.Name)})
+		return fmt.Errorf("dynamo: %w",
+			&provider.FieldError{Field: "hub", Problem: fmt.Sprintf("is %q, but this hub is %q", *name, p.hub.Name)})
 	}
 	*name = ""
 	return nil
@@ -167,7 +172,8 @@ func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unre
 func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
-		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no queue for %q", queue)})
+		return fmt.Errorf("dynamo: hub %q: %w", p.hub.Name,
+			&provider.FieldError{Field: "DeadLetters", Problem: fmt.Sprintf("has no dead-letter queue for %q", queue)})
 	}
 	e := entry{body: u.Record.Body, reason: reason(u.Err, messageLimit-len(u.Record.Body))}
 	if isFIFO(queue) {

@@ -75,7 +75,7 @@ func encodeJob(j *provider.Job) ([]byte, error) {
 	e := json.NewEncoder(&doc)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(j); err != nil {
-		return nil, fmt.Errorf("encode: %w", err)
+		return nil, fmt.Errorf("encode job: %w", err)
 	}
 	return bytes.TrimSpace(doc.Bytes()), nil
 }
@@ -194,7 +194,7 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 	}
 	head, after, _ := strings.Cut(s, " ")
 	if shard, err = strconv.Atoi(head); err != nil || shard < 0 || shard >= shards {
-		return 0, "", &provider.FieldError{Field: "from", Problem: "was not given out by a match"}
+		return 0, "", &provider.FieldError{Field: "from", Problem: "is not a cursor of MatchInstances"}
 	}
 	return shard, after, nil
 }

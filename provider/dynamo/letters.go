@@ -28,7 +28,8 @@ func (p *Provider) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(
 func (p *Provider) deadLettersURL(queue string) (string, error) {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
-		return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q has no dead letters", queue)})
+		return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name,
+			&provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q has no dead-letter queue", queue)})
 	}
 	return url, nil
 }

@@ -73,7 +73,7 @@ func parseCursor(q provider.Query) (cursor, error) {
 const fieldCursor = "cursor"
 
 func errNoCursor() error {
-	return &provider.FieldError{Field: fieldCursor, Problem: "was not given out by a list"}
+	return &provider.FieldError{Field: fieldCursor, Problem: "does not belong to a list of instances"}
 }
 
 // sortKeyLimit is a quota of DynamoDB, in bytes.

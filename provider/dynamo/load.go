@@ -126,7 +126,7 @@ func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 		}
 	}
 	if s.from > 0 && cut.due == s.from || s.to > 0 && cut.due != s.to+1 {
-		return false, &tornError{fmt.Sprintf("segment %d is not there, and a rollup says that it was", cut.due)}
+		return false, &tornError{fmt.Sprintf("segment %d is missing, but a rollup contains it", cut.due)}
 	}
 	return false, nil
 }

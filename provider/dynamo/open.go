@@ -27,7 +27,7 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(SDKLogger(s.Log)))
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: hub %q: AWS configuration: %w", hub, err)
+		return nil, fmt.Errorf("dynamo: hub %q: load AWS configuration: %w", hub, err)
 	}
 	h, err := find(ctx, ssm.NewFromConfig(cfg), hub)
 	if err != nil {

@@ -10,5 +10,6 @@ import (
 // Open is left out of binaries that are built with the tag perdure_lambda, with the client of SSM and the SDK's chain of credentials: it
 // returns an error that says so. Functions of the stack do not need it. A function whose activities open another hub by its name is built without the tag.
 func Open(_ context.Context, hub string, _ ...Option) (*Provider, error) {
-	return nil, fmt.Errorf("dynamo: hub %q cannot be found by its name: this binary was built with the tag perdure_lambda, for Lambda alone: build it without the tag", hub)
+	return nil, fmt.Errorf("dynamo: open hub %q: this binary was built for Lambda, with the tag perdure_lambda; "+
+		"build it without the tag", hub)
 }

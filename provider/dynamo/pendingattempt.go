@@ -56,7 +56,8 @@ func (p *Provider) KeepPending(ctx context.Context, instanceID string, head prov
 	}
 	refused, err := p.sendOutputs(ctx, &out)
 	if err == nil && len(refused) > 0 {
-		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities are not taken: %s", instanceID, len(refused), refused[0].Failure.Message)
+		err = fmt.Errorf("dynamo: instance %q: %d timers of pending activities were rejected: %s", instanceID,
+			len(refused), refused[0].Failure.Message)
 	}
 	return err
 }
@@ -65,7 +66,7 @@ func (p *Provider) KeepPending(ctx context.Context, instanceID string, head prov
 func (c *retrying) keepPending(k *provider.PendingKeep) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: encode a pending attempt: %w", err)
+		return nil, fmt.Errorf("dynamo: encode pending attempt: %w", err)
 	}
 	since := formatTime(k.Pending.Since)
 	set := "SET #attempt = :attempt, #pending = :pending, #pendingOf = :attempt, #lookBy = :by, #at = if_not_exists(#at, :since), " +

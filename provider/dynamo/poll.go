@@ -90,7 +90,8 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	seconds, err := strconv.Atoi(out.Attributes[string(name)])
 	if err != nil || seconds < 1 {
 		return 0, fmt.Errorf("dynamo: hub %q: queue %s: %w", p.hub.Name, url, &provider.FieldError{
-			Field: string(name), Problem: fmt.Sprintf("is %q: records could not be locked", out.Attributes[string(name)]),
+			Field:   string(name),
+			Problem: fmt.Sprintf("is %q, so records cannot be locked", out.Attributes[string(name)]),
 		})
 	}
 	d := time.Duration(seconds) * time.Second
@@ -176,7 +177,8 @@ func (p *Provider) renewCalls(ctx context.Context, queue string, lock time.Durat
 		return nil, err
 	}
 	if lock < time.Second || lock > longestLock {
-		return nil, &provider.FieldError{Field: "lock", Problem: fmt.Sprintf("must be 1 second to 12 hours, and is %v", lock)}
+		return nil, &provider.FieldError{Field: "lock",
+			Problem: fmt.Sprintf("must be 1 second to 12 hours, but is %v", lock)}
 	}
 	now := p.now()
 	var held []int
@@ -285,7 +287,7 @@ func stillHeld(records []provider.Record, now time.Time) (held []provider.Record
 }
 
 // errNotExtended stands for the error of the batch until that is known.
-var errNotExtended = errors.New("the lock was not extended")
+var errNotExtended = errors.New("lock was not extended")
 
 // lockIsOver reports whether SQS's error means that a message is not its receiver's any more. SQS has several codes for
 // it: the message is gone, visible, or received by another consumer.

@@ -393,7 +393,7 @@ type partialError struct {
 }
 
 func (e *partialError) Error() string {
-	return fmt.Sprintf("%d messages for %s were not taken: %s %s", e.failed, e.url, e.code, e.message)
+	return fmt.Sprintf("%d messages for %s were rejected: %s %s", e.failed, e.url, e.code, e.message)
 }
 
 // RetryableError is read by the SDK's classification.
@@ -494,7 +494,8 @@ func (p *Provider) queueURL(name string) (string, error) {
 	if url, ok := p.hub.WorkQueues[name]; ok {
 		return url, nil
 	}
-	return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q is unknown", name)})
+	return "", fmt.Errorf("dynamo: hub %q: %w", p.hub.Name,
+		&provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q does not exist", name)})
 }
 
 // sqsText returns JSON as SQS takes it: of the characters that JSON leaves unescaped, SQS refuses U+FFFE and U+FFFF.

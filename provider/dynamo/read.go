@@ -69,11 +69,12 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 // notWhole is the error for an instance whose item and history are not of one moment, as in a copy of the table that was made item by item: the
 // transaction which started it, or had it continue as new, is there in part.
 func notWhole(instanceID, executionID string, lost bool) error {
-	why := "has continued as another, which the instance does not name"
+	why := "has continued as another execution, but the instance does not refer to that one"
 	if lost {
-		why = "is the one that the instance names, and nothing of it is there"
+		why = "is the current one, but has no items"
 	}
-	return fmt.Errorf("dynamo: instance %q: execution %s: %w: it %s", instanceID, executionID, provider.ErrCorrupt, why)
+	return fmt.Errorf("dynamo: instance %q: execution %s: %w: the execution %s", instanceID, executionID,
+		provider.ErrCorrupt, why)
 }
 
 // readExecution reads a history. An eventual read that finds it torn becomes a strong one.
@@ -319,7 +320,8 @@ func lastEvent(parts []item) (history.Event, error) {
 		return history.Event{}, fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 	}
 	if n := getNumber(parts[0], attrParts); n != int64(len(parts)) {
-		return history.Event{}, &tornError{fmt.Sprintf("item %s says %d parts, of which %d are there", getString(parts[0], attrSK), n, len(parts))}
+		return history.Event{}, &tornError{fmt.Sprintf("item %s has %d parts, but %d exist",
+			getString(parts[0], attrSK), n, len(parts))}
 	}
 
 	doc, err := segmentDocument(sequence, parts)
@@ -335,5 +337,5 @@ func lastEvent(parts []item) (history.Event, error) {
 	case last.Kind.Terminal():
 		return last, nil
 	}
-	return history.Event{}, fmt.Errorf("has not ended: %w", provider.ErrNotFound)
+	return history.Event{}, fmt.Errorf("not ended: %w", provider.ErrNotFound)
 }

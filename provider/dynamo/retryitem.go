@@ -50,7 +50,7 @@ func retryKey(executionID string, activityID int64) item {
 func encodeFailure(f *history.Failure) (string, error) {
 	doc, err := json.Marshal(f.Cut(retryMessageBytes, retryCauses))
 	if err != nil {
-		return "", fmt.Errorf("dynamo: encode a failure: %w", err)
+		return "", fmt.Errorf("dynamo: encode failure: %w", err)
 	}
 	return string(doc), nil
 }
@@ -103,12 +103,12 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 func decodePending(it item, r *provider.ActivityRetry) (err error) {
 	if at := getString(it, attrLookAt); at != "" {
 		if r.LookAt, err = time.Parse(timeFormat, at); err != nil {
-			return fmt.Errorf("the time of its next look: %w", err)
+			return fmt.Errorf("time of the next check: %w", err)
 		}
 	}
 	r.Pending = &provider.PendingAttempt{}
 	if err = json.Unmarshal([]byte(getString(it, attrPending)), r.Pending); err != nil {
-		return fmt.Errorf("its pending attempt: %w", err)
+		return fmt.Errorf("pending attempt: %w", err)
 	}
 	return nil
 }

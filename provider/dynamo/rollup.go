@@ -85,7 +85,7 @@ func unroll(it item) (segments []provider.Segment, err error) {
 	}
 	packed, _ := it[attrZstd].(*types.AttributeValueMemberB)
 	if packed == nil {
-		return nil, fmt.Errorf("item %s holds no segments", sk)
+		return nil, fmt.Errorf("item %s contains no segments", sk)
 	}
 	docs, err := decompressor.DecodeAll(packed.Value, nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func unroll(it item) (segments []provider.Segment, err error) {
 		segments = append(segments, s)
 	}
 	if last := first + int64(len(segments)) - 1; len(segments) == 0 || last != getNumber(it, attrLast) {
-		return nil, fmt.Errorf("item %s ends with segment %d, and says %d", sk, last, getNumber(it, attrLast))
+		return nil, fmt.Errorf("item %s ends with segment %d instead of %d", sk, last, getNumber(it, attrLast))
 	}
 	return segments, nil
 }

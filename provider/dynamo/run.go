@@ -69,7 +69,7 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, bef
 	if doc := getString(it, attrRunOutcome); doc != "" && before != nil && before.Attempt == r.Attempt {
 		taken.Outcome = &provider.ActivityOutcome{}
 		if err := json.Unmarshal([]byte(doc), taken.Outcome); err != nil {
-			return taken, nil, fmt.Errorf("%w: its outcome: %w", provider.ErrCorrupt, err)
+			return taken, nil, fmt.Errorf("%w: outcome of the run: %w", provider.ErrCorrupt, err)
 		}
 	}
 	taken.Left, err = decodeActivityRecord(it)
@@ -117,7 +117,7 @@ func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.Activ
 func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider.ActivityOutcome, update string) error {
 	doc, err := json.Marshal(o)
 	if err != nil {
-		return fmt.Errorf("encode its outcome: %w", err)
+		return fmt.Errorf("encode outcome: %w", err)
 	}
 	in := p.runUpdate(r)
 	in.ExpressionAttributeNames = map[string]string{"#token": attrRunToken, "#outcome": attrRunOutcome}
@@ -198,7 +198,7 @@ func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
 	}
 	var err error
 	if r.Until, err = time.Parse(timeFormat, getString(it, attrRunUntil)); err != nil {
-		return nil, fmt.Errorf("%w: it has run out at %q", provider.ErrCorrupt, getString(it, attrRunUntil))
+		return nil, fmt.Errorf("%w: expiry of the run is %q", provider.ErrCorrupt, getString(it, attrRunUntil))
 	}
 	return r, nil
 }

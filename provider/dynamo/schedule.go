@@ -47,12 +47,16 @@ const scheduleTime = "2006-01-02T15:04:05"
 func (p *Provider) checkTiming() error {
 	switch {
 	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
-		return &provider.FieldError{Field: "longestDelay", Problem: fmt.Sprintf("is %v: not within 1s and %v", p.longestDelay, maxDelay)}
+		return &provider.FieldError{Field: "longestDelay",
+			Problem: fmt.Sprintf("is %v, but must be 1s to %v", p.longestDelay, maxDelay)}
 	case p.lead < 0:
-		return &provider.FieldError{Field: "scheduleLead", Problem: fmt.Sprintf("is %v: below zero", p.lead)}
+		return &provider.FieldError{Field: "scheduleLead",
+			Problem: fmt.Sprintf("is %v, but must not be negative", p.lead)}
 	case p.hub.Timers == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
 		return &provider.FieldError{
-			Field: "scheduleLead", Problem: fmt.Sprintf("is %v: not a second less than the longest delay, %v", p.lead, p.longestDelay),
+			Field: "scheduleLead",
+			Problem: fmt.Sprintf("is %v, but must be at least a second less than the longest delay, %v", p.lead,
+				p.longestDelay),
 		}
 	}
 	return nil
@@ -69,7 +73,7 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 		return nil
 	}
 	if err := p.canSchedule(); err != nil {
-		return fmt.Errorf("dynamo: hub %q: timers need schedules: %w", p.hub.Name, err)
+		return fmt.Errorf("dynamo: hub %q: timers require schedules: %w", p.hub.Name, err)
 	}
 
 	var creations []func() error

@@ -89,13 +89,15 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 
 // pack compresses a document, and refuses one that could not be written or read again.
 func pack(doc []byte) ([]byte, error) {
-	const advice = "pass references instead of large payloads, or schedule less at once"
+	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
 	if len(doc) > decodeLimit {
-		return nil, fmt.Errorf("%w: its events take %d bytes, of %d that fit: %s", provider.ErrTooLarge, len(doc), decodeLimit, advice)
+		return nil, fmt.Errorf("%w: events take %d bytes, the limit is %d; %s", provider.ErrTooLarge, len(doc),
+			decodeLimit, advice)
 	}
 	packed := compressor.EncodeAll(doc, nil)
 	if len(packed) > turnLimit {
-		return nil, fmt.Errorf("%w: its events take %d bytes compressed, of %d that fit: %s", provider.ErrTooLarge, len(packed), turnLimit, advice)
+		return nil, fmt.Errorf("%w: events take %d bytes compressed, the limit is %d; %s", provider.ErrTooLarge,
+			len(packed), turnLimit, advice)
 	}
 	return packed, nil
 }
@@ -158,11 +160,11 @@ func (c *cutter) cut() (parts []item, err error) {
 	case isStub(first):
 		return nil, errStub
 	case sequence != c.due || part != 0:
-		return nil, &tornError{fmt.Sprintf("item %s where segment %d is due", sk, c.due)}
+		return nil, &tornError{fmt.Sprintf("item %s instead of segment %d", sk, c.due)}
 	case n > len(c.items) && !c.last:
 		return nil, nil
 	case n < 1 || n > len(c.items):
-		return nil, &tornError{fmt.Sprintf("item %s says %d parts, %d items follow", sk, n, len(c.items))}
+		return nil, &tornError{fmt.Sprintf("item %s has %d parts, but %d items follow", sk, n, len(c.items))}
 	}
 
 	parts = c.items[:n]
@@ -222,7 +224,7 @@ func segmentDocument(sequence int64, parts []item) ([]byte, error) {
 	for n, part := range parts {
 		v, ok := part[attrZstd].(*types.AttributeValueMemberB)
 		if sk := getString(part, attrSK); !ok || sk != segmentSK(sequence, n) {
-			return nil, &tornError{fmt.Sprintf("item %s where part %d of segment %d is due", sk, n, sequence)}
+			return nil, &tornError{fmt.Sprintf("item %s instead of part %d of segment %d", sk, n, sequence)}
 		}
 		packed.Write(v.Value)
 	}
@@ -234,7 +236,7 @@ func segmentDocument(sequence int64, parts []item) ([]byte, error) {
 }
 
 // errNoEvents is what is wrong with a segment that has none: each has one at least.
-var errNoEvents = errors.New("holds no events")
+var errNoEvents = errors.New("contains no events")
 
 func corruptSegment(sequence int64, parts []item, err error) error {
 	return fmt.Errorf("%w: item %s %s: %w", provider.ErrCorrupt, getString(parts[0], attrPK), segmentSK(sequence, 0), err)

@@ -100,7 +100,8 @@ func (s *preparedStart) refusedBy(there item) error {
 	if err := whyRefused(there, &s.instance); err != nil {
 		return err
 	}
-	return fmt.Errorf("dynamo: instance %q: the id was purged after its start was prepared: %w", s.instance.InstanceID, provider.ErrConflict)
+	return fmt.Errorf("dynamo: instance %q: the instance was purged after the start was prepared: %w",
+		s.instance.InstanceID, provider.ErrConflict)
 }
 
 // whyRefused returns why an instance may not be created where another, or a tombstone, is; nil where it may.

@@ -50,7 +50,7 @@ func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) err
 	}
 	sent, err := p.sendAll(ctx, outgoing{{p.hub.TimersURL, entries}})
 	if refused := sent.refused; len(refused) > 0 {
-		return fmt.Errorf("dynamo: %d timers are not taken: %s %s", len(refused), refused[0].code, refused[0].message)
+		return fmt.Errorf("dynamo: %d timers were rejected: %s %s", len(refused), refused[0].code, refused[0].message)
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, 
 
 	tokens, err := p.readKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: hub %q: the key that work items are signed with: %w", p.hub.Name, err)
+		return nil, fmt.Errorf("dynamo: hub %q: read signing key of work items: %w", p.hub.Name, err)
 	}
 	k := &knownKeys{tokens, p.now()}
 	p.keys.known.Store(k)

@@ -106,7 +106,7 @@ func unreferenced(links []link) []link {
 }
 
 // errLost reports that there is neither such an execution any more nor a stub of it.
-var errLost = errors.New("dynamo: the oldest execution is not there")
+var errLost = errors.New("dynamo: oldest execution is missing")
 
 // readLink reads an execution's start and end. One that is partly erased has a stub for its start, which names the
 // next.
@@ -134,7 +134,8 @@ func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id strin
 		return l, err
 	}
 	if end.Kind != history.OrchestrationContinuedAsNew || end.ExecutionID == "" {
-		return l, fmt.Errorf("execution %s ends with %s where it should continue: %w", id, end.Kind, provider.ErrCorrupt)
+		return l, fmt.Errorf("execution %s ends with %s, but must continue as new: %w", id, end.Kind,
+			provider.ErrCorrupt)
 	}
 	l.next = end.ExecutionID
 	return l, nil

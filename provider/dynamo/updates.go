@@ -133,7 +133,7 @@ func (p *Provider) putAnswer(a *provider.UpdateAnswer) (put *types.Put, bytes in
 	if a.Error != nil {
 		doc, err := errorOf(a)
 		if err != nil {
-			return nil, 0, fmt.Errorf("dynamo: instance %q: answer to update %q: %w", a.InstanceID, a.UpdateID, err)
+			return nil, 0, fmt.Errorf("dynamo: instance %q: result of update %q: %w", a.InstanceID, a.UpdateID, err)
 		}
 		bytes += len(doc)
 		it["error"] = str(doc)
@@ -171,7 +171,8 @@ func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) 
 	if it := out.Item; len(it) > 0 && getNumber(it, attrTTL) >= p.now().Unix() {
 		return decodeAnswer(instanceID, it)
 	}
-	return provider.UpdateAnswer{}, fmt.Errorf("dynamo: instance %q: the answer to update %q: %w", instanceID, updateID, provider.ErrNotFound)
+	return provider.UpdateAnswer{}, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, updateID,
+		provider.ErrNotFound)
 }
 
 func decodeAnswer(instanceID string, it item) (provider.UpdateAnswer, error) {
@@ -185,7 +186,7 @@ func decodeAnswer(instanceID string, it item) (provider.UpdateAnswer, error) {
 	}
 	if doc := getString(it, "error"); doc != "" {
 		if err := json.Unmarshal([]byte(doc), &a.Error); err != nil {
-			return a, fmt.Errorf("dynamo: instance %q: answer to update %q: %w", instanceID, a.UpdateID, err)
+			return a, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, a.UpdateID, err)
 		}
 	}
 	return a, nil

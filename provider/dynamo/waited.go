@@ -14,7 +14,7 @@ import (
 )
 
 // errStub reports that the instance was deleted (R17).
-var errStub = errors.New("the segment is a stub")
+var errStub = errors.New("segment is a stub")
 
 // waitedFor reads history, strongly consistent, from the segment on that sent the first of an execution's timers, and
 // returns a state in which the timers are open that are waited for. A history that is missing, or cannot be read,

@@ -49,7 +49,7 @@ func (p *Provider) getWatchItem(ctx context.Context, key item) (item, error) {
 func (p *Provider) putMark(ctx context.Context, duty string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {
-		return fmt.Errorf("dynamo: mark of the watch: %s: %w", duty, err)
+		return fmt.Errorf("dynamo: position of the sweeper: %s: %w", duty, err)
 	}
 	it := watchKey(duty)
 	it[attrMark] = str(string(at))

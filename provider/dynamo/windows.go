@@ -213,6 +213,7 @@ func (b *outbox) stopSending(ctx context.Context, c *sendCursor, why error) erro
 	}
 	return &provider.Error{
 		Op: "SendOutputs", InstanceID: c.instanceID, Retryable: true,
-		Err: fmt.Errorf("segment %d is sent up to event #%d of #%d, the next delivery goes on from there: %w", c.sequence, max(c.reached, c.upTo), c.last, why),
+		Err: fmt.Errorf("segment %d was sent up to event #%d of #%d, the next delivery continues: %w", c.sequence,
+			max(c.reached, c.upTo), c.last, why),
 	}
 }

@@ -75,7 +75,9 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 			continue
 		}
 		lost = append(lost, d.Record)
-		errs = append(errs, fmt.Errorf("dynamo: instance %q: activity #%d: %w: its outcome is not sent", d.InstanceID, d.ActivityID, provider.ErrLockLost))
+		errs = append(errs,
+			fmt.Errorf("dynamo: instance %q: activity #%d: %w: outcome was not sent", d.InstanceID, d.ActivityID,
+				provider.ErrLockLost))
 	}
 	return own, lost, errors.Join(errs...)
 }
