@@ -125,8 +125,8 @@ func (g *goFile) comment(c *ast.CommentGroup) {
 	for _, part := range c.List {
 		number := g.set.Position(part.Pos()).Line
 		text := part.Text
-		if strings.HasPrefix(text, "/*") {
-			text = strings.TrimSuffix(strings.TrimPrefix(text, "/*"), "*/")
+		if block, is := strings.CutPrefix(text, "/*"); is {
+			text = strings.TrimSuffix(block, "*/")
 		}
 		for l := range strings.Lines(text) {
 			l = strings.TrimRight(l, "\n")

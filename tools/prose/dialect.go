@@ -23,6 +23,9 @@ type rule struct {
 	Swap       map[string]string `yaml:"swap"`
 }
 
+// severe is the level of rules, and the severity of findings, that fail.
+const severe = "error"
+
 // spelling is a rule of errors that are not dialect.
 const spelling = "American.yml"
 
@@ -45,7 +48,7 @@ func loadPatterns(style string) ([]*regexp.Regexp, error) {
 		if err := yaml.Unmarshal(b, &r); err != nil {
 			return nil, fmt.Errorf("prose: %s: %w", file, err)
 		}
-		if r.Level != "error" || r.Extends != "existence" && r.Extends != "substitution" {
+		if r.Level != severe || r.Extends != "existence" && r.Extends != "substitution" {
 			continue
 		}
 		p, err := r.pattern()

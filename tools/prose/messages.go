@@ -15,6 +15,9 @@ var (
 	printMethod = regexp.MustCompile(`^F?[Pp]rint(f|ln)?$`)
 )
 
+// flagSets are what flags are defined on.
+var flagSets = []string{"Flags", "PersistentFlags", "flags", "flag"}
+
 // logMethods are the methods of slog.Logger by the position of the message among their arguments.
 var logMethods = map[string]int{
 	"Debug": 0, "Info": 0, "Warn": 0, "Error": 0,
@@ -29,20 +32,23 @@ func (g *goFile) call(c *ast.CallExpr) {
 		return
 	}
 	name, on := f.Sel.Name, receiver(f.X)
-	last := c.Args[len(c.Args)-1]
 	at, isLog := logMethods[name]
 	switch {
-	case on == "fmt" && name == "Errorf", on == "errors" && name == "New":
+	case makesError(on, name):
 		g.message(failures, c.Args[0])
-	case isLog && on != "t" && on != "tb" && at < len(c.Args):
+	case isLog && on != "t" && on != "tb" && at < len(c.Args): // t and tb are of tests
 		g.message(logs, c.Args[at])
-	case flagMethod.MatchString(name) && (on == "Flags" || on == "PersistentFlags" || on == "flags" || on == "flag") && len(c.Args) > 2:
-		g.message(cli, last)
+	case len(c.Args) > 2 && slices.Contains(flagSets, on) && flagMethod.MatchString(name):
+		g.message(cli, c.Args[len(c.Args)-1])
 	case on == "fmt" && printMethod.MatchString(name) && isCommand(g.path):
 		for _, a := range c.Args {
 			g.message(cli, a)
 		}
 	}
+}
+
+func makesError(on, name string) bool {
+	return on == "fmt" && name == "Errorf" || on == "errors" && name == "New"
 }
 
 // isCommand reports whether a file belongs to a program that users run.

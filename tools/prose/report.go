@@ -21,7 +21,7 @@ func (r *report) findings(all []finding) (failed bool) {
 	open := map[string]int{}
 	excluded := map[string]bool{}
 	for _, f := range all {
-		isError := f.severity == "error"
+		isError := f.severity == severe
 		isClean := r.clean.contain(f.kind, f.path)
 		failed = failed || isError && isClean
 		if isError && !isClean {
@@ -48,7 +48,7 @@ func (r *report) exclusions(all []finding) {
 	for _, k := range kinds {
 		var lines []string
 		for _, f := range all {
-			if f.kind != k || f.severity != "error" {
+			if f.kind != k || f.severity != severe {
 				continue
 			}
 			glob := f.path

@@ -26,10 +26,10 @@ type finding struct {
 
 // alert is a finding as Vale prints it.
 type alert struct {
-	Check    string
-	Message  string
-	Severity string
-	Line     int
+	Check    string `json:"Check"`
+	Message  string `json:"Message"`
+	Severity string `json:"Severity"`
+	Line     int    `json:"Line"`
 }
 
 // source tells which line of the repository a line of a temporary file is from.
@@ -75,7 +75,7 @@ func write(dir, root string, passages []passage) (map[string]*source, error) {
 			sources[file], texts[file] = &source{kind: p.kind}, &strings.Builder{}
 		}
 		for _, l := range append(slices.Clone(p.lines), line{}) { // an empty line ends a paragraph
-			texts[file].WriteString(l.text + "\n")
+			_, _ = texts[file].WriteString(l.text + "\n")
 			sources[file].lines = append(sources[file].lines, place{p.path, l.number})
 		}
 	}

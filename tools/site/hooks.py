@@ -3,6 +3,7 @@
 A problem is logged as a warning, which fails the build in strict mode.
 """
 
+import hashlib
 import logging
 import os
 import posixpath
@@ -57,10 +58,11 @@ def section_pages(folder, first):
 
 def on_files(files, config):
     files.append(File.generated(config, "index.md", abs_src_path=str(ROOT / "README.md")))
-    if MERMAID.exists():
+    pinned = (Path(__file__).parent / "mermaid.sha256").read_text("utf-8").split()[0]
+    if MERMAID.exists() and hashlib.sha256(MERMAID.read_bytes()).hexdigest() == pinned:
         files.append(File.generated(config, SCRIPT, abs_src_path=str(MERMAID)))
     else:
-        log.warning("%s is missing: run make docs", MERMAID)
+        log.warning("%s is missing, or does not have the checksum in mermaid.sha256: run make docs", MERMAID)
     return files
 
 
