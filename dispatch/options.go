@@ -32,8 +32,8 @@ type OrchestratorOptions struct {
 	// CacheBytes is the maximum size of the cache of warm instances. The default is DefaultCacheBytes. A negative value
 	// disables the cache.
 	CacheBytes int
-	// TurnLimit is the maximum time for which code may run between two awaits. If the code takes longer, the turn is
-	// given up. The default is 10 s. It must not be negative.
+	// TurnLimit is the maximum time for which code may run between two awaits. Code that takes longer counts as blocked
+	// outside perdure, and its turn is given up. The default is 10 s. It must not be negative.
 	TurnLimit time.Duration
 	// ExactRetries records retry policies without jitter, so that tests get exact waits.
 	ExactRetries bool
