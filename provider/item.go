@@ -164,7 +164,8 @@ func (o *Orchestration) Last() *history.Event {
 	return &events[len(events)-1]
 }
 
-// Events returns the events of all segments. It returns an error if their IDs are not consecutive.
+// Events returns the events of all segments. It returns an error if their IDs have a gap, or if an event follows a
+// terminal one.
 func (o *Orchestration) Events() ([]history.Event, error) {
 	runs := make([][]history.Event, len(o.Segments))
 	for i := range o.Segments {
