@@ -17,101 +17,113 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// OrchestratorOptions change how an Orchestrator works. The zero value of each field is its default. A negative number switches off what
-// the field bounds where its comment says so; NewOrchestrator refuses any other.
+// OrchestratorOptions configures an Orchestrator. The zero value of a field selects its default. A negative value
+// disables a limit if the field says so. NewOrchestrator rejects other negative values.
 type OrchestratorOptions struct {
-	// BuildID names the deployed code, for TurnStarted, and for what is blocked: code that could not take an instance's turns is
-	// not run for it again under the same name (R18). Default "dev", which names nothing: it is tried once a process.
+	// BuildID names the deployed code. It is recorded in TurnStarted events. An instance that is blocked in a build is
+	// not run again by a build with the same ID (R18). The default is "dev", with which a blocked instance is run once
+	// per process.
 	BuildID string
-	// Clock is where times come from. Default time.Now.
+	// Clock returns the current time. The default is time.Now.
 	Clock func() time.Time
-	// Logger is where the engine logs, and the orchestrations' replay-safe loggers write. Default slog.Default().
+	// Logger is the logger of the engine, and of the replay-safe loggers of orchestrations. The default is
+	// slog.Default().
 	Logger *slog.Logger
-	// CacheBytes bounds the warm orchestrations that are kept. Default DefaultCacheBytes; negative: none is kept.
+	// CacheBytes is the maximum size of the cache of warm instances. The default is DefaultCacheBytes. A negative value
+	// disables the cache.
 	CacheBytes int
-	// TurnLimit is how long a body may run between two awaits before the turn is given up as blocked outside perdure.
-	// Default 10 s; must not be negative.
+	// TurnLimit is the maximum time for which code may run between two awaits. Code that takes longer counts as blocked
+	// outside perdure, and its turn is given up. The default is 10 s. It must not be negative.
 	TurnLimit time.Duration
-	// ExactRetries records the retry policies of what is scheduled without their jitter, so that waits are exact: for tests.
+	// ExactRetries records retry policies without jitter, so that tests get exact waits.
 	ExactRetries bool
-	// MaxAttempts is how often the code that a record leads to may take its process down, alone and one after the other, before the
-	// record is poison: it was delivered twice without a mark, and once beside others, before (R13). What fails without that is tried
-	// again for as long as it takes. Default DefaultMaxAttempts; must not be negative.
+	// MaxAttempts is the number of times that the code of a record may end its process, while it runs alone, before the
+	// record counts as poison. The record was delivered three times before: twice without a crash marker, and once
+	// together with others (R13). Other failures are retried without a limit. The default is DefaultMaxAttempts. It
+	// must not be negative.
 	MaxAttempts int
-	// HubName is the hub's in metrics. Default: none.
+	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
-	// Metrics are logged in CloudWatch's embedded metric format, a line an invocation. Default: MetricsOff.
+	// Metrics selects the dimensions of the engine's metrics (docs/telemetry.md). CloudWatch bills each metric per
+	// value of its dimensions.
 	Metrics Metrics
-	// Retention is how long instances are kept after their end whose code does not say otherwise (perdure.WithRetention). Default,
-	// and negative (perdure.KeepForEver): for ever.
+	// Retention is how long ended instances are kept, unless their code sets it (perdure.WithRetention). They are kept
+	// forever by default, or if the value is negative (perdure.KeepForEver).
 	Retention time.Duration
-	// Interceptors are called around each turn, the first of them outermost: their Turn functions; their Tasks functions with what a turn has begun
-	// and ended; and their Activity functions around each run of an inline activity. Default: none.
+	// Interceptors are called around each turn (Turn), with the tasks that a turn scheduled and ended (Tasks), and
+	// around each run of an inline activity (Activity). The first one is the outermost. The default is none.
 	Interceptors []perdure.Interceptor
-	// InlineTimeout is how long an inline activity (perdure.Inline) may take before it is stopped, and sent to its worker queue; a third of
-	// what the invocation has where that is less. Default DefaultInlineTimeout; negative: none runs inline.
+	// InlineTimeout is the maximum time for which an inline activity (perdure.Inline) may run before it is stopped and
+	// sent to its work queue. The limit is never more than a third of the invocation's remaining time. The default is
+	// DefaultInlineTimeout. A negative value disables inline execution.
 	InlineTimeout time.Duration
-	// Codecs encode and decode payloads: the first one encodes, all of them decode; nothing is encoded where the first is nil. Default: none.
+	// Codecs encode and decode payloads. The first one encodes, and all of them decode. If the first one is nil,
+	// payloads are not encoded. The default is none.
 	Codecs []perdure.Codec
 }
 
-// WorkerOptions change how a Worker works. The zero value of each field is its default. A negative number switches off what the field
-// bounds where its comment says so; NewWorker refuses any other.
+// WorkerOptions configures a Worker. The zero value of a field selects its default. A negative value disables a limit
+// if the field says so. NewWorker rejects other negative values.
 type WorkerOptions struct {
-	// HubName is the hub's in metrics. Default: none.
+	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
-	// Metrics is as in OrchestratorOptions.
+	// Metrics is described in OrchestratorOptions.
 	Metrics Metrics
-	// BuildID names the deployed code, for what is said of activities that it does not know. Default "dev".
+	// BuildID names the deployed code in reports of activities that it does not register. The default is "dev".
 	BuildID string
-	// Queue is the work queue that is served. Default "default".
+	// Queue is the work queue. The default is "default".
 	Queue string
-	// Clock is where times come from. Default time.Now.
+	// Clock returns the current time. The default is time.Now.
 	Clock func() time.Time
-	// Logger is where the engine logs. Default slog.Default().
+	// Logger is the logger of the engine. The default is slog.Default().
 	Logger *slog.Logger
-	// OmitErrorTexts keeps what activities fail with out of the log: of an error that is tried again its type alone is logged. Errors may
-	// hold what logs must not. History has them whole.
+	// OmitErrorTexts omits the messages of activity errors from the log, because they can contain confidential data.
+	// Only the type of a retried error is logged. History contains the full error.
 	OmitErrorTexts bool
-	// MaxAttempts is as in OrchestratorOptions: default DefaultMaxAttempts; must not be negative.
+	// MaxAttempts is described in OrchestratorOptions.
 	MaxAttempts int
-	// SendAnewAfter is in which delivery a work item that its code had no part in failing (this build does not know it, its outcome
-	// was not accepted) is sent anew as a fresh record, so that no outage uses up the deliveries its queue has. Default 50, half of
-	// them: what is sent anew while its old record cannot be deleted is there twice. Negative: never, it ends in the dead letters.
+	// SendAnewAfter is the number of deliveries after which a work item is sent again as a new record, if its code did
+	// not cause the failures. Examples are a build that does not register the activity, or an outcome that SQS did not
+	// accept. A long outage therefore does not exhaust the deliveries of the queue. The default is 50. A negative value
+	// disables this, and the work item ends in the dead-letter queue.
 	SendAnewAfter int
 
-	// LockAfter is how long an activity runs on the lock that came with its pushed record; one that takes longer is leased.
-	// Default 3 s; must not be negative.
+	// LockAfter is how long an activity of a pushed record runs before it gets a lease. The default is 3 s. It must not
+	// be negative.
 	LockAfter time.Duration
-	// LockTimeout is for how long a lease locks a record, in whole seconds: when a worker dies, its activities are begun
-	// again after as long. Default DefaultLockTimeout; less than a second is a second; must not be negative, nor more than 12 hours.
+	// LockTimeout is the length of a lease in whole seconds. If the worker dies, its activities are started again after
+	// this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must not
+	// be negative.
 	LockTimeout time.Duration
-	// LockRenewalBuffer is how long before its end a lease is renewed. Default DefaultLockRenewalBuffer, or a third of LockTimeout if that
-	// is less, as where it is not less than LockTimeout; must not be negative.
+	// LockRenewalBuffer is how long before its end a lease is renewed. The default is DefaultLockRenewalBuffer, or a
+	// third of LockTimeout if that is shorter. The same third applies if the value is not less than LockTimeout. It
+	// must not be negative.
 	LockRenewalBuffer time.Duration
-	// CancelPollInterval is how often a Worker looks whether the activities that it runs are cancelled: one read for all of an execution. One look a second
-	// is strongly consistent, the others are eventually consistent, at half the price, and given up when that one is due. Where looks fail, and where a
-	// process runs activities of more than 50 executions, it looks less often, but once a second unless this is longer. An activity may ask for another
-	// (perdure.CancelPollInterval). Default DefaultCancelPollInterval; must not be negative.
+	// CancelPollInterval is the interval at which a Worker reads whether its running activities are cancelled, with one
+	// read per execution. One read per second is strongly consistent. The others are eventually consistent, at half the
+	// price. The interval is longer while reads fail, or if the process runs activities of more than 50 executions, but
+	// at most a second unless this value is longer. perdure.CancelPollInterval sets it for one activity. The default is
+	// DefaultCancelPollInterval. It must not be negative.
 	CancelPollInterval time.Duration
-	// CancellationGracePeriod is how long a Worker waits for an activity whose context it has ended. Default DefaultCancellationGracePeriod;
-	// negative: not at all.
+	// CancellationGracePeriod is how long a Worker waits for an activity to return after its context has ended. The
+	// default is DefaultCancellationGracePeriod. If the value is negative, it does not wait.
 	CancellationGracePeriod time.Duration
-	// Interceptors are called around each run of an activity, the first of them outermost: their Activity functions. Default: none.
+	// Interceptors are called around each run of an activity (Activity). The first one is the outermost. The default is
+	// none.
 	Interceptors []perdure.Interceptor
-	// Codecs are as in OrchestratorOptions.
+	// Codecs are described in OrchestratorOptions.
 	Codecs []perdure.Codec
 }
 
-// TimekeeperOptions change how a Timekeeper works. The zero value of each field is its default.
+// TimekeeperOptions configures a Timekeeper. The zero value of a field selects its default.
 type TimekeeperOptions struct {
-	// HubName is the hub's in metrics. Default: none.
+	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
-	// Metrics is as in OrchestratorOptions.
+	// Metrics is described in OrchestratorOptions.
 	Metrics Metrics
-	// Clock is where times come from. Default time.Now.
+	// Clock returns the current time. The default is time.Now.
 	Clock func() time.Time
-	// Logger is where the engine logs. Default slog.Default().
+	// Logger is the logger of the engine. The default is slog.Default().
 	Logger *slog.Logger
 }
 
@@ -121,31 +133,38 @@ type Metrics = intake.Metrics
 
 // The values of Metrics.
 const (
-	MetricsOff    = intake.MetricsOff    // there are none
-	MetricsByHub  = intake.MetricsByHub  // "hub": the hub alone
-	MetricsByName = intake.MetricsByName // "name": the hub, and the name of the activity or orchestration
+	// MetricsOff disables metrics. Its value is empty.
+	MetricsOff = intake.MetricsOff
+	// MetricsByHub ("hub") uses the hub as the only dimension.
+	MetricsByHub = intake.MetricsByHub
+	// MetricsByName ("name") uses the hub and the name of the activity or orchestration.
+	MetricsByName = intake.MetricsByName
 )
 
-// PollOptions change how Poll works. The zero value of each field is its default. A negative number switches off what the field bounds
-// where its comment says so; Poll refuses any other.
+// PollOptions configures Poll. The zero value of a field selects its default. A negative value disables a limit if the
+// field says so. Poll rejects other negative values.
 type PollOptions struct {
-	// Loops is how many batches are handled side by side. Default 4, of the timers queue 1; must not be negative.
+	// Loops is the number of batches that are processed concurrently. The default is 4, or 1 for the timers queue. It
+	// must not be negative.
 	Loops int
-	// Lock is how long each renewal locks a record for. Default: for as long as the queue did; must not be negative, nor more than 12 hours.
+	// Lock is the length of the lock after each renewal. The default is the visibility timeout of the queue. It must
+	// not be negative or more than 12 hours.
 	Lock time.Duration
-	// Grace is how long Poll waits, once its context has ended, for what is being handled. Default 30 s; negative: not at all.
+	// Grace is how long Poll waits for running calls after its context has ended. The default is 30 s. If the value is
+	// negative, it does not wait.
 	Grace time.Duration
-	// Unwind is how long Poll then waits, once it has ended the contexts of what is left, for it to heed that. A Worker waits
-	// for its activities for as long as its CancellationGracePeriod. Default 12 s; negative: not at all.
+	// Unwind is how long Poll waits after Grace, when it has ended the contexts of the remaining calls. A Worker waits
+	// for its activities for up to its CancellationGracePeriod. The default is 12 s. If the value is negative, it does
+	// not wait.
 	Unwind time.Duration
-	// Renew extends the locks of records that are being handled, as provider.Polling's RenewRecords does, which is the default. Of a work
-	// queue it is the Worker's: each renewal of a work item answers whether its activity is cancelled.
+	// Renew extends the locks of records that are being processed. The default is provider.Polling.RenewRecords. For a
+	// work queue, use Worker.RenewRecords, which also reads cancellations.
 	Renew func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
-	// Logger is where Poll logs. Default slog.Default().
+	// Logger is the logger of Poll. The default is slog.Default().
 	Logger *slog.Logger
 }
 
-// The defaults that a configuration may name.
+// The defaults of the options.
 const (
 	DefaultBuildID                 = intake.DefaultBuildID          // "dev"
 	DefaultInlineTimeout           = turns.DefaultInlineTimeout     // 2 s
@@ -157,21 +176,21 @@ const (
 	DefaultCancellationGracePeriod = intake.DefaultGrace            // 10 s
 )
 
-var errNil = errors.New("it is nil")
+var errNil = errors.New("must not be nil")
 
-// required checks what an orchestrator and a worker cannot do without.
+// required checks the required arguments of an orchestrator or a worker.
 func required(what string, r *perdure.Registry, p provider.Provider) error {
 	switch {
 	case r == nil:
-		return fmt.Errorf("dispatch: the registry of the %s: %w", what, errNil)
+		return fmt.Errorf("dispatch: registry of the %s: %w", what, errNil)
 	case p == nil:
-		return fmt.Errorf("dispatch: the provider of the %s: %w", what, errNil)
+		return fmt.Errorf("dispatch: provider of the %s: %w", what, errNil)
 	default:
 		return nil
 	}
 }
 
-// refuse returns an error that names the numbers that are negative, of fields that cannot be switched off.
+// refuse returns an error that lists the fields with negative values.
 func refuse(options string, fields map[string]int64) error {
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -182,23 +201,24 @@ func refuse(options string, fields map[string]int64) error {
 	return errors.Join(wrong...)
 }
 
-// longestLock is how long a record may be locked from its receive on: SQS's quota.
+// longestLock is the maximum lock of a record, a quota of SQS.
 const longestLock = 12 * time.Hour
 
-// lockable returns an error for a time that no record can be locked for.
+// lockable returns an error if d exceeds longestLock.
 func lockable(field string, d time.Duration) error {
 	if d > longestLock {
-		return fmt.Errorf("dispatch: %s is %v: a record is locked for %v at most", field, d, longestLock)
+		return fmt.Errorf("dispatch: %s is %v, but must be at most %v", field, d, longestLock)
 	}
 	return nil
 }
 
-// known returns an error for a value of Metrics that there is not.
+// known returns an error if m is not a value of Metrics.
 func known(options string, m Metrics) error {
 	if m.Known() {
 		return nil
 	}
-	return fmt.Errorf("dispatch: %s.Metrics is %q: neither empty nor %q or %q", options, m, MetricsByHub, MetricsByName)
+	return fmt.Errorf("dispatch: %s.Metrics is %q, but must be empty, %q or %q", options, m, MetricsByHub,
+		MetricsByName)
 }
 
 func (o *OrchestratorOptions) check() error {
@@ -207,7 +227,7 @@ func (o *OrchestratorOptions) check() error {
 		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
 }
 
-// codecs returns an error for codecs that are none.
+// codecs returns an error if a codec is invalid.
 func codecs(options string, all []perdure.Codec) error {
 	if _, err := vault.New(all, nil); err != nil {
 		return fmt.Errorf("dispatch: %s.Codecs: %w", options, err)

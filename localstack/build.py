@@ -28,10 +28,10 @@ Say = Callable[[str], None]
 def build(app: Path, out: Path, goos: str, say: Say) -> None:
     """Builds <app>/functions/<name> to <out>/<name>/bootstrap, each. Those that have not changed stay as they are."""
     if shutil.which("go") is None:
-        raise cloud.Failed("there is no `go` on the PATH; get it from https://go.dev/dl/")
+        raise cloud.Failed("go was not found on the PATH; install it from https://go.dev/dl/")
     for name in BINARIES:
         if not (app / "functions" / name).is_dir():
-            raise cloud.Failed(f"{app / 'functions' / name} is not a folder: --app wants one with "
+            raise cloud.Failed(f"{app / 'functions' / name} is not a directory; --app requires a directory with "
                                f"functions/{{{','.join(BINARIES)}}}")
     say(f"building functions/{{{','.join(BINARIES)}}} ...")
     started = time.monotonic()
@@ -39,7 +39,7 @@ def build(app: Path, out: Path, goos: str, say: Say) -> None:
     built.mkdir(exist_ok=True)
     compile_all(app, built, environment(out, goos), say)
     changed = [name for name in BINARIES if replaced(built / name, out / name / "bootstrap")]
-    say(f"built in {time.monotonic() - started:.1f} s; new: {', '.join(changed) or 'nothing'}")
+    say(f"built in {time.monotonic() - started:.1f} s; changed: {', '.join(changed) or 'none'}")
 
 
 def replaced(new: Path, old: Path) -> bool:
@@ -77,7 +77,7 @@ def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
         process.wait()
         raise
     if process.returncode != 0:
-        raise cloud.Failed("the functions do not build:\n" + "\n".join(complaints(lines)))
+        raise cloud.Failed("go build failed:\n" + "\n".join(complaints(lines)))
 
 
 def complaints(lines: list[str]) -> list[str]:

@@ -98,7 +98,7 @@ def localstack() -> Cloud:
     """The LocalStack that compose.yaml starts."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
     if not answers(endpoint):
-        raise Failed(f"no LocalStack answers at {endpoint}; start it with: "
+        raise Failed(f"LocalStack does not respond at {endpoint}; start it with: "
                      f"docker compose -f {HERE / 'compose.yaml'} up -d")
     return Cloud(endpoint, "linux", dict(LOCALSTACK_PARAMETERS))
 
@@ -107,9 +107,9 @@ def localstack_native(log_dir: Path | None) -> Emulator:
     """Starts a LocalStack without Docker on a free port. It dies with this process, however that ends."""
     java = shutil.which("java")
     if java is None:
-        raise Failed("there is no `java` on the PATH, which DynamoDB Local needs; get it from https://adoptium.net")
+        raise Failed("java was not found on the PATH; DynamoDB Local requires it; install it from https://adoptium.net")
     if not JARS.is_dir():
-        raise Failed(f"DynamoDB Local is not in {JARS} yet; fetch it with: make dynamodb-local")
+        raise Failed(f"DynamoDB Local was not found in {JARS}; install it with: make dynamodb-local")
     venv_python.LOCALSTACK.ensure()
 
     def command(logs: Path, data: Path) -> list[str]:
@@ -172,7 +172,7 @@ def start_emulator(name: str, log_dir: Path | None, command: Callable[[Path, Pat
                 return Emulator(endpoint, sys.platform, parameters, logs, process.pid,
                                 name=name, process=process, data=data)
         log = logs / f"{name}.log"
-        raise Failed(f"{name} does not start; the end of {log}:\n{tail(log)}")
+        raise Failed(f"{name} failed to start; last lines of {log}:\n{tail(log)}")
     except BaseException:
         shutil.rmtree(data, ignore_errors=True)
         raise

@@ -19,7 +19,7 @@ def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
     """Calls deploy_again after each change of the application's files, until an exception ends it."""
     watched = build.sources(app)
     seen = look(watched)
-    say("watching for changes; Ctrl-C stops")
+    say("watching for changes; press Ctrl-C to stop")
     while True:
         time.sleep(LOOK_SECONDS)
         now = look(watched)
@@ -33,11 +33,11 @@ def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
             deploy_again()
             watched = build.sources(app)
         except (cloud.Failed, ClientError) as error:
-            say(f"{error}\nthe build before goes on running")
+            say(f"{error}\nthe previous build is still running")
             continue
         # What was saved while it was being built is of a file that was watched already: it is seen next time.
         seen = {path: seen.get(path, state) for path, state in look(watched).items()}
-        say(f"running again {time.monotonic() - started:.1f} s after the change")
+        say(f"deployed the change in {time.monotonic() - started:.1f} s")
 
 
 def look(watched: build.Sources) -> Files:

@@ -54,27 +54,27 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     both = argparse.ArgumentParser(add_help=False)
-    both.add_argument("--env-file", type=Path, help="written, as JSON, once everything is up")
-    both.add_argument("--log-dir", type=Path, help="kept; by default the logs go with the other temporary files")
-    both.add_argument("--enforce-iam", action="store_true", help="hold the functions to their roles, as on AWS")
-    both.add_argument("--until-eof", action="store_true", help="stop also when standard input ends")
-    alone = commands.add_parser("cloud", parents=[both], help="start the cloud, and nothing on it, until SIGINT or SIGTERM")
+    both.add_argument("--env-file", type=Path, help="JSON file with the environment, written when everything is running")
+    both.add_argument("--log-dir", type=Path, help="directory for logs (default: a temporary one, deleted at exit)")
+    both.add_argument("--enforce-iam", action="store_true", help="enforce the IAM roles of the functions")
+    both.add_argument("--until-eof", action="store_true", help="also stop at the end of standard input")
+    alone = commands.add_parser("cloud", parents=[both], help="start only the local cloud, until SIGINT or SIGTERM")
     alone.set_defaults(do=cloud_alone)
     up = commands.add_parser("up", parents=[both], help="start, deploy and serve until SIGINT or SIGTERM")
     up.set_defaults(do=deployed)
-    up.add_argument("--app", type=Path, default=ROOT, help="folder with functions/ (default: this repository)")
+    up.add_argument("--app", type=Path, default=ROOT, help="directory with functions/ (default: this repository)")
     up.add_argument("--hub", default="default")
     up.add_argument("--param", type=deploy.parameter, action="append", default=[], metavar="Name=value",
                     help="a template parameter, such as InboxVisibility=5")
     up.add_argument("--port", type=int, default=int(os.environ.get("PORT") or 8080),
-                    help="of the API on 127.0.0.1; 0 takes a free one (default: $PORT or 8080)")
-    up.add_argument("--watch-every", type=float, metavar="SECONDS", help="wake the renewer this often")
-    up.add_argument("--keep", action="store_true", help="go on serving after --exec")
+                    help="port of the API on 127.0.0.1, 0 for a free one (default: $PORT or 8080)")
+    up.add_argument("--watch-every", type=float, metavar="SECONDS", help="interval at which the sweeper runs")
+    up.add_argument("--keep", action="store_true", help="keep running after --exec")
     up.add_argument("--reload", action="store_true", default=bool(os.environ.get("WATCH")),
-                    help="build and deploy again what changes, and show the logs (default: whether $WATCH is set)")
-    up.add_argument("--instance", action="append", default=[], metavar="ID", help="with --reload, the logs of this one alone; repeatable")
+                    help="rebuild and redeploy on changes, and show logs (default: on if $WATCH is set)")
+    up.add_argument("--instance", action="append", default=[], metavar="ID", help="instance whose logs --reload shows; repeatable")
     up.add_argument("--exec", nargs=argparse.REMAINDER, metavar="COMMAND",
-                    help="run this once everything is up, stop, and exit as it did; the last option")
+                    help="command to run when everything is running; must be the last option")
     return parser.parse_args()
 
 
@@ -129,24 +129,24 @@ def start_cloud(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> clou
     which = os.environ.get("CLOUD") or "ministack"
     log_dir = args.log_dir.resolve() if args.log_dir else None
     if which != "ministack" and args.enforce_iam:
-        raise cloud.Failed("--enforce-iam is for ministack alone: LocalStack's free releases allow every call")
+        raise cloud.Failed("--enforce-iam requires ministack; free releases of LocalStack do not enforce IAM")
     if which == "localstack":
         return cloud.localstack()
     if which not in ("ministack", "localstack-native"):
-        raise cloud.Failed(f"CLOUD={which}: there are ministack, localstack (with Docker) and localstack-native")
+        raise cloud.Failed(f"unknown CLOUD={which}; use ministack, localstack (with Docker) or localstack-native")
     say(f"starting {which} ...")
     place = cloud.ministack(log_dir, args.enforce_iam) if which == "ministack" else cloud.localstack_native(log_dir)
     cleanup.callback(place.stop)
     place.die_with()
-    say(f"{place.name} (pid {place.pid}) answers at {place.endpoint}")
+    say(f"{place.name} (pid {place.pid}) is running at {place.endpoint}")
     return place
 
 
 def announce(args: argparse.Namespace, place: cloud.Cloud, found: dict[str, Any],
              variables: dict[str, str], cleanup: contextlib.ExitStack) -> None:
-    say(f"the API is at {variables['PERDURE_API']}")
+    say(f"API: {variables['PERDURE_API']}")
     if place.log_dir:
-        say(f"the functions' logs are in {place.log_dir}")
+        say(f"logs: {place.log_dir}")
     tell(args, place, variables, {"api": variables["PERDURE_API"], **found}, cleanup)
 
 
@@ -173,8 +173,8 @@ def serve(args: argparse.Namespace, variables: dict[str, str], reloading: Callab
         code = run(args.exec, variables)
         if not args.keep:
             return code
-        say(f"the command exited with {code}")
-    say("serving; Ctrl-C stops it")
+        say(f"command exited with {code}")
+    say("running; press Ctrl-C to stop")
     if args.reload:
         reloading()
     wait(args)

@@ -56,7 +56,7 @@ def listen(port: int) -> socket.socket:
         listener.bind(("127.0.0.1", port))
     except OSError as error:
         listener.close()
-        raise cloud.Failed(f"port {port} of 127.0.0.1: {error.strerror}; choose another with PORT=") from error
+        raise cloud.Failed(f"listen on 127.0.0.1:{port}: {error.strerror}; set PORT to another port") from error
     listener.listen()
     return listener
 

@@ -78,7 +78,7 @@ def run_inside() -> None:
 def check_python() -> None:
     wanted = ".".join(str(n) for n in OLDEST)
     if sys.version_info < OLDEST:
-        sys.exit(f"localstack: Python {wanted} or later is needed, this is {sys.version.split()[0]} "
+        sys.exit(f"localstack: Python {wanted} or later is required, but this is {sys.version.split()[0]} "
                  f"({sys.executable}). Get it from https://www.python.org/downloads/")
     if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
         sys.exit(f"localstack: {sys.executable} has no venv module. On Debian and Ubuntu: "
@@ -97,8 +97,8 @@ def find(version: str) -> str:
     for candidate in tried:
         if candidate and runs(candidate, version):
             return candidate
-    sys.exit(f"localstack: LocalStack needs Python {version}, and no {' or '.join(filter(None, tried))} of that version "
-             f"runs here. Get {name} from https://www.python.org/downloads/, or say where it is: {variable}=/path/to/{name}")
+    sys.exit(f"localstack: LocalStack requires Python {version}, but no {' or '.join(filter(None, tried))} of that version "
+             f"runs here. Install it from https://www.python.org/downloads/, or set {variable}=/path/to/{name}")
 
 
 def runs(python: str, version: str) -> bool:
@@ -121,7 +121,7 @@ def pyenv(version: str) -> str:
 def run(command: list[str]) -> None:
     # pip's words belong to the progress, not to the output that others parse.
     if subprocess.run(command, stdout=sys.stderr).returncode != 0:
-        sys.exit(f"localstack: this failed: {' '.join(command)}")
+        sys.exit(f"localstack: command failed: {' '.join(command)}")
 
 
 if __name__ == "__main__":

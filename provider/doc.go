@@ -1,8 +1,7 @@
-// Package provider is the contract between the engine and the service that stores and carries its work: the Provider
-// interface, the messages and work items that are sent, and the errors that a caller acts on.
+// Package provider defines the interface between the engine and the service that stores its state and transports its
+// messages: the Provider interface, the messages and work items, and the errors.
 //
-// A provider keeps one task hub. Its central operation is AckOrchestrationItem: a turn is committed by creating the
-// next segment of an execution's history, on the condition that it does not exist yet, and everything that the turn
-// decided is read from that segment again if the sending has to be repeated. Rules cited as R1, R2 … are those of
-// docs/internals/rules.md.
+// A provider holds one task hub. AckOrchestrationItem commits a turn: it creates the next segment of an execution's
+// history, on condition that the segment does not exist. A dispatch sends everything that the turn decided, and a
+// redispatch reads it from the segment again. Rule numbers such as R1 refer to docs/rules.md.
 package provider

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// RuntimeStatus is where an instance is in its life. Terminal reports whether it is over.
+// RuntimeStatus is the status of an instance. Its method Terminal reports whether the instance has ended.
 type RuntimeStatus = history.RuntimeStatus
 
 // The statuses of an instance: those of package history.
@@ -24,56 +24,72 @@ const (
 	StatusDeleting   = history.StatusDeleting
 )
 
-// Instance is what is known of an instance without reading its history.
+// Instance is the state of an instance without its history.
 type Instance struct {
 	InstanceID      string
 	ExecutionID     string
 	ExecutionNumber int64
-	Name            string // of the orchestration
-	Version         string // as asked for at the start; empty: the highest registered at the first turn
-	Status          RuntimeStatus
-	StartID         string
-	CreatedAt       time.Time
-	UpdatedAt       time.Time
-	StartAt         time.Time       // zero: at once
-	Parent          *history.Parent // nil: no instance waits for it
-	Tags            map[string]string
-	CustomStatus    json.RawMessage
-	Diagnosis       *history.Failure // why it is blocked; nil when it is not, and in lists of other statuses
-	BlockedBy       string           // the build that it is blocked in; as Diagnosis
-	Paused          *history.Pause   // who paused it; nil when it is not paused, and in lists of other statuses
-	RequestedBy     string           // who started it, as in history; empty where that is not known, and in lists
-	PurgedAt        time.Time        // when the instance was purged that had the id before; zero where none had, and in lists
+	// Name is the name of the orchestration.
+	Name string
+	// Version is the version that the start requested. If it is empty, the first turn selects the highest registered
+	// version.
+	Version   string
+	Status    RuntimeStatus
+	StartID   string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	// StartAt is the time of a delayed start, or zero.
+	StartAt time.Time
+	// Parent is the execution that waits for the instance, or nil.
+	Parent       *history.Parent
+	Tags         map[string]string
+	CustomStatus json.RawMessage
+	// Diagnosis is the reason why the instance is blocked. It is nil if it is not blocked, and in lists of other
+	// statuses.
+	Diagnosis *history.Failure
+	// BlockedBy is the build in which the instance is blocked. It is set together with Diagnosis.
+	BlockedBy string
+	// Paused describes who paused the instance. It is nil if it is not paused, and in lists of other statuses.
+	Paused *history.Pause
+	// RequestedBy is who started the instance. It is empty if that is not known, and in lists.
+	RequestedBy string
+	// PurgedAt is the time when the previous instance with the same ID was purged. It is zero if there was none, and in
+	// lists.
+	PurgedAt time.Time
 }
 
-// Execution is one generation of an instance: continue-as-new makes the next.
+// Execution is one generation of an instance. Continue-as-new starts the next one.
 type Execution struct {
 	ExecutionID string
-	Number      int64 // from 1
-	StartedAt   time.Time
+	// Number counts the executions of an instance from 1.
+	Number    int64
+	StartedAt time.Time
 }
 
-// Start asks for a new instance.
+// Start is a request for a new instance.
 type Start struct {
 	InstanceID string
 	Name       string
 	Version    string
 	Input      history.Payload
-	// StartID distinguishes a repeated start from another start of the same instance id (R10). It also names the first
-	// execution.
+	// StartID identifies the start, so that a repetition is not another start of the same instance ID (R10). The ID of
+	// the first execution derives from it.
 	StartID string
-	// ExecutionID is that of the first execution, where the client has stored payloads of it: of NewExecutionID. Empty: the provider makes one.
+	// ExecutionID is the ID of the first execution, from NewExecutionID, if the client has stored payloads for it. If
+	// it is empty, the provider creates one.
 	ExecutionID string
-	// StartAt is when the first turn may run; zero is at once. Messages that arrive earlier are kept until then.
+	// StartAt is the time at which the first turn may run. Zero means immediately. Messages that arrive earlier wait
+	// until then.
 	StartAt time.Time
 	Tags    map[string]string
-	// RequestedBy is who asks for the start; empty where that is not known. It is cut to history.MaxRequesterBytes.
+	// RequestedBy is who requests the start, or empty. It is cut to history.MaxRequesterBytes.
 	RequestedBy string
-	// TraceParent is the trace context of the start; empty where it has none.
+	// TraceParent is the trace context of the start, or empty.
 	TraceParent history.TraceParent
-	// Past is a history that the instance takes over, and goes on from, instead of beginning with Input; nil: it takes over none.
+	// Past is a history that the instance continues instead of starting with Input, or nil.
 	Past *Past
-	// Look says that the id is likely taken: the provider looks before it writes, which costs a read where it is free, and saves the writes where it is not.
+	// Look is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
+	// the ID is in use and costs a read if it is not.
 	Look bool
 }
 
@@ -81,11 +97,11 @@ type Start struct {
 type Past struct {
 	history.Owner
 
-	// Events are those of the execution from its start to where it is cut (history.CheckCut).
+	// Events are the events of the execution from its start to the event where it is cut (history.CheckCut).
 	Events []history.Event
 }
 
-// Begin returns the history that an instance begins with which takes over the past.
+// Begin returns the initial history of an instance that takes over the past.
 func (p *Past) Begin(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Takeover{
 		From: p.Owner, To: history.Owner{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
@@ -94,20 +110,25 @@ func (p *Past) Begin(in *Instance, trace history.TraceParent) []history.Event {
 	return t.Of(p.Events)
 }
 
-// Query selects instances for a list, newest first; with StatusBlocked, StatusPaused and StatusDeleting, the instances
-// whose status changed last come first. Zero fields select all.
+// Query selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances are
+// sorted by their last change of status. Zero fields select all instances.
 type Query struct {
-	Status  RuntimeStatus
-	Name    string // of the orchestration
+	Status RuntimeStatus
+	// Name is the name of the orchestration.
+	Name    string
 	Version string
-	Tags    map[string]string // all of them, with these values
-	Parent  string            // the id of the instance that waits for it
-	// StartedAfter selects instances that were started then or later, StartedBefore those that were started earlier.
-	// Both count to the millisecond.
+	// Tags are tags that an instance must have, with the same values.
+	Tags map[string]string
+	// Parent is the ID of the instance that waits for the selected instances.
+	Parent string
+	// StartedAfter selects instances that were started at this time or later, and StartedBefore instances that were
+	// started earlier. Both have a resolution of a millisecond.
 	StartedAfter  time.Time
 	StartedBefore time.Time
-	Limit         int    // at most this many a page; 0 is 100, more than 1,000 is refused
-	Cursor        string // NextCursor of the page before, of the same query
+	// Limit is the maximum number of instances per page, up to 1,000. The default is 100.
+	Limit int
+	// Cursor is the NextCursor of the previous page of the same query.
+	Cursor string
 }
 
 // Selects reports whether the query selects an instance.
@@ -118,7 +139,7 @@ func (q *Query) Selects(in *Instance) bool {
 		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) && (q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
 }
 
-// HasTags reports whether tags hold all of the wanted ones, with their values.
+// HasTags reports whether tags contains all wanted tags with the same values.
 func HasTags(tags, want map[string]string) bool {
 	for k, v := range want {
 		if got, there := tags[k]; !there || got != v {
@@ -128,19 +149,22 @@ func HasTags(tags, want map[string]string) bool {
 	return true
 }
 
-// Page is one page of a list. A page reads a bounded amount: where few of many instances are selected it may hold fewer
-// than the limit, or none, while the list goes on.
+// Page is one page of a list. A page reads a bounded amount, so it can contain fewer instances than the limit, or none,
+// before the list ends.
 type Page struct {
-	Instances  []Instance
-	NextCursor string // empty: the list is over; nothing else says so
+	Instances []Instance
+	// NextCursor is the cursor of the next page. It is empty if, and only if, the list has ended.
+	NextCursor string
 }
 
-// Build is what a deployed build of the user's code can run.
+// Build describes what a deployed build of the code can run.
 type Build struct {
-	ID             string              `json:"id"`
-	Orchestrations map[string][]string `json:"orchestrations"` // name to versions
+	ID string `json:"id"`
+	// Orchestrations contains the versions of each orchestration by name.
+	Orchestrations map[string][]string `json:"orchestrations"`
 	Activities     []string            `json:"activities"`
-	// Since is when it reported first, as far as that is known, and Reported when it reported last. PutBuild leaves them out.
+	// Since is the time of the build's first report, if it is known. Reported is the time of its last report. PutBuild
+	// ignores both.
 	Since    time.Time `json:"-"`
 	Reported time.Time `json:"-"`
 }

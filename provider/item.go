@@ -8,10 +8,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Position is where a message stands in an instance's inbox. The zero Position is before all of them.
+// Position is the position of a message in an instance's inbox. The zero Position is before all messages.
 type Position struct {
-	Inbox    string // the queue that gave the number: numbers of two queues cannot be compared
-	Sequence string // decimal, growing within a message group, of up to 128 bits (SQS SequenceNumber)
+	// Inbox is the queue that assigned Sequence. Positions of two queues cannot be compared.
+	Inbox string
+	// Sequence is a decimal number of up to 128 bits that increases within a message group (SQS SequenceNumber).
+	Sequence string
 }
 
 // Covers reports whether a turn that consumed messages up to p has consumed the message at q.
@@ -27,28 +29,37 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Since is from which turn on it may be that outputs were not sent.
+// Since selects the turns whose outputs may not have been sent.
 type Since struct {
-	// Position is that of the first message whose turn it may be; zero is before all messages of the current execution.
+	// Position is the position of the first message whose turn is selected. Zero is before all messages of the current
+	// execution.
 	Position Position
-	// HeadAt is a time instead: the turn is of the message that was consumed last by then, or of one behind it. Zero is none.
+	// HeadAt selects the turns from the last message that was consumed by that time. Zero means that it is not used.
 	HeadAt time.Time
 }
 
-// Record is a message as a queue delivered it, still encoded.
+// Record is an encoded message as a queue delivered it.
 type Record struct {
-	ID           string // the queue's message id, by which a batch names its failures
-	Lock         string // lock token: the receipt handle
-	Body         string
-	Group        string    // FIFO queues: the message group, in which records are in order
-	Sequence     string    // FIFO queues: the SequenceNumber
-	ReceiveCount int       // AttemptCount: deliveries so far, this one included
-	SentAt       time.Time // when it was sent; zero where that is not known
-	Hold         *Hold     // how long the lock may be relied on; nil for a record that was pushed
+	// ID is the queue's message ID. Batch responses name failed records by it.
+	ID string
+	// Lock is the lock token, such as the SQS receipt handle.
+	Lock string
+	Body string
+	// Group is the message group of a FIFO queue, in which records are ordered.
+	Group string
+	// Sequence is the SequenceNumber of a FIFO queue.
+	Sequence string
+	// ReceiveCount is the number of deliveries so far, including this one.
+	ReceiveCount int
+	// SentAt is the time when the record was sent, or zero if it is not known.
+	SentAt time.Time
+	// Hold is how long the lock is reliable. It is nil for a record that was pushed.
+	Hold *Hold
 }
 
-// RecordOf makes a record of an SQS message with its system attributes, all that are of use: ApproximateReceiveCount, SentTimestamp,
-// SequenceNumber, MessageGroupId. A group of a standard queue's message is left out: it is for fairness, and puts nothing in order.
+// RecordOf returns the Record of an SQS message with its system attributes. It uses ApproximateReceiveCount,
+// SentTimestamp, SequenceNumber and MessageGroupId. It ignores the group of a message of a standard queue, which does
+// not order messages.
 func RecordOf(id, lock, body string, attributes map[string]string) Record {
 	r := Record{ID: id, Lock: lock, Body: body, ReceiveCount: 1, SentAt: SentAt(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"]}
 	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
@@ -60,7 +71,7 @@ func RecordOf(id, lock, body string, attributes map[string]string) Record {
 	return r
 }
 
-// SentAt reads SQS's SentTimestamp: milliseconds since 1970. The time is zero where there is none.
+// SentAt parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp is invalid.
 func SentAt(timestamp string) time.Time {
 	ms, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
@@ -69,44 +80,46 @@ func SentAt(timestamp string) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// OrchestrationItem holds the messages of one instance that were received, and so locked, together.
+// OrchestrationItem contains the messages of one instance that were received, and therefore locked, together.
 type OrchestrationItem struct {
 	InstanceID string
 	Messages   []InboxMessage
 }
 
-// InboxMessage is a message at its place in the inbox.
+// InboxMessage is a message with its position in the inbox.
 type InboxMessage struct {
 	Message
 
 	Position Position
 	Record   Record
-	// Begins is the id of the execution that a start is to make, where who handles it has made payloads of that: of NewExecutionID. Empty: the provider
-	// makes one.
+	// Begins is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for it. If
+	// it is empty, the provider creates one.
 	Begins string
-	// Brings are the inputs that a start has with it: the first turn takes them. They are of the message that asks for it.
+	// Brings are inputs that a start carries for its first turn.
 	Brings []history.Event
-	// Doubtful is when a message was sent that may be a copy of one which an instance before has taken; zero: it is none. Of an instance that was deleted
-	// after that there must be no next one by it.
+	// Doubtful is the time when the message was sent, if it may be a copy of a message that an earlier instance with
+	// the ID has consumed, or zero. The message must not create an instance if an instance with the ID was deleted
+	// after that time.
 	Doubtful time.Time
 }
 
-// Head is where an execution's history stands.
+// Head is the last committed segment of an execution.
 type Head struct {
 	ExecutionID string
-	Segment     int64    // sequence of the last segment; 0 holds only the start event
-	Watermark   Position // the last message consumed (R3)
+	// Segment is the sequence of the last segment. Segment 0 contains only the start event.
+	Segment int64
+	// Watermark is the position of the last consumed message (R3).
+	Watermark Position
 }
 
-// Segment is one committed turn: the unit of history that is written, and the outbox (R9).
+// Segment contains the events of one committed turn. It is the unit of writes, and the outbox (R9).
 type Segment struct {
 	Sequence  int64
 	Watermark Position
 	Events    []history.Event
 }
 
-// TraceParent returns the trace context of the turn, which what it causes is sent with; empty where it has none. It is
-// that of TurnStarted, and of the first event of an end that no code took part in.
+// TraceParent returns the trace context of the turn, with which its outputs are sent, or an empty value.
 func (s *Segment) TraceParent() history.TraceParent {
 	for i := range s.Events {
 		if e := &s.Events[i]; e.Kind == history.TurnStarted {
@@ -119,23 +132,24 @@ func (s *Segment) TraceParent() history.TraceParent {
 	return s.Events[0].TraceParent
 }
 
-// Orchestration is the history of an instance's current execution, as read.
+// Orchestration is the history of an instance's current execution.
 type Orchestration struct {
 	InstanceID string
 	Head       Head
-	// Previous is the execution that continued as this one; empty when this is the instance's first.
+	// Previous is the execution that continued as this one. It is empty if this is the first one.
 	Previous string
-	// Verified: it was read strongly consistent in this invocation. Unverified state may only lead to a commit (R5).
+	// Verified is true if the history was read with strong consistency in this invocation. Unverified state may only
+	// lead to a commit (R5).
 	Verified bool
 	Segments []Segment
-	// Retention is as in Turn. A read does not fill it in: the caller who repeats a dispatch sets it.
+	// Retention is described in Turn. Reads do not set it. The caller sets it before a redispatch.
 	Retention time.Duration
 }
 
-// Start returns the event that the execution began with.
+// Start returns the first event of the execution.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
-// TakenOver returns the events that the execution has taken over from another, in a restart (R30); none, as nearly always.
+// TakenOver returns the events that the execution took over from another one in a restart, or nil (R30).
 func (o *Orchestration) TakenOver() []history.Event {
 	first := o.Segments[0].Events
 	if first[len(first)-1].Kind != history.ExecutionRestarted {
@@ -144,13 +158,14 @@ func (o *Orchestration) TakenOver() []history.Event {
 	return first
 }
 
-// Last returns the last event of the history so far.
+// Last returns the last event of the history.
 func (o *Orchestration) Last() *history.Event {
 	events := o.Segments[len(o.Segments)-1].Events
 	return &events[len(events)-1]
 }
 
-// Events joins the segments' events.
+// Events returns the events of all segments. It returns an error if their IDs have a gap, or if an event follows a
+// terminal one.
 func (o *Orchestration) Events() ([]history.Event, error) {
 	runs := make([][]history.Event, len(o.Segments))
 	for i := range o.Segments {
@@ -159,7 +174,7 @@ func (o *Orchestration) Events() ([]history.Event, error) {
 	return history.Log(runs...)
 }
 
-// State folds the history that was read.
+// State returns the state that results from the history.
 func (o *Orchestration) State(keep history.Keep) *history.State {
 	s := history.NewState(keep)
 	for i := range o.Segments {
@@ -168,7 +183,7 @@ func (o *Orchestration) State(keep history.Keep) *history.State {
 	return s
 }
 
-// EventsOf joins the events of segments without checking them.
+// EventsOf returns the events of segments without checking their IDs.
 func EventsOf(segments []Segment) (all []history.Event) {
 	for i := range segments {
 		all = append(all, segments[i].Events...)
@@ -176,12 +191,12 @@ func EventsOf(segments []Segment) (all []history.Event) {
 	return all
 }
 
-// Consistency is how fresh a read must be.
+// Consistency is the consistency of a read.
 type Consistency int
 
 const (
-	// Eventual may miss the latest commits, at half the price. It is the zero value.
+	// Eventual can miss the latest commits, at half the price. It is the zero value.
 	Eventual Consistency = iota
-	// Strong misses nothing that was committed before the read began.
+	// Strong returns everything that was committed before the read started.
 	Strong
 )

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Jobs is what background work on many instances needs (R22).
+// Jobs stores bulk jobs and finds their instances (R22).
 type Jobs interface {
-	// PutJob writes a job, on the condition that the stored one has the same Revision (0 where there is none), and
-	// increments j's Revision. It returns ErrConflict when another writer came first. A job that has ended is deleted
-	// after some days.
+	// PutJob writes a job on condition that the stored one has the same Revision (0 if there is none), and increments
+	// j.Revision. It returns ErrConflict if the condition fails. A job that has ended is deleted after some days.
 	PutJob(ctx context.Context, j *Job) error
-	// ReadJob reads a job, strongly consistent. It returns ErrNotFound when there is none.
+	// ReadJob reads a job with strong consistency. It returns ErrNotFound if the job does not exist.
 	ReadJob(ctx context.Context, id string) (Job, error)
-	// ListJobs reads all jobs, newest first, strongly consistent.
+	// ListJobs reads all jobs, newest first, with strong consistency.
 	ListJobs(ctx context.Context) ([]Job, error)
-	// MatchInstances reads the next instances that a filter selects, most at the most, from an index that may be a
-	// second behind. from is the next of the previous call, at first "". Each call reads a bounded amount, so that it
-	// may find nothing before the end; the end is where next is "".
+	// MatchInstances returns up to most instances that match a filter, from an index that can be a second behind. from
+	// is the next of the previous call, and empty in the first one. Each call reads a bounded amount, so found can be
+	// empty before the end. The end is reached if next is empty.
 	MatchInstances(ctx context.Context, f Filter, from string, most int) (found []Target, next string, err error)
-	// DeleteLife is DeleteInstance for the life that the given start began. It does nothing where the id has another
-	// life or none: that life is already deleted.
+	// DeleteLife is DeleteInstance for the incarnation that the given start created. It does nothing if the ID has
+	// another incarnation or none.
 	DeleteLife(ctx context.Context, instanceID, startID string, force bool) error
 }
 
@@ -34,17 +33,20 @@ const (
 	OperationTerminate Operation = "terminate"
 )
 
-// JobState is where a job is.
+// JobState is the state of a job.
 type JobState string
 
 // The states of jobs.
 const (
-	JobRunning   JobState = "Running"   // running, or about to
-	JobCompleted JobState = "Completed" // all that it matched is dealt with
-	JobCancelled JobState = "Cancelled" // ended before that; what it had done by then stays done
+	// JobRunning is the state of a job that has not ended.
+	JobRunning JobState = "Running"
+	// JobCompleted is the state of a job that has processed all matched instances.
+	JobCompleted JobState = "Completed"
+	// JobCancelled is the state of a job that was cancelled. Processed instances stay processed.
+	JobCancelled JobState = "Cancelled"
 )
 
-// Filter selects instances. Zero fields select all; an instance is selected when it matches every field that is set.
+// Filter selects instances that match all non-zero fields.
 type Filter struct {
 	Name          string            `json:"name,omitempty"`     // of the orchestration
 	Statuses      []RuntimeStatus   `json:"statuses,omitempty"` // any of them
@@ -56,43 +58,42 @@ type Filter struct {
 	UpdatedBefore time.Time         `json:"updatedBefore,omitzero"` // of an instance that is over: it ended before then
 }
 
-// Target is an instance that a job has matched: the life of its id that began at CreatedAt.
+// Target is an instance that a job matched: the incarnation of its ID that was created at CreatedAt.
 type Target struct {
 	InstanceID string    `json:"instanceId"`
 	CreatedAt  time.Time `json:"createdAt"`
-	// Tries is how often dealing with it has failed.
+	// Tries is the number of failed tries.
 	Tries int `json:"tries,omitempty"`
 }
 
-// Job is work on the instances that a filter selects, among those that were started before the job was.
+// Job is a bulk job. It matches instances that were started before the job.
 type Job struct {
 	ID        string    `json:"id"`
 	Operation Operation `json:"operation"`
 	Filter    Filter    `json:"filter"`
 	Force     bool      `json:"force,omitempty"`   // of a purge: also instances that are not over
 	Message   string    `json:"message,omitempty"` // of a cancel or terminate: the reason
-	// RequestedBy is who asked for the job; empty where that is not known.
+	// RequestedBy is who requested the job, or empty.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	State       JobState  `json:"state"`
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
 
-	// Matched counts the matched instances. Of these, Done were dealt with, Skipped were not over (a purge without
-	// force), and Failed have failed. Errors has the errors of the first that failed, and whatever kept the job from
-	// matching more.
+	// Matched is the number of matched instances. Done were processed, Skipped had not ended (a purge without force),
+	// and Failed failed. Errors contains the first errors of failed instances and of matching.
 	Matched int64    `json:"matched"`
 	Done    int64    `json:"done"`
 	Skipped int64    `json:"skipped"`
 	Failed  int64    `json:"failed"`
 	Errors  []string `json:"errors,omitempty"`
 
-	// Batch holds the matched instances that are not yet known to be done. Next is where matching goes on; AtEnd
-	// reports that there is no more to match.
+	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances. AtEnd is
+	// true if there are no more instances to match.
 	Batch    []Target `json:"batch,omitempty"`
 	Next     string   `json:"next,omitempty"`
 	AtEnd    bool     `json:"atEnd,omitempty"`
 	Revision int64    `json:"-"`
 }
 
-// Over reports whether the job has nothing more to do.
+// Over reports whether the job has ended.
 func (j *Job) Over() bool { return j.State != JobRunning }

@@ -33,12 +33,13 @@ const fieldName = "name"
 // longestEcho bounds, in bytes, how much of an unrecognised text an error repeats.
 const longestEcho = 64
 
-// Echo returns the part of a caller's text that an error repeats: at most 64 bytes of UTF-8.
+// Echo returns the part of a caller's text that an error repeats: at most 64 bytes of valid UTF-8.
 func Echo[S ~string](s S) string {
 	return history.CutMessage(strings.ToValidUTF8(string(s), "\uFFFD"), longestEcho)
 }
 
-// CheckText returns a *FieldError where a text is not UTF-8 of shortest to longest bytes, or has control characters.
+// CheckText returns a *FieldError if s is not valid UTF-8, has fewer than shortest or more than longest bytes, or
+// contains control characters.
 func CheckText(field, s string, shortest, longest int) error {
 	if problem := textProblem(s, shortest, longest); problem != "" {
 		return &FieldError{Field: field, Problem: problem}
@@ -46,8 +47,8 @@ func CheckText(field, s string, shortest, longest int) error {
 	return nil
 }
 
-// CheckTags returns a *FieldError where there are too many tags, or where a key or value is not a text of the permitted
-// length.
+// CheckTags returns a *FieldError if there are more than MaxTags tags, or if a key or value is not a valid text (see
+// CheckText).
 func CheckTags(tags map[string]string) error {
 	if len(tags) == 0 {
 		return nil
@@ -80,7 +81,7 @@ func textProblem(s string, shortest, longest int) string {
 	}
 }
 
-// LengthProblem returns the Problem of a FieldError for a text whose length is not permitted.
+// LengthProblem returns the Problem of a FieldError for a text of invalid length.
 func LengthProblem(s string, shortest, longest int) string {
 	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Outputs is what the events of a segment cause outside the execution.
+// Outputs are the work items, timers, messages and answers that the events of a segment cause.
 type Outputs struct {
 	WorkItems []WorkItem
 	Timers    []Timer
-	// Messages are for other instances, in the order in which each is to receive its own. Those of Kind MessageStart and
-	// MessageEventSent and MessageUpdateSent have the id of their event in SourceEventID, which is not sent.
+	// Messages are for other instances, in order for each of them. Messages of kind MessageStart, MessageEventSent and
+	// MessageUpdateSent have the ID of their event in SourceEventID, which is not sent.
 	Messages []Message
-	// Answers are to those who asked for updates (Orchestrations.AnswerUpdates).
+	// Answers are the results of updates (Orchestrations.AnswerUpdates).
 	Answers []UpdateAnswer
 }
 
-// Empty reports whether nothing is to be sent.
+// Empty reports whether there are no outputs.
 func (o *Outputs) Empty() bool {
 	return o.Count() == 0
 }
 
-// Count returns how many outputs there are.
+// Count returns the number of outputs.
 func (o *Outputs) Count() int {
 	return len(o.WorkItems) + len(o.Timers) + len(o.Messages) + len(o.Answers)
 }
@@ -39,9 +39,8 @@ func (o *Outputs) Add(more Outputs) {
 	o.Answers = append(o.Answers, more.Answers...)
 }
 
-// OutputsOf reads from a segment's events what is to be sent for them (R9: the outbox is the segment). It leaves out
-// the ids for which settled returns true: a repeated dispatch does not start again what is over (R4). settled may be
-// nil.
+// OutputsOf returns the outputs of a segment's events (R9). It omits events for which settled returns true, so that a
+// redispatch does not repeat settled work (R4). settled can be nil.
 func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 	var out Outputs
 	if !x.Ended {
@@ -171,8 +170,8 @@ func outcomeFor(x Origin, end *history.Event) Message {
 	return m
 }
 
-// StartID names the start that an event of an execution asks for: sent again, it has the same StartID and is the same
-// start (R10).
+// StartID returns the StartID of the start that an event of an execution requests. It is the same for each repetition
+// (R10).
 func StartID(executionID string, eventID int64) string {
 	return fmt.Sprintf("%s:%d", executionID, eventID)
 }
@@ -188,7 +187,7 @@ func cancelOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// ChildOutcome makes a message for the parent of an instance, still without Result or Error.
+// ChildOutcome returns a message for the parent of an instance, without Result and Error.
 func ChildOutcome(instanceID string, parent *history.Parent) Message {
 	return Message{
 		Kind: MessageChildOutcome, InstanceID: parent.InstanceID, ExecutionID: parent.ExecutionID,

@@ -11,42 +11,43 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Payloads is a store of payloads that are too large for histories and messages, such as a bucket. It reads what it has written, and lists what there is:
-// strongly consistent. What lies under a key never changes. All methods are safe for concurrent use; their errors are those of a Provider.
+// Payloads is a payload store. Its reads and lists are strongly consistent. The data under a key never changes. All
+// methods are safe for concurrent use and return the same errors as a Provider.
 type Payloads interface {
-	// PutPayload stores data under a key. Repeating it is harmless.
+	// PutPayload stores data under a key. It is idempotent.
 	PutPayload(ctx context.Context, key string, data []byte) error
-	// GetPayload reads what lies under a key, MaxStoredPayload at the most. It returns ErrNotFound when nothing does.
+	// GetPayload reads the data under a key, up to MaxStoredPayload bytes. It returns ErrNotFound if the key does not
+	// exist.
 	GetPayload(ctx context.Context, key string) ([]byte, error)
-	// CopyPayload stores what lies under one key under another as well. It returns ErrNotFound when nothing lies there.
+	// CopyPayload copies the data of one key to another. It returns ErrNotFound if the key does not exist.
 	CopyPayload(ctx context.Context, from, to string) error
-	// DeletePayloads deletes what lies under keys, up to PayloadsAtOnce of them. There need not be any.
+	// DeletePayloads deletes up to PayloadsAtOnce keys. Keys that do not exist are ignored.
 	DeletePayloads(ctx context.Context, keys ...string) error
-	// ListPayloads lists the keys that begin with prefix and are behind after, in their order, up to PayloadsAtOnce. There are no more where it
-	// returns none.
+	// ListPayloads returns up to PayloadsAtOnce keys with a prefix that sort after the given key, in order. The list
+	// has ended if it returns none.
 	ListPayloads(ctx context.Context, prefix, after string) ([]StoredPayload, error)
 }
 
-// StoredPayload is a key of a store, and when something was stored under it last.
+// StoredPayload is a key of a payload store and the time of its last write.
 type StoredPayload struct {
 	Key      string
 	StoredAt time.Time
 }
 
-// PayloadKeeper is a Provider that has a store of large payloads, or may have one.
+// PayloadKeeper is an optional interface of a Provider that can have a payload store.
 type PayloadKeeper interface {
-	// Payloads returns the store; nil where there is none: then payloads are limited to what fits histories.
+	// Payloads returns the payload store. If it is nil, payloads are limited to the size that fits histories.
 	Payloads() Payloads
-	// SweepPayloads deletes payloads, two days old or more, of executions that are not there: they never were, or are deleted. Who stored them has died
-	// before it had stored what refers to them, or was late. It looks at a page of what is behind a key, and returns where to go on, also with an error; an
-	// empty key is the beginning, and the end.
+	// SweepPayloads deletes payloads that are at least two days old and whose execution does not exist. It processes
+	// one page of keys after the given key, and returns the key from which to continue, even with an error. An empty
+	// key is the start, and the end.
 	SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error)
 }
 
 const (
-	// PayloadsAtOnce is the most keys that one call lists or deletes.
+	// PayloadsAtOnce is the maximum number of keys that one call lists or deletes.
 	PayloadsAtOnce = 1000
-	// MaxStoredPayload is the limit of what is stored under a key: a payload of 32 MiB, and what a codec may add to it.
+	// MaxStoredPayload is the maximum size of an object: a payload of 32 MiB with the overhead of a codec.
 	MaxStoredPayload = 40 << 20
 )
 
@@ -56,17 +57,17 @@ const (
 	PayloadsMailed       = "m/"
 )
 
-// PayloadPrefix is what the keys of an execution's payloads begin with: they go with its history. The digest before the execution spreads them: ids of
-// executions are in the order of time, and a bucket takes 3,500 writes and 5,500 reads a second for each part of its keys that it has split.
+// PayloadPrefix returns the prefix of the keys of an execution's payloads. It contains a digest, which spreads the keys
+// over the partitions of a bucket.
 func PayloadPrefix(executionID string) string {
 	sum := sha256.Sum256([]byte(executionID))
 	return fmt.Sprintf("%s%02x/%s/", PayloadsOfExecutions, sum[0], executionID)
 }
 
-// PayloadKey is the key of an execution's payload with a hash.
+// PayloadKey returns the key of an execution's payload with a hash.
 func PayloadKey(executionID, hash string) string { return PayloadPrefix(executionID) + hash }
 
-// ExecutionOfPayload returns whose payload a key has; empty for what is on its way.
+// ExecutionOfPayload returns the execution in a key, or an empty string for a payload of a message.
 func ExecutionOfPayload(key string) string {
 	rest, ok := strings.CutPrefix(key, PayloadsOfExecutions)
 	if parts := strings.Split(rest, "/"); ok && len(parts) == 3 {
@@ -75,17 +76,19 @@ func ExecutionOfPayload(key string) string {
 	return ""
 }
 
-// MailedPayload reports whether a key is of what is on its way to an instance, which copies it when it takes it.
+// MailedPayload reports whether a key belongs to a payload of a message. The receiver copies it.
 func MailedPayload(key string) bool { return strings.HasPrefix(key, PayloadsMailed) }
 
-// MailKey is the key of a payload with a hash that is on its way in a message: of its kind, and with what makes it the same message when it is sent again.
+// MailKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is the same
+// when the message is sent again.
 func MailKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
 	return PayloadsMailed + hex.EncodeToString(sum[:])
 }
 
-// Mail calls f with the keys under which payloads of an event lie in a store, and are sent to another instance, or to who has asked for an update. Who commits the
-// event copies them before: so the message is good for as long as it can be on its way, whatever becomes of its sender.
+// Mail calls f with the keys of an event's payloads that are sent to another instance or returned as the result of an
+// update: the key in the sender's execution, and the key of the copy. The copies are made before the event is
+// committed, so that the message does not depend on its sender.
 func Mail(x Origin, e *history.Event, f func(from, to string)) {
 	send := func(own, sent history.Payload) {
 		if from := own.StoredAt(); from != "" {

@@ -2,24 +2,25 @@ package provider
 
 import "context"
 
-// StartPreparer is a provider whose starts can be part of a transaction of the caller's own.
+// StartPreparer is an optional interface of a Provider whose starts can be part of a caller's transaction.
 type StartPreparer interface {
-	// PrepareStart returns what a transaction is to write for a start. It creates nothing; only the timer of a delayed start is sent, which has no
-	// effect without the instance. It returns ErrAlreadyStarted, ErrAlreadyExists and ErrUnknownOrchestration as StartOrchestration would refuse the
-	// start.
+	// PrepareStart returns the writes of a start for the caller's transaction. It creates nothing, except the timer of
+	// a delayed start, which has no effect without the instance. It returns ErrAlreadyStarted, ErrAlreadyExists and
+	// ErrUnknownOrchestration under the same conditions as StartOrchestration.
 	PrepareStart(ctx context.Context, s Start) (PreparedStart, error)
 }
 
-// PreparedStart is a start that a transaction of the caller's own makes, together with the caller's data: both or neither. What is to be written
-// depends on the provider: see dynamo.Writes. It may be used by one goroutine at a time, and be committed once.
+// PreparedStart is a start that a caller's transaction commits together with other data. The writes depend on the
+// provider (see dynamo.Writes). It is not safe for concurrent use, and can be committed once.
 type PreparedStart interface {
-	// InstanceID is that of the instance that the transaction creates.
+	// InstanceID returns the ID of the instance that the transaction creates.
 	InstanceID() string
-	// Begin has the instance begin at once, after the transaction was committed. Where it is not called, or fails, the watch has the instance begin
-	// some minutes after the start was prepared. Called twice, or where there is no instance, it has no effect.
+	// Begin wakes the instance after the transaction was committed. If it is not called or fails, the sweeper wakes the
+	// instance some minutes after the start was prepared. It has no effect if it is called again, or if the instance
+	// does not exist.
 	Begin(ctx context.Context) error
-	// Refusal returns why the start refused the transaction, whose error err is: ErrAlreadyStarted where the same idempotency key has started it
-	// before, ErrAlreadyExists where another start has the id, ErrConflict where the id was purged meanwhile and the start is to be prepared anew. It is
-	// nil where err is of something else, such as a condition of the caller's own.
+	// Refusal returns the reason why the start made the transaction fail with err: ErrAlreadyStarted, ErrAlreadyExists,
+	// or ErrConflict if the ID was purged in the meantime and the start must be prepared again. It returns nil if err
+	// has another cause, such as a condition of the caller.
 	Refusal(err error) error
 }

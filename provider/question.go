@@ -10,58 +10,70 @@ import (
 	"github.com/perdure/perdure/internal/errdetails"
 )
 
-// MaxQueryNameBytes is the limit of a query's name.
+// MaxQueryNameBytes is the maximum length of a query's name.
 const MaxQueryNameBytes = 256
 
-// Question is a query of an instance. Its JSON is a format: function and client may be of different releases.
+// Question is a query of an instance. Its JSON is a stable format, because function and client can be of different
+// releases.
 type Question struct {
 	InstanceID string `json:"instanceId"`
-	// Name is that of the query, Input what its handler is given; empty is no input.
+	// Name is the name of the query. Input is the input of its handler, or empty.
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Asker asks the code of instances. It is safe for concurrent use. A dispatch.Orchestrator is one, which has the code; a provider may be
-// one that reaches the processes which have it.
+// Asker runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own process.
+// A provider can call a process that has the code.
 type Asker interface {
-	// Ask has the code of an instance answer, from where its committed history has brought it to, as of some moment after the
-	// call has begun. It changes nothing, so it may be repeated. It returns ErrNotFound when there is no such instance,
-	// ErrCorrupt when its history cannot be read, ErrNobodyToAsk when no code can be reached, and a *QueryError when
-	// there is no answer.
+	// Ask runs a query handler on the committed history of an instance, as of a time after the call started. It changes
+	// nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if its history
+	// cannot be read, ErrNobodyToAsk if no orchestrator function is available, and a *QueryError if the query failed.
 	Ask(ctx context.Context, q Question) (answer json.RawMessage, err error)
 }
 
-// ErrNobodyToAsk says that the code of the hub's orchestrations cannot be reached from where it is to be asked.
+// ErrNobodyToAsk is returned if the hub has no orchestrator function that can run queries.
 var ErrNobodyToAsk = errors.New("hub has no orchestrator function to query")
 
-// QueryCode is why a query has no answer. Codes only grow.
+// QueryCode is the reason why a query failed. New codes can be added.
 type QueryCode string
 
 // The codes of a QueryError.
 const (
-	QueryNotBegun       QueryCode = "not_begun"        // the code of the current execution has not run yet: ask later
-	QueryUnknown        QueryCode = "unknown_query"    // the code has set no handler of this name, as far as it has come: Known are those it has
-	QueryUnregistered   QueryCode = "unregistered"     // the build that was asked does not have the orchestration in its version
-	QueryBlocked        QueryCode = "blocked"          // the code cannot be brought to where it stands: Failure is the diagnosis
-	QueryBadInput       QueryCode = "bad_input"        // the input does not fit what the handler takes: Failure says where
-	QueryFailed         QueryCode = "failed"           // the handler returned an error, or panicked: Failure
-	QueryMisused        QueryCode = "misused"          // the handler scheduled, waited, or decided something else: Message says where
-	QueryHung           QueryCode = "hung"             // the handler did not come back: Message says where it was
-	QueryAnswerTooLarge QueryCode = "answer_too_large" // the answer is over perdure.MaxQueryAnswerBytes: Failure
-	QueryTimedOut       QueryCode = "timed_out"        // there was no answer in time: the function is busy, or the history is long
-	QueryDied           QueryCode = "died"             // the function that was asked died, or failed otherwise
-	QueryUnsupported    QueryCode = "unsupported"      // the function that was asked is of a release before queries
+	// QueryNotBegun means that the code of the current execution has not run yet. Repeat the query later.
+	QueryNotBegun QueryCode = "not_begun"
+	// QueryUnknown means that the code has not set a handler with this name. Known lists the handlers that it has set.
+	QueryUnknown QueryCode = "unknown_query"
+	// QueryUnregistered means that the build does not register the orchestration in its version.
+	QueryUnregistered QueryCode = "unregistered"
+	// QueryBlocked means that the code cannot replay its history. Failure is the diagnosis.
+	QueryBlocked QueryCode = "blocked"
+	// QueryBadInput means that the input does not match the type of the handler. Failure says where.
+	QueryBadInput QueryCode = "bad_input"
+	// QueryFailed means that the handler returned an error or panicked, which is in Failure.
+	QueryFailed QueryCode = "failed"
+	// QueryMisused means that the handler scheduled work, waited or made another decision. Message says where.
+	QueryMisused QueryCode = "misused"
+	// QueryHung means that the handler did not return. Message says where it was.
+	QueryHung QueryCode = "hung"
+	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryAnswerBytes.
+	QueryAnswerTooLarge QueryCode = "answer_too_large"
+	// QueryTimedOut means that there was no response in time, because the function is busy or the history is long.
+	QueryTimedOut QueryCode = "timed_out"
+	// QueryDied means that the function crashed or failed otherwise.
+	QueryDied QueryCode = "died"
+	// QueryUnsupported means that the function's release does not support queries.
+	QueryUnsupported QueryCode = "unsupported"
 )
 
-// QueryError says why a query has no answer. Nothing has happened to the instance.
+// QueryError is the error of a query that has no result. The instance is not affected.
 type QueryError struct {
 	InstanceID string    `json:"instanceId"`
 	Query      string    `json:"query"`
 	Code       QueryCode `json:"code"`
 	Message    string    `json:"message"`
-	// Known are the queries that the code has set handlers for, in their order, where it has none for this one: the first 100.
+	// Known lists up to 100 queries that the code has set handlers for, if Code is QueryUnknown.
 	Known []string `json:"known,omitempty"`
-	// Failure is what the handler failed with, or the diagnosis of code that cannot go on; nil elsewhere.
+	// Failure is the error of the handler, or the diagnosis of blocked code, or nil.
 	Failure *history.Failure `json:"failure,omitempty"`
 }
 
@@ -70,10 +82,10 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("instance %q: query %q: %s", e.InstanceID, e.Query, e.Message)
 }
 
-// As finds the details that the handler's error came with: perdure.DetailsOf asks for them.
+// As finds the details of the handler's error, for perdure.DetailsOf.
 func (e *QueryError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
-// Is makes one that timed out a context.DeadlineExceeded.
+// Is reports whether target is context.DeadlineExceeded and the query timed out.
 func (e *QueryError) Is(target error) bool {
 	return e.Code == QueryTimedOut && target == context.DeadlineExceeded
 }

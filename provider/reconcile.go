@@ -5,69 +5,65 @@ import (
 	"time"
 )
 
-// Reconciling is what a provider offers, beside Provider, to bring a hub back whose queues or schedules do not hold what
-// the history of its instances has caused: after a table was restored to an earlier time, or with new queues.
+// Reconciling is an optional interface of a Provider that restores a hub whose queues or schedules lost messages, for
+// example after its table was restored or its queues were replaced.
 type Reconciling interface {
-	// ReconcileInstance sends again what an instance waits for, and what it has caused for others, whatever was sent
-	// before: work items and timers that no event settles, the current attempts of activities that are tried again,
-	// starts and cancels of children, detached starts, and its outcome for its parent. It then wakes an instance that is
-	// not over, and finishes a deletion. It is harmless while turns run, when it is repeated, and when it dies half way:
-	// what is settled does not run again, and what is not may be sent twice.
+	// ReconcileInstance sends everything again that an instance waits for, and that it caused for others: unsettled
+	// work items and timers, current attempts, starts and cancels of children, detached starts, and its outcome for its
+	// parent. It then wakes an instance that has not ended, and completes a deletion. It is safe to call while turns
+	// run, and to repeat. Settled work does not run again. Other work can be sent twice.
 	//
-	// Detached starts from before a time are taken for delivered, and left out: nothing may be left that keeps them from
-	// happening again. That time must not be further away than MostBack. Of an instance that continues as new without end, it
-	// looks at the last MostPast executions that are over.
+	// Detached starts from before r.Since are omitted, because nothing may prevent them from starting twice. r.Since
+	// must not be further back than MostBack. Of an instance that continues as new, the last MostPast executions are
+	// processed.
 	ReconcileInstance(ctx context.Context, instanceID string, r Reconcile) (Reconciled, error)
-	// EmptyQueues deletes all schedules, and then all messages of the inbox, the timers queue and the work queues. It returns
-	// an error that is ErrBusy, and deletes nothing, while messages are being handled or dead letters are left. The caller
-	// repeats it while its error is retryable: it goes on with what is left, and reports what this call has deleted. The caller
-	// waits for QuietTime before anything is sent. progress, which may be nil, is called while there is something to delete, one call
-	// after the other.
+	// EmptyQueues deletes all schedules, and then all messages of the inbox, the timers queue and the work queues. It
+	// returns ErrBusy and deletes nothing if messages are being processed or there are dead letters. Repeat the call
+	// while its error is retryable. It continues with the rest and reports what this call deleted. Wait for QuietTime
+	// before anything is sent. progress can be nil. It is called sequentially while the call deletes.
 	EmptyQueues(ctx context.Context, progress func(Emptied)) (Emptied, error)
 }
 
-// Reconcile says how an instance is reconciled.
+// Reconcile contains the parameters of ReconcileInstance.
 type Reconcile struct {
-	// Since is the time from which on detached starts count that may not have arrived, and past executions.
+	// Since is the time from which detached starts and past executions are sent again.
 	Since time.Time
-	// Run names the reconciliation: it wakes an instance once, also when it is repeated within five minutes. A later one has a name
-	// that sorts behind it.
+	// Run names the reconciliation. It wakes an instance once, even if it is repeated within five minutes. The name of
+	// a later reconciliation must sort after it.
 	Run string
 }
 
-// Reconciled is what came of an instance.
+// Reconciled is the result of ReconcileInstance.
 type Reconciled struct {
-	// Sent is how many messages, work items and timers were sent, the wake included.
+	// Sent is the number of messages, work items and timers that were sent, including the wake.
 	Sent int
-	// Over: the instance was over. Old: it ended before Since. Deleted: its deletion was finished. Gone: there is no such
-	// instance.
+	// Over is true if the instance had ended, Old if it ended before Since, Deleted if its deletion was completed, and
+	// Gone if the instance does not exist.
 	Over, Old, Deleted, Gone bool
-	// LeftOut is how many detached starts and events for other instances were left out, since they are from before Since. Cut: so were past executions since
-	// then, since there are more than MostPast.
+	// LeftOut is the number of detached starts and events for other instances that were omitted because they are from
+	// before Since. Cut is true if past executions were omitted because there are more than MostPast.
 	LeftOut int
 	Cut     bool
-	// Lost is how many children are not there whose starts are from before MostBack, so that nothing may be left which tells whether they have
-	// run: their starts may never happen any more, and the instance is told (history.TypeOutcomeLost).
+	// Lost is the number of children that do not exist and whose starts are from before MostBack, so that it is not
+	// known whether they ran. Their starts can no longer succeed, and the instance receives history.TypeOutcomeLost.
 	Lost int
-	// Refused are outputs that no queue of the hub takes, such as those of a work queue that it does not have. The
+	// Refused are outputs that no queue of the hub accepts, for example of a work queue that does not exist. The
 	// instance's next turn records them as failed.
 	Refused []OutputFailure
 }
 
-// Emptied is how much EmptyQueues has deleted: messages approximately, by queue, and schedules.
+// Emptied is the number of messages, approximately and by queue, and of schedules that EmptyQueues deleted.
 type Emptied struct {
 	Messages  map[string]int
 	Schedules int
 }
 
 const (
-	// MostBack bounds Reconcile.Since. What keeps a start from happening again after its instance was purged lasts for
-	// 30 days.
+	// MostBack is the maximum age of Reconcile.Since. The tombstone of a purged instance lasts for 30 days.
 	MostBack = 28 * 24 * time.Hour
-	// MostPast is how many past executions of an instance are looked at. What an execution has caused is in its queue before
-	// the next one takes its second message: of what is further away, nothing is left in a queue that keeps up.
+	// MostPast is the number of past executions of an instance that are processed.
 	MostPast = 100
-	// QuietTime is how long nothing must be sent after queues were emptied: SQS may delete for a minute, and takes a
-	// repetition of what was sent less than five minutes before for a message that it has deleted, until the end of that minute.
+	// QuietTime is how long nothing may be sent after EmptyQueues. SQS can delete messages for a minute, and then drops
+	// repetitions of deleted messages for five minutes.
 	QuietTime = time.Minute + 5*time.Minute + 10*time.Second
 )

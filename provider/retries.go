@@ -2,43 +2,42 @@ package provider
 
 import "fmt"
 
-// Retries asks for decisions on attempts of activities, from a caller with a view of their execution.
+// Retries contains failed and due attempts of an execution, for RetryActivities.
 type Retries struct {
 	InstanceID string
-	// Head is where the view ends.
+	// Head is the head of the history that the caller has read.
 	Head Head
-	// Failed are failures with a Run, of activities that are open in the view.
+	// Failed are failures with a Run of activities that are open.
 	Failed []ActivityOutcome
-	// Due are attempts whose timers have fired, of activities that are open in the view.
+	// Due are attempts of open activities whose timers have fired.
 	Due []DueAttempt
 }
 
 // DueAttempt is an attempt that is due.
 type DueAttempt struct {
 	ActivityID int64
-	// Attempt is the number of the attempt, from 2 on; 0 is whichever is the current one.
+	// Attempt is the number of the attempt, from 2. 0 selects the current attempt.
 	Attempt int
-	// By names the message by which it is due. Where a failure of the run LimitRun(Attempt, By) has led to the current
-	// attempt, that is sent again.
+	// By identifies the message that made the attempt due. If a failure of the run LimitRun(Attempt, By) led to the
+	// current attempt, that attempt is sent again.
 	By string
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 }
 
-// LimitRun names the failure of a pending attempt whose limits were over when a message had them looked at
-// (ActivityOutcome.Run).
+// LimitRun returns the ActivityOutcome.Run of a pending attempt that exceeded a limit, as found by the message by.
 func LimitRun(attempt int, by string) string { return fmt.Sprintf("limit.%d.%s", attempt, by) }
 
-// Retried is the answer to Retries.
+// Retried is the result of RetryActivities.
 type Retried struct {
-	// Failed are the verdicts on Retries.Failed, in its order.
+	// Failed are the verdicts on Retries.Failed, in the same order.
 	Failed []RetryVerdict
-	// Refused are attempts that can never be sent: the activity, and the error.
+	// Refused are attempts that can never be sent.
 	Refused []OutputFailure
-	// Waiting has for each of Retries.Due the activity's current attempt where that is pending: it was not sent, and its
-	// limits are to be looked at. Nil where none is.
+	// Waiting contains, for each entry of Retries.Due, the current attempt if it is pending. It was not sent, and its
+	// limits must be checked. It is nil if there is none.
 	Waiting []ActivityRetry
-	// Verified reports that Retries.Head was seen to be the head.
+	// Verified is true if Retries.Head was found to be the head.
 	Verified bool
 }
 
@@ -46,10 +45,10 @@ type Retried struct {
 type RetryVerdict int
 
 const (
-	// RetryStale is for an attempt that is not the activity's current one: it has no effect.
+	// RetryStale means that the attempt is not the current one. Its failure has no effect.
 	RetryStale RetryVerdict = iota
-	// RetryNext is for an attempt whose next attempt is the current one, and was sent or refused.
+	// RetryNext means that the next attempt is the current one, and was sent or refused.
 	RetryNext
-	// RetryOver is for the current attempt where no next one follows: the activity has failed.
+	// RetryOver means that no attempt follows the current one. The activity has failed.
 	RetryOver
 )

@@ -6,20 +6,22 @@ import (
 	"time"
 )
 
-// Schedules lists the schedules of a hub, which are instances like others, so that they are found among millions.
+// Schedules lists the schedules of a hub. Schedules are instances, and the list finds them without an index of all
+// instances.
 type Schedules interface {
-	// NoteSchedule writes a schedule down, also where it is already.
+	// NoteSchedule adds a schedule to the list, or updates NotedAt.
 	NoteSchedule(ctx context.Context, s NotedSchedule) error
-	// ForgetSchedule deletes what was written down at that very time. It does nothing where the schedule was noted again since, or is not there.
+	// ForgetSchedule removes a schedule that was added at s.NotedAt. It does nothing if the schedule was added again
+	// since, or is not in the list.
 	ForgetSchedule(ctx context.Context, s NotedSchedule) error
-	// ListSchedules yields those whose ids come after one, all where that is empty, by their ids, strongly consistent. It reads pages of a bounded
-	// size, and ends with the first error.
+	// ListSchedules yields the schedules with IDs after the given one, sorted by ID, with strong consistency. An empty
+	// ID selects all. It reads pages of a bounded size and ends with the first error.
 	ListSchedules(ctx context.Context, after string) iter.Seq2[NotedSchedule, error]
 }
 
-// NotedSchedule is a schedule that is written down.
+// NotedSchedule is an entry of the list of schedules.
 type NotedSchedule struct {
 	ID string
-	// NotedAt is when it was, to the millisecond.
+	// NotedAt is the time when the schedule was added, with a resolution of a millisecond.
 	NotedAt time.Time
 }

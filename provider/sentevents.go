@@ -17,8 +17,8 @@ func eventOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// AnswersTo makes the answers to the senders of external events, and of updates, that messages bring to one instance: they were delivered
-// or, with a failure, not.
+// AnswersTo returns the answers to the senders of external events and updates in messages for one instance. They report
+// that the events were delivered or, if f is not nil, why they were not.
 func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
 	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
@@ -32,12 +32,12 @@ func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
 	return a.messages
 }
 
-// Unheard is why an external event was not delivered to an instance that is over.
+// Unheard returns the failure of an external event for an instance that has ended.
 func Unheard(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeOver, Message: fmt.Sprintf("instance %q is over", instanceID), NonRetryable: true}
 }
 
-// Absent is why an external event was not delivered where there is no instance.
+// Absent returns the failure of an external event for an instance that does not exist.
 func Absent(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("there is no instance %q", instanceID)}
 }
@@ -71,11 +71,11 @@ func (a *answers) add(sender *history.Parent, f *history.Failure) {
 	})
 }
 
-// RefusedEvents are events and updates that did not reach an instance id, by the execution that sent them. They are told as the
-// first and the last: what a sender sends arrives in order, so what came between was told as well.
+// RefusedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent them.
+// A range of event IDs suffices, because the messages of a sender arrive in order.
 type RefusedEvents map[string]history.Range
 
-// Has reports whether the event that a message brings was refused, so that its sender believes it undelivered.
+// Has reports whether the event in a message was rejected, so that its sender considers it undelivered.
 func (r RefusedEvents) Has(m *Message) bool {
 	if !m.IsSent() {
 		return false

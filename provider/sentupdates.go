@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// IsSent reports whether a message is an external event or an update of another instance: it is answered, also where nobody takes it.
+// IsSent reports whether the message is an external event or an update of another instance. These are always answered.
 func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
 
 // sentOf makes the message of what an execution sends to another instance.
@@ -29,7 +29,7 @@ func updateOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// Inputs are what history has of an update that an orchestration has sent, in their order: that it is awaited, and the update.
+// Inputs returns the events that history records for an update of another orchestration.
 func (m *Message) Inputs(data history.Payload) []history.Event {
 	return []history.Event{
 		{Kind: history.UpdateAwaited, Name: m.Name, EventID: m.EventID, Parent: m.Parent},
@@ -37,7 +37,7 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 	}
 }
 
-// AnswerTo makes the answer to an orchestration that has sent an update to an instance.
+// AnswerTo returns the answer to an orchestration that sent an update to an instance.
 func AnswerTo(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
 	return Message{
 		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,
@@ -45,7 +45,7 @@ func AnswerTo(instanceID string, sender history.Parent, trace history.TraceParen
 	}
 }
 
-// Failure is why an update has no result, as the orchestration is told that has sent it; nil where its handler has returned one.
+// Failure returns the failure that the sending orchestration receives, or nil if the handler returned a result.
 func (a *UpdateAnswer) Failure() *history.Failure {
 	switch {
 	case a.Outcome == UpdateRejected:
@@ -65,12 +65,12 @@ func (a *UpdateAnswer) Failure() *history.Failure {
 	}
 }
 
-// Purged is why an update is not taken by the instance that has its id: it may be a copy of one that an instance before took, which is purged.
+// Purged returns the failure of an update that may be a copy of one that a purged instance with the same ID consumed.
 func Purged(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.UpdatePurged, Message: fmt.Sprintf("the instance %q that may have taken it is purged", instanceID), NonRetryable: true}
 }
 
-// TooManyWait is why an orchestration may not join an update that is under way.
+// TooManyWait returns the failure of an update that too many orchestrations wait for already.
 func TooManyWait(instanceID string) *history.Failure {
 	return &history.Failure{
 		Type: history.UpdateRejection, Reason: history.UpdateTooMany,

@@ -6,19 +6,19 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Settlements are what an execution has settled from one segment on.
+// Settlements contains the events that an execution has settled from one segment on.
 type Settlements struct {
-	// IDs are settled, or about to be: a parked outcome settles its activity too. Cancelled are activities whose cancel
-	// was requested, which settles those whose end is not waited for (WorkItem.WaitCancel). They are in no order.
+	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities that were
+	// requested to cancel. This settles those without WorkItem.WaitCancel. Both are unsorted.
 	IDs, Cancelled []history.Range
 	// Next is the first segment that does not exist yet.
 	Next int64
-	// Over reports that the execution has ended, so nothing of it is open. Deleted reports that its instance is deleted
-	// as well.
+	// Over is true if the execution has ended, so that nothing of it is open. Deleted is true if its instance is
+	// deleted.
 	Over, Deleted bool
 }
 
-// Apply adds what the next segment settles.
+// Apply adds the events that the next segment settles.
 func (s *Settlements) Apply(segment *Segment) {
 	state := history.NewState(history.KeepSettled, segment.Events...)
 	ids, cancelled := state.Settled()
@@ -29,16 +29,16 @@ func (s *Settlements) Apply(segment *Segment) {
 	s.Next = segment.Sequence + 1
 }
 
-// IDSet is a set of event ids, packed: ranges of ids in order, with gaps between them.
+// IDSet is a set of event IDs, as sorted ranges with gaps between them.
 type IDSet []history.Range
 
-// Has reports whether an id is in the set.
+// Has reports whether an ID is in the set.
 func (s IDSet) Has(id int64) bool {
 	i, _ := slices.BinarySearchFunc(s, id, func(r history.Range, id int64) int { return int(r.Last - id) })
 	return i < len(s) && s[i].First <= id
 }
 
-// Add adds a range of ids.
+// Add returns the set with a range of IDs added.
 func (s IDSet) Add(r history.Range) IDSet {
 	// from is the first range that r joins, or the first behind it.
 	from, _ := slices.BinarySearchFunc(s, r.First-1, func(o history.Range, id int64) int { return int(o.Last - id) })

@@ -27,8 +27,8 @@ type Tokens struct {
 	last *TokenKey
 }
 
-// NewTokens makes the tokens of a hub. The last of the keys signs, and all of them read. There must be at least one,
-// and no two of the same name.
+// NewTokens returns the tokens of a hub. The last key signs, and all keys verify. There must be at least one key, and
+// their names must be unique.
 func NewTokens(hub string, keys ...*TokenKey) *Tokens {
 	t := &Tokens{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
 	for _, k := range keys {
@@ -37,13 +37,13 @@ func NewTokens(hub string, keys ...*TokenKey) *Tokens {
 	return t
 }
 
-// TokenKey is a key that tokens are signed with.
+// TokenKey is a signing key.
 type TokenKey struct {
 	id   string
 	macs sync.Pool
 }
 
-// NewTokenKey makes a key from a secret. Its name is part of each token, and must not contain a dot.
+// NewTokenKey returns a key with a secret. Its name is part of each token and must not contain a dot.
 func NewTokenKey(id string, secret []byte) *TokenKey {
 	k := &TokenKey{id: id}
 	k.macs.New = func() any { return &tokenMAC{hash: hmac.New(sha256.New, secret)} }
@@ -62,7 +62,7 @@ const (
 	maxTokenBytes = 1 << 10
 )
 
-// Sign makes the token of a work item.
+// Sign returns the token of a work item.
 func (t *Tokens) Sign(w *WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
@@ -95,8 +95,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Open reads a token and returns a work item with the fields that are signed. It returns ErrToken where the text is not
-// a token, is of another hub, or was signed with another key.
+// Open verifies a token and returns a work item with the signed fields. It returns ErrToken if the token is malformed,
+// belongs to another hub, or was signed with another key.
 func (t *Tokens) Open(token string) (WorkItem, error) {
 	if len(token) > maxTokenBytes {
 		return WorkItem{}, ErrToken

@@ -6,68 +6,66 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Turn is what a turn of an orchestration decided, to be committed as one segment and then sent.
+// Turn contains the decisions of a turn, which are committed as one segment and then sent.
 type Turn struct {
 	InstanceID string
-	// Head is the view on which the turn was run. The commit fails with ErrConflict when it is not the head any more.
+	// Head is the head on which the turn was run. The commit fails with ErrConflict if it is no longer the head.
 	Head Head
-	// Watermark is the last message this turn consumed, or Head.Watermark when it consumed none.
+	// Watermark is the position of the last message that the turn consumed, or Head.Watermark if it consumed none.
 	Watermark Position
 	Events    []history.Event
-	// Before is the state of the history on which the turn was run, with its waiting timers (history.KeepTimers). From
-	// it a provider derives what the turn changes. It is not changed while the provider has the turn. Nil: the state is
-	// not known.
+	// Before is the state before the turn, with its waiting timers (history.KeepTimers), or nil if it is not known. It
+	// must not be changed while the provider uses the turn.
 	Before *history.State
-	// Cancels is what this turn decides to cancel, without the decisions of earlier turns; it is committed with the
-	// segment, behind theirs. Earlier decisions stand, whatever this turn decides about the same activities. Nil when
-	// it cancels nothing.
+	// Cancels are the cancel decisions of this turn, without those of earlier turns, which stay in effect. They are
+	// committed with the segment. It is nil if the turn cancels nothing.
 	Cancels Cancels
-	// CancelsAfter is, for a turn that cancels activities, the segment of the last turn before it that did; 0 where
-	// there is none, nil where that is not known. It is stored with the turn's decisions, so that a reader can
-	// recognise that an earlier decision is not visible to him yet.
+	// CancelsAfter is set for a turn that cancels activities. It is the segment of the last earlier turn that did, 0 if
+	// there is none, and nil if that is not known. Readers use it to detect an earlier decision that is not visible
+	// yet.
 	CancelsAfter *int64
-	// CancelBlock is the block that this turn completes; nil for all but one turn in many. It adds no decision to those
-	// of the turns: a provider may store it, so that a reader that starts far back has less to read, or ignore it.
+	// CancelBlock is the block that this turn completes, or nil. A provider can store it to shorten later reads, or
+	// ignore it.
 	CancelBlock *CancelBlock
-	// Running are activities of these events that the committing process runs itself: nothing is sent for them now. Should
-	// the process not come to report an outcome, a repeated dispatch sends them (R20).
+	// Running are the activities of this turn that the committing process runs itself. Nothing is sent for them at the
+	// commit. If the process does not report their outcomes, a redispatch sends them (R20).
 	Running map[int64]bool
-	// Next is the execution that the turn continues as: created with the segment, in one transaction (R3).
+	// Next is the execution that the turn continues as. It is created in the same transaction as the segment (R3).
 	Next *Successor
-	// Retention is how long the instance is kept after its end, and its past executions after theirs; 0 is for ever.
+	// Retention is how long the instance is kept after its end, and past executions after theirs. 0 means forever.
 	Retention time.Duration
-	// LockedUntil is when the lock on the instance ends under which the turn was run; after it the turn is not
-	// committed. Zero: not known.
+	// LockedUntil is the time when the lock on the instance expires. The turn is not committed after it. Zero means
+	// that it is not known.
 	LockedUntil time.Time
-	// Show is when the status that the turn leaves is written to the instance.
+	// Show selects when the new status is written to the instance.
 	Show Showing
 }
 
-// Showing says whether a turn writes the instance's status, which is a projection of its history. An end, and that the instance is blocked, are written
-// always: something depends on them (R9, R18).
+// Showing selects whether a turn writes the instance's status. Terminal statuses and Blocked are always written (R9,
+// R18).
 type Showing int
 
 const (
-	// ShowChanges writes the status where the turn has changed it, or set a custom status.
+	// ShowChanges writes the status if the turn changed it or set a custom status.
 	ShowChanges Showing = iota
-	// ShowLater writes none: the process goes on at once, and a later turn does.
+	// ShowLater does not write the status, because a later turn of the same session does.
 	ShowLater
-	// ShowAlways writes it as history has it: an earlier turn has left it to this one.
+	// ShowAlways writes the status, because an earlier turn did not.
 	ShowAlways
 )
 
-// Successor is an execution that begins where another ends.
+// Successor is the execution that continues another one.
 type Successor struct {
 	ExecutionID string
 	Start       history.Event
 }
 
-// Segment returns the first segment of the execution, whose predecessor's turn consumed messages up to watermark.
+// Segment returns the first segment of the execution. watermark is the watermark of the previous execution's last turn.
 func (n *Successor) Segment(watermark Position) Segment {
 	return Segment{Watermark: watermark, Events: []history.Event{n.Start}}
 }
 
-// Standings returns where the execution stands before the turn and after it.
+// Standings returns the state of the execution before and after the turn.
 func (t *Turn) Standings() (before, after history.Standing) {
 	if t.Before != nil {
 		before = t.Before.Standing
@@ -75,14 +73,14 @@ func (t *Turn) Standings() (before, after history.Standing) {
 	return before, before.After(t.Events...)
 }
 
-// Changes reports whether the turn changes what is shown of the instance: its status, or its custom status.
+// Changes reports whether the turn changes the instance's status or custom status.
 func (t *Turn) Changes() bool {
 	before, after := t.Standings()
 	return after.Shows(&before)
 }
 
-// Needless returns what the turn leaves without a purpose outside: the timers that it cancels, and the activities that
-// it gives up, whose next attempt may wait by a timer.
+// Needless returns the tasks that the turn makes unnecessary: cancelled timers, and activities whose next attempt may
+// wait for a timer.
 func (t *Turn) Needless() []history.Open {
 	if t.Before == nil {
 		return nil
@@ -97,7 +95,7 @@ func (t *Turn) last() history.Kind {
 	return ""
 }
 
-// After returns the head once the turn is committed: the next execution's, where there is one.
+// After returns the head after the commit, which is the next execution's if there is one.
 func (t *Turn) After() Head {
 	if t.Next != nil {
 		return Head{ExecutionID: t.Next.ExecutionID, Watermark: t.Watermark}
@@ -105,25 +103,25 @@ func (t *Turn) After() Head {
 	return Head{ExecutionID: t.Head.ExecutionID, Segment: t.Head.Segment + 1, Watermark: t.Watermark}
 }
 
-// Segment returns what the turn adds to its execution's history.
+// Segment returns the segment that the turn commits.
 func (t *Turn) Segment() Segment {
 	return Segment{Sequence: t.Head.Segment + 1, Watermark: t.Watermark, Events: t.Events}
 }
 
-// Origin identifies the execution that outputs come from.
+// Origin identifies the execution that sends outputs.
 type Origin struct {
 	InstanceID, ExecutionID string
-	// StartID is that of the instance's start.
+	// StartID is the StartID of the instance.
 	StartID string
 	Parent  *history.Parent
-	// Ended reports that nothing the execution has scheduled is waited for any more. Only what outlives it is still
-	// sent: the starts of detached orchestrations, the answers to updates, and its own outcome.
+	// Ended is true if the execution has ended. Only detached starts, answers to updates and its own outcome are still
+	// sent.
 	Ended bool
 
 	trace history.TraceParent // of the segment
 }
 
-// Origin returns where the turn's outputs come from.
+// Origin returns the origin of the turn's outputs.
 func (t *Turn) Origin() Origin {
 	x := Origin{InstanceID: t.InstanceID, ExecutionID: t.Head.ExecutionID, Ended: t.last().Terminal()}
 	if t.Before != nil {
@@ -133,7 +131,7 @@ func (t *Turn) Origin() Origin {
 	return x
 }
 
-// Origin returns where the outputs of an execution that was read come from.
+// Origin returns the origin of the execution's outputs.
 func (o *Orchestration) Origin() Origin {
 	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, StartID: o.Start().StartID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
 }

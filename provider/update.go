@@ -6,42 +6,46 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// AnswerLife is how long the answer to an update is kept.
+// AnswerLife is how long the result of an update is kept.
 const AnswerLife = 30 * 24 * time.Hour
 
-// UpdateOutcome is what has become of an update. The words are part of the format.
+// UpdateOutcome is the outcome of an update. The strings are part of the stored format.
 type UpdateOutcome string
 
 // The outcomes of an update.
 const (
-	UpdateCompleted UpdateOutcome = "completed" // its handler has returned
-	UpdateRejected  UpdateOutcome = "rejected"  // it was not accepted, and has changed nothing
-	UpdateLeft      UpdateOutcome = "left"      // it was accepted, and its execution ended before its handler returned
-	UpdateForgotten UpdateOutcome = "forgotten" // it was taken, and what came of it is not known any more
+	// UpdateCompleted means that the handler returned.
+	UpdateCompleted UpdateOutcome = "completed"
+	// UpdateRejected means that the update was not accepted and has changed nothing.
+	UpdateRejected UpdateOutcome = "rejected"
+	// UpdateLeft means that the update was accepted, but its execution ended before the handler returned.
+	UpdateLeft UpdateOutcome = "left"
+	// UpdateForgotten means that the update was accepted earlier, and that its result is no longer known.
+	UpdateForgotten UpdateOutcome = "forgotten"
 )
 
-// UpdateAnswer is what whoever asked for an update is told (R27).
+// UpdateAnswer is the result of an update (R27).
 type UpdateAnswer struct {
 	InstanceID string
-	// StartID is that of the instance's start: the answer is about this life of the id.
+	// StartID is the StartID of the instance. It identifies the incarnation.
 	StartID string
-	// UpdateID is the id of the update, and Name its name.
+	// UpdateID is the ID of the update, and Name is its name.
 	UpdateID, Name string
 	Outcome        UpdateOutcome
-	// Result is what its handler returned. Error is what that failed with, or why the update was rejected.
+	// Result is the result of the handler. Error is the error of the handler, or the reason of a rejection.
 	Result history.Payload
 	Error  *history.Failure
-	// Reason is, of one that was rejected, one of history.UpdateXxx; of one that was left, that for which what was
-	// outstanding was cancelled (history.TerminalReason).
+	// Reason is one of history.UpdateXxx if the update was rejected. If its execution ended first, it is the cancel
+	// reason of the outstanding work (history.TerminalReason).
 	Reason string
-	// ExecutionID is the execution that has it in its history, EventID the event that says so; of one that is forgotten,
-	// the execution that knows its id, and 0.
+	// ExecutionID is the execution that has the update in its history, and EventID is the event of its outcome. If the
+	// update is forgotten, EventID is 0.
 	ExecutionID string
 	EventID     int64
 }
 
-// AnswerOf returns the answer that an UpdateRejected or an UpdateCompleted of an execution gives. A result that lies in a store of large payloads has a copy
-// of its own (Mail): the answer may outlive the execution.
+// AnswerOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is copied
+// (Mail), because the answer can outlive the execution.
 func AnswerOf(x Origin, e *history.Event) UpdateAnswer {
 	a := UpdateAnswer{
 		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Error: e.Error,
@@ -57,9 +61,9 @@ func AnswerOf(x Origin, e *history.Event) UpdateAnswer {
 	return a
 }
 
-// AnswersAgain returns the answers to updates that have come again, by their ids: those that a history has, and that they
-// are forgotten for the others, which an execution before it has taken. An update whose handler has not returned is not to
-// be among them.
+// AnswersAgain returns the results of updates that were sent again. Keys of repeated are update IDs, and values are
+// names. Updates without a result in this history are UpdateForgotten. Do not pass updates whose handler has not
+// returned.
 func AnswersAgain(o *Orchestration, repeated map[string]string) []UpdateAnswer {
 	x := o.Origin()
 	answers := make([]UpdateAnswer, 0, len(repeated))

@@ -5,41 +5,36 @@ import (
 	"time"
 )
 
-// Workers records whether any worker serves a work queue. A worker that dies before it has read its first record (at
-// init, or for lack of a right of its function) leaves no trace, and its work waits. Workers therefore report that they
-// are there, so that an operator can see that a queue has none.
+// Workers records whether a work queue has a worker. A worker that fails to start processes no records, so workers
+// report that they run, and an operator can find queues without one.
 type Workers interface {
-	// ReportWorker records that a worker of a queue is there, now by the provider's clock, and whether it has just
-	// started. Of concurrent reports any may be the last.
+	// ReportWorker records that a worker of a queue runs now, by the provider's clock, and whether it has just started.
+	// The order of concurrent reports is undefined.
 	ReportWorker(ctx context.Context, r WorkerReport) error
-	// ReadWorkers reads the last report of each work queue that has one, by the names of the queues. It may be a second
-	// behind.
+	// ReadWorkers reads the last report of each work queue that has one, by queue. It can be a second behind.
 	ReadWorkers(ctx context.Context) (map[string]WorkerReport, error)
-	// CountWorkItems counts, approximately, the work items of each work queue of the hub: those that are visible and
-	// those that are received, but not those that are delayed.
+	// CountWorkItems returns the approximate number of visible and received work items by work queue, without delayed
+	// ones.
 	CountWorkItems(ctx context.Context) (map[string]int, error)
 }
 
-// WorkerReport is what is known of the workers of a queue. A queue may have many; the report is of the one that
-// reported last.
+// WorkerReport is the last report of any worker of a queue.
 type WorkerReport struct {
 	Queue   string
 	BuildID string
-	// StartedAt is when the last worker started. A non-zero value in ReportWorker means that this worker has just
-	// started.
+	// StartedAt is the time when the last worker started. In ReportWorker, a non-zero value means that this worker has
+	// just started.
 	StartedAt time.Time
-	// SeenAt is when a worker last reported: it started, received work, or was at work. ReportWorker ignores it.
+	// SeenAt is the time of the last report. ReportWorker ignores it.
 	SeenAt time.Time
 }
 
 const (
-	// WorkerReportEvery is how often a worker reports that receives work, or is at work.
+	// WorkerReportEvery is the interval at which a working worker reports.
 	WorkerReportEvery = 5 * time.Minute
-	// WorkerMissingAfter is how long after a queue's last report none of its workers can be at work: twice the time
-	// between reports.
+	// WorkerMissingAfter is the time since a queue's last report after which it has no worker.
 	WorkerMissingAfter = 2 * WorkerReportEvery
 )
 
-// Missing reports whether, by the last report, none of a queue's workers can be at work at a time; the zero report is
-// that of a queue that never had one.
+// Missing reports whether the queue has no worker at the given time. It is true for the zero report.
 func (r *WorkerReport) Missing(at time.Time) bool { return at.Sub(r.SeenAt) > WorkerMissingAfter }

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// TableAPI is the part of DynamoDB that a Provider calls. *dynamodb.Client implements it, and so does a stand-in for
-// tests. It must be safe for concurrent use. Its errors must be those of the SDK: the provider recognises failed
-// conditions, conflicts and throttling by errors.As.
+// TableAPI contains the DynamoDB operations that a Provider calls. *dynamodb.Client implements it. Implementations must
+// be safe for concurrent use and return the errors of the SDK, because the provider detects failed conditions,
+// conflicts and throttling with errors.As.
 type TableAPI interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -21,8 +21,8 @@ type TableAPI interface {
 	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// QueueAPI is the part of SQS that a Provider calls. *sqs.Client implements it, and so does a stand-in for tests. It
-// must be safe for concurrent use.
+// QueueAPI contains the SQS operations that a Provider calls. *sqs.Client implements it. Implementations must be safe
+// for concurrent use.
 type QueueAPI interface {
 	SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	DeleteMessageBatch(ctx context.Context, in *sqs.DeleteMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -33,14 +33,14 @@ type QueueAPI interface {
 	GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttributesInput, opts ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
-// FunctionAPI is the part of Lambda that a Provider calls, to ask instances. *lambda.Client implements it, and so does a
-// stand-in for tests. It must be safe for concurrent use.
+// FunctionAPI contains the Lambda operation with which a Provider runs queries. *lambda.Client implements it.
+// Implementations must be safe for concurrent use.
 type FunctionAPI interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
-// ScheduleAPI is the part of EventBridge Scheduler that a Provider calls, where timers are held with schedules.
-// *scheduler.Client implements it, and so does a stand-in for tests. It must be safe for concurrent use.
+// ScheduleAPI contains the EventBridge Scheduler operations that a Provider calls if it holds timers with schedules.
+// *scheduler.Client implements it. Implementations must be safe for concurrent use.
 type ScheduleAPI interface {
 	DeleteSchedule(ctx context.Context, in *scheduler.DeleteScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.DeleteScheduleOutput, error)
 	CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)

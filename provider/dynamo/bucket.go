@@ -27,17 +27,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// BucketAPI is the part of S3 that a Provider calls, where the hub has a bucket for large payloads. FromConfig makes one of its own: the SDK's client of S3
-// would add 3.6 MB to each function, for five calls. A stand-in must be safe for concurrent use, and return the errors of the SDK, or provider.ErrNotFound.
+// BucketAPI contains the S3 operations that a Provider calls if the hub has a payload store. FromConfig returns an
+// implementation that is smaller than the SDK's client. Implementations must be safe for concurrent use, and return the
+// errors of the SDK, or provider.ErrNotFound.
 type BucketAPI interface {
 	PutObject(ctx context.Context, bucket, key string, data []byte) error
-	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound where there is none.
+	// GetObject reads an object of up to most bytes. It returns provider.ErrNotFound if the object does not exist.
 	GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error)
-	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound where there is none.
+	// CopyObject copies an object within a bucket. It returns provider.ErrNotFound if the object does not exist.
 	CopyObject(ctx context.Context, bucket, from, to string) error
-	// DeleteObjects deletes up to 1,000 objects, which need not be there.
+	// DeleteObjects deletes up to 1,000 objects. Objects that do not exist are ignored.
 	DeleteObjects(ctx context.Context, bucket string, keys []string) error
-	// ListObjects lists up to 1,000 keys that begin with prefix and are behind after, in the order of their bytes.
+	// ListObjects returns up to 1,000 keys with a prefix that sort after the given key, in byte order.
 	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
 }
 
@@ -53,7 +54,7 @@ type signedBucket struct {
 	now    func() time.Time
 }
 
-// NewBucket makes a client of S3, of the region, credentials, endpoint and HTTP client of a configuration.
+// NewBucket returns an S3 client with the region, credentials, endpoint and HTTP client of a configuration.
 func NewBucket(cfg aws.Config) BucketAPI {
 	b := &signedBucket{
 		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: defaults().Now,

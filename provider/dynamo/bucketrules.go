@@ -12,18 +12,18 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// ExpiryRule is a rule by which a bucket deletes objects that have come of age.
+// ExpiryRule is a lifecycle rule of a bucket that deletes objects.
 type ExpiryRule struct {
-	// Prefix is what the keys begin with of the objects that it is about; empty is all.
+	// Prefix is the prefix of the keys that the rule applies to. Empty means all keys.
 	Prefix string
-	// Some: it is not about all of these, but about those of some tag or size.
+	// Some is true if the rule applies only to objects with certain tags or sizes.
 	Some bool
-	// Days is how old an object is then; 0 where it goes at a fixed date.
+	// Days is the age at which objects are deleted, or 0 if they are deleted at a fixed date.
 	Days int
 }
 
-// ExpiryRules reads the rules of a bucket's lifecycle that are enabled, and by which objects expire. It takes s3:GetLifecycleConfiguration, and no function of a
-// hub calls it.
+// ExpiryRules returns the enabled lifecycle rules of a bucket that delete objects. It requires the permission
+// s3:GetLifecycleConfiguration.
 func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRule, error) {
 	b, ok := NewBucket(cfg).(*signedBucket)
 	if !ok {

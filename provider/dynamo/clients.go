@@ -11,7 +11,7 @@ import (
 // ParameterName returns the name of the SSM parameter that holds a hub's configuration.
 func ParameterName(hub string) string { return "/perdure/" + hub + "/config" }
 
-// FromConfig makes the clients that a Provider needs.
+// FromConfig returns the clients that a Provider requires.
 func FromConfig(cfg aws.Config) Clients {
 	return Clients{
 		Table: dynamodb.NewFromConfig(cfg), Queues: sqs.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Functions: lambda.NewFromConfig(cfg),

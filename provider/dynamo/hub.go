@@ -11,29 +11,34 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Hub holds where a task hub's table and queues are. Name, Table and InboxURL are always needed; the others are needed
-// by processes that run turns (all), work (WorkQueues, DeadLetters), or keep time (all). The JSON is that of the hub's
-// SSM parameter.
+// Hub contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
+// turns or process timers require all fields, and workers require WorkQueues and DeadLetters. The JSON is the format of
+// the hub's SSM parameter.
 type Hub struct {
-	Name        string            `json:"hub"`
-	Table       string            `json:"table"`
-	InboxURL    string            `json:"inboxUrl"`
-	WorkQueues  map[string]string `json:"workQueues"`  // name to URL
-	TimersURL   string            `json:"timersUrl"`   //
-	DeadLetters map[string]string `json:"deadLetters"` // name to URL: provider.QueueInbox, provider.QueueTimers and each work queue's
+	Name     string `json:"hub"`
+	Table    string `json:"table"`
+	InboxURL string `json:"inboxUrl"`
+	// WorkQueues contains the URLs of the work queues by name.
+	WorkQueues map[string]string `json:"workQueues"`
+	TimersURL  string            `json:"timersUrl"`
+	// DeadLetters contains the URLs of the dead-letter queues by queue: provider.QueueInbox, provider.QueueTimers and
+	// each work queue.
+	DeadLetters map[string]string `json:"deadLetters"`
 
-	// How timers are held that a queue cannot delay for long enough: TimersSchedules or TimersHops, which is also the
-	// meaning of "". The other fields are needed by processes that keep time with schedules.
-	Timers               string `json:"timers"`
-	ScheduleGroup        string `json:"scheduleGroup"`
-	ScheduleRoleARN      string `json:"scheduleRoleArn"` // of the role that Scheduler sends with
+	// Timers selects how timers beyond the maximum delay of a queue are held: TimersSchedules or TimersHops. The
+	// default is TimersHops. The following fields are required for TimersSchedules.
+	Timers        string `json:"timers"`
+	ScheduleGroup string `json:"scheduleGroup"`
+	// ScheduleRoleARN is the role with which EventBridge Scheduler sends.
+	ScheduleRoleARN      string `json:"scheduleRoleArn"`
 	TimersARN            string `json:"timersArn"`
 	TimersDeadLettersARN string `json:"timersDeadLettersArn"`
 
-	// Orchestrator is the function that answers queries: its ARN or name, with its alias where it has one. Empty: none can be asked.
+	// Orchestrator is the ARN or name of the function that runs queries, with its alias if it has one. If it is empty,
+	// queries are not available.
 	Orchestrator string `json:"orchestrator"`
 
-	// PayloadBucket is the bucket for payloads that are too large for histories. Empty: there is none.
+	// PayloadBucket is the bucket of the payload store. If it is empty, there is no payload store.
 	PayloadBucket string `json:"payloadBucket,omitempty"`
 }
 
@@ -58,30 +63,30 @@ func missing(fields ...[2]string) error {
 	return nil
 }
 
-// Clients are the AWS clients that the provider calls: of SDK v2, or stand-ins with the same methods. The provider repeats what is
-// worth repeating, so the retries of the SDK's own clients are switched off.
+// Clients contains the AWS clients of a Provider. The provider retries by itself, so it disables the retries of SDK
+// clients.
 type Clients struct {
 	Table  TableAPI
 	Queues QueueAPI
-	// Schedules is needed by a provider that holds timers with schedules, and may be nil in others.
+	// Schedules is required if timers are held with schedules.
 	Schedules ScheduleAPI
-	// Functions is needed by a provider that asks instances (Ask), and may be nil in others.
+	// Functions is required for queries (Ask).
 	Functions FunctionAPI
-	// Bucket is needed by a provider of a hub with a PayloadBucket, and may be nil in others.
+	// Bucket is required if the hub has a PayloadBucket.
 	Bucket BucketAPI
 }
 
-// Option changes how a Provider works.
+// Option configures a Provider.
 type Option func(*settings)
 
 // settings are declared in an internal package, so that the module's own functions and tests can set what is not a
 // public option.
 type settings = dynamoknobs.Settings
 
-// WithClock sets the clock that timestamps and delays are computed from. The default is time.Now.
+// WithClock sets the clock for timestamps and delays. The default is time.Now.
 func WithClock(now func() time.Time) Option { return func(s *settings) { s.Now = now } }
 
-// WithLogger sets where the provider logs. The default is slog.Default().
+// WithLogger sets the logger. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.Log = l } }
 
 // defaults are the settings that options change.
@@ -95,8 +100,8 @@ func defaults() settings {
 	}
 }
 
-// Provider is provider.Provider on DynamoDB and SQS. It is safe for concurrent use. Its only state is caches of the
-// builds and keys it has read, and of segments.
+// Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
+// of builds, keys and segments.
 type Provider struct {
 	hub       Hub
 	table     TableAPI
@@ -131,7 +136,7 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New makes a provider for a hub. It calls nothing.
+// New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
 func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	if err := hub.validate(); err != nil {
 		return nil, err
@@ -159,5 +164,5 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-// Hub returns where the provider's table and queues are.
+// Hub returns the names and URLs of the hub's resources.
 func (p *Provider) Hub() Hub { return p.hub }

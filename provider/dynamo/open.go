@@ -17,9 +17,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Open finds a hub by its name, with the credentials, region and endpoint that the environment gives the AWS SDK. It
-// calls SSM once. It returns provider.ErrNotFound for a hub that does not exist there. In a binary that is built with the tag perdure_lambda it
-// returns an error: there the stack's environment has what it would find, and the clients that find it are left out.
+// Open returns a provider for the hub with the given name. It uses the credentials, region and endpoint of the
+// environment, and reads the hub's SSM parameter. It returns provider.ErrNotFound if the hub does not exist. In
+// binaries that are built with the tag perdure_lambda, it always returns an error.
 func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	s := defaults()
 	for _, opt := range opts {

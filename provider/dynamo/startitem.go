@@ -20,11 +20,12 @@ type preparedStart struct {
 	writes   []types.TransactWriteItem
 }
 
-// Writes returns the two writes of a start that client.StartItem has prepared. Add them to the TransactItems of a TransactWriteItems of your
-// own, in the hub's account and region: AWS takes at most 100 items and 4 MB in a transaction. The caller needs dynamodb:PutItem on the hub's
-// table.
+// Writes returns the two writes of a start that client.StartItem prepared. Add them to the TransactItems of your
+// TransactWriteItems call, in the hub's account and region. AWS allows 100 items and 4 MB per transaction. The caller
+// requires dynamodb:PutItem on the hub's table.
 //
-// A start that another provider has prepared has no writes. One that stands before another has a method Unwrap() provider.PreparedStart that returns it.
+// It returns nil for a start of another provider. A wrapper of a PreparedStart must have the method Unwrap()
+// provider.PreparedStart.
 func Writes(s provider.PreparedStart) []types.TransactWriteItem {
 	if p, ok := offered.By[*preparedStart](s); ok {
 		return p.writes

@@ -1,8 +1,7 @@
-// Package providertest is the conformance suite that every provider.Provider must pass, one file a guarantee.
+// Package providertest is the conformance suite for implementations of provider.Provider, with one file per guarantee.
 //
-// A provider's test calls Run with a Harness that makes hubs of its backend. A test that needs what a backend cannot do
-// (lose a response, damage an item) is not skipped silently: the harness declares its Capabilities, and lists in Want
-// which tests they exclude and how many are left. Both change only with the suite or the backend, on purpose.
+// A provider's test calls Run with a Harness that creates hubs of its backend. The harness declares its Capabilities,
+// and lists in Want the tests that these exclude and the number of the others, so that no test is skipped silently.
 package providertest
 
 import (
@@ -12,20 +11,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Harness makes hubs of one backend.
+// Harness creates hubs of one backend.
 type Harness struct {
-	// Capabilities are those of the hubs that Open makes. A hook of Hub that belongs to one must be set if it is declared.
+	// Capabilities are the capabilities of the hubs. The hooks of Hub that belong to a declared capability must be set.
 	Capabilities []Capability
-	// Want is what is expected to run. Run fails on any difference.
+	// Want is the expected report. Run fails on any difference.
 	Want Report
-	// Open makes an empty hub and calls test with it, once, before it returns. It may do so in a testing/synctest bubble.
-	// It is called from many tests at once; no hub may see what is done to another.
+	// Open creates an empty hub and calls test with it once before it returns, optionally in a testing/synctest bubble.
+	// Many tests call it concurrently. Hubs must be isolated from each other.
 	Open func(t *testing.T, c Config, test func(t *testing.T, h Hub))
 }
 
-// Config describes a hub. Every hub has the work queues Queue and OtherQueue, a history.ExclusiveQueue beside Queue alone, and a dead-letter queue for each queue.
+// Config describes a hub. Every hub has the work queues Queue and OtherQueue, a history.ExclusiveQueue for Queue, and a
+// dead-letter queue for each queue.
 type Config struct {
-	// Visibility is how long a record that was received stays locked, in all queues.
+	// Visibility is the visibility timeout of all queues.
 	Visibility time.Duration
 }
 
@@ -35,50 +35,50 @@ const (
 	OtherQueue = "payments"
 )
 
-// Hub is a task hub and what tests do to it beside calling the provider. All fields without a Capability are required.
-// Functions are called from the test's goroutine.
+// Hub is a task hub with hooks for tests. All fields without a Capability are required. The hooks are called from the
+// test's goroutine.
 type Hub struct {
 	Provider provider.Provider
-	// Receive takes up to 10 visible records of a queue (provider.QueueInbox, provider.QueueTimers, a work queue) and locks
-	// them. It returns none when none is visible, after a wait that is long enough for what was sent before to arrive.
+	// Receive receives up to 10 visible records of a queue (provider.QueueInbox, provider.QueueTimers or a work queue)
+	// and locks them. It returns none if no record is visible, after a wait in which earlier sends arrive.
 	Receive func(queue string) []provider.Record
-	// ReceiveDead is Receive for the dead letters of a queue.
+	// ReceiveDead is Receive for the dead-letter queue of a queue.
 	ReceiveDead func(queue string) []provider.Record
-	// Bury puts a record into the dead letters of a queue, as it lies there when the queue itself has moved it. Of the record only Body
-	// and, for the inbox and an exclusive queue, Group count.
+	// Bury puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only Body and,
+	// for the inbox and an exclusive queue, Group.
 	Bury func(queue string, r provider.Record)
-	// Now is the clock that the provider goes by.
+	// Now returns the time of the provider's clock.
 	Now func() time.Time
-	// Pass lets time pass, in which messages become visible and locks expire.
+	// Pass lets time pass, so that messages become visible and locks expire.
 	Pass func(d time.Duration)
 
-	// Fail makes calls to the backend fail from now on, instead of by an earlier Fail; Fault{} ends it (Faults). hits
-	// returns how many have.
+	// Fail makes calls to the backend fail from now on, and replaces an earlier Fault. Fault{} stops failures (Faults).
+	// hits returns the number of failed calls.
 	Fail func(f Fault) (hits func() int)
-	// Damage spoils a committed segment (Corruption).
+	// Damage damages a committed segment (Corruption).
 	Damage func(executionID string, segment int64, d Damage)
-	// Lag makes eventually consistent reads, and the index that lists are read from, miss the last n items written (StaleReads).
+	// Lag makes eventually consistent reads and the list index miss the last n written items (StaleReads).
 	Lag func(n int)
 }
 
-// Capability is what tests may need and a backend may not have.
+// Capability is a feature that some tests require and some backends lack.
 type Capability string
 
 // The capabilities.
 const (
-	// Faults: Hub.Fail.
+	// Faults requires Hub.Fail.
 	Faults Capability = "faults"
-	// Corruption: Hub.Damage.
+	// Corruption requires Hub.Damage.
 	Corruption Capability = "corruption"
-	// StaleReads: Hub.Lag.
+	// StaleReads requires Hub.Lag.
 	StaleReads Capability = "stale reads"
-	// LongTime: Hub.Pass takes no longer than a moment, whatever passes.
+	// LongTime means that Hub.Pass returns quickly for any duration.
 	LongTime Capability = "long time"
-	// Polling: the hub's provider is a provider.Polling.
+	// Polling means that the hub's provider implements provider.Polling.
 	Polling Capability = "polling"
-	// StrictLocks: the queues themselves refuse what is asked with a lock that is over, and hold a lock for 12 hours at most.
+	// StrictLocks means that the queues reject requests with an expired lock, and hold a lock for at most 12 hours.
 	StrictLocks Capability = "strict locks"
-	// LargePayloads: the hub has a store of large payloads, provider.PayloadKeeper.
+	// LargePayloads means that the hub has a payload store (provider.PayloadKeeper).
 	LargePayloads Capability = "large payloads"
 )
 
@@ -97,12 +97,14 @@ const (
 	Receive Operation = "receive"
 )
 
-// Fault describes which calls fail, and how.
+// Fault selects calls that fail.
 type Fault struct {
-	On    Operation
-	How   Failure
-	Times int // the first so many calls; 0: all of them
-	After int // not counting so many calls that are let through before
+	On  Operation
+	How Failure
+	// Times is the number of calls that fail. 0 means all.
+	Times int
+	// After is the number of calls that succeed before the first failure.
+	After int
 }
 
 // Failure is how a call fails.
@@ -110,17 +112,17 @@ type Failure string
 
 // The ways in which calls fail.
 const (
-	// Throttled: it was not done; the same call may succeed later.
+	// Throttled means that the call was not executed, and may succeed later.
 	Throttled Failure = "throttled"
-	// Refused: it was not done and never will be.
+	// Refused means that the call was not executed, and never will be.
 	Refused Failure = "refused"
-	// Lost: it was done, but the answer did not arrive.
+	// Lost means that the call was executed, but its response was lost.
 	Lost Failure = "lost"
-	// Counted: it does not fail, and hits counts it.
+	// Counted means that the call succeeds and is counted by hits.
 	Counted Failure = "counted"
 )
 
-// Damage is what has happened to a segment.
+// Damage is a kind of damage to a segment.
 type Damage string
 
 // The kinds of damage.

@@ -45,7 +45,7 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	}
 
 	edit(t, dir, "has answered", "has answered at last")
-	took := d.await(t, "running again")
+	took := d.await(t, "deployed the change in")
 	t.Log(took)
 	if err := c.Raise(t.Context(), instance, "answered", nil); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 
 	edit(t, dir, "has answered", "has answered at last +")
 	edit(t, dir, `at last +`, `at last" +`) // which does not compile
-	d.await(t, "the build before goes on running")
+	d.await(t, "the previous build is still running")
 }
 
 // edit replaces text in the application.

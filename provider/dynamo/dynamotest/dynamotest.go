@@ -1,5 +1,5 @@
-// Package dynamotest runs provider/dynamo under providertest: the common part of its harnesses on AWS in memory and on
-// local clouds.
+// Package dynamotest runs the conformance suite of package providertest on provider/dynamo. It contains the common part
+// of the harnesses for AWS in memory and for local clouds.
 package dynamotest
 
 import (
@@ -19,24 +19,24 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// Cloud is where a test's table and queues are created.
+// Cloud creates the tables and queues of a test.
 type Cloud struct {
 	Table  dynamo.TableAPI
 	Queues dynamo.QueueAPI
-	// Schedules holds long timers. Without it they hop.
+	// Schedules holds long timers. If it is nil, timers use hops.
 	Schedules dynamo.ScheduleAPI
-	// Bucket, if there is one, has BucketName, which no other test has.
+	// Bucket is a client of the bucket BucketName, which no other test uses. It can be nil.
 	Bucket     dynamo.BucketAPI
 	BucketName string
-	// QueueARN is needed with Schedules, and returns a queue's ARN.
+	// QueueARN returns the ARN of a queue. It is required with Schedules.
 	QueueARN func(url string) string
-	// CreateQueue makes a queue and returns its URL. Names of FIFO queues end with ".fifo".
+	// CreateQueue creates a queue and returns its URL. Names of FIFO queues end with ".fifo".
 	CreateQueue func(name string, visibility time.Duration) (url string)
-	// Options are the provider's, beside its logger.
+	// Options are options of the provider, in addition to its logger.
 	Options []dynamo.Option
 }
 
-// Hub makes an empty hub on an existing table, with queues of its own: all hooks are set except Lag.
+// Hub returns an empty hub on an existing table, with its own queues. All hooks except Lag are set.
 func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) providertest.Hub {
 	t.Helper()
 	where := dynamo.Hub{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
