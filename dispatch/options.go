@@ -44,7 +44,7 @@ type OrchestratorOptions struct {
 	MaxAttempts int
 	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
-	// Metrics selects the dimensions of the engine's metrics (docs/telemetry.md). CloudWatch bills each metric per
+	// Metrics selects the dimensions of the engine's metrics (docs/operate/telemetry.md). CloudWatch bills each metric per
 	// value of its dimensions.
 	Metrics Metrics
 	// Retention is how long ended instances are kept, unless their code sets it (perdure.WithRetention). They are kept

@@ -3,5 +3,5 @@
 //
 // A provider holds one task hub. AckOrchestrationItem commits a turn: it creates the next segment of an execution's
 // history, on condition that the segment does not exist. A dispatch sends everything that the turn decided, and a
-// redispatch reads it from the segment again. Rule numbers such as R1 refer to docs/rules.md.
+// redispatch reads it from the segment again. Rule numbers such as R1 refer to docs/internals/rules.md.
 package provider
