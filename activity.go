@@ -28,7 +28,7 @@ func (q queueOption) applyToActivity(a *registry.Activity) { a.Queue = string(q)
 // is not valid UTF-8, or ends with ".fifo". The suffix ".fifo" is reserved for the queues of Exclusive.
 func OnQueue(name string) ActivityOption {
 	mustName("OnQueue", name)
-	if _, exclusive := history.OfExclusiveQueue(name); exclusive {
+	if _, exclusive := history.BaseQueue(name); exclusive {
 		panic(fmt.Sprintf("perdure: OnQueue: name %q has a suffix reserved for perdure.Exclusive; remove it", name))
 	}
 	return queueOption(name)
@@ -40,14 +40,14 @@ func (d cancelPollOption) applyToActivity(a *registry.Activity) {
 	a.CancelPollInterval = time.Duration(d)
 }
 
-// CancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
+// WithCancelPollInterval sets how often the worker checks whether a running activity was cancelled. The default is the
 // worker's setting PERDURE_CANCEL_POLL_INTERVAL, 250 ms. The interval must be 10 ms to 12 h, otherwise
-// CancelPollInterval panics.
+// WithCancelPollInterval panics.
 //
 // A check is one DynamoDB read for all activities of an execution that run in the same process. At 250 ms and us-east-1
 // list prices it costs 0.11 cents an hour. Use a longer interval for activities that run for hours and need not stop
 // immediately.
-func CancelPollInterval(d time.Duration) ActivityOption {
+func WithCancelPollInterval(d time.Duration) ActivityOption {
 	if d < minCancelPoll || d > maxCancelPoll {
 		panic(fmt.Sprintf("perdure: CancelPollInterval: %v is out of range; use %v to %v",
 			d, minCancelPoll, maxCancelPoll))

@@ -40,7 +40,7 @@ func TestActivityInfo(t *testing.T) {
 	if got := perdure.ActivityInfoFrom(t.Context()); got != (perdure.ActivityInfo{}) {
 		t.Errorf("outside a worker: %+v", got)
 	}
-	want := perdure.ActivityInfo{InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, AttemptCount: 2, Queue: "q"}
+	want := perdure.ActivityInfo{InstanceID: "i", ExecutionID: "x", ActivityID: 3, Name: "a", Attempt: 1, DeliveryCount: 2, Queue: "q"}
 	var got perdure.ActivityInfo
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(ctx context.Context, _ int) (int, error) {

@@ -13,16 +13,16 @@ type ActivityInfo struct {
 	// idempotency key: they are the same in every attempt and delivery.
 	ActivityID int64
 	Name       string
-	// Attempt is the number of the attempt under the retry policy, from 1. AttemptCount is how often the message of
+	// Attempt is the number of the attempt under the retry policy, from 1. DeliveryCount is how often the message of
 	// this attempt has been delivered, from 1.
-	Attempt, AttemptCount int
-	Queue                 string
-	// Token is the completion token of this attempt. If the activity's function returns ErrPending, the token holder
-	// completes or fails the attempt, or sends heartbeats for it, with Client.Complete, Client.Fail and
-	// Client.Heartbeat, the HTTP API or the CLI. The token is the same in every delivery of the attempt, differs
+	Attempt, DeliveryCount int
+	Queue                  string
+	// CompletionToken is the completion token of this attempt. If the activity's function returns ErrPending, the token holder
+	// completes or fails the attempt, or sends heartbeats for it, with Client.CompleteActivity, Client.FailActivity and
+	// Client.HeartbeatActivity, the HTTP API or the CLI. The token is the same in every delivery of the attempt, differs
 	// between attempts, and becomes invalid when the attempt ends. It is a secret: do not log it. Interceptors do not
 	// receive it.
-	Token string
+	CompletionToken string
 }
 
 // ActivityInfoFrom returns the info of the activity that runs with ctx. Outside a worker it returns the zero value, so

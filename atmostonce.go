@@ -13,7 +13,7 @@ func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = t
 // the worker dies or stops, when it loses its lock on the message, or when a start could not be recorded reliably. The
 // work may then be done, half done or not done. With [WithRetry], the failed attempt is followed by another one. To
 // handle the error in the orchestration instead, use no retry policy, or add "interrupted" to
-// [RetryPolicy.NonRetryable].
+// [RetryPolicy.NonRetryableErrorTypes].
 //
 // The failure is reported when the message is redelivered: 30 seconds after the worker's death by default, or after the
 // function's timeout if the worker died in the first 3 seconds of the activity.

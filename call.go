@@ -17,12 +17,12 @@ type startToClose time.Duration
 
 func (d startToClose) applyToActivityCall(c *replay.ActivityCall) { c.StartToClose = time.Duration(d) }
 
-// WithStartToClose limits the time that one attempt of an activity may run after a worker has started it. When d has
+// WithStartToCloseTimeout limits the time that one attempt of an activity may run after a worker has started it. When d has
 // elapsed, the context of the attempt ends and the attempt fails with a *TimeoutError.
 //
 // d is rounded up to whole milliseconds. Values of 0 or less count as 1 ms, and values of more than ten years as ten
 // years.
-func WithStartToClose(d time.Duration) ActivityCallOption {
+func WithStartToCloseTimeout(d time.Duration) ActivityCallOption {
 	return startToClose(limit(d))
 }
 
@@ -32,7 +32,7 @@ func (d heartbeatTimeout) applyToActivityCall(c *replay.ActivityCall) { c.Heartb
 
 // WithHeartbeatTimeout limits the time between the start of an attempt, its calls of Heartbeat, and its end. When d has
 // elapsed without a heartbeat, the context of the attempt ends and the attempt fails with a *TimeoutError, even if it
-// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in WithStartToClose.
+// returns a result later. Use it to detect a long activity that hangs. d is rounded and limited as in WithStartToCloseTimeout.
 func WithHeartbeatTimeout(d time.Duration) ActivityCallOption {
 	return heartbeatTimeout(limit(d))
 }
@@ -43,12 +43,12 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 	c.ScheduleToClose = time.Duration(d)
 }
 
-// WithScheduleToClose limits the total time of an activity, from the turn that schedules it. The time includes the wait
+// WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes the wait
 // for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a *TimeoutError,
 // up to one second late if no worker has started it, and the context of a running attempt ends. If the next attempt
 // would start after that time, it is not made and the activity fails with the error of the last attempt. d is rounded
-// and limited as in WithStartToClose.
-func WithScheduleToClose(d time.Duration) ActivityCallOption {
+// and limited as in WithStartToCloseTimeout.
+func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
 	return scheduleToClose(limit(d))
 }
 
@@ -188,7 +188,7 @@ func Sleep(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) erro
 
 // endedError is what a task failed with that was cancelled by itself, or whose end was waited for.
 func endedError(t *replay.Task, f *history.Failure) error {
-	e := &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, Ended: CancelEnd(f.Ended)}
+	e := &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome)}
 	if c := t.EndedWith(); c != nil {
 		e.scope = cancelledError(c)
 	}

@@ -47,7 +47,7 @@ func TestFanOutFanIn(t *testing.T) {
 
 func TestActivityByNameAndByReference(t *testing.T) {
 	t.Parallel()
-	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"), perdure.CancelPollInterval(time.Minute))
+	ref := perdure.DefineActivity[string, string]("upper", perdure.OnQueue("text"), perdure.WithCancelPollInterval(time.Minute))
 	r := perdure.NewRegistry()
 	ref.Register(r, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
@@ -85,7 +85,7 @@ func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
 					t.Errorf("%v, want %v", r, want)
 				}
 			}()
-			perdure.CancelPollInterval(d)
+			perdure.WithCancelPollInterval(d)
 		}()
 	}
 }
@@ -94,7 +94,7 @@ func TestStartToCloseIsRecordedInMilliseconds(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{time.Minute: 60_000, 1500 * time.Microsecond: 2, 0: 1, -time.Hour: 1} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallActivity(ctx, inc, 1, perdure.WithStartToClose(d)).Await(ctx)
+			return perdure.CallActivity(ctx, inc, 1, perdure.WithStartToCloseTimeout(d)).Await(ctx)
 		})
 		if got := w.history[2].StartToCloseMs; got != want {
 			t.Errorf("%v is %d ms, want %d", d, got, want)

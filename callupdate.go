@@ -12,39 +12,39 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Errors that errors.Is finds in a *CallUpdateError, in addition to ErrInstanceNotFound and ErrInstanceOver.
+// Errors that errors.Is finds in a *CallUpdateError, in addition to ErrInstanceNotFound and ErrInstanceEnded.
 var (
 	// ErrInstancePurged means that the instance was purged. Whether it accepted the update, and with which result, is
 	// unknown.
 	ErrInstancePurged = errors.New("perdure: instance was purged")
 	// ErrUpdateRejected means that the update was rejected and had no effect.
 	ErrUpdateRejected = errors.New("perdure: update rejected")
-	// ErrUpdateLeft means that the update was accepted, but the execution ended or continued as new before the handler
+	// ErrUpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
-	ErrUpdateLeft = errors.New("perdure: execution ended before the update handler returned")
+	ErrUpdateAborted = errors.New("perdure: execution ended before the update handler returned")
 )
 
 // CallUpdateError is the error of an update that CallUpdate or CallEntity sent. errors.Is finds ErrInstanceNotFound,
-// ErrInstanceOver, ErrInstancePurged, ErrUpdateRejected or ErrUpdateLeft in it. If it finds none of them, the handler
+// ErrInstanceEnded, ErrInstancePurged, ErrUpdateRejected or ErrUpdateAborted in it. If it finds none of them, the handler
 // failed (see Cause) or the update could not be sent.
 type CallUpdateError struct {
 	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
 	Update, UpdateID, InstanceID string
-	// Type is the kind of the error: history.TypeNotFound, TypeOver, UpdatePurged, UpdateRejection, UpdateLeft,
+	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected, UpdateLeft,
 	// UpdateForgotten or UpdateFailed. For an update that could not be sent, Type is the type of the error that
 	// prevented it.
 	Type    string
 	Message string
-	// Reason is the reason for a rejection: history.UpdateRefused, UpdateUnknown, UpdateBadInput, UpdateMisused or
+	// Reason is the reason for a rejection: history.RejectedByValidator, UpdateUnknown, UpdateBadInput, UpdateMisused or
 	// UpdateTooMany. Otherwise it is empty.
-	Reason string
+	RejectReason string
 	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.
 	Cause *history.Failure
 }
 
 func newCallUpdateError(t *replay.Task, f *history.Failure) *CallUpdateError {
 	return &CallUpdateError{
-		Update: t.Name(), UpdateID: replay.UpdateID(t), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message, Reason: f.Reason, Cause: f.Cause,
+		Update: t.Name(), UpdateID: replay.UpdateID(t), InstanceID: t.ReceiverID(), Type: f.Type, Message: f.Message, RejectReason: f.Reason, Cause: f.Cause,
 	}
 }
 
@@ -58,20 +58,20 @@ func (e *CallUpdateError) Is(target error) bool {
 	switch e.Type {
 	case history.TypeNotFound:
 		return target == ErrInstanceNotFound
-	case history.TypeOver:
-		return target == ErrInstanceOver
-	case history.UpdatePurged:
+	case history.TypeEnded:
+		return target == ErrInstanceEnded
+	case history.TypeUpdatePurged:
 		return target == ErrInstancePurged
-	case history.UpdateRejection:
+	case history.TypeUpdateRejected:
 		return target == ErrUpdateRejected
-	case history.UpdateLeft:
-		return target == ErrUpdateLeft
+	case history.TypeUpdateAborted:
+		return target == ErrUpdateAborted
 	default:
 		return false
 	}
 }
 
-// As finds the details of the handler's error for DetailsOf.
+// As finds the details of the handler's error for ErrorDetails.
 func (e *CallUpdateError) As(target any) bool { return errdetails.As(target, nil, e.Cause) }
 
 // Unwrap returns the engine error that the handler failed with, such as a *TimeoutError, or nil.
@@ -111,11 +111,11 @@ func (s startingWith) applyToCallUpdate(c *updateCall) {
 	c.starts, c.Orchestration, c.input = true, s.orchestration, s.input
 }
 
-// StartingWith starts an orchestration with input if no instance has the ID, not even one that has ended. The new
+// WithStart starts an orchestration with input if no instance has the ID, not even one that has ended. The new
 // instance runs the highest version of the orchestration and handles the update first. If an instance with the ID
 // exists, input is not used, even if it is an instance of another orchestration. If the instance is being purged, the
 // update waits until the purge has finished. StartingWith panics if the name is empty or not valid UTF-8.
-func StartingWith(orchestration string, input any) CallUpdateOption {
+func WithStart(orchestration string, input any) CallUpdateOption {
 	mustName("orchestration", orchestration)
 	return startingWith{orchestration, input}
 }

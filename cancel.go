@@ -17,8 +17,8 @@ const (
 	ReasonRequested CancelReason = "requested"
 	// ReasonSelectLoser means that another future of a Select settled first.
 	ReasonSelectLoser CancelReason = "select_loser"
-	// ReasonDroppedFuture means that the scope of the work was ended, for example by its CancelFunc.
-	ReasonDroppedFuture CancelReason = "dropped_future"
+	// ReasonScopeEnded means that the scope of the work was ended, for example by its CancelFunc.
+	ReasonScopeEnded CancelReason = "dropped_future"
 	// ReasonTimeout means that the scope or the attempt timed out.
 	ReasonTimeout CancelReason = "timeout"
 	// The following reasons mean that the orchestration ended while the work was outstanding.
@@ -37,8 +37,8 @@ const (
 const (
 	// ReasonLockLost means that another worker may run the activity now.
 	ReasonLockLost CancelReason = "lock_lost"
-	// ReasonDeadline means that the invocation of the worker ends soon.
-	ReasonDeadline CancelReason = "deadline"
+	// ReasonInvocationDeadline means that the invocation of the worker ends soon.
+	ReasonInvocationDeadline CancelReason = "deadline"
 	// ReasonShutdown means that the worker is shutting down.
 	ReasonShutdown CancelReason = "shutdown"
 )
@@ -49,8 +49,8 @@ type CancelledError struct {
 	Reason CancelReason
 	// Message is the message of the cancel request. It may be empty.
 	Message string
-	// Ended is how the work ended, if the call used [WaitForCancellation]. Otherwise it is empty.
-	Ended CancelEnd
+	// CancelOutcome is how the work ended, if the call used [WaitForCancellation]. Otherwise it is empty.
+	CancelOutcome CancelOutcome
 	// scope is the error of the scope that it was cancelled with; nil where that was not so, or it is the very error.
 	scope error
 }
@@ -58,8 +58,8 @@ type CancelledError struct {
 // Error returns a message with the reason, the end if it is known, and the message.
 func (e *CancelledError) Error() string {
 	why := string(e.Reason)
-	if e.Ended != "" {
-		why += ", " + string(e.Ended)
+	if e.CancelOutcome != "" {
+		why += ", " + string(e.CancelOutcome)
 	}
 	if e.Message == "" {
 		return fmt.Sprintf("cancelled (%s)", why)

@@ -79,7 +79,7 @@ func encodeWithin(p payload, v any, limit int) (json.RawMessage, error) {
 		return nil, &codecError{failure: history.TypeEncode, message: fmt.Sprintf("encode %s", p), cause: err}
 	}
 	if len(doc) > limit {
-		return nil, &PayloadTooLargeError{What: p.String(), Bytes: len(doc), Limit: limit}
+		return nil, &PayloadTooLargeError{Name: p.String(), Bytes: len(doc), Limit: limit}
 	}
 	return doc, nil
 }

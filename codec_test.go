@@ -147,7 +147,7 @@ func TestPayloadLimit(t *testing.T) {
 func wantTooLarge(t *testing.T, err error, what string, size int) {
 	t.Helper()
 	var e *perdure.PayloadTooLargeError
-	if !errors.As(err, &e) || *e != (perdure.PayloadTooLargeError{What: what, Bytes: size, Limit: 200 << 10}) {
+	if !errors.As(err, &e) || *e != (perdure.PayloadTooLargeError{Name: what, Bytes: size, Limit: 200 << 10}) {
 		t.Errorf("%s: %v", what, err)
 	}
 }

@@ -32,7 +32,7 @@ import (
 // as new and undo runs. undo also does not run if the instance is terminated, purged or removed from memory.
 //
 // Before the first undo, Compensate cancels the outstanding calls of its scope and nested scopes that were made with
-// [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonDroppedFuture. If a
+// [WaitForCancellation], and waits until they have ended. The reason of the cancellation is ReasonScopeEnded. If a
 // scope has several Compensate calls, the first one to run waits for all of these calls. Other calls continue. A
 // failure of one of several parallel steps cancels the calls of all steps in the same scope, so give each step its own
 // scope with [WithCancel]. With a context of [WithoutCancel], Compensate cancels nothing, but waits for the calls that
@@ -66,7 +66,7 @@ func Compensate(ctx *OrchestrationContext, err *error, undo func(*OrchestrationC
 
 // undo waits for the ends of the calls of the scope that asked for it, and then undoes.
 func (ctx *OrchestrationContext) undo(undo func(*OrchestrationContext) error) error {
-	ctx.replay.AwaitEnds(string(ReasonDroppedFuture))
+	ctx.replay.AwaitEnds(string(ReasonScopeEnded))
 	return undo(WithoutCancel(ctx))
 }
 

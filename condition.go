@@ -22,11 +22,11 @@ type PollPolicy struct {
 	// when the timeout has elapsed. The timeout does not end a check that is running; use the timeouts of the calls in
 	// it. 0 means no limit.
 	Timeout time.Duration
-	// Interval is the time between the end of the first check and the second check. The default is 5 seconds. Intervals
+	// InitialInterval is the time between the end of the first check and the second check. The default is 5 seconds. Intervals
 	// are rounded up to whole milliseconds.
-	Interval time.Duration
-	// Coefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
-	Coefficient float64
+	InitialInterval time.Duration
+	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
+	BackoffCoefficient float64
 	// MaxInterval caps the intervals. The default is one hour, or Interval if it is longer.
 	MaxInterval time.Duration
 	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
@@ -35,7 +35,7 @@ type PollPolicy struct {
 	Jitter float64
 }
 
-// defaultPollInterval is the default of PollPolicy.Interval.
+// defaultPollInterval is the default of PollPolicy.InitialInterval.
 const defaultPollInterval = 5 * time.Second
 
 // wrong describes the first invalid field. It is empty if the policy is valid.
@@ -45,15 +45,15 @@ func (p *PollPolicy) wrong() string {
 		return fmt.Sprintf("MaxAttempts %d is negative", p.MaxAttempts)
 	case p.Timeout < 0:
 		return fmt.Sprintf("Timeout %v is negative", p.Timeout)
-	case p.Interval < 0:
-		return fmt.Sprintf("Interval %v is negative", p.Interval)
-	case p.Coefficient != 0 && !(p.Coefficient >= 1 && p.Coefficient <= math.MaxFloat64):
-		return fmt.Sprintf("Coefficient %v is invalid; use a number of at least 1", p.Coefficient)
+	case p.InitialInterval < 0:
+		return fmt.Sprintf("Interval %v is negative", p.InitialInterval)
+	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
+		return fmt.Sprintf("Coefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
-	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.Interval, defaultPollInterval):
+	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.InitialInterval, defaultPollInterval):
 		return fmt.Sprintf("MaxInterval %v is less than Interval %v",
-			p.MaxInterval, cmp.Or(p.Interval, defaultPollInterval))
+			p.MaxInterval, cmp.Or(p.InitialInterval, defaultPollInterval))
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
 		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	default:
@@ -63,11 +63,11 @@ func (p *PollPolicy) wrong() string {
 
 // intervals are those of the policy, in the form in which those between attempts are.
 func (p *PollPolicy) intervals() *history.RetryPolicy {
-	interval := cmp.Or(p.Interval, defaultPollInterval)
+	interval := cmp.Or(p.InitialInterval, defaultPollInterval)
 	return &history.RetryPolicy{
 		InitialIntervalMs:  replay.Milliseconds(interval),
 		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, interval))),
-		BackoffCoefficient: cmp.Or(p.Coefficient, 1),
+		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, 1),
 		Jitter:             max(p.Jitter, 0),
 	}
 }
@@ -126,7 +126,7 @@ func WaitForCondition[S any](
 	}
 	var named []TimerOption
 	if p.Name != "" {
-		named = []TimerOption{WithName(p.Name)}
+		named = []TimerOption{WithTimerName(p.Name)}
 	}
 	intervals, began, state := p.intervals(), ctx.Now(), initial
 	for attempt := 1; ; attempt++ {

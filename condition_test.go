@@ -44,11 +44,11 @@ func TestWaitForConditionChecksUntilItIsMet(t *testing.T) {
 	}{
 		"at the third check":        {0, 3, perdure.PollPolicy{}, 3, []time.Duration{5 * s, 5 * s}},
 		"at once":                   {4, 5, perdure.PollPolicy{MaxAttempts: 1}, 5, nil},
-		"from a state of its own":   {5, 8, perdure.PollPolicy{Interval: 2 * s}, 8, []time.Duration{2 * s, 2 * s}},
-		"less and less often":       {0, 5, perdure.PollPolicy{Interval: s, Coefficient: 2, MaxInterval: 5 * s}, 5, []time.Duration{s, 2 * s, 4 * s, 5 * s}},
+		"from a state of its own":   {5, 8, perdure.PollPolicy{InitialInterval: 2 * s}, 8, []time.Duration{2 * s, 2 * s}},
+		"less and less often":       {0, 5, perdure.PollPolicy{InitialInterval: s, BackoffCoefficient: 2, MaxInterval: 5 * s}, 5, []time.Duration{s, 2 * s, 4 * s, 5 * s}},
 		"at the last check":         {0, 3, perdure.PollPolicy{MaxAttempts: 3}, 3, []time.Duration{5 * s, 5 * s}},
 		"at the end of the timeout": {0, 3, perdure.PollPolicy{Timeout: 7 * s}, 3, []time.Duration{5 * s, 2 * s}},
-		"in whole milliseconds":     {0, 2, perdure.PollPolicy{Interval: 1}, 2, []time.Duration{time.Millisecond}},
+		"in whole milliseconds":     {0, 2, perdure.PollPolicy{InitialInterval: 1}, 2, []time.Duration{time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestWaitForConditionChecksUntilItIsMet(t *testing.T) {
 
 func TestWaitForConditionGivesUp(t *testing.T) {
 	t.Parallel()
-	state, waits, err := poll(t, 0, 100, perdure.PollPolicy{MaxAttempts: 3, Interval: time.Minute})
+	state, waits, err := poll(t, 0, 100, perdure.PollPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	failed, ok := errors.AsType[*perdure.ConditionNotMetError](err)
 	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 3, Waited: 2 * time.Minute, State: 3}) || state != 3 || len(waits) != 2 || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %+v, %v", state, err, waits)
@@ -70,7 +70,7 @@ func TestWaitForConditionGivesUp(t *testing.T) {
 	if err.Error() != "condition not met after 3 checks in 2m0s" {
 		t.Error(err)
 	}
-	state, waits, err = poll(t, 0, 100, perdure.PollPolicy{Timeout: 150 * time.Second, Interval: time.Minute})
+	state, waits, err = poll(t, 0, 100, perdure.PollPolicy{Timeout: 150 * time.Second, InitialInterval: time.Minute})
 	failed, ok = errors.AsType[*perdure.ConditionNotMetError](err)
 	if !ok || *failed != (perdure.ConditionNotMetError{Attempts: 4, Waited: 150 * time.Second, TimedOut: true, State: 4}) || state != 4 || len(waits) != 3 || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%d, %+v, %v", state, err, waits)
@@ -135,7 +135,7 @@ func TestThePollsJitter(t *testing.T) {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.WaitForCondition(ctx, 0, func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 1, nil }, func(n int) bool { return n == 20 },
-				perdure.PollPolicy{Interval: time.Minute, Jitter: jitter})
+				perdure.PollPolicy{InitialInterval: time.Minute, Jitter: jitter})
 		})
 		w := newWorld(t, r)
 		w.options.ExecutionID, w.options.ExactRetries = execution, false
@@ -171,8 +171,8 @@ func TestThePollsJitter(t *testing.T) {
 func TestAPollPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for field, p := range map[string]perdure.PollPolicy{
-		"MaxAttempts": {MaxAttempts: -1}, "Timeout": {Timeout: -1}, "Interval": {Interval: -1}, "Coefficient": {Coefficient: 0.5},
-		"MaxInterval": {Interval: time.Minute, MaxInterval: time.Second}, "MaxInterval 1s": {MaxInterval: time.Second}, "Jitter": {Jitter: 1.1}, "Jitter -0.5": {Jitter: -0.5},
+		"MaxAttempts": {MaxAttempts: -1}, "Timeout": {Timeout: -1}, "Interval": {InitialInterval: -1}, "Coefficient": {BackoffCoefficient: 0.5},
+		"MaxInterval": {InitialInterval: time.Minute, MaxInterval: time.Second}, "MaxInterval 1s": {MaxInterval: time.Second}, "Jitter": {Jitter: 1.1}, "Jitter -0.5": {Jitter: -0.5},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.WaitForCondition(ctx, 0, func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }, func(int) bool { return true }, p)

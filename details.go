@@ -10,17 +10,17 @@ import (
 )
 
 // MaxErrorDetailsBytes is the maximum size of the details of an error, encoded as JSON: 4 KiB.
-const MaxErrorDetailsBytes = history.MaxFailureDetails
+const MaxErrorDetailsBytes = history.MaxFailureDetailsBytes
 
-// WithDetails attaches details to an error. An activity or orchestration that returns the error, or an error that wraps
+// WithErrorDetails attaches details to an error. An activity or orchestration that returns the error, or an error that wraps
 // it, passes the details as JSON to its caller, and further up as part of the cause of the caller's error. Read them
-// with DetailsOf. The message, the type and the retries of the error do not change. If an error has several details,
-// DetailsOf returns the outermost ones. WithDetails returns nil if err is nil, and err itself if details is nil.
+// with ErrorDetails. The message, the type and the retries of the error do not change. If an error has several details,
+// ErrorDetails returns the outermost ones. WithDetails returns nil if err is nil, and err itself if details is nil.
 //
 // The history stores the details, encoded by the hub's codec if it has one. Details that cannot be encoded as JSON or
-// are larger than MaxErrorDetailsBytes are dropped; DetailsOf then returns a *DetailsError. Errors of queries are
+// are larger than MaxErrorDetailsBytes are dropped; ErrorDetails then returns a *DetailsError. Errors of queries are
 // neither stored nor encoded by the codec.
-func WithDetails(err error, details any) error {
+func WithErrorDetails(err error, details any) error {
 	if err == nil || details == nil {
 		return err
 	}
@@ -41,10 +41,10 @@ func (e *detailedError) Unwrap() error { return e.cause }
 // As finds the details.
 func (e *detailedError) As(target any) bool { return errdetails.As(target, e.details, nil) }
 
-// ErrNoDetails is returned by DetailsOf for an error without details.
+// ErrNoDetails is returned by ErrorDetails for an error without details.
 var ErrNoDetails = errors.New("perdure: error has no details")
 
-// DetailsError is returned by DetailsOf if the error has details that cannot be read.
+// DetailsError is returned by ErrorDetails if the error has details that cannot be read.
 type DetailsError struct {
 	// Problem describes why: the details were too large, could not be encoded, cannot be decoded by this program, or do
 	// not match the type.
@@ -61,14 +61,14 @@ func (e *DetailsError) Error() string {
 // Unwrap returns the decoding error, or nil.
 func (e *DetailsError) Unwrap() error { return e.Err }
 
-// DetailsOf returns the details that WithDetails attached to err, or to the first error in its tree, outermost first.
+// ErrorDetails returns the details that WithDetails attached to err, or to the first error in its tree, outermost first.
 // It also finds details in the errors of activities, sub-orchestrations and updates, and of everything that these
 // called: *ActivityError, *SubOrchestrationError, *CallUpdateError, *client.OrchestrationError and *client.UpdateError.
 // The details are decoded from JSON into a T; unknown fields are ignored.
 //
-// DetailsOf returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
+// ErrorDetails returns ErrNoDetails if err is nil or has no details, and a *DetailsError if the details cannot be read.
 // The result is the same in each replay.
-func DetailsOf[T any](err error) (T, error) {
+func ErrorDetails[T any](err error) (T, error) {
 	var details T
 	found, ok := errors.AsType[*errdetails.Details](err)
 	switch {
@@ -86,6 +86,6 @@ func DetailsOf[T any](err error) (T, error) {
 // setDetails notes details in a failure.
 func setDetails(f *history.Failure, d *errdetails.Details) {
 	if d != nil {
-		f.Details, f.DetailsOmitted = history.Inline(d.Doc), d.Omitted
+		f.Details, f.DetailsOmitted = history.NewInlinePayload(d.Doc), d.Omitted
 	}
 }

@@ -31,7 +31,7 @@ func failsWith(t *testing.T, err error, tell func(error) string, opts ...perdure
 }
 
 func detailsText(err error) string {
-	d, why := perdure.DetailsOf[detail](err)
+	d, why := perdure.ErrorDetails[detail](err)
 	if why != nil {
 		return why.Error()
 	}
@@ -40,7 +40,7 @@ func detailsText(err error) string {
 
 func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 	t.Parallel()
-	with := func(n int, err error) error { return perdure.WithDetails(err, detail{n}) }
+	with := func(n int, err error) error { return perdure.WithErrorDetails(err, detail{n}) }
 	plain := errors.New("plain")
 	for name, c := range map[string]struct {
 		err  error
@@ -59,13 +59,13 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 		"joined":                           {errors.Join(plain, with(10, plain)), "10"},
 		"joined, of the one with a type":   {errors.Join(with(11, plain), with(12, &wrapping{plain})), "12"},
 		"joined, of more than a cancel":    {errors.Join(with(13, &perdure.CancelledError{}), with(14, plain)), "14"},
-		"nil details":                      {perdure.WithDetails(plain, nil), perdure.ErrNoDetails.Error()},
-		"what looks like a place":          {perdure.WithDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}), "1"},
-		"what does not encode":             {perdure.WithDetails(plain, func() {}), "perdure: error details are not available: encode: json: unsupported type: func()"},
-		"what is too large":                {perdure.WithDetails(plain, strings.Repeat("x", 4095)), "perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096"},
-		"what is just not too large":       {perdure.WithDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0"},
-		"what does not fit":                {perdure.WithDetails(plain, "text"), "perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal string into Go value of type perdure_test.detail"},
-		"too large hides those of a cause": {perdure.WithDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)), "perdure: error details are not available: 5002 bytes of JSON exceed the limit of 4096"},
+		"nil details":                      {perdure.WithErrorDetails(plain, nil), perdure.ErrNoDetails.Error()},
+		"what looks like a place":          {perdure.WithErrorDetails(plain, map[string]any{"ref": "data:x;eA==", "sha256": "x", "bytes": 1, "N": 1}), "1"},
+		"what does not encode":             {perdure.WithErrorDetails(plain, func() {}), "perdure: error details are not available: encode: json: unsupported type: func()"},
+		"what is too large":                {perdure.WithErrorDetails(plain, strings.Repeat("x", 4095)), "perdure: error details are not available: 4097 bytes of JSON exceed the limit of 4096"},
+		"what is just not too large":       {perdure.WithErrorDetails(plain, map[string]string{"x": strings.Repeat("x", 4096-len(`{"x":""}`))}), "0"},
+		"what does not fit":                {perdure.WithErrorDetails(plain, "text"), "perdure: error details are not available: decode into perdure_test.detail: json: cannot unmarshal string into Go value of type perdure_test.detail"},
+		"too large hides those of a cause": {perdure.WithErrorDetails(&wrapping{with(15, plain)}, strings.Repeat("x", 5000)), "perdure: error details are not available: 5002 bytes of JSON exceed the limit of 4096"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 			}
 		})
 	}
-	if perdure.WithDetails(nil, detail{1}) != nil || detailsText(nil) != perdure.ErrNoDetails.Error() {
+	if perdure.WithErrorDetails(nil, detail{1}) != nil || detailsText(nil) != perdure.ErrNoDetails.Error() {
 		t.Error("no error has details")
 	}
 }
@@ -84,7 +84,7 @@ func TestDetailsComeWithTheErrorThatHasThem(t *testing.T) {
 func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 	t.Parallel()
 	inner := &wrapping{errors.New("plain")}
-	err := perdure.WithDetails(inner, detail{1})
+	err := perdure.WithErrorDetails(inner, detail{1})
 	if err.Error() != "plain" || !errors.Is(err, inner) || detailsText(err) != "1" {
 		t.Errorf("%v, %s", err, detailsText(err))
 	}
@@ -93,9 +93,9 @@ func TestDetailsLeaveAnErrorAsItIs(t *testing.T) {
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) {
 		attempts++
 		if attempts == 3 {
-			return 0, perdure.WithDetails(perdure.NonRetryable(inner), detail{attempts})
+			return 0, perdure.WithErrorDetails(perdure.NonRetryable(inner), detail{attempts})
 		}
-		return 0, perdure.WithDetails(inner, detail{attempts})
+		return 0, perdure.WithErrorDetails(inner, detail{attempts})
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallActivityByName[int](ctx, "a", 1, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 9, InitialInterval: time.Second})).Await(ctx)
@@ -113,7 +113,7 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "a", func(context.Context, int) (int, error) {
-		return 0, perdure.WithDetails(errors.New("plain"), detail{1})
+		return 0, perdure.WithErrorDetails(errors.New("plain"), detail{1})
 	})
 	perdure.AddOrchestration(r, "level", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if n == 0 {
@@ -125,7 +125,7 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, err := perdure.CallSubOrchestrationByName[string](ctx, "level", 3).Await(ctx)
-		return "", fmt.Errorf("o: %w", perdure.WithDetails(err, map[string]string{"seen": detailsText(err)}))
+		return "", fmt.Errorf("o: %w", perdure.WithErrorDetails(err, map[string]string{"seen": detailsText(err)}))
 	})
 	f := newWorld(t, r).start("o", 1).run().replayed().failure()
 	if string(f.Details) != `{"seen":"1"}` {
@@ -144,10 +144,10 @@ func TestDetailsGoUpThroughChildren(t *testing.T) {
 func TestTheCutOfAFailureSaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	f := &history.Failure{Type: "E", Message: "m", Details: history.Payload(`{"a":"0123456789"}`), Cause: &history.Failure{Details: history.Payload(`[1]`)}}
-	if c := f.Cut(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" || string(c.Cause.Details) != "[1]" {
+	if c := f.Truncate(10, 1); c.Details != nil || c.DetailsOmitted != "18 bytes do not fit here" || string(c.Cause.Details) != "[1]" {
 		t.Errorf("cut to %+v, %+v", c, c.Cause)
 	}
-	if again := f.Cut(10, 1).Cut(10, 1); again.DetailsOmitted == "" {
+	if again := f.Truncate(10, 1).Truncate(10, 1); again.DetailsOmitted == "" {
 		t.Errorf("cut again to %+v", again)
 	}
 }

@@ -21,8 +21,8 @@ const (
 	EntityStateQuery = "perdure.state"
 )
 
-// EntityOrchestration returns the name of the orchestration that an entity's instances run: "@" and the entity's name.
-func EntityOrchestration(entity string) string { return registry.EntityMark + entity }
+// EntityOrchestrationName returns the name of the orchestration that an entity's instances run: "@" and the entity's name.
+func EntityOrchestrationName(entity string) string { return registry.EntityMark + entity }
 
 // EntityInstanceID returns the instance ID of an entity's key: "@", the entity's name, "@" and the key.
 func EntityInstanceID(entity, key string) string {
@@ -44,10 +44,10 @@ type deletesState struct{}
 
 func (deletesState) applyToOperation(o *operationOptions) { o.deletes = true }
 
-// DeletesState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
+// DeleteState deletes the entity's state after the operation has succeeded. The next operation gets the zero value of
 // S, and Client.EntityState returns nothing. The instance keeps running, so that no call is lost. Use Client.Purge to
 // delete the instance.
-func DeletesState() OperationOption { return deletesState{} }
+func DeleteState() OperationOption { return deletesState{} }
 
 // Operation creates an operation of an entity. fn receives the state, which it may change, and the input of the call,
 // and returns the result of the call. fn is orchestration code and follows the same rules: it may call activities,
@@ -72,7 +72,7 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 		return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, bytes int) (Out, error) {
 			defer e.wear(ctx, bytes+len(e.state))
 			return operate(ctx, e, name, fn, in, o.deletes)
-		}, OneAtATime(), ValidateUpdate(func(In) error { return e.ending }))
+		}, Serialized(), WithValidator(func(In) error { return e.ending }))
 	}}
 }
 
@@ -80,14 +80,14 @@ func Operation[S, In, Out any](name string, fn func(ctx *OrchestrationContext, s
 // time, in the order in which their calls arrive. The first call of a key creates its instance, with the zero value of
 // S. The state is JSON of at most MaxPayloadBytes; an operation that exceeds the limit fails.
 //
-// Each key is an instance, with the orchestration EntityOrchestration and the ID EntityInstanceID. Lists, the web UI,
+// Each key is an instance, with the orchestration EntityOrchestrationName and the ID EntityInstanceID. Lists, the web UI,
 // queries, pause and purge treat it like any other instance. It continues as new after 1,000 operations or 4 MiB of
 // inputs, outputs and states, without losing calls. Purging it deletes the state, and the next call creates it again.
-// Calls of an entity that was cancelled or terminated fail with ErrInstanceOver until it is purged. A cancelled entity
+// Calls of an entity that was cancelled or terminated fail with ErrInstanceEnded until it is purged. A cancelled entity
 // first completes the operations that it accepted before, and rejects new ones.
 //
 // One key handles a few hundred operations a second, and up to 1,000 calls can wait. Further calls are rejected with
-// history.UpdateTooMany. You may add an operation while instances run. Do not remove an operation while a call of it
+// history.RejectedLimit. You may add an operation while instances run. Do not remove an operation while a call of it
 // runs.
 //
 // AddEntity panics if name is empty, is not valid UTF-8, contains "@" or is already registered, if there is no
@@ -104,7 +104,7 @@ func AddEntity[S any](r *Registry, name string, operations ...EntityOperation[S]
 		}
 		known[operations[i].name] = true
 	}
-	AddOrchestration(r, EntityOrchestration(name), func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
+	AddOrchestration(r, EntityOrchestrationName(name), func(ctx *OrchestrationContext, state json.RawMessage) (struct{}, error) {
 		return live(ctx, operations, state)
 	})
 }
@@ -136,7 +136,7 @@ func live[S any](ctx *OrchestrationContext, operations []EntityOperation[S], sta
 
 	if c := ctx.replay.Await(e.worn); c != nil { // what was accepted is dealt with, its waits being cancelled
 		e.ending = errEntityEnds
-		return struct{}{}, errors.Join(cancelledError(c), UpdatesDone(WithoutCancel(ctx)))
+		return struct{}{}, errors.Join(cancelledError(c), AwaitUpdateHandlers(WithoutCancel(ctx)))
 	}
 	return ContinueAsNew[struct{}](ctx, e.state)
 }
@@ -210,7 +210,7 @@ func attempt[S, In, Out any](ctx *OrchestrationContext, fn func(*OrchestrationCo
 // operation is empty or not valid UTF-8, or if the entity's name contains "@".
 func CallEntity[Out any](ctx *OrchestrationContext, entity, key, operation string, in any, opts ...CallUpdateOption) *Future[Out] {
 	mustEntity(entity)
-	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in, append([]CallUpdateOption{StartingWith(EntityOrchestration(entity), nil)}, opts...)...)
+	return CallUpdate[Out](ctx, EntityInstanceID(entity, key), operation, in, append([]CallUpdateOption{WithStart(EntityOrchestrationName(entity), nil)}, opts...)...)
 }
 
 // mustEntity panics if an entity cannot have the name. Text after an "@" would be part of a key.

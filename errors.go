@@ -40,22 +40,22 @@ type ActivityError struct {
 	Message string
 	// Reason is why the activity was cancelled, and Ended how it ended (see CancelledError). Both are empty if it was
 	// not cancelled.
-	Reason CancelReason
-	Ended  CancelEnd
+	CancelReason  CancelReason
+	CancelOutcome CancelOutcome
 	// NonRetryable is true if the activity marked the error with NonRetryable.
 	NonRetryable bool
 	// Cause is the error that the activity's error wrapped, or nil.
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
-	// details are what DetailsOf finds; nil when there are none.
+	// details are what ErrorDetails finds; nil when there are none.
 	details *errdetails.Details
 }
 
 func newActivityError(name string, id int64, f *history.Failure) *ActivityError {
 	return &ActivityError{
 		Activity: name, ActivityID: id,
-		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason), CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
@@ -71,14 +71,14 @@ func (e *ActivityError) Error() string {
 // Unwrap returns the engine error that the activity failed with, such as a *TimeoutError, or nil.
 func (e *ActivityError) Unwrap() error { return engineErrorIn(e.failure()) }
 
-// As finds the details of the error for DetailsOf.
+// As finds the details of the error for ErrorDetails.
 func (e *ActivityError) As(target any) bool {
 	return errdetails.As(target, e.details, e.Cause)
 }
 
 // failure is the error as it came.
 func (e *ActivityError) failure() *history.Failure {
-	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 	setDetails(f, e.details)
 	return f
 }
@@ -95,22 +95,22 @@ type SubOrchestrationError struct {
 	Message string
 	// Reason is why the orchestration was cancelled, and Ended how it ended (see CancelledError). Both are empty if it
 	// was not cancelled.
-	Reason CancelReason
-	Ended  CancelEnd
+	CancelReason  CancelReason
+	CancelOutcome CancelOutcome
 	// NonRetryable is true if the error was marked with NonRetryable.
 	NonRetryable bool
 	// Cause is the error that the orchestration's error wrapped, or nil.
 	Cause *history.Failure
 	// joined has what history.Failure.Joined names; nil when it names nothing: errors stay comparable.
 	joined *joinedTypes
-	// details are what DetailsOf finds; nil when there are none.
+	// details are what ErrorDetails finds; nil when there are none.
 	details *errdetails.Details
 }
 
 func newSubOrchestrationError(name, instanceID string, f *history.Failure) *SubOrchestrationError {
 	return &SubOrchestrationError{
 		Orchestration: name, InstanceID: instanceID,
-		Type: f.Type, Message: f.Message, Reason: CancelReason(f.Reason), Ended: CancelEnd(f.Ended), NonRetryable: f.NonRetryable, Cause: f.Cause,
+		Type: f.Type, Message: f.Message, CancelReason: CancelReason(f.Reason), CancelOutcome: CancelOutcome(f.CancelOutcome), NonRetryable: f.NonRetryable, Cause: f.Cause,
 		joined: newJoinedTypes(f.Joined), details: errdetails.Own(f),
 	}
 }
@@ -126,14 +126,14 @@ func (e *SubOrchestrationError) Error() string {
 // Unwrap returns the engine error that the orchestration failed with, such as a *TimeoutError, or nil.
 func (e *SubOrchestrationError) Unwrap() error { return engineErrorIn(e.failure()) }
 
-// As finds the details of the error for DetailsOf.
+// As finds the details of the error for ErrorDetails.
 func (e *SubOrchestrationError) As(target any) bool {
 	return errdetails.As(target, e.details, e.Cause)
 }
 
 // failure is the error as it came.
 func (e *SubOrchestrationError) failure() *history.Failure {
-	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.Reason), Ended: string(e.Ended), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
+	f := &history.Failure{Type: e.Type, Message: e.Message, Reason: string(e.CancelReason), CancelOutcome: string(e.CancelOutcome), NonRetryable: e.NonRetryable, Cause: e.Cause, Joined: e.joined.names()}
 	setDetails(f, e.details)
 	return f
 }
@@ -164,8 +164,8 @@ func (e *InterruptedError) ErrorType() string { return history.TypeInterrupted }
 // PayloadTooLargeError means that a payload exceeds the size limit. Store large data elsewhere and pass a reference to
 // it.
 type PayloadTooLargeError struct {
-	// What is a description of the payload, such as `input of activity "charge"`.
-	What string
+	// Name is a description of the payload, such as `input of activity "charge"`.
+	Name string
 	// Bytes is the size of the encoded payload. Limit is the maximum size.
 	Bytes, Limit int
 }
@@ -174,7 +174,7 @@ const payloadTooLarge = "payload too large: %d bytes, limit %d: "
 
 // Error returns a message with the sizes. Failures store this message, and engineError parses it.
 func (e *PayloadTooLargeError) Error() string {
-	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.What
+	return fmt.Sprintf(payloadTooLarge, e.Bytes, e.Limit) + e.Name
 }
 
 // ErrorType returns the type name that failures store for the error.

@@ -270,11 +270,11 @@ func TestEnginesOwnErrorsAreFoundInAnActivityError(t *testing.T) {
 	}
 	_, err = awaiting(t, &history.Failure{Type: "Outer", Cause: &history.Failure{Type: history.TypePayloadTooLarge, Message: "payload too large: 300 bytes, limit 200: input of x: y"}})
 	var pe *perdure.PayloadTooLargeError
-	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{What: "input of x: y", Bytes: 300, Limit: 200}) {
+	if !errors.As(err, &pe) || *pe != (perdure.PayloadTooLargeError{Name: "input of x: y", Bytes: 300, Limit: 200}) {
 		t.Errorf("too large: %v", err)
 	}
 	_, err = awaiting(t, &history.Failure{Type: history.TypePayloadTooLarge, Message: "another text"})
-	if !errors.As(err, &pe) || pe.What != "another text" {
+	if !errors.As(err, &pe) || pe.Name != "another text" {
 		t.Errorf("too large, of another release: %v", err)
 	}
 }
@@ -294,7 +294,7 @@ func TestReasonStringsAreStable(t *testing.T) {
 	for reason, want := range map[perdure.CancelReason]string{
 		perdure.ReasonRequested:                   "requested",
 		perdure.ReasonSelectLoser:                 "select_loser",
-		perdure.ReasonDroppedFuture:               "dropped_future",
+		perdure.ReasonScopeEnded:                  "dropped_future",
 		perdure.ReasonTimeout:                     "timeout",
 		perdure.ReasonOrchestrationCompleted:      "orchestration_terminal_completed",
 		perdure.ReasonOrchestrationFailed:         "orchestration_terminal_failed",
@@ -304,7 +304,7 @@ func TestReasonStringsAreStable(t *testing.T) {
 		perdure.ReasonParentCancelled:             "parent_cancelled",
 		perdure.ReasonInstanceDeleted:             "instance_deleted",
 		perdure.ReasonLockLost:                    "lock_lost",
-		perdure.ReasonDeadline:                    "deadline",
+		perdure.ReasonInvocationDeadline:          "deadline",
 		perdure.ReasonShutdown:                    "shutdown",
 	} {
 		if string(reason) != want {

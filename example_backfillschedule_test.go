@@ -13,20 +13,20 @@ import (
 func Example_backfillSchedule() {
 	days := make(chan string, 10)
 	r := perdure.NewRegistry()
-	schedule.AddTo(r)
+	schedule.Register(r)
 	perdure.AddActivity(r, "add-up", func(_ context.Context, day string) (bool, error) {
 		days <- day
 		return true, nil
 	})
 	perdure.AddOrchestration(r, "sales-of-a-day", func(ctx *perdure.OrchestrationContext, _ any) (bool, error) {
-		due, _ := schedule.Due(ctx.InstanceID())
+		due, _ := schedule.DueTime(ctx.InstanceID())
 		return perdure.CallActivityByName[bool](ctx, "add-up", due.Format(time.DateOnly)).Await(ctx)
 	})
 
 	ctx := context.Background()
 	c, stop := serve(r)
 	defer stop()
-	must("", c.PutSchedule(ctx, schedule.Schedule{ID: "sales", Orchestration: "sales-of-a-day", When: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin"}))
+	must("", c.PutSchedule(ctx, schedule.Schedule{ID: "sales", Orchestration: "sales-of-a-day", Expression: "0 2 * * MON-FRI", TimeZone: "Europe/Berlin"}))
 	from, to := time.Date(2026, 3, 26, 0, 0, 0, 0, time.UTC), time.Date(2026, 3, 30, 0, 0, 0, 0, time.UTC)
 	for range 2 {
 		must("", c.BackfillSchedule(ctx, "sales", from, to))

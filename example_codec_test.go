@@ -35,7 +35,7 @@ func ExampleCodec() {
 	with := client.New(hub, client.WithCodec(sealed))
 	id := must(with.Start(ctx, "greet-patient", "Ada"))
 	fmt.Println(must(client.Result[string](must(with.Wait(ctx, id)))))
-	fmt.Println(must(client.New(hub).Status(ctx, id)).OutputSealed.Codec)
+	fmt.Println(must(client.New(hub).Status(ctx, id)).EncodedOutput.Codec)
 	// Output:
 	// Good morning, Ada
 	// ward-2026

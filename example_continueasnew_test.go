@@ -35,7 +35,7 @@ func ExampleContinueAsNew() {
 	defer stop()
 	id := must(c.Start(ctx, "tally", Tally{Left: 25}))
 	for n := range 25 {
-		if err := c.Raise(ctx, id, "number", n); err != nil {
+		if err := c.RaiseEvent(ctx, id, "number", n); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -56,7 +56,7 @@ func ExampleCallUpdate() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "builds", func(ctx *perdure.OrchestrationContext, repository string) (string, error) {
 		made := map[string]int{}
-		err := perdure.HandleUpdate(ctx, "build", func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "build", func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
 			made[commit]++
 			return fmt.Sprintf("%s@%s, made %d time", repository, commit, made[commit]), nil
 		})
@@ -66,7 +66,7 @@ func ExampleCallUpdate() {
 		return perdure.WaitForExternalEvent[string](ctx, "close").Await(ctx)
 	})
 	perdure.AddOrchestration(r, "release", func(ctx *perdure.OrchestrationContext, commit string) (string, error) {
-		return perdure.CallUpdate[string](ctx, "builds/shop", "build", commit, perdure.WithUpdateID(commit), perdure.StartingWith("builds", "shop")).Await(ctx)
+		return perdure.CallUpdate[string](ctx, "builds/shop", "build", commit, perdure.WithUpdateID(commit), perdure.WithStart("builds", "shop")).Await(ctx)
 	})
 
 	ctx := context.Background()

@@ -12,14 +12,14 @@ import (
 func ExampleErrPending() {
 	tokens := make(chan string, 1)
 	approve := func(ctx context.Context, order string) (bool, error) {
-		tokens <- perdure.ActivityInfoFrom(ctx).Token // in production: send it by mail
+		tokens <- perdure.ActivityInfoFrom(ctx).CompletionToken // in production: send it by mail
 		return false, perdure.ErrPending
 	}
 
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "approve", approve)
 	perdure.AddOrchestration(r, "ship", func(ctx *perdure.OrchestrationContext, order string) (string, error) {
-		approved, err := perdure.CallActivityByName[bool](ctx, "approve", order, perdure.WithStartToClose(24*time.Hour)).Await(ctx)
+		approved, err := perdure.CallActivityByName[bool](ctx, "approve", order, perdure.WithStartToCloseTimeout(24*time.Hour)).Await(ctx)
 		if err != nil || !approved {
 			return "kept", err
 		}
@@ -30,7 +30,7 @@ func ExampleErrPending() {
 	c, stop := serve(r)
 	defer stop()
 	id := must(c.Start(ctx, "ship", "order-7"))
-	if err := c.Complete(ctx, <-tokens, true); err != nil {
+	if err := c.CompleteActivity(ctx, <-tokens, true); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(string(must(c.Wait(ctx, id)).Output))

@@ -14,10 +14,10 @@ var errTooLate = errors.New("no more guests")
 // invite adds guests until the event "close" arrives.
 func invite(ctx *perdure.OrchestrationContext, most int) ([]string, error) {
 	var guests []string
-	err := perdure.HandleUpdate(ctx, "add", func(_ *perdure.OrchestrationContext, guest string) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, "add", func(_ *perdure.OrchestrationContext, guest string) (int, error) {
 		guests = append(guests, guest) // a handler may also call activities and wait
 		return len(guests), nil
-	}, perdure.ValidateUpdate(func(string) error {
+	}, perdure.WithValidator(func(string) error {
 		if len(guests) == most {
 			return errTooLate
 		}
@@ -29,10 +29,10 @@ func invite(ctx *perdure.OrchestrationContext, most int) ([]string, error) {
 	if _, err := perdure.WaitForExternalEvent[struct{}](ctx, "close").Await(ctx); err != nil {
 		return nil, err
 	}
-	return guests, perdure.UpdatesDone(ctx) // waits for the running handlers
+	return guests, perdure.AwaitUpdateHandlers(ctx) // waits for the running handlers
 }
 
-func ExampleHandleUpdate() {
+func ExampleSetUpdateHandler() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "invite", invite)
 

@@ -30,7 +30,7 @@ func copyFiles(ctx context.Context, files []string) (string, error) {
 func backup(ctx *perdure.OrchestrationContext, files []string) (string, error) {
 	return perdure.CallActivity(ctx, copyFiles, files,
 		perdure.WithHeartbeatTimeout(time.Minute),
-		perdure.WithScheduleToClose(24*time.Hour),
+		perdure.WithScheduleToCloseTimeout(24*time.Hour),
 		perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 10 * time.Millisecond})).Await(ctx)
 }
 

@@ -12,11 +12,11 @@ import (
 // the registry, and the client connects to the hub. The rest of the examples is the same.
 func serve(r *perdure.Registry) (c *client.Client, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Exclusive: true})
-	return client.New(h.Provider, client.WithAsker(h)), stop
+	return client.New(h.Provider, client.WithQuerier(h)), stop
 }
 
 // serveSealed is like serve, for functions with a codec. It returns the hub, so that clients can use the codec or not.
-func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Hub, stop func()) {
+func serveSealed(r *perdure.Registry, codec perdure.Codec) (hub client.Backend, stop func()) {
 	h, stop := serveHub(simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}})
 	return h.Provider, stop
 }

@@ -22,9 +22,9 @@ func Example_ifExists() {
 	defer stop()
 	id := client.WithInstanceID("order-7")
 	must(c.Start(ctx, "order", "tea", id))
-	must(c.Start(ctx, "order", "coffee", id, client.IfExists(client.Ignore)))
+	must(c.Start(ctx, "order", "coffee", id, client.IfExists(client.UseExisting)))
 	must(c.Start(ctx, "order", "cocoa", id, client.IfExists(client.Replace)))
-	if err := c.Raise(ctx, "order-7", "paid", true); err != nil {
+	if err := c.RaiseEvent(ctx, "order-7", "paid", true); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(must(client.Result[string](must(c.Wait(ctx, "order-7")))))

@@ -21,7 +21,7 @@ func askPrice(_ context.Context, carrier string) (int, error) {
 func quoteAll(ctx *perdure.OrchestrationContext, carriers []string) ([]int, error) {
 	quotes, err := perdure.Map(ctx, carriers, func(ctx *perdure.OrchestrationContext, carrier string) (int, error) {
 		return perdure.CallActivity(ctx, askPrice, carrier).Await(ctx)
-	}, perdure.MaxConcurrent(2), perdure.TooManyFailed(2))
+	}, perdure.MaxConcurrency(2), perdure.ToleratedFailures(1))
 	return quotes.Values(), err
 }
 
@@ -45,11 +45,11 @@ func firstQuote(ctx *perdure.OrchestrationContext, carriers []string) (int, erro
 	for _, carrier := range carriers {
 		quotes = append(quotes, perdure.CallActivity(ctx, askPrice, carrier))
 	}
-	return perdure.First(ctx, quotes)
+	return perdure.FirstSuccess(ctx, quotes)
 }
 
 // The first success ends the Map. Failures are skipped, and the other items are cancelled.
-func ExampleFirst() {
+func ExampleFirstSuccess() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)
 	perdure.AddOrchestration(r, "first-quote", firstQuote)
@@ -68,7 +68,7 @@ func sumQuotes(ctx *perdure.OrchestrationContext, carriers []string) (sum int, e
 	for _, carrier := range carriers {
 		quotes = append(quotes, perdure.CallActivity(ctx, askPrice, carrier))
 	}
-	values, err := perdure.Values(ctx, quotes)
+	values, err := perdure.AwaitAll(ctx, quotes)
 	for _, value := range values {
 		sum += value
 	}
@@ -76,7 +76,7 @@ func sumQuotes(ctx *perdure.OrchestrationContext, carriers []string) (sum int, e
 }
 
 // Wait for the values of all futures.
-func ExampleValues() {
+func ExampleAwaitAll() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask-price", askPrice)
 	perdure.AddOrchestration(r, "sum-quotes", sumQuotes)

@@ -33,7 +33,7 @@ func ExampleOrchestrationContext_SetCustomStatus() {
 	defer stop()
 	id := must(c.Start(ctx, "bake", 2))
 	for range 2 {
-		if err := c.Raise(ctx, id, "baked", nil); err != nil {
+		if err := c.RaiseEvent(ctx, id, "baked", nil); err != nil {
 			fmt.Println(err)
 		}
 	}

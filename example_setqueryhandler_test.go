@@ -37,7 +37,7 @@ func ExampleSetQueryHandler() {
 	defer stop()
 	id := must(c.Start(ctx, "collect", 2, client.WithInstanceID("names")))
 	for _, name := range []string{"ann", "bob"} {
-		if err := c.Raise(ctx, id, "name", name); err != nil {
+		if err := c.RaiseEvent(ctx, id, "name", name); err != nil {
 			fmt.Println(err)
 		}
 	}

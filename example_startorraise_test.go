@@ -28,7 +28,7 @@ func Example_startOrRaise() {
 	defer stop()
 	for i, what := range []string{"tea", "tea", "cups"} {
 		key := client.WithIdempotencyKey("added " + what)
-		started := must(c.StartOrRaise(ctx, "cart", 2, "added", what, client.WithInstanceID("cart-ann"), key))
+		started := must(c.StartOrRaiseEvent(ctx, "cart", 2, "added", what, client.WithInstanceID("cart-ann"), key))
 		fmt.Println(i, started)
 	}
 	fmt.Println(must(client.Result[[]string](must(c.Wait(ctx, "cart-ann")))))

@@ -24,8 +24,8 @@ func ExampleVersion() {
 	status := must(c.Wait(ctx, must(c.Start(ctx, "greet", "Ada"))))
 	fmt.Println(must(client.Result[string](status)))
 	for _, e := range must(client.Collect(c.History(ctx, status.InstanceID))) {
-		if e.Change != "" {
-			fmt.Println(e.Kind, e.Change, e.Version)
+		if e.ChangeID != "" {
+			fmt.Println(e.Kind, e.ChangeID, e.Version)
 		}
 	}
 	// Output:

@@ -14,7 +14,7 @@ func payment(ctx *perdure.OrchestrationContext, cents int) (_ string, err error)
 	charge := perdure.CallActivityByName[string](ctx, "charge", cents, perdure.WaitForCancellation())
 	defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 		_, end := charge.Await(ctx)
-		if c, ok := errors.AsType[*perdure.CancelledError](end); ok && c.Ended == perdure.EndNeverBegan {
+		if c, ok := errors.AsType[*perdure.CancelledError](end); ok && c.CancelOutcome == perdure.OutcomeNeverStarted {
 			return nil // nothing to refund
 		}
 		_, err := perdure.CallActivityByName[string](ctx, "refund", cents).Await(ctx)

@@ -36,7 +36,7 @@ func ExampleWaitForExternalEvent_raise() {
 	defer stop()
 	id := must(c.Start(ctx, "publish", "Durable Go"))
 	for _, by := range []string{"Ada", "Grace"} {
-		if err := c.Raise(ctx, id, "approved", Approval{By: by}); err != nil {
+		if err := c.RaiseEvent(ctx, id, "approved", Approval{By: by}); err != nil {
 			fmt.Println(err)
 		}
 	}

@@ -17,19 +17,19 @@ type Decline struct {
 
 // debit fails with details.
 func debit(_ context.Context, cents int) (string, error) {
-	return "", perdure.WithDetails(perdure.NonRetryable(errors.New("declined")), Decline{Code: 51, Left: cents / 2})
+	return "", perdure.WithErrorDetails(perdure.NonRetryable(errors.New("declined")), Decline{Code: 51, Left: cents / 2})
 }
 
 // payAnyway reads the details of the error. Its own caller can read them too.
 func payAnyway(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivity(ctx, debit, cents).Await(ctx)
-	if declined, why := perdure.DetailsOf[Decline](err); why == nil && declined.Left >= cents {
+	if declined, why := perdure.ErrorDetails[Decline](err); why == nil && declined.Left >= cents {
 		return "paid later", nil
 	}
 	return paid, err
 }
 
-func ExampleWithDetails() {
+func ExampleWithErrorDetails() {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "debit", debit)
 	perdure.AddOrchestration(r, "pay-anyway", payAnyway)
@@ -39,6 +39,6 @@ func ExampleWithDetails() {
 	defer stop()
 	id := must(c.Start(ctx, "pay-anyway", 500))
 	_, err := client.Result[string](must(c.Wait(ctx, id)))
-	fmt.Println(perdure.DetailsOf[Decline](err))
+	fmt.Println(perdure.ErrorDetails[Decline](err))
 	// Output: {51 250} <nil>
 }

@@ -20,7 +20,7 @@ func renderAll(ctx *perdure.OrchestrationContext, pages []Render) (string, error
 	for _, p := range pages {
 		fs = append(fs, perdure.CallActivity(ctx, render, p.Page, perdure.WithFairnessKey(p.Customer)))
 	}
-	html, err := perdure.Values(ctx, fs)
+	html, err := perdure.AwaitAll(ctx, fs)
 	return strings.Join(html, ""), err
 }
 

@@ -13,7 +13,7 @@ import (
 // instance and in its trace.
 func settle(ctx *perdure.OrchestrationContext, within time.Duration) (string, error) {
 	paid := perdure.WaitForExternalEvent[int](ctx, "paid")
-	late := perdure.CreateTimer(ctx, within, perdure.WithName("payment window"))
+	late := perdure.CreateTimer(ctx, within, perdure.WithTimerName("payment window"))
 	first, err := perdure.Select(ctx, paid, late)
 	if err != nil || first == 0 {
 		return "paid", err
@@ -21,7 +21,7 @@ func settle(ctx *perdure.OrchestrationContext, within time.Duration) (string, er
 	return "reminded", nil
 }
 
-func ExampleWithName() {
+func ExampleWithTimerName() {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "settle", settle)
 
@@ -31,9 +31,9 @@ func ExampleWithName() {
 	id := must(c.Start(ctx, "settle", 24*time.Hour))
 	must(c.WaitForStart(ctx, id))
 	for _, x := range must(c.Pending(ctx, id, "", 0)).Items {
-		fmt.Println(x.What, x.Name)
+		fmt.Println(x.Kind, x.Name)
 	}
-	if err := c.Raise(ctx, id, "paid", 12); err != nil {
+	if err := c.RaiseEvent(ctx, id, "paid", 12); err != nil {
 		panic(err)
 	}
 	fmt.Println(must(client.Result[string](must(c.Wait(ctx, id)))))

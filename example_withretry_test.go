@@ -26,9 +26,9 @@ func withdraw(ctx context.Context, cents int) (string, error) {
 // payOut retries network errors and does not retry errors of the bank.
 func payOut(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	_, err := perdure.CallActivity(ctx, withdraw, cents, perdure.WithRetry(perdure.RetryPolicy{
-		MaxAttempts:     10,
-		InitialInterval: 10 * time.Millisecond,
-		NonRetryable:    []string{"BankError"},
+		MaxAttempts:            10,
+		InitialInterval:        10 * time.Millisecond,
+		NonRetryableErrorTypes: []string{"BankError"},
 	})).Await(ctx)
 	if failed, ok := errors.AsType[*perdure.ActivityError](err); ok {
 		return fmt.Sprintf("%s: %s", failed.Type, failed.Message), nil

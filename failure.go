@@ -71,7 +71,7 @@ func failureOfDepth(err error, depth int) *history.Failure {
 	case nil:
 		return f
 	case *CancelledError:
-		f.Reason, f.Ended = string(e.Reason), string(e.Ended)
+		f.Reason, f.CancelOutcome = string(e.Reason), string(e.CancelOutcome)
 		unframe(e.Message)
 	case *TimeoutError:
 		unframe(e.Message)
@@ -229,7 +229,7 @@ func engineError(f *history.Failure) error {
 	case history.TypeInterrupted:
 		return &InterruptedError{Message: f.Message}
 	case history.TypeCancelled:
-		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, Ended: CancelEnd(f.Ended)}
+		return &CancelledError{Reason: CancelReason(f.Reason), Message: f.Message, CancelOutcome: CancelOutcome(f.CancelOutcome)}
 	case history.TypePayloadTooLarge:
 		return parsePayloadTooLarge(f.Message)
 	default:
@@ -239,13 +239,13 @@ func engineError(f *history.Failure) error {
 
 // parsePayloadTooLarge reads the error's own text, which may be wrapped in more.
 func parsePayloadTooLarge(message string) error {
-	e := &PayloadTooLargeError{What: message}
+	e := &PayloadTooLargeError{Name: message}
 	head, _, _ := strings.Cut(payloadTooLarge, "%")
 	if i := strings.Index(message, head); i >= 0 {
 		message = message[i:]
 	}
 	if n, err := fmt.Sscanf(message, payloadTooLarge, &e.Bytes, &e.Limit); err == nil && n == 2 {
-		e.What = strings.SplitN(message, ": ", 3)[2]
+		e.Name = strings.SplitN(message, ": ", 3)[2]
 	}
 	return e
 }

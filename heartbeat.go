@@ -26,7 +26,7 @@ func Heartbeat(ctx context.Context, details any) {
 	if string(doc) == "null" {
 		doc = nil
 	}
-	h.Beat(doc, err)
+	h.Record(doc, err)
 }
 
 // HeartbeatDetails returns the last details that an earlier attempt or delivery of the activity stored. Heartbeats of

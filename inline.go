@@ -29,7 +29,7 @@ func (inline) applyToActivityCall(c *replay.ActivityCall) { c.Inline = true }
 // Change it with InlineTimeout of the CDK construct (PERDURE_INLINE_TIMEOUT). Deploy a worker for every inline
 // activity, because the activity moves to its work queue and starts again there if
 //
-//   - it exceeds the limit (its context ends with ReasonDeadline),
+//   - it exceeds the limit (its context ends with ReasonInvocationDeadline),
 //   - it cannot start in time,
 //   - it is not registered in the orchestrator's build, or
 //   - it is called in a turn whose messages were delivered before.

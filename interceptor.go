@@ -32,7 +32,7 @@ type Interceptor struct {
 	// interceptor receives the result of that try.
 	Turn func(ctx context.Context, t TurnInfo, next func(context.Context) TurnResult)
 
-	// Tasks is called once for each committed turn that scheduled or ended tasks: activities, timers,
+	// OnTasks is called once for each committed turn that scheduled or ended tasks: activities, timers,
 	// sub-orchestrations, external events, events and updates to other instances, and update handlers. It runs within
 	// Turn, with the context that Turn passed to next, after the decisions of the turn were sent or their sending has
 	// failed. It is not called for replays or for tries that were not committed. If the process dies between the commit
@@ -44,7 +44,7 @@ type Interceptor struct {
 	//
 	// The end of a wait for an external event is not reported if no code runs, for example when a blocked or paused
 	// instance is terminated.
-	Tasks func(ctx context.Context, t TurnTasks)
+	OnTasks func(ctx context.Context, t TurnTasks)
 
 	// Activity is called around each run of an activity's code: once for each attempt, and again for each delivery that
 	// runs it again. It is not called for activities that do not run, because they were cancelled before or are not
@@ -64,16 +64,16 @@ type TurnInfo struct {
 	Name, Version string
 	// Sequence is the number of the turn in its execution, from 1.
 	Sequence int64
-	// Messages is the number of messages that the turn may consume. It is 0 for the first turn after a continue-as-new.
-	Messages int
+	// MessageCount is the number of messages that the turn may consume. It is 0 for the first turn after a continue-as-new.
+	MessageCount int
 	// Replayed is true if the orchestration was rebuilt from its history for this turn or an earlier one of the same
 	// invocation. It is false if the instance was warm.
 	Replayed bool
 	// TraceParents are the trace contexts of the messages. Awaited are the Sequences of the turns that scheduled the
 	// activities, timers and sub-orchestrations that the messages report; 0 is the start. Each has at most 32 entries,
 	// in the order of the messages and of the turns.
-	TraceParents []string
-	Awaited      []int64
+	TraceParents     []string
+	ScheduledByTurns []int64
 }
 
 // TurnResult is the result of a turn.
@@ -81,8 +81,8 @@ type TurnResult struct {
 	// Committed is true if the turn was committed. If Err is also set, some decisions were not sent yet and are sent
 	// again. If Committed is false and Err is nil, the turn had nothing to decide or is tried again immediately.
 	Committed bool
-	// Events is the number of events that the turn added to the history.
-	Events int
+	// EventCount is the number of events that the turn added to the history.
+	EventCount int
 	// Status is the status of the instance after the commit. It is empty if the turn was not committed.
 	Status history.RuntimeStatus
 	// Failure is why the orchestration failed or is blocked, or nil.
@@ -101,7 +101,7 @@ type ActivityResult struct {
 
 // ClientCall describes a call of a client.Client.
 type ClientCall struct {
-	// Operation is the name of the method: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume,
+	// Operation is the name of the operation: Start, Raise, Update, Cancel, CancelActivity, Terminate, Pause, Resume,
 	// Purge, Bulk, CancelJob, Complete or Fail. Update covers sending the update, not the wait for its result.
 	Operation string
 	// InstanceID is the ID of the instance. It is empty for Bulk and CancelJob.

@@ -16,21 +16,21 @@ type mapOption func(p *mapPolicy)
 
 func (o mapOption) applyToMap(p *mapPolicy) { o(p) }
 
-// MaxConcurrent limits how many items a Map processes at a time. The default is all. Values below 1 count as 1.
-func MaxConcurrent(n int) MapOption {
+// MaxConcurrency limits how many items a Map processes at a time. The default is all. Values below 1 count as 1.
+func MaxConcurrency(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.concurrent = max(n, 1) })
 }
 
-// Enough ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are no
+// MinSuccessful ends a Map successfully as soon as n items have succeeded, and with an error as soon as n successes are no
 // longer possible. Values below 1 count as 1, and values above the number of items as that number.
-func Enough(n int) MapOption {
+func MinSuccessful(n int) MapOption {
 	return mapOption(func(p *mapPolicy) { p.enough = max(n, 1) })
 }
 
-// TooManyFailed ends a Map with an error as soon as n items have failed. Fewer failures are not an error of the Map.
-// Values below 1 count as 1, so that the first failure ends the Map.
-func TooManyFailed(n int) MapOption {
-	return mapOption(func(p *mapPolicy) { p.tooMany = max(n, 1) })
+// ToleratedFailures ends a Map with an error as soon as more than n items have failed. Up to n failures are not an error
+// of the Map. With 0, the first failure ends the Map. Values below 0 count as 0.
+func ToleratedFailures(n int) MapOption {
+	return mapOption(func(p *mapPolicy) { p.tooMany = max(n, 0) + 1 })
 }
 
 // MapResult is the result of one item of a Map: a value or an error.
@@ -60,12 +60,12 @@ func (rs MapResults[T]) Values() []T {
 // ContinueAsNew, it is the error of the item, and the instance continues as new only if the orchestration returns it.
 //
 // By default, Map processes all items concurrently and to the end, and its error joins the errors of the items in their
-// order. Use [MaxConcurrent] to limit concurrency, and [Enough] or [TooManyFailed] to stop early. When Map stops early,
+// order. Use [MaxConcurrency] to limit concurrency, and [MinSuccessful] or [ToleratedFailures] to stop early. When Map stops early,
 // it cancels running items with the reason ReasonSelectLoser and does not start the others. Its error then joins the
 // errors of the items that had failed before. If the scope of ctx is cancelled, the error is ctx.Err.
 //
-// Items start in order. A running item needs about 6 KB of memory. For 100,000 items use MaxConcurrent, or call
-// activities and wait for their futures with [Values].
+// Items start in order. A running item needs about 6 KB of memory. For 100,000 items use MaxConcurrency, or call
+// activities and wait for their futures with [AwaitAll].
 func Map[In, Out any](ctx *OrchestrationContext, items []In, fn func(*OrchestrationContext, In) (Out, error), opts ...MapOption) (MapResults[Out], error) {
 	m := newMapping(ctx, items, fn, opts)
 	workers := make([]Awaitable, min(m.policy.concurrent, len(items)))
@@ -119,7 +119,7 @@ func (m *mapping[In, Out]) work(*OrchestrationContext) {
 		m.begun++
 		own := m.scope.with(m.scope.replay.WithCancel())
 		value, err := m.fn(own, m.items[item])
-		own.replay.End(string(ReasonDroppedFuture))
+		own.replay.End(string(ReasonScopeEnded))
 		m.settle(item, value, err)
 	}
 }
@@ -153,7 +153,7 @@ func (m *mapping[In, Out]) giveUpTheRest() {
 	for i := m.begun; i < len(m.items); i++ {
 		m.results[i].Err = m.scope.Err()
 	}
-	m.scope.replay.End(string(ReasonDroppedFuture))
+	m.scope.replay.End(string(ReasonScopeEnded))
 }
 
 // verdict is the Map's error.

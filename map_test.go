@@ -55,17 +55,17 @@ func TestMapEndsAsItsPolicySays(t *testing.T) {
 		"all at once":                  {[]int{3, 1, 2}, nil, "3s; 3, 1, 2; good; values [3 1 2]"},
 		"of nothing":                   {nil, nil, "0s; ; good; values []"},
 		"all, with failures":           {[]int{-3, 1, -2}, nil, "3s; after 3, 1, after 2; after 3 and after 2; values [1]"},
-		"two at a time":                {[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrent(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]"},
-		"one at a time, said oddly":    {[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrent(-7)}, "4s; 3, 1; good; values [3 1]"},
-		"enough":                       {[]int{3, 1, 2}, []perdure.MapOption{perdure.Enough(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]"},
-		"enough, past a failure":       {[]int{3, -1, 2}, []perdure.MapOption{perdure.Enough(1)}, "2s; " + lost + ", after 1, 2; good; values [2]"},
-		"enough, of too few":           {[]int{3, 1}, []perdure.MapOption{perdure.Enough(7)}, "3s; 3, 1; good; values [3 1]"},
-		"enough cannot be any more":    {[]int{3, -1, -2}, []perdure.MapOption{perdure.Enough(2)}, "2s; " + lost + ", after 1, after 2; after 1 and after 2; values []"},
-		"enough, and none has begun":   {[]int{1, 2, 2}, []perdure.MapOption{perdure.Enough(1), perdure.MaxConcurrent(1)}, "1s; 1, " + lost + ", " + lost + "; good; values [1]"},
-		"the first failure":            {[]int{3, -1, 2}, []perdure.MapOption{perdure.TooManyFailed(1)}, "1s; " + lost + ", after 1, " + lost + "; after 1; values []"},
-		"fewer failures than too many": {[]int{3, -1, 2}, []perdure.MapOption{perdure.TooManyFailed(2)}, "3s; 3, after 1, 2; good; values [3 2]"},
-		"enough before too many":       {[]int{1, -2}, []perdure.MapOption{perdure.Enough(1), perdure.TooManyFailed(1)}, "1s; 1, " + lost + "; good; values [1]"},
-		"too many before enough":       {[]int{3, -2, 4}, []perdure.MapOption{perdure.Enough(1), perdure.TooManyFailed(1)}, "2s; " + lost + ", after 2, " + lost + "; after 2; values []"},
+		"two at a time":                {[]int{3, 1, 2, 1}, []perdure.MapOption{perdure.MaxConcurrency(2)}, "4s; 3, 1, 2, 1; good; values [3 1 2 1]"},
+		"one at a time, said oddly":    {[]int{3, 1}, []perdure.MapOption{perdure.MaxConcurrency(-7)}, "4s; 3, 1; good; values [3 1]"},
+		"enough":                       {[]int{3, 1, 2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", 1, 2; good; values [1 2]"},
+		"enough, past a failure":       {[]int{3, -1, 2}, []perdure.MapOption{perdure.MinSuccessful(1)}, "2s; " + lost + ", after 1, 2; good; values [2]"},
+		"enough, of too few":           {[]int{3, 1}, []perdure.MapOption{perdure.MinSuccessful(7)}, "3s; 3, 1; good; values [3 1]"},
+		"enough cannot be any more":    {[]int{3, -1, -2}, []perdure.MapOption{perdure.MinSuccessful(2)}, "2s; " + lost + ", after 1, after 2; after 1 and after 2; values []"},
+		"enough, and none has begun":   {[]int{1, 2, 2}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.MaxConcurrency(1)}, "1s; 1, " + lost + ", " + lost + "; good; values [1]"},
+		"the first failure":            {[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(0)}, "1s; " + lost + ", after 1, " + lost + "; after 1; values []"},
+		"fewer failures than too many": {[]int{3, -1, 2}, []perdure.MapOption{perdure.ToleratedFailures(1)}, "3s; 3, after 1, 2; good; values [3 2]"},
+		"enough before too many":       {[]int{1, -2}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)}, "1s; 1, " + lost + "; good; values [1]"},
+		"too many before enough":       {[]int{3, -2, 4}, []perdure.MapOption{perdure.MinSuccessful(1), perdure.ToleratedFailures(0)}, "2s; " + lost + ", after 2, " + lost + "; after 2; values []"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +90,7 @@ func TestAMapThatIsCancelledReturnsOnceItsItemsHave(t *testing.T) {
 				return perdure.Sleep(ctx, 2*time.Second)
 			})
 			return nap(ctx, seconds)
-		}, perdure.MaxConcurrent(2))
+		}, perdure.MaxConcurrency(2))
 		timeout := &perdure.CancelledError{}
 		return fmt.Sprint(undone, " undone, ", errors.As(err, &timeout), timeout.Reason, ", ", results[0].Err, ", ", results[2].Err, " after ", ctx.Now().Sub(epoch)), nil
 	})
@@ -122,7 +122,7 @@ func TestAMapOfTenThousandItemsReplays(t *testing.T) {
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		results, err := perdure.Map(ctx, items, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			return perdure.CallActivity(ctx, inc, n).Await(ctx)
-		}, perdure.MaxConcurrent(100))
+		}, perdure.MaxConcurrency(100))
 		return len(results.Values()), err
 	})
 	if got := w.run().replayed().output(); got != "10000" {

@@ -77,8 +77,8 @@ func runOrchestration[In, Out any](ctx *OrchestrationContext, fn func(*Orchestra
 // instances keep it when a higher version is added.
 const defaultVersion = "0"
 
-// KeepForEver is a retention without an end.
-const KeepForEver time.Duration = -1
+// RetainForever is a retention without an end.
+const RetainForever time.Duration = -1
 
 // minRetention is far below one day, the unit of retention.
 const minRetention = time.Hour
@@ -90,15 +90,15 @@ func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
 }
 
 // WithRetention sets how long an ended instance of the orchestration is kept. After that time it is purged as by
-// Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. KeepForEver keeps
+// Client.Purge. The option overrides the hub's retention, which keeps instances forever by default. RetainForever keeps
 // the instance until it is purged. The option of the code that ends the instance applies. WithRetention panics if d is
-// less than one hour and not KeepForEver.
+// less than one hour and not RetainForever.
 //
 // If an instance continues as new, its past executions are deleted after the same time, but not before 30 days. Days
 // end at midnight UTC. An instance is deleted on the first whole day after its retention: up to one day late, and never
 // early.
 func WithRetention(d time.Duration) OrchestrationOption {
-	if d != KeepForEver && d < minRetention {
+	if d != RetainForever && d < minRetention {
 		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or KeepForEver", d))
 	}
 	return retentionOption(d)

@@ -64,13 +64,13 @@ const (
 	PayloadErrorDetails        = history.PayloadErrorDetails
 )
 
-// ErrCodecUnknown is wrapped by a PayloadError if this program does not have the codec of the payload. Add it with
+// ErrUnknownCodec is wrapped by a PayloadError if this program does not have the codec of the payload. Add it with
 // WithCodec.
-var ErrCodecUnknown = errors.New("this program does not have the codec; add it with WithCodec")
+var ErrUnknownCodec = errors.New("this program does not have the codec; add it with WithCodec")
 
-// ErrPayloadMissing is wrapped by a PayloadError if the payload store does not have the payload. It was deleted from
+// ErrPayloadNotFound is wrapped by a PayloadError if the payload store does not have the payload. It was deleted from
 // the bucket, or its execution was purged.
-var ErrPayloadMissing = errors.New("not found in the payload store; it was deleted, or its execution was purged")
+var ErrPayloadNotFound = errors.New("not found in the payload store; it was deleted, or its execution was purged")
 
 // PayloadError means that a payload could not be encoded, stored, fetched or decoded.
 type PayloadError struct {

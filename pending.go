@@ -3,7 +3,7 @@ package perdure
 import "errors"
 
 // ErrPending is returned by an activity that uses asynchronous completion: the activity has passed its completion token
-// (ActivityInfo.Token) to a person or another service, which completes it later. Results, failures and heartbeats of
+// (ActivityInfo.CompletionToken) to a person or another service, which completes it later. Results, failures and heartbeats of
 // the attempt then come with the token. The start-to-close, heartbeat and schedule-to-close timeouts and the retry
 // policy still apply. A retry runs the function again with another token. Without a timeout the attempt waits forever.
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// MaxQueryAnswerBytes is the maximum size of the result of a query, encoded as JSON: 1 MiB. The input of a query is at
+// MaxQueryResultBytes is the maximum size of the result of a query, encoded as JSON: 1 MiB. The input of a query is at
 // most MaxPayloadBytes.
-const MaxQueryAnswerBytes = 1 << 20
+const MaxQueryResultBytes = 1 << 20
 
 // maxQueryNameBytes is the maximum size of a query's name.
 const maxQueryNameBytes = 256
@@ -50,7 +50,7 @@ func answerQuery[In, Out any](name string, handler func(In) (Out, error), doc js
 	if err != nil {
 		return replay.QueryAnswer{Failure: failureOf(err)}
 	}
-	answer, err := encodeWithin(payload{output, query, name}, out, MaxQueryAnswerBytes)
+	answer, err := encodeWithin(payload{output, query, name}, out, MaxQueryResultBytes)
 	if err != nil {
 		return replay.QueryAnswer{Failure: failureOf(err), TooLarge: failureOf(err).Type == history.TypePayloadTooLarge}
 	}

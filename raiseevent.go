@@ -12,12 +12,12 @@ import (
 var (
 	// ErrInstanceNotFound means that no instance has the ID.
 	ErrInstanceNotFound = errors.New("perdure: instance not found")
-	// ErrInstanceOver means that the instance has ended.
-	ErrInstanceOver = errors.New("perdure: instance has ended")
+	// ErrInstanceEnded means that the instance has ended.
+	ErrInstanceEnded = errors.New("perdure: instance has ended")
 )
 
 // RaiseEventError means that an external event of RaiseEvent was not delivered, and will not be. errors.Is finds
-// ErrInstanceNotFound or ErrInstanceOver in it. If it finds neither, the event could not be sent.
+// ErrInstanceNotFound or ErrInstanceEnded in it. If it finds neither, the event could not be sent.
 type RaiseEventError struct {
 	// Event is the name of the event, and InstanceID the instance that it was sent to.
 	Event, InstanceID string
@@ -40,8 +40,8 @@ func (e *RaiseEventError) Is(target error) bool {
 	switch e.Type {
 	case history.TypeNotFound:
 		return target == ErrInstanceNotFound
-	case history.TypeOver:
-		return target == ErrInstanceOver
+	case history.TypeEnded:
+		return target == ErrInstanceEnded
 	default:
 		return false
 	}

@@ -38,7 +38,7 @@ func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
 		notFound, isOver bool
 	}{
 		"absent":  {history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeNotFound)}, true, false},
-		"over":    {history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeOver)}, false, true},
+		"over":    {history.Event{Kind: history.ExternalEventUndelivered, Error: failedWith(history.TypeEnded)}, false, true},
 		"refused": {history.Event{Kind: history.OutputFailed, Error: failedWith(history.TypePayloadTooLarge)}, false, false},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -47,7 +47,7 @@ func TestAnEventThatIsNotDeliveredSaysWhy(t *testing.T) {
 			if !errors.As(err, &e) || e.Event != "approved" || e.InstanceID != "other" || e.Type != tt.answer.Error.Type || e.Message != tt.answer.Error.Message {
 				t.Errorf("%s: %#v", name, err)
 			}
-			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound || errors.Is(err, perdure.ErrInstanceOver) != tt.isOver {
+			if errors.Is(err, perdure.ErrInstanceNotFound) != tt.notFound || errors.Is(err, perdure.ErrInstanceEnded) != tt.isOver {
 				t.Errorf("%s: %v", name, err)
 			}
 			return 0, err
@@ -68,7 +68,7 @@ func TestAnEventThatIsGivenUpIsOnItsWay(t *testing.T) {
 		alone, inScope := perdure.RaiseEvent(ctx, "other", "a", 1), perdure.RaiseEvent(scope, "other", "b", 2)
 		alone.Cancel("no matter")
 		leave()
-		for f, want := range map[*perdure.Future[struct{}]]perdure.CancelReason{alone: perdure.ReasonRequested, inScope: perdure.ReasonDroppedFuture} {
+		for f, want := range map[*perdure.Future[struct{}]]perdure.CancelReason{alone: perdure.ReasonRequested, inScope: perdure.ReasonScopeEnded} {
 			_, err := f.Await(ctx)
 			var cancelled *perdure.CancelledError
 			if !errors.As(err, &cancelled) || cancelled.Reason != want {

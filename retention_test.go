@@ -21,7 +21,7 @@ func TestWithRetention(t *testing.T) {
 		}()
 	}
 	r := perdure.NewRegistry()
-	for name, d := range map[string]time.Duration{"kept": perdure.KeepForEver, "brief": time.Hour} {
+	for name, d := range map[string]time.Duration{"kept": perdure.RetainForever, "brief": time.Hour} {
 		perdure.AddOrchestration(r, name, body, perdure.WithRetention(d), perdure.WithVersion("2"))
 		if o, ok := codeOf(r).Orchestration(name, "2"); !ok || o.Retention != d {
 			t.Errorf("%s is kept for %v, %v", name, o.Retention, ok)

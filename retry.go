@@ -14,7 +14,7 @@ import (
 // RetryPolicy sets how a failed activity or sub-orchestration is retried. A zero field has a default.
 //
 // The zero RetryPolicy retries forever, after about 1 s, 2 s, 4 s and so on up to 1 hour. Limit it with MaxAttempts,
-// WithScheduleToClose (activities only) or a cancellation.
+// WithScheduleToCloseTimeout (activities only) or a cancellation.
 //
 // Some failures are never retried:
 //
@@ -41,9 +41,9 @@ type RetryPolicy struct {
 	// The random choice depends only on the execution, the call and the attempt. In perduretest there is no jitter
 	// unless the test enables it.
 	Jitter float64
-	// NonRetryable lists the error types that are not retried (see ActivityError.Type), whether the error has the type
+	// NonRetryableErrorTypes lists the error types that are not retried (see ActivityError.Type), whether the error has the type
 	// itself or wraps or joins an error that has it.
-	NonRetryable []string
+	NonRetryableErrorTypes []string
 }
 
 // NoJitter is a Jitter of a RetryPolicy or PollPolicy that disables jitter.
@@ -79,7 +79,7 @@ func WithRetry(p RetryPolicy) CallOption {
 		InitialIntervalMs:  replay.Milliseconds(initial),
 		MaxIntervalMs:      replay.Milliseconds(cmp.Or(p.MaxInterval, max(replay.DefaultMaxInterval, initial))),
 		BackoffCoefficient: cmp.Or(p.BackoffCoefficient, replay.DefaultBackoffCoefficient),
-		NonRetryable:       slices.Clone(p.NonRetryable),
+		NonRetryable:       slices.Clone(p.NonRetryableErrorTypes),
 		Jitter:             max(cmp.Or(p.Jitter, replay.DefaultJitter), 0),
 	}}
 }
@@ -99,7 +99,7 @@ func (p *RetryPolicy) wrong() string {
 		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
 		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
-	case slices.Contains(p.NonRetryable, ""):
+	case slices.Contains(p.NonRetryableErrorTypes, ""):
 		return "NonRetryable contains an empty name"
 	default:
 		return ""

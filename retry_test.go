@@ -24,7 +24,7 @@ func TestRetryPolicyIsRecordedWithItsDefaults(t *testing.T) {
 	}{
 		"nothing said": {perdure.RetryPolicy{}, history.RetryPolicy{InitialIntervalMs: 1000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 2, Jitter: 0.2}},
 		"everything said": {
-			perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}, Jitter: 1},
+			perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute, MaxInterval: time.Hour, BackoffCoefficient: 1.5, NonRetryableErrorTypes: []string{"E"}, Jitter: 1},
 			history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 60_000, MaxIntervalMs: 3_600_000, BackoffCoefficient: 1.5, NonRetryable: []string{"E"}, Jitter: 1},
 		},
 		"rounded up": {
@@ -63,7 +63,7 @@ func TestRetryPolicyThatCannotBe(t *testing.T) {
 		"Jitter 1.1 is invalid; use 0 to 1, or NoJitter":                 {Jitter: 1.1},
 		"Jitter -0.5 is invalid; use 0 to 1, or NoJitter":                {Jitter: -0.5},
 		"Jitter NaN is invalid; use 0 to 1, or NoJitter":                 {Jitter: math.NaN()},
-		"NonRetryable contains an empty name":                            {NonRetryable: []string{""}},
+		"NonRetryable contains an empty name":                            {NonRetryableErrorTypes: []string{""}},
 	} {
 		func() {
 			defer func() {
@@ -228,10 +228,10 @@ func ExampleWithRetry() {
 	})
 	perdure.AddOrchestration(r, "pay", func(ctx *perdure.OrchestrationContext, amount int) (string, error) {
 		return charge.Call(ctx, amount, perdure.WithRetry(perdure.RetryPolicy{
-			MaxAttempts:     5,
-			InitialInterval: time.Second,
-			MaxInterval:     time.Minute,
-			NonRetryable:    []string{"DeclinedError"},
+			MaxAttempts:            5,
+			InitialInterval:        time.Second,
+			MaxInterval:            time.Minute,
+			NonRetryableErrorTypes: []string{"DeclinedError"},
 		})).Await(ctx)
 	})
 	fmt.Println(example(r, "pay", 100))

@@ -14,7 +14,7 @@ type CancelFunc func()
 //
 // When a scope ends:
 //
-//   - Outstanding work that was scheduled through its contexts is cancelled, with the reason ReasonDroppedFuture.
+//   - Outstanding work that was scheduled through its contexts is cancelled, with the reason ReasonScopeEnded.
 //     Nested scopes end too.
 //   - Every current or later wait through its contexts returns the same *CancelledError, even if the future has
 //     settled.
@@ -51,7 +51,7 @@ func WithoutCancel(ctx *OrchestrationContext) *OrchestrationContext {
 }
 
 func scoped(ctx *OrchestrationContext, scope *replay.Context) (*OrchestrationContext, CancelFunc) {
-	return ctx.with(scope), func() { scope.End(string(ReasonDroppedFuture)) }
+	return ctx.with(scope), func() { scope.End(string(ReasonScopeEnded)) }
 }
 
 // with is the same orchestration in another scope.

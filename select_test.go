@@ -29,7 +29,7 @@ func TestSelectCancelsTheLosers(t *testing.T) {
 		t.Error(got)
 	}
 	activity, timer := w.history[7], w.history[8]
-	if activity.String() != "ActivityCancelRequested #8 of #3 (select_loser)" || activity.RequestedBy != history.RequestedByBody {
+	if activity.String() != "ActivityCancelRequested #8 of #3 (select_loser)" || activity.RequestedBy != history.RequestedByOrchestration {
 		t.Errorf("%+v", activity)
 	}
 	if timer.String() != "TimerCancelled #9 of #4 (select_loser)" {

@@ -155,7 +155,7 @@ func TestFailureOfASubOrchestrationIsTyped(t *testing.T) {
 		},
 		"timeout": {perdure.SubOrchestrationError{Type: "timeout", Message: "after 1s"}, "timeout: after 1s", timedOut},
 		"cancelled": {
-			perdure.SubOrchestrationError{Type: "cancelled", Message: "no", Reason: "requested"},
+			perdure.SubOrchestrationError{Type: "cancelled", Message: "no", CancelReason: "requested"},
 			"cancelled: no",
 			func(err error) bool {
 				ce, ok := errors.AsType[*perdure.CancelledError](err)
@@ -289,7 +289,7 @@ func TestSubOrchestrationThatFailsForGood(t *testing.T) {
 	}{
 		"without policy": {nil, "t"},
 		"all attempts":   {retry(perdure.RetryPolicy{MaxAttempts: 2}), "t~2"},
-		"not retried":    {retry(perdure.RetryPolicy{NonRetryable: []string{"error"}}), "t"},
+		"not retried":    {retry(perdure.RetryPolicy{NonRetryableErrorTypes: []string{"error"}}), "t"},
 	} {
 		w := parent(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 			_, err := perdure.CallSubOrchestration(ctx, third, 1, append(tt.opts, perdure.WithInstanceID("t"))...).Await(ctx)

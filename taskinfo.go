@@ -13,8 +13,8 @@ type TurnTasks struct {
 	Name string
 	// Sequence is the number of the turn in its execution, from 1.
 	Sequence int64
-	// Begun are the tasks that the turn scheduled, in the order of the calls.
-	Begun []TaskInfo
+	// Scheduled are the tasks that the turn scheduled, in the order of the calls.
+	Scheduled []TaskInfo
 	// Ended are the tasks that ended in the turn, including tasks that it scheduled. Tasks whose end is an event of the
 	// history come first, in the order of the history.
 	Ended []TaskInfo
@@ -30,19 +30,19 @@ type TaskInfo struct {
 	Name string
 	// InstanceID is the instance of the other orchestration, or the receiver of an event or update.
 	InstanceID string
-	// BegunAt is the time of the turn that scheduled the task, and BegunIn its Sequence. BegunIn is 0 if a restart from
+	// ScheduledAt is the time of the turn that scheduled the task, and ScheduledInTurn its Sequence. ScheduledInTurn is 0 if a restart from
 	// an event copied the task.
-	BegunAt time.Time
-	BegunIn int64
+	ScheduledAt     time.Time
+	ScheduledInTurn int64
 	// TraceParent is the trace context of the turn that scheduled the task, in the form of TraceParentFrom. It is empty
 	// if the turn was not traced.
 	TraceParent string
 	// DueAt is when a timer fires.
 	DueAt time.Time
 
-	// End is how the task ended. It is empty in TurnTasks.Begun. EndedAt is the time of the turn that processed the
+	// Outcome is how the task ended. It is empty in TurnTasks.Scheduled. EndedAt is the time of the turn that processed the
 	// end, or for an inline activity the time of its outcome.
-	End     TaskEnd
+	Outcome TaskOutcome
 	EndedAt time.Time
 	// Attempt is the number of attempts that an activity had. For another orchestration that is scheduled, it is the
 	// number of the attempt.
@@ -74,15 +74,15 @@ const (
 	TaskUpdate TaskKind = "update"
 )
 
-// TaskEnd is how a task ended.
-type TaskEnd string
+// TaskOutcome is how a task ended.
+type TaskOutcome string
 
 // The ends of tasks.
 const (
 	// TaskCompleted means that the task has a result, the timer fired, or the external event arrived.
-	TaskCompleted TaskEnd = "completed"
-	TaskFailed    TaskEnd = "failed"
+	TaskCompleted TaskOutcome = "completed"
+	TaskFailed    TaskOutcome = "failed"
 	// TaskCancelled means that the code, a client or the end of the execution cancelled the task. With
 	// WaitForCancellation, it applies regardless of the result.
-	TaskCancelled TaskEnd = "cancelled"
+	TaskCancelled TaskOutcome = "cancelled"
 )

@@ -17,7 +17,7 @@ import (
 func timers(events []history.Event) (names []string) {
 	for i := range events {
 		if e := &events[i]; e.Kind == history.TimerCreated {
-			names = append(names, e.Label())
+			names = append(names, e.DisplayName())
 		}
 	}
 	return names
@@ -27,7 +27,7 @@ func timers(events []history.Event) (names []string) {
 func waits(name string) func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 	var opts []perdure.TimerOption
 	if name != "" {
-		opts = []perdure.TimerOption{perdure.WithName(name)}
+		opts = []perdure.TimerOption{perdure.WithTimerName(name)}
 	}
 	return func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		limited, stop := perdure.WithTimeout(ctx, time.Hour, opts...)
@@ -100,7 +100,7 @@ func TestANameThatDoesNotFitIsMended(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"": "", "a\xffb": "a\ufffdb", "über": "über", strings.Repeat("ü", 128): strings.Repeat("ü", 128)} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return 0, perdure.Sleep(ctx, time.Second, perdure.WithName(name))
+			return 0, perdure.Sleep(ctx, time.Second, perdure.WithTimerName(name))
 		})
 		if got := timers(w.run().replayed().history); got[0] != want {
 			t.Errorf("%q became %q", name, got)
@@ -108,7 +108,7 @@ func TestANameThatDoesNotFitIsMended(t *testing.T) {
 	}
 	long := strings.Repeat("ü", 129)
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return 0, perdure.Sleep(ctx, time.Second, perdure.WithName(long))
+		return 0, perdure.Sleep(ctx, time.Second, perdure.WithTimerName(long))
 	})
 	got := timers(w.run().replayed().history)[0]
 	if len(got) > history.MaxTimerNameBytes || !utf8.ValidString(got) || !strings.HasPrefix(got, strings.Repeat("ü", 100)) || !strings.Contains(got, "cut") {

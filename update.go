@@ -27,7 +27,7 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 	o.validators = append(o.validators, v.validate)
 }
 
-// ValidateUpdate sets a validator that accepts or rejects each update before its handler runs. If validate returns an
+// WithValidator sets a validator that accepts or rejects each update before its handler runs. If validate returns an
 // error, the update is rejected with that error and has no effect; the history stores its ID and the error. With
 // several validators, the first error applies.
 //
@@ -35,7 +35,7 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 // update is rejected if validate schedules work, waits or makes another decision, or panics. validate may depend on
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
 // blocks the instance. Its parameter type must be that of the handler, otherwise HandleUpdate returns an error.
-func ValidateUpdate[In any](validate func(In) error) UpdateHandlerOption {
+func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 	return validatorOption{validate}
 }
 
@@ -43,13 +43,13 @@ type oneAtATime struct{}
 
 func (oneAtATime) applyToUpdateHandler(o *updateHandlerOptions) { o.oneAtATime = true }
 
-// OneAtATime runs the handlers that have this option one at a time, in the order in which their updates arrived,
+// Serialized runs the handlers that have this option one at a time, in the order in which their updates arrived,
 // whatever the names of the updates. An update waits until the handlers of all earlier ones have returned. When the
 // orchestration continues as new, waiting updates are passed to the next execution and run before later ones. At most
 // 1,000 updates run or wait at a time; further updates are rejected.
-func OneAtATime() UpdateHandlerOption { return oneAtATime{} }
+func Serialized() UpdateHandlerOption { return oneAtATime{} }
 
-// HandleUpdate sets the handler of an update, which clients send with Client.Update and orchestrations with CallUpdate.
+// SetUpdateHandler sets the handler of an update, which clients send with Client.Update and orchestrations with CallUpdate.
 // A later call for the same name replaces the handler. Set handlers at the start of the orchestration, before it waits,
 // so that they handle an update that is sent with the start. An update without a handler is rejected. After a
 // continue-as-new, the next execution sets its own handlers.
@@ -65,10 +65,10 @@ func OneAtATime() UpdateHandlerOption { return oneAtATime{} }
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
 //
-// HandleUpdate returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or if a
+// SetUpdateHandler returns an error if name is empty, longer than 256 bytes or not valid UTF-8, if handler is nil, or if a
 // validator has another parameter type. It makes no decision, so you can add it to code of running instances. Do not
 // remove a handler while histories of running instances contain its updates.
-func HandleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
+func SetUpdateHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
 		return fmt.Errorf("perdure: HandleUpdate: invalid name %q; use 1 to %d bytes of UTF-8",
@@ -113,11 +113,11 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 func judgeUpdate[In any](name string, validators []func(In) error, doc json.RawMessage) *replay.UpdateRefusal {
 	var in In
 	if err := decode(payload{input, update, name}, doc, &in); err != nil {
-		return &replay.UpdateRefusal{Reason: history.UpdateBadInput, Failure: failureOf(err)}
+		return &replay.UpdateRefusal{Reason: history.RejectedInput, Failure: failureOf(err)}
 	}
 	for _, validate := range validators {
 		if err := validate(in); err != nil {
-			return &replay.UpdateRefusal{Reason: history.UpdateRefused, Failure: failureOf(err)}
+			return &replay.UpdateRefusal{Reason: history.RejectedByValidator, Failure: failureOf(err)}
 		}
 	}
 	return nil
@@ -135,11 +135,11 @@ func runUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func
 	return ctx.encode(payload{output, update, name}, out)
 }
 
-// UpdatesDone waits until no update handler is running. Call it before the orchestration ends or continues as new. If
+// AwaitUpdateHandlers waits until no update handler is running. Call it before the orchestration ends or continues as new. If
 // ctx is cancelled before, it returns the CancelledError of ctx; use a context of WithoutCancel to wait despite a
 // cancellation. In an update handler it returns an error. In a coroutine that an update handler awaits, it waits
 // forever.
-func UpdatesDone(ctx *OrchestrationContext) error {
+func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)
 	switch {
 	case own:

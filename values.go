@@ -6,9 +6,9 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Values waits for all futures like WhenAll, and returns their values in order. If a future fails, Values returns no
+// AwaitAll waits for all futures like WhenAll, and returns their values in order. If a future fails, Values returns no
 // values; Await each future to get the others, with a context of [WithoutCancel] if the scope of ctx may be cancelled.
-func Values[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
+func AwaitAll[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	if c := ctx.replay.AwaitAll(tasks(Awaitables(fs))); c != nil {
 		return nil, cancelledError(c)
 	}
@@ -23,12 +23,12 @@ func Values[T any](ctx *OrchestrationContext, fs []*Future[T]) ([]T, error) {
 	return values, nil
 }
 
-// First returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser, like
+// FirstSuccess returns the first value of a future, and cancels the other futures with the reason ReasonSelectLoser, like
 // Select. A future that fails is skipped. If all futures fail, the error joins their errors in the order of the
 // arguments. First returns an error if there are no futures, and ctx.Err if the scope of ctx is cancelled.
 //
 // To wait for the first future that settles, with a value or an error, use Select or WhenAny.
-func First[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {
+func FirstSuccess[T any](ctx *OrchestrationContext, fs []*Future[T]) (T, error) {
 	var none T
 	if len(fs) == 0 {
 		return none, errNoFutures

@@ -19,11 +19,11 @@ func TestValuesAreInTheOrderOfTheirFutures(t *testing.T) {
 		for i := range 3 {
 			fs = append(fs, perdure.CallActivity(ctx, inc, i))
 		}
-		again, err := perdure.Values(ctx, fs[:2])
+		again, err := perdure.AwaitAll(ctx, fs[:2])
 		if err != nil {
 			return nil, err
 		}
-		all, err := perdure.Values(ctx, fs) // two of which are known already
+		all, err := perdure.AwaitAll(ctx, fs) // two of which are known already
 		return append(all, again...), err
 	})
 	for i := range 3 { // the last comes first
@@ -40,8 +40,8 @@ func TestValuesJoinsWhatFailed(t *testing.T) {
 		bad := func(says string) *perdure.Future[int] {
 			return perdure.Async(ctx, func(*perdure.OrchestrationContext) (int, error) { return 1, errors.New(says) })
 		}
-		values, err := perdure.Values(ctx, []*perdure.Future[int]{bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two")})
-		none, noErr := perdure.Values[int](ctx, nil)
+		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{bad("one"), perdure.CallActivity(ctx, inc, 1), bad("two")})
+		none, noErr := perdure.AwaitAll[int](ctx, nil)
 		return fmt.Sprint(values, " ", strings.ReplaceAll(err.Error(), "\n", " and "), " ", none, noErr), nil
 	})
 	if got := w.run().replayed().output(); got != `"[] one and two [] \u003cnil\u003e"` {
@@ -53,7 +53,7 @@ func TestFirstIsTheFirstThatSucceeds(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		fs := []*perdure.Future[int]{perdure.CallActivity(ctx, inc, 1), perdure.CallActivity(ctx, inc, 2), perdure.CallActivity(ctx, inc, 3)}
-		n, err := perdure.First(ctx, fs)
+		n, err := perdure.FirstSuccess(ctx, fs)
 		if err != nil {
 			return "", err
 		}
@@ -78,8 +78,8 @@ func TestFirstFailsOnceAllHave(t *testing.T) {
 			})
 		}
 		one, two := bad("one", 2*time.Second), bad("two", time.Second)
-		_, err := perdure.First(ctx, []*perdure.Future[int]{one, two, one})
-		_, none := perdure.First[int](ctx, nil)
+		_, err := perdure.FirstSuccess(ctx, []*perdure.Future[int]{one, two, one})
+		_, none := perdure.FirstSuccess[int](ctx, nil)
 		return fmt.Sprint(strings.ReplaceAll(err.Error(), "\n", " and "), "; ", none), nil
 	})
 	if got := w.run().replayed().output(); got != `"one and two and one; perdure: no futures to wait for"` {
@@ -92,7 +92,7 @@ func TestFirstEndsWithItsScope(t *testing.T) {
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		late, cancel := perdure.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, err := perdure.First(late, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "never")})
+		_, err := perdure.FirstSuccess(late, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "never")})
 		return fmt.Sprint(errors.Is(err, context.DeadlineExceeded)), nil
 	})
 	if got := w.run().replayed().output(); got != `"true"` {
@@ -104,7 +104,7 @@ func TestFirstEndsWithItsScope(t *testing.T) {
 func TestFirstLosesNoExternalEvent(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		first, err := perdure.First(ctx, []*perdure.Future[string]{perdure.WaitForExternalEvent[string](ctx, "a"), perdure.WaitForExternalEvent[string](ctx, "b")})
+		first, err := perdure.FirstSuccess(ctx, []*perdure.Future[string]{perdure.WaitForExternalEvent[string](ctx, "a"), perdure.WaitForExternalEvent[string](ctx, "b")})
 		if err != nil {
 			return "", err
 		}
@@ -124,7 +124,7 @@ func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		fs := []*perdure.Future[int]{perdure.CallActivityByName[int](ctx, "far", 1), perdure.CallActivityByName[int](ctx, "far", 2)}
-		values, err := perdure.Values(ctx, fs)
+		values, err := perdure.AwaitAll(ctx, fs)
 		_, awaited := fs[1].Await(ctx)
 		return fmt.Sprint(values, " ", err != nil, " ", awaited != nil), nil
 	})
@@ -137,7 +137,7 @@ func TestValuesFailsWhereAResultDoesNotDecode(t *testing.T) {
 func TestValuesFailsWhereAnExternalEventDoesNotDecode(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		values, err := perdure.Values(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
+		values, err := perdure.AwaitAll(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
 		return fmt.Sprint(values, " ", err != nil), nil
 	})
 	w.turn(raise("amount", "1", `"much"`))
@@ -156,7 +156,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterContinueAsNew(t *testing
 			again, err := perdure.WaitForExternalEvent[string](late, "amount").Await(late)
 			return fmt.Sprint(again, " ", err), nil
 		}
-		_, err := perdure.First(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
+		_, err := perdure.FirstSuccess(ctx, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](ctx, "amount")})
 		if err == nil {
 			return "", errors.New("no error")
 		}
@@ -177,7 +177,7 @@ func TestAnEventThatFirstFailedWithDoesNotComeAgainAfterItsScope(t *testing.T) {
 			err := func() error {
 				in, cancel := perdure.WithCancel(ctx)
 				defer cancel()
-				_, err := perdure.First(in, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](in, "amount")})
+				_, err := perdure.FirstSuccess(in, []*perdure.Future[int]{perdure.WaitForExternalEvent[int](in, "amount")})
 				return err
 			}()
 			if err == nil {
@@ -197,7 +197,7 @@ func TestAnEventThatFirstPassedOverDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
 	w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		bad, good := perdure.WaitForExternalEvent[int](ctx, "a"), perdure.WaitForExternalEvent[int](ctx, "b")
-		n, err := perdure.First(ctx, []*perdure.Future[int]{bad, good})
+		n, err := perdure.FirstSuccess(ctx, []*perdure.Future[int]{bad, good})
 		if err != nil {
 			return "", err
 		}
@@ -221,7 +221,7 @@ func TestFirstOfManyExternalEventsOfOneNameGivesThemUpInItsTurn(t *testing.T) {
 		for range 100_000 {
 			fs = append(fs, perdure.WaitForExternalEvent[int](ctx, "vote"))
 		}
-		return perdure.First(ctx, fs)
+		return perdure.FirstSuccess(ctx, fs)
 	})
 	w := newWorld(t, r)
 	w.options.TurnLimit = 30 * time.Second // it took minutes

@@ -5,30 +5,30 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// CancelEnd is how cancelled work ended, if the call used [WaitForCancellation]. Histories store these strings, so they
+// CancelOutcome is how cancelled work ended, if the call used [WaitForCancellation]. Histories store these strings, so they
 // never change.
-type CancelEnd string
+type CancelOutcome string
 
-// The values of CancelEnd.
+// The values of CancelOutcome.
 const (
-	// EndReturned means that the code of the activity returned, before or after the cancel, and no attempt was
+	// OutcomeReturned means that the code of the activity returned, before or after the cancel, and no attempt was
 	// abandoned. Its work is done; the history has its result, if it returned one.
-	EndReturned CancelEnd = history.EndReturned
-	// EndGivenUp means that the activity was abandoned: its code did not return within the worker's grace period or its
+	OutcomeReturned CancelOutcome = history.OutcomeReturned
+	// OutcomeAbandoned means that the activity was abandoned: its code did not return within the worker's grace period or its
 	// own timeout (start-to-close or heartbeat). The code may still run. The value stays even if a later attempt
 	// returns.
-	EndGivenUp CancelEnd = history.EndGivenUp
-	// EndNeverBegan means that no code of the activity or sub-orchestration has run or will run.
-	EndNeverBegan CancelEnd = history.EndNeverBegan
-	// EndWorkerGone means that the worker died or stopped before it reported an end, and the activity was not started
+	OutcomeAbandoned CancelOutcome = history.OutcomeAbandoned
+	// OutcomeNeverStarted means that no code of the activity or sub-orchestration has run or will run.
+	OutcomeNeverStarted CancelOutcome = history.OutcomeNeverStarted
+	// OutcomeWorkerLost means that the worker died or stopped before it reported an end, and the activity was not started
 	// again. Its code may have run partly or completely.
-	EndWorkerGone CancelEnd = history.EndWorkerGone
-	// EndTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
-	EndTimedOut CancelEnd = history.EndTimedOut
-	// EndOver means that the sub-orchestration has ended, including the work that its own code waited for.
-	EndOver CancelEnd = history.EndOver
-	// EndNotFound means that the sub-orchestration does not exist: another instance has its ID.
-	EndNotFound CancelEnd = history.EndNotFound
+	OutcomeWorkerLost CancelOutcome = history.OutcomeWorkerLost
+	// OutcomeTimedOut means that the schedule-to-close time of the activity elapsed before an end was reported.
+	OutcomeTimedOut CancelOutcome = history.OutcomeTimedOut
+	// OutcomeEnded means that the sub-orchestration has ended, including the work that its own code waited for.
+	OutcomeEnded CancelOutcome = history.OutcomeEnded
+	// OutcomeNotFound means that the sub-orchestration does not exist: another instance has its ID.
+	OutcomeNotFound CancelOutcome = history.OutcomeNotFound
 )
 
 type waitForCancellation struct{}
@@ -52,7 +52,7 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 //
 //   - The worker dies: after its lease expires, 30 seconds by default. If it dies in the first 3 seconds of the
 //     activity, before it saw the cancel: after the function's timeout.
-//   - No worker receives the activity: never, unless the call has [WithScheduleToClose] (EndTimedOut).
+//   - No worker receives the activity: never, unless the call has [WithScheduleToCloseTimeout] (OutcomeTimedOut).
 //   - The sub-orchestration is blocked: when it has ended.
 //
 // The option is recorded with the call, so that a later change of the code does not affect it. It prevents two copies

@@ -29,7 +29,7 @@ func ended(err error) string {
 	if !ok {
 		return fmt.Sprint("not cancelled: ", err)
 	}
-	return fmt.Sprintf("%s %q %s", c.Reason, c.Message, c.Ended)
+	return fmt.Sprintf("%s %q %s", c.Reason, c.Message, c.CancelOutcome)
 }
 
 func done(id int64) history.Event {
@@ -41,15 +41,15 @@ func TestACancelledCallSettlesWhenItHasEnded(t *testing.T) {
 	failed := func(attempt int, ended string) history.Event {
 		e := history.Event{Kind: history.ActivityFailed, SourceEventID: 3, Attempt: attempt, Error: &history.Failure{Type: "E"}}
 		if ended != "" {
-			e.Cancel = &history.CancelNote{Ended: ended}
+			e.Cancel = &history.CancelDetails{Outcome: ended}
 		}
 		return e
 	}
 	for want, end := range map[string]history.Event{
 		"returned":    done(3),
-		"given_up":    failed(1, history.EndGivenUp),
+		"given_up":    failed(1, history.OutcomeAbandoned),
 		"never_began": {Kind: history.OutputFailed, SourceEventID: 3, Error: &history.Failure{Type: "E"}},
-		"worker_gone": failed(1, history.EndWorkerGone),
+		"worker_gone": failed(1, history.OutcomeWorkerLost),
 		"timed_out":   failed(0, ""),
 	} {
 		w := awaited(t, func(ctx *perdure.OrchestrationContext) (string, error) {
@@ -179,7 +179,7 @@ func TestACancelledSubOrchestrationIsWaitedFor(t *testing.T) {
 			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeNotFound},
 		}}, "not_found"},
 		"over": {nil, []history.Event{{
-			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeOver},
+			Kind: history.SubOrchestrationCancelFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: history.TypeEnded},
 		}}, "over"},
 		"between two attempts": {[]history.Event{{
 			Kind: history.SubOrchestrationFailed, SourceEventID: 3, InstanceID: "kid", Error: &history.Failure{Type: "E"},
@@ -347,16 +347,16 @@ func TestHowACallEndedTravels(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "kid", func(*perdure.OrchestrationContext, int) (string, error) {
-		return "", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", Ended: perdure.EndGivenUp}
+		return "", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeAbandoned}
 	})
 	perdure.AddActivity(r, "act", func(context.Context, int) (string, error) {
-		return "", fmt.Errorf("w: %w", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", Ended: perdure.EndReturned})
+		return "", fmt.Errorf("w: %w", &perdure.CancelledError{Reason: perdure.ReasonTimeout, Message: "m", CancelOutcome: perdure.OutcomeReturned})
 	})
 	perdure.AddOrchestration(r, "o", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		_, kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", 1).Await(ctx)
 		_, act := perdure.CallActivityByName[string](ctx, "act", 1).Await(ctx)
 		failed, _ := errors.AsType[*perdure.SubOrchestrationError](kid)
-		return ended(errors.Join(errLate, kid)) + "; " + ended(act) + "; " + string(failed.Ended), nil
+		return ended(errors.Join(errLate, kid)) + "; " + ended(act) + "; " + string(failed.CancelOutcome), nil
 	})
 	want := `timeout "m" given_up; timeout "w: cancelled (timeout, returned): m" returned; given_up`
 	if got := newWorld(t, r).start("o", 1).run().replayed().output(); got != fmt.Sprintf("%q", want) {

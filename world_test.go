@@ -73,7 +73,7 @@ func (w *world) start(name string, input any) *world {
 		}
 	}
 	w.code = code
-	w.history = []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: w.now, Name: name, Input: history.Inline(doc), StartID: "s", Number: 1}}
+	w.history = []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: w.now, Name: name, Input: history.NewInlinePayload(doc), StartID: "s", Number: 1}}
 	w.instance = w.open()
 	if err := w.instance.Replay(w.history); err != nil {
 		w.t.Fatal(err)
@@ -185,7 +185,7 @@ func (w *world) outcome(a registry.Activity, ev *history.Event, at *time.Time) h
 	if failure != nil {
 		return history.Event{Kind: history.ActivityFailed, SourceEventID: ev.ID, Error: failure, Attempt: 1, FireAt: at}
 	}
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: ev.ID, Result: history.Inline(result), Attempt: 1, FireAt: at}
+	return history.Event{Kind: history.ActivityCompleted, SourceEventID: ev.ID, Result: history.NewInlinePayload(result), Attempt: 1, FireAt: at}
 }
 
 // run goes on until the instance has ended or nothing more can happen.

@@ -178,7 +178,7 @@ func (in *inside) called(c *ast.CallExpr) {
 		}
 	case isOurs(callee, "SetQueryHandler"):
 		in.mayOnlyRead(c, "the query handler")
-	case isOurs(callee, "ValidateUpdate"):
+	case isOurs(callee, "WithValidator"):
 		in.mayOnlyRead(c, "the update validator")
 	}
 }

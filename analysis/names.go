@@ -120,7 +120,7 @@ var forms = map[string]form{
 	"AddActivity":              {what: anActivity, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
 	"AddOrchestration":         {what: anOrchestration, registers: true, name: 2, fn: 3, inType: 1, outType: 2},
 	"AddEntity":                {what: anEntity, registers: true, name: 2},
-	"HandleUpdate":             {what: anUpdate, registers: true, name: 2, inType: 1, outType: 2},
+	"SetUpdateHandler":         {what: anUpdate, registers: true, name: 2, inType: 1, outType: 2},
 	"Operation":                {what: anUpdate, registers: true, name: 1, inType: 2, outType: 3}, // of the entity's instances
 	callUpdate:                 {what: anUpdate, name: 3, in: 4, outType: 1},
 	"DefineActivity":           {what: anActivity, defines: true, name: 1, inType: 1, outType: 2},
@@ -129,7 +129,7 @@ var forms = map[string]form{
 	callActivityByName:         {what: anActivity, name: 2, in: 3, outType: 1},
 	callSubOrchestrationByName: {what: anOrchestration, name: 2, in: 3, outType: 1},
 	"StartOrchestration":       {what: anOrchestration, name: 2, in: 3},
-	"StartingWith":             {what: anOrchestration, name: 1, in: 2},
+	"WithStart":                {what: anOrchestration, name: 1, in: 2},
 	callEntity:                 {what: anEntity, name: 2},
 }
 

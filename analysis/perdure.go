@@ -42,7 +42,7 @@ func isFuture(t types.Type) bool { return t != nil && isNamed(t, root, "Future")
 // waits are the functions that wait through a context. What raises and sends are asked for goes out, and need not be awaited, but through a context that is
 // cancelled; nor is an activity or a child scheduled through that.
 var (
-	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "Values", "First", "Map", "UpdatesDone", "WaitForCondition"}
+	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "AwaitAll", "FirstSuccess", "Map", "AwaitUpdateHandlers", "WaitForCondition"}
 	raises = []string{"RaiseEvent"}
 	sends  = []string{callUpdate, callEntity}
 

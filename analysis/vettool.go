@@ -16,5 +16,5 @@ func IsVetCall(args []string) bool {
 	return len(args) == 1 && (last == "-V=full" || last == "-flags") || filepath.Base(last) == "vet.cfg"
 }
 
-// VetTool checks one package for go vet -vettool and exits the program.
-func VetTool() { unitchecker.Main(Analyzer) }
+// RunVetTool checks one package for go vet -vettool and exits the program.
+func RunVetTool() { unitchecker.Main(Analyzer) }

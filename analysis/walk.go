@@ -140,7 +140,7 @@ func (w *walk) call(c *ast.CallExpr) bool {
 		w.over(c.Args[0])
 		w.over(c.Args[1])
 		return false // so does a handler, which decides nothing
-	case isOurs(callee, "ValidateUpdate") && len(c.Args) == 1:
+	case isOurs(callee, "WithValidator") && len(c.Args) == 1:
 		return false // and a validator
 	}
 	if !isOurs(callee) && callee != nil {

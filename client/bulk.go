@@ -29,7 +29,7 @@ const (
 )
 
 // Bulk describes a bulk job.
-type Bulk struct {
+type JobRequest struct {
 	// Operation is OperationPurge, OperationCancel or OperationTerminate.
 	Operation provider.Operation
 	// Filter selects the instances. It must have a condition unless All is set. If Filter.Statuses is empty, a cancel
@@ -59,7 +59,7 @@ const maxJobs = 100
 // An instance that matched is processed even if it no longer matches by then. A later incarnation of its ID is not.
 //
 // Bulk returns a *provider.FieldError for invalid input, and if 100 jobs are running already.
-func (c *Client) Bulk(ctx context.Context, b Bulk) (Job, error) {
+func (c *Client) StartJob(ctx context.Context, b JobRequest) (Job, error) {
 	j, err := c.newJob(b)
 	if err != nil {
 		return Job{}, fmt.Errorf("client: bulk: %w", err)
@@ -77,7 +77,7 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 	if err != nil {
 		return err
 	}
-	if len(slices.DeleteFunc(jobs, func(j Job) bool { return j.Over() })) >= maxJobs {
+	if len(slices.DeleteFunc(jobs, func(j Job) bool { return j.Ended() })) >= maxJobs {
 		return &provider.FieldError{
 			Field:   fieldOperation,
 			Problem: fmt.Sprintf("exceeds the limit of %d running jobs; cancel one or try again later", maxJobs),
@@ -86,8 +86,8 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 	return c.hub.PutJob(ctx, j)
 }
 
-// Preview is the number of instances that a Bulk would match, with examples.
-type Preview struct {
+// JobPreview is the number of instances that a Bulk would match, with examples.
+type JobPreview struct {
 	// Matched is the number of matching instances.
 	Matched int64 `json:"matched"`
 	// Sample holds the IDs of the first 10 matches.
@@ -105,9 +105,9 @@ const (
 	previewTime   = 20 * time.Second
 )
 
-// BulkPreview counts the instances that Bulk would match. It changes nothing and searches for at most 20 seconds.
-func (c *Client) BulkPreview(ctx context.Context, b Bulk) (Preview, error) {
-	p := Preview{Sample: []string{}}
+// PreviewJob counts the instances that Bulk would match. It changes nothing and searches for at most 20 seconds.
+func (c *Client) PreviewJob(ctx context.Context, b JobRequest) (JobPreview, error) {
+	p := JobPreview{Sample: []string{}}
 	j, err := c.newJob(b)
 	if err != nil {
 		return p, fmt.Errorf("client: bulk: %w", err)
@@ -131,7 +131,7 @@ func (c *Client) BulkPreview(ctx context.Context, b Bulk) (Preview, error) {
 }
 
 // newJob checks a bulk, and makes its job.
-func (c *Client) newJob(b Bulk) (Job, error) {
+func (c *Client) newJob(b JobRequest) (Job, error) {
 	now := c.now().UTC().Truncate(time.Millisecond)
 	f, err := b.filter(now)
 	if err != nil {
@@ -156,7 +156,7 @@ var (
 )
 
 // filter checks the filter, and completes it.
-func (b *Bulk) filter(now time.Time) (Filter, error) {
+func (b *JobRequest) filter(now time.Time) (Filter, error) {
 	f := b.Filter
 	may, err := b.statuses()
 	if err != nil {
@@ -193,11 +193,11 @@ func (b *Bulk) filter(now time.Time) (Filter, error) {
 	if !f.StartedAfter.Before(f.StartedBefore) {
 		return f, &provider.FieldError{Field: "startedAfter", Problem: "must be before startedBefore and in the past"}
 	}
-	return f, checkSelection(f.Name, f.Version, f.Parent, f.Tags)
+	return f, checkSelection(f.Orchestration, f.Version, f.ParentID, f.Tags)
 }
 
 // statuses returns the statuses that the operation applies to.
-func (b *Bulk) statuses() ([]RuntimeStatus, error) {
+func (b *JobRequest) statuses() ([]RuntimeStatus, error) {
 	switch {
 	case b.Operation == OperationPurge && b.Force:
 		return slices.Concat(terminal, living), nil
@@ -205,7 +205,7 @@ func (b *Bulk) statuses() ([]RuntimeStatus, error) {
 		return terminal, nil
 	case b.Operation != OperationCancel && b.Operation != OperationTerminate:
 		return nil, &provider.FieldError{Field: fieldOperation, Problem: fmt.Sprintf("must be %s, %s or %s, is %q",
-			OperationPurge, OperationCancel, OperationTerminate, provider.Echo(b.Operation))}
+			OperationPurge, OperationCancel, OperationTerminate, provider.Excerpt(b.Operation))}
 	case b.Force:
 		return nil, &provider.FieldError{Field: "force", Problem: "requires the operation purge"}
 	default:
@@ -215,7 +215,7 @@ func (b *Bulk) statuses() ([]RuntimeStatus, error) {
 
 // selectsNothing reports whether a filter has no condition.
 func selectsNothing(f *Filter) bool {
-	return f.Name == "" && f.Version == "" && f.Parent == "" && len(f.Statuses) == 0 && len(f.Tags) == 0 && f.StartedAfter.IsZero() && f.StartedBefore.IsZero() && f.UpdatedBefore.IsZero()
+	return f.Orchestration == "" && f.Version == "" && f.ParentID == "" && len(f.Statuses) == 0 && len(f.Tags) == 0 && f.StartedAfter.IsZero() && f.StartedBefore.IsZero() && f.UpdatedBefore.IsZero()
 }
 
 // Jobs yields the hub's bulk jobs, newest first: running jobs and jobs that ended within the last seven days. It reads
@@ -265,7 +265,7 @@ func (c *Client) CancelJob(ctx context.Context, id string) (j Job, err error) {
 func (c *Client) cancelJob(ctx context.Context, id string) (Job, error) {
 	for try := 1; ; try++ {
 		j, err := c.Job(ctx, id)
-		if err != nil || j.Over() {
+		if err != nil || j.Ended() {
 			return j, err
 		}
 

@@ -11,15 +11,15 @@ import (
 func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	t.Parallel()
 	c, _ := setup(t)
-	b := client.Bulk{Operation: client.OperationCancel, All: true}
+	b := client.JobRequest{Operation: client.OperationCancel, All: true}
 	var running client.Job
 	for i := range 100 {
 		var err error
-		if running, err = c.Bulk(t.Context(), b); err != nil {
+		if running, err = c.StartJob(t.Context(), b); err != nil {
 			t.Fatalf("job %d: %v", i, err)
 		}
 	}
-	_, err := c.Bulk(t.Context(), b)
+	_, err := c.StartJob(t.Context(), b)
 	if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "operation" {
 		t.Errorf("job 101: %v", err)
 	}
@@ -27,7 +27,7 @@ func TestBulk_hundredJobsRun_nextIsRefused(t *testing.T) {
 	if _, err := c.CancelJob(t.Context(), running.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Bulk(t.Context(), b); err != nil {
+	if _, err := c.StartJob(t.Context(), b); err != nil {
 		t.Errorf("after one of them was cancelled: %v", err)
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// WithCaller sets the caller's name, which histories and jobs record as requestedBy. CalledBy overrides it for a single
+// WithCaller sets the caller's name, which histories and jobs record as requestedBy. ContextWithCaller overrides it for a single
 // call. The default is the IAM identity of the provider's credentials if the provider knows it. A provider from
 // dynamo.Open calls STS once to find out. An empty name means that the caller is unknown and avoids this call.
 func WithCaller(name string) Option {
 	return func(c *Client) { c.identify = func(context.Context) string { return name } }
 }
 
-// CalledBy returns a context that sets the caller's name for calls made with it. Use it in a server that authenticates
+// ContextWithCaller returns a context that sets the caller's name for calls made with it. Use it in a server that authenticates
 // its own users and calls the hub on their behalf. It overrides WithCaller.
-func CalledBy(ctx context.Context, name string) context.Context {
+func ContextWithCaller(ctx context.Context, name string) context.Context {
 	return provider.WithRequester(ctx, name)
 }
 
-// Identifier is a Hub that knows the IAM identity of its credentials.
-type Identifier interface {
+// CallerIdentifier is a Hub that knows the IAM identity of its credentials.
+type CallerIdentifier interface {
 	// Caller returns the IAM identity, or an empty string if it is unknown. Only the first call may make a request.
 	Caller(ctx context.Context) string
 }

@@ -41,11 +41,11 @@ func act(t *testing.T, ctx context.Context, c *client.Client, p *fakeprovider.Pr
 	_, err := c.Start(ctx, "hello", nil, client.WithInstanceID(id))
 	must(err)
 	p.Append(id, scheduled)
-	must(c.Raise(ctx, id, "e", 1))
+	must(c.RaiseEvent(ctx, id, "e", 1))
 	must(c.Cancel(ctx, id, ""))
 	must(c.CancelActivity(ctx, id, 2, ""))
 	must(c.Terminate(ctx, id, ""))
-	j, err := c.Bulk(ctx, client.Bulk{Operation: client.OperationPurge, All: true})
+	j, err := c.StartJob(ctx, client.JobRequest{Operation: client.OperationPurge, All: true})
 	must(err)
 	s, err := c.Status(ctx, id)
 	must(err)
@@ -77,8 +77,8 @@ func TestWhoCallsIsToldOfEverythingThatIsAskedFor(t *testing.T) {
 	everywhere(act(t, t.Context(), client.New(k), fake, "credentials"), alice, alice)
 	asked := k.asked
 	everywhere(act(t, t.Context(), client.New(k, client.WithCaller(bob)), fake, "option"), bob, bob)
-	everywhere(act(t, client.CalledBy(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake, "context"), "carol", "carol")
-	everywhere(act(t, client.CalledBy(t.Context(), ""), client.New(k), fake, "nobody"), "", history.RequestedByClient)
+	everywhere(act(t, client.ContextWithCaller(t.Context(), "carol"), client.New(k, client.WithCaller(bob)), fake, "context"), "carol", "carol")
+	everywhere(act(t, client.ContextWithCaller(t.Context(), ""), client.New(k), fake, "nobody"), "", history.RequestedByClient)
 	everywhere(act(t, t.Context(), client.New(k, client.WithCaller("")), fake, "nobody either"), "", history.RequestedByClient)
 	everywhere(act(t, t.Context(), client.New(fake), fake, "unknown"), "", history.RequestedByClient)
 	if k.asked != asked {
@@ -99,7 +99,7 @@ func TestAReadAsksNobodyWhoCalls(t *testing.T) {
 	if _, err := c.Status(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range c.List(t.Context(), client.Query{}) {
+	for _, err := range c.List(t.Context(), client.ListQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

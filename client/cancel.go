@@ -69,7 +69,7 @@ func (c *Client) cancelActivity(ctx context.Context, instanceID string, activity
 // checkCancellable reads the history from the event with that id, which must be the one that scheduled the activity: no
 // event before it concerns the activity.
 func (c *Client) checkCancellable(ctx context.Context, in provider.Instance, activityID int64) error {
-	state := history.NewState(history.KeepOpen)
+	state := history.NewState(history.TrackOpen)
 	for e, err := range c.hub.ReadHistory(ctx, in.InstanceID, in.ExecutionID, activityID-1) {
 		if err != nil {
 			return err
@@ -84,9 +84,9 @@ func (c *Client) checkCancellable(ctx context.Context, in provider.Instance, act
 	switch {
 	case state.LastID == 0:
 		return ErrActivityNotFound
-	case !ok || open.Arrived || open.Cancelled || open.CancelAsked:
+	case !ok || open.OutcomeParked || open.Cancelled || open.CancelRequestParked:
 		return fmt.Errorf("ended or already cancelled: %w", ErrNotCancellable)
-	case state.Over():
+	case state.Ended():
 		return fmt.Errorf("execution has ended: %w", ErrNotCancellable)
 	default:
 		return nil

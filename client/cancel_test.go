@@ -66,7 +66,7 @@ func TestCancelRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	for id, want := range map[string]error{"nobody": client.ErrNotFound, "over": client.ErrTerminal, "cancelled": client.ErrTerminal} {
+	for id, want := range map[string]error{"nobody": client.ErrNotFound, "over": client.ErrEnded, "cancelled": client.ErrEnded} {
 		if err := c.Cancel(t.Context(), id, ""); !errors.Is(err, want) {
 			t.Errorf("cancel %s: %v", id, err)
 		}
@@ -231,11 +231,11 @@ func TestListTakesEveryStatus(t *testing.T) {
 	for _, s := range []client.RuntimeStatus{
 		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed, client.StatusCancelling, client.StatusCancelled, client.StatusTerminated,
 	} {
-		if got := ids(t, c.List(t.Context(), client.Query{Status: s}), id); got != string(s)+" " {
+		if got := ids(t, c.List(t.Context(), client.ListQuery{Status: s}), id); got != string(s)+" " {
 			t.Errorf("%s: %s", s, got)
 		}
 	}
-	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusBlocked}), id); got != "" {
+	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusBlocked}), id); got != "" {
 		t.Errorf("blocked: %s", got)
 	}
 }

@@ -19,7 +19,7 @@ type Cancellation struct {
 	Target CancelTarget `json:"target"`
 	// ID is the ID of the event that scheduled the target. For the instance, it is the ID of the cancel request.
 	ID int64 `json:"id"`
-	// Name is the name of the activity, of the orchestration, or of the timer if the timer has one (perdure.WithName).
+	// Name is the name of the activity, of the orchestration, or of the timer if the timer has one (perdure.WithTimerName).
 	Name string `json:"name,omitempty"`
 	// ChildID is the instance ID of a sub-orchestration.
 	ChildID string `json:"childId,omitempty"`
@@ -27,7 +27,7 @@ type Cancellation struct {
 	// Reason is one of the values of perdure.CancelReason. Message is the text that the requester gave.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// RequestedBy is the requester: an IAM identity, a name set by WithCaller or CalledBy, or "client" if the client
+	// RequestedBy is the requester: an IAM identity, a name set by WithCaller or ContextWithCaller, or "client" if the client
 	// does not know it. It is "body" if the orchestration's code cancelled, "engine" if the engine did, and "parent:"
 	// with the parent's instance ID if the parent did. It is empty for a timer.
 	RequestedBy string    `json:"requestedBy,omitempty"`
@@ -38,8 +38,8 @@ type Cancellation struct {
 	SeenAt  time.Time `json:"seenAt,omitzero"`
 	EndedAt time.Time `json:"endedAt,omitzero"`
 	// End is how the target ended. It is empty if the target has not ended or its end is unknown.
-	End CancelEnd `json:"end,omitempty"`
-	// Error is why a sub-orchestration could not be cancelled (EndRefused).
+	End CancelOutcome `json:"end,omitempty"`
+	// Error is why a sub-orchestration could not be cancelled (OutcomeNotCancellable).
 	Error *history.Failure `json:"error,omitempty"`
 }
 
@@ -54,33 +54,33 @@ const (
 	TargetSubOrchestration CancelTarget = "sub_orchestration"
 )
 
-// CancelEnd is how a cancelled target ended.
-type CancelEnd string
+// CancelOutcome is how a cancelled target ended.
+type CancelOutcome string
 
 // Ends of a cancelled target.
 const (
-	// EndNeverStarted means that the activity's code was not run.
-	EndNeverStarted = CancelEnd(provider.EndNeverStarted)
-	// EndStopped means that the activity returned an error after its context ended.
-	EndStopped = CancelEnd(provider.EndStopped)
-	// EndFinished means that the target returned a result despite the cancellation.
-	EndFinished = CancelEnd(provider.EndFinished)
-	// EndLeaked means that the activity ignored its context and its worker abandoned it after the grace period.
-	EndLeaked = CancelEnd(provider.EndLeaked)
-	// EndNeverFires means that the timer was removed.
-	EndNeverFires = CancelEnd("never_fires")
-	// EndCancelled means that the instance ended with StatusCancelled.
-	EndCancelled = CancelEnd("cancelled")
-	// EndFailed means that the instance ended without a result and with another status than StatusCancelled.
-	EndFailed = CancelEnd("failed")
-	// EndRefused means that the sub-orchestration could not be cancelled. Cancellation.Error is the reason.
-	EndRefused = CancelEnd("refused")
-	// EndWorkerGone means that the worker died or was stopped before it reported an end. It occurs only with
+	// OutcomeNeverStarted means that the activity's code was not run.
+	OutcomeNeverStarted = CancelOutcome(provider.OutcomeNeverStarted)
+	// OutcomeStopped means that the activity returned an error after its context ended.
+	OutcomeStopped = CancelOutcome(provider.OutcomeStopped)
+	// OutcomeCompleted means that the target returned a result despite the cancellation.
+	OutcomeCompleted = CancelOutcome(provider.OutcomeCompleted)
+	// OutcomeAbandoned means that the activity ignored its context and its worker abandoned it after the grace period.
+	OutcomeAbandoned = CancelOutcome(provider.OutcomeAbandoned)
+	// OutcomeTimerRemoved means that the timer was removed.
+	OutcomeTimerRemoved = CancelOutcome("never_fires")
+	// OutcomeCancelled means that the instance ended with StatusCancelled.
+	OutcomeCancelled = CancelOutcome("cancelled")
+	// OutcomeFailed means that the instance ended without a result and with another status than StatusCancelled.
+	OutcomeFailed = CancelOutcome("failed")
+	// OutcomeNotCancellable means that the sub-orchestration could not be cancelled. Cancellation.Error is the reason.
+	OutcomeNotCancellable = CancelOutcome("refused")
+	// OutcomeWorkerLost means that the worker died or was stopped before it reported an end. It occurs only with
 	// perdure.WaitForCancellation.
-	EndWorkerGone = CancelEnd(history.EndWorkerGone)
-	// EndTimedOut means that the schedule-to-close timeout expired before a worker reported an end. It occurs only with
+	OutcomeWorkerLost = CancelOutcome(history.OutcomeWorkerLost)
+	// OutcomeTimedOut means that the schedule-to-close timeout expired before a worker reported an end. It occurs only with
 	// perdure.WaitForCancellation.
-	EndTimedOut = CancelEnd(history.EndTimedOut)
+	OutcomeTimedOut = CancelOutcome(history.OutcomeTimedOut)
 )
 
 // CancellationPage is one page of the cancellations of an execution.
@@ -97,7 +97,7 @@ type CancellationPage struct {
 // selects the current execution. The read is strongly consistent.
 //
 // Cancellations reads the whole history of the execution before it yields the first item. It also reads the instances
-// of up to MaxPage cancelled sub-orchestrations whose end the history does not contain.
+// of up to MaxPageSize cancelled sub-orchestrations whose end the history does not contain.
 //
 // The iterator ends with the first error. The error is ErrNotFound if the instance or the execution does not exist or
 // is being purged.
@@ -194,7 +194,7 @@ func (c *Client) cancellations(ctx context.Context, instanceID, executionID stri
 func (c *Client) addChildEnds(ctx context.Context, executionID string, items []Cancellation) error {
 	var open []*Cancellation
 	for i := range items {
-		if x := &items[i]; x.Target == TargetSubOrchestration && x.End == "" && len(open) < MaxPage {
+		if x := &items[i]; x.Target == TargetSubOrchestration && x.End == "" && len(open) < MaxPageSize {
 			open = append(open, x)
 		}
 	}
@@ -210,11 +210,11 @@ func (c *Client) addChildEnds(ctx context.Context, executionID string, items []C
 		}
 		switch in.Status {
 		case provider.StatusCompleted:
-			x.End = EndFinished
+			x.End = OutcomeCompleted
 		case provider.StatusCancelled:
-			x.End = EndCancelled
+			x.End = OutcomeCancelled
 		case provider.StatusFailed, provider.StatusTerminated:
-			x.End = EndFailed
+			x.End = OutcomeFailed
 		default:
 			return nil // it is not over
 		}
@@ -242,8 +242,8 @@ func (l *cancelLog) add(e *history.Event) {
 	case history.ActivityScheduled, history.SubOrchestrationScheduled:
 		l.scheduled[e.ID] = history.Event{Name: e.Name, InstanceID: e.InstanceID, Cancel: e.Cancel}
 	case history.TimerCreated:
-		if e.Label() != "" {
-			l.scheduled[e.ID] = history.Event{Name: e.Label()}
+		if e.DisplayName() != "" {
+			l.scheduled[e.ID] = history.Event{Name: e.DisplayName()}
 		}
 	case history.CancelRequested:
 		if l.asked == 0 {
@@ -280,7 +280,7 @@ func (l *cancelLog) addDecision(e *history.Event, id int64, target CancelTarget)
 	case TargetInstance:
 		c.Name = l.name
 	case TargetTimer:
-		c.End = EndNeverFires
+		c.End = OutcomeTimerRemoved
 		c.EndedAt = e.Time
 	case TargetActivity:
 		l.activities++
@@ -304,24 +304,24 @@ func (l *cancelLog) addEnd(e *history.Event) {
 	c := &l.items[place]
 	switch e.Kind {
 	case history.ActivityCompleted, history.SubOrchestrationCompleted, history.OrchestrationCompleted:
-		c.End = EndFinished
+		c.End = OutcomeCompleted
 	case history.ActivityFailed, history.OutputFailed:
 		c.End = l.failedAs(e)
 	case history.OrchestrationCancelled:
-		c.End = EndCancelled
+		c.End = OutcomeCancelled
 	case history.SubOrchestrationCancelFailed:
 		if c.End != "" {
 			return // its end, which is known, is more precise
 		}
-		c.End = EndRefused
+		c.End = OutcomeNotCancellable
 		c.Error = e.Error
 	case history.SubOrchestrationFailed:
-		c.End = EndFailed
+		c.End = OutcomeFailed
 		if e.Error != nil && e.Error.Type == history.TypeCancelled {
-			c.End = EndCancelled
+			c.End = OutcomeCancelled
 		}
 	case history.OrchestrationFailed, history.OrchestrationTerminated, history.OrchestrationContinuedAsNew:
-		c.End = EndFailed
+		c.End = OutcomeFailed
 	default:
 		return
 	}
@@ -337,25 +337,25 @@ func (l *cancelLog) addEnd(e *history.Event) {
 // conclusive.
 func (l *cancelLog) isInconclusive(e *history.Event) bool {
 	from := l.scheduled[e.SourceEventID]
-	return e.Kind == history.OutputFailed && (!from.Waits() || from.InstanceID != "")
+	return e.Kind == history.OutputFailed && (!from.WaitsForCancellation() || from.InstanceID != "")
 }
 
 // failedAs returns how a cancelled activity ended, by its failure in history.
-func (l *cancelLog) failedAs(e *history.Event) CancelEnd {
-	if from := l.scheduled[e.SourceEventID]; !from.Waits() {
-		return EndStopped
+func (l *cancelLog) failedAs(e *history.Event) CancelOutcome {
+	if from := l.scheduled[e.SourceEventID]; !from.WaitsForCancellation() {
+		return OutcomeStopped
 	}
-	switch history.EndOf(e) {
-	case history.EndNeverBegan:
-		return EndNeverStarted
-	case history.EndGivenUp:
-		return EndLeaked
-	case history.EndWorkerGone:
-		return EndWorkerGone
-	case history.EndTimedOut:
-		return EndTimedOut
+	switch history.CancelOutcomeOf(e) {
+	case history.OutcomeNeverStarted:
+		return OutcomeNeverStarted
+	case history.OutcomeAbandoned:
+		return OutcomeAbandoned
+	case history.OutcomeWorkerLost:
+		return OutcomeWorkerLost
+	case history.OutcomeTimedOut:
+		return OutcomeTimedOut
 	default:
-		return EndStopped
+		return OutcomeStopped
 	}
 }
 
@@ -366,17 +366,17 @@ func (l *cancelLog) addRecord(r *provider.ActivityRecord) {
 		return
 	}
 	c := &l.items[place]
-	if r.End == "" { // it runs, or its worker is gone; when it saw the cancel is recorded if its end is waited for
+	if r.CancelOutcome == "" { // it runs, or its worker is gone; when it saw the cancel is recorded if its end is waited for
 		if c.SeenAt.IsZero() {
 			c.SeenAt = r.SeenAt
 		}
 		return
 	}
-	if r.End == provider.EndNeverStarted && c.End != "" {
+	if r.CancelOutcome == provider.OutcomeNeverStarted && c.End != "" {
 		return // that is about the delivery which found it cancelled; history has how it ended before
 	}
 
 	c.SeenAt = r.SeenAt
 	c.EndedAt = r.EndedAt
-	c.End = CancelEnd(r.End)
+	c.End = CancelOutcome(r.CancelOutcome)
 }

@@ -41,10 +41,10 @@ var everyEnd = []history.Event{
 	at(50, history.Event{Kind: history.CancelRequested, Reason: "requested", Message: "again", RequestedBy: "client"}),
 	at(60, history.Event{Kind: history.ActivityCompleted, SourceEventID: 4}),
 	at(60, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 7, InstanceID: "c7", Error: &history.Failure{Type: history.TypeCancelled}}),
-	at(60, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeOver}}),
+	at(60, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeEnded}}),
 	at(61, history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: 8}),
 	at(62, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 9, InstanceID: "c9", Error: &history.Failure{Type: history.TypeNotFound}}),
-	at(63, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeOver}}),
+	at(63, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 8, InstanceID: "c8", Error: &history.Failure{Type: history.TypeEnded}}),
 	at(70, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "withdrawn"}),
 }
 
@@ -54,9 +54,9 @@ func TestCancellations(t *testing.T) {
 	mustStart(t, c, "one")
 	p.Append("one", everyEnd...)
 	p.Leave("x1",
-		provider.ActivityRecord{ActivityID: 3, SeenAt: instant(31), EndedAt: instant(35), End: provider.EndStopped},
-		provider.ActivityRecord{ActivityID: 4, Details: []byte(`{}`), BeatenAt: instant(12)}, // which says nothing of its end
-		provider.ActivityRecord{ActivityID: 5, SeenAt: instant(31), EndedAt: instant(35), End: provider.EndStopped},
+		provider.ActivityRecord{ActivityID: 3, SeenAt: instant(31), EndedAt: instant(35), CancelOutcome: provider.OutcomeStopped},
+		provider.ActivityRecord{ActivityID: 4, Details: []byte(`{}`), LastHeartbeatAt: instant(12)}, // which says nothing of its end
+		provider.ActivityRecord{ActivityID: 5, SeenAt: instant(31), EndedAt: instant(35), CancelOutcome: provider.OutcomeStopped},
 	)
 	in, err := p.ReadInstance(t.Context(), "one")
 	if err != nil {
@@ -72,24 +72,24 @@ func TestCancellations(t *testing.T) {
 		}
 	}
 	c7, c8, c9 := child(7, "c7"), child(8, "c8"), child(9, "c9")
-	c7.End, c7.EndedAt = client.EndCancelled, instant(60)
-	c8.End, c8.EndedAt, c8.Error = client.EndFinished, instant(61), &history.Failure{Type: history.TypeOver}
-	c9.End, c9.EndedAt, c9.Error = client.EndRefused, instant(62), &history.Failure{Type: history.TypeNotFound}
+	c7.End, c7.EndedAt = client.OutcomeCancelled, instant(60)
+	c8.End, c8.EndedAt, c8.Error = client.OutcomeCompleted, instant(61), &history.Failure{Type: history.TypeEnded}
+	c9.End, c9.EndedAt, c9.Error = client.OutcomeNotCancellable, instant(62), &history.Failure{Type: history.TypeNotFound}
 	activity := client.Cancellation{Target: client.TargetActivity, Reason: "requested", RequestedBy: "engine", DecidedAt: instant(40)}
 	queued, late := activity, activity
 	queued.ID, queued.Name = 2, "queued"
-	late.ID, late.Name, late.End, late.EndedAt = 4, "late", client.EndFinished, instant(60)
+	late.ID, late.Name, late.End, late.EndedAt = 4, "late", client.OutcomeCompleted, instant(60)
 	want := client.CancellationPage{InstanceID: "one", ExecutionID: "x1", StartedAt: in.CreatedAt, Page: client.Page[client.Cancellation]{Items: []client.Cancellation{
 		{
 			Target: client.TargetActivity, ID: 3, Name: "stopped", Reason: "requested", Message: "wrong card", RequestedBy: "client", DecidedAt: instant(30),
-			SeenAt: instant(31), EndedAt: instant(35), End: client.EndStopped,
+			SeenAt: instant(31), EndedAt: instant(35), End: client.OutcomeStopped,
 		},
 		{
 			Target: client.TargetInstance, ID: 12, Name: "hello", Reason: "requested", Message: "withdrawn", RequestedBy: "client", DecidedAt: instant(40),
-			EndedAt: instant(70), End: client.EndCancelled,
+			EndedAt: instant(70), End: client.OutcomeCancelled,
 		},
 		queued, late,
-		{Target: client.TargetTimer, ID: 6, Name: "payment window", Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.EndNeverFires},
+		{Target: client.TargetTimer, ID: 6, Name: "payment window", Reason: "requested", DecidedAt: instant(40), EndedAt: instant(40), End: client.OutcomeTimerRemoved},
 		c7, c8, c9,
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -132,7 +132,7 @@ func TestCancellationsTellHowChildrenEndedAfterTheirParent(t *testing.T) {
 	if err = errors.Join(err, pageErr); err != nil || len(got) != 5 || !cmp.Equal(got, page.Items) {
 		t.Fatalf("%+v, %+v, %v", got, page, err)
 	}
-	for i, want := range []client.CancelEnd{client.EndCancelled, client.EndFinished, "", "", ""} {
+	for i, want := range []client.CancelOutcome{client.OutcomeCancelled, client.OutcomeCompleted, "", "", ""} {
 		if x := got[i]; x.End != want || (want != "") != x.EndedAt.After(x.DecidedAt) {
 			t.Errorf("%s: %q at %v", x.ChildID, x.End, x.EndedAt)
 		}

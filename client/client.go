@@ -27,13 +27,13 @@ var (
 	// ErrPurged means that a start with this idempotency key was made before and its instance has been purged. It is an
 	// ErrAlreadyExists.
 	ErrPurged = provider.ErrPurged
-	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only StartItem returns it. Start
+	// ErrAlreadyStarted means that a start with this idempotency key was made before. Only PrepareStart returns it. Start
 	// returns the instance instead.
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
-	// ErrTerminal means that the instance has ended.
-	ErrTerminal = provider.ErrTerminal
-	// ErrNotTerminal means that the instance has not ended. A purge then requires Force, and a restart is not possible.
-	ErrNotTerminal = provider.ErrNotTerminal
+	// ErrEnded means that the instance has ended.
+	ErrEnded = provider.ErrTerminal
+	// ErrNotEnded means that the instance has not ended. A purge then requires Force, and a restart is not possible.
+	ErrNotEnded = provider.ErrNotTerminal
 	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.
@@ -46,11 +46,11 @@ var (
 
 // Client starts, reads and manages the instances of one task hub. It is safe for concurrent use.
 type Client struct {
-	hub      Hub
+	hub      Backend
 	now      func() time.Time
 	sleep    func(ctx context.Context, d time.Duration) error
 	identify func(ctx context.Context) string // nil: there is no way to know
-	asker    provider.Asker                   // nil: the hub, if it is one
+	asker    provider.Querier                 // nil: the hub, if it is one
 
 	codecs []perdure.Codec
 	vault  *vault.Vault // nil: payloads are as they are given
@@ -73,24 +73,24 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 	return func(c *Client) { c.sleep = sleep }
 }
 
-// Hub is the part of a provider that a Client uses. Every provider.Provider implements it.
+// Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
-// A Hub may also implement Waiter, UpdateWaiter, Identifier, provider.Asker, provider.StartPreparer,
-// provider.PayloadKeeper, provider.DeadLetters or provider.Reconciling, which the client then uses. A Hub that wraps
+// A Hub may also implement Waiter, UpdateWaiter, Identifier, provider.Querier, provider.StartPreparer,
+// provider.PayloadStoreProvider, provider.DeadLetters or provider.Reconciler, which the client then uses. A Hub that wraps
 // another one has a method Unwrap() Hub. The client then also looks for these interfaces on the wrapped Hub.
-type Hub interface {
+type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// OpenWorkItem and RenewWorkItemLocks are methods of provider.WorkItems.
-	OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error)
+	// VerifyWorkItemToken and RenewWorkItemLocks are methods of provider.WorkItems.
+	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
 	// The following seven are methods of provider.WorkItems.
-	OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error)
+	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
 	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
-	BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error)
-	EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
+	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
+	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error)
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
@@ -101,15 +101,15 @@ type Hub interface {
 	ReadJob(ctx context.Context, id string) (provider.Job, error)
 	ListJobs(ctx context.Context) ([]provider.Job, error)
 	MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error)
-	DeleteLife(ctx context.Context, instanceID, startID string, force bool) error
+	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 
 	provider.Schedules
 }
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
-func New(h Hub, opts ...Option) *Client {
+func New(h Backend, opts ...Option) *Client {
 	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
-	if i, ok := offered.By[Identifier](h); ok {
+	if i, ok := offered.By[CallerIdentifier](h); ok {
 		c.identify = i.Caller
 	}
 	for _, opt := range opts {

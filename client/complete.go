@@ -16,18 +16,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Complete completes an activity with a result, using the completion token of its current attempt
-// (perdure.ActivityInfo.Token). It may be called before the activity's function returns perdure.ErrPending. The result
+// CompleteActivity completes an activity with a result, using the completion token of its current attempt
+// (perdure.ActivityInfo.CompletionToken). It may be called before the activity's function returns perdure.ErrPending. The result
 // is encoded as JSON; a json.RawMessage is used as is. It must have the form of the activity's result type. Otherwise
 // the call fails in the orchestration that decodes it.
 //
-// Complete returns nil when the result is on its way. If two results of an attempt are sent, the first one to arrive
+// CompleteActivity returns nil when the result is on its way. If two results of an attempt are sent, the first one to arrive
 // counts. A timeout that expired earlier takes precedence. The result of a cancelled activity is recorded, but the
 // orchestration sees it only with perdure.WaitForCancellation.
 //
-// Complete returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that failed with
-// a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with TokenOver.
-func (c *Client) Complete(ctx context.Context, token string, result any) error {
+// CompleteActivity returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that failed with
+// a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with TokenActivityEnded.
+func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
 	doc, err := encodePayload("result", result, c.vault.Limit())
 	if err == nil {
 		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
@@ -38,12 +38,12 @@ func (c *Client) Complete(ctx context.Context, token string, result any) error {
 	return nil
 }
 
-// Fail fails an attempt of an activity with err, using the attempt's completion token, as if the activity's function
+// FailActivity fails an attempt of an activity with err, using the attempt's completion token, as if the activity's function
 // had returned err. The activity's retry policy decides whether another attempt follows, which has a new token.
 //
-// Fail returns the errors of Complete. It returns a *provider.FieldError if err is nil or perdure.ErrPending, and if
-// the error's details (perdure.WithDetails) cannot be encoded.
-func (c *Client) Fail(ctx context.Context, token string, err error) error {
+// FailActivity returns the errors of Complete. It returns a *provider.FieldError if err is nil or perdure.ErrPending, and if
+// the error's details (perdure.WithErrorDetails) cannot be encoded.
+func (c *Client) FailActivity(ctx context.Context, token string, err error) error {
 	failure := failureFor(ctx, err)
 	if failure == nil {
 		return fmt.Errorf("client: fail: %w", &provider.FieldError{
@@ -64,16 +64,16 @@ func (c *Client) Fail(ctx context.Context, token string, err error) error {
 // beatEvery is how often a heartbeat without details is written, unless the heartbeat timeout is short.
 const beatEvery = time.Second
 
-// Heartbeat reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat timeout.
+// HeartbeatActivity reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat timeout.
 // Use it where the activity's function has returned and cannot call perdure.Heartbeat. Details are stored for the next
 // attempt (perdure.HeartbeatDetails); nil keeps the stored details.
 //
-// Heartbeat returns whether the activity is cancelled. The caller should then stop and complete or fail the attempt. An
+// HeartbeatActivity returns whether the activity is cancelled. The caller should then stop and complete or fail the attempt. An
 // error means that the heartbeat has no effect. Heartbeat returns the errors of Complete.
 //
 // A heartbeat costs three reads and one write. One per second is enough: heartbeats without details are written at most
 // that often. The first call of a Client for an execution also reads its history from the activity on.
-func (c *Client) Heartbeat(ctx context.Context, token string, details any) (provider.CancelInfo, error) {
+func (c *Client) HeartbeatActivity(ctx context.Context, token string, details any) (provider.CancelInfo, error) {
 	cancel, err := c.heartbeat(ctx, token, details)
 	if err != nil {
 		return cancel, fmt.Errorf("client: heartbeat: %w", err)
@@ -121,7 +121,7 @@ func encodeDetails(details any) (json.RawMessage, error) {
 
 // sealDetails is the details of a heartbeat as they are stored.
 func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
-	sealed, err := c.vault.SealPayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.Inline(doc))
+	sealed, err := c.vault.SealPayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.NewInlinePayload(doc))
 	return json.RawMessage(sealed), err
 }
 
@@ -133,27 +133,27 @@ func (c *Client) beat(ctx context.Context, h *held, cancelled bool, doc json.Raw
 	}
 	now := c.now().UTC()
 	if h.isOver(&record) {
-		return h.problem(TokenOver)
+		return h.problem(TokenActivityEnded)
 	}
 	if known := !cancelled || !record.SeenAt.IsZero(); known && len(doc) == 0 && h.hasJustBeaten(&record, now) {
 		return nil
 	}
-	if record.BeatOf == h.Attempt && record.BeatenAt.After(now) { // by another's clock
-		now = record.BeatenAt.Add(time.Millisecond)
+	if record.HeartbeatAttempt == h.Attempt && record.LastHeartbeatAt.After(now) { // by another's clock
+		now = record.LastHeartbeatAt.Add(time.Millisecond)
 	}
 
 	if doc, err = c.sealDetails(ctx, h, doc); err != nil {
 		return err
 	}
-	counted, err := c.hub.BeatPending(ctx, h.ExecutionID, provider.PendingBeat{
+	counted, err := c.hub.HeartbeatPending(ctx, h.ExecutionID, provider.PendingHeartbeat{
 		ActivityID: h.ActivityID, Attempt: h.Attempt, At: now, Details: doc, Cancelled: cancelled,
 	})
 	if err != nil || counted {
 		return err
 	}
 	record, err = c.hub.ReadActivityRecord(ctx, h.ExecutionID, h.ActivityID)
-	if err == nil && (h.isOver(&record) || record.BeatOf > h.Attempt) {
-		err = h.problem(TokenOver)
+	if err == nil && (h.isOver(&record) || record.HeartbeatAttempt > h.Attempt) {
+		err = h.problem(TokenActivityEnded)
 	} // else a later one counts, by another's clock
 	return err
 }
@@ -164,26 +164,26 @@ func (h *held) hasJustBeaten(r *provider.ActivityRecord, now time.Time) bool {
 	if p := r.Pending; p != nil && p.HeartbeatMs > 0 {
 		every = min(every, time.Duration(p.HeartbeatMs)*time.Millisecond/4) //nolint:mnd // a fraction of the timeout
 	}
-	since := now.Sub(r.BeatenAt)
-	return r.BeatOf == h.Attempt && since >= 0 && since < every
+	since := now.Sub(r.LastHeartbeatAt)
+	return r.HeartbeatAttempt == h.Attempt && since >= 0 && since < every
 }
 
 // isOver reports whether the attempt is known to be over by what its activity's record says. The holder's clock does not count: it may be wrong by
 // more than the time that is left.
-func (h *held) isOver(r *provider.ActivityRecord) bool { return r.OverOf >= h.Attempt }
+func (h *held) isOver(r *provider.ActivityRecord) bool { return r.TimedOutAttempt >= h.Attempt }
 
 // held is an attempt whose token somebody holds.
 type held struct {
 	provider.WorkItem
 
-	hub       Hub
+	hub       Backend
 	standings *standings.Standings
 	retry     provider.ActivityRetry
 }
 
 // open reads a token, and checks that its attempt is the current one.
 func (c *Client) open(ctx context.Context, token string) (*held, error) {
-	w, err := c.hub.OpenCompletion(ctx, token)
+	w, err := c.hub.VerifyCompletionToken(ctx, token)
 	if err != nil {
 		return nil, tokenError(err)
 	}
@@ -202,8 +202,8 @@ func (h *held) about(kind perdure.PayloadKind) perdure.PayloadInfo {
 	return perdure.PayloadInfo{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Kind: kind, Name: h.Name}
 }
 
-func (h *held) problem(p TokenProblem) *TokenError {
-	e := &TokenError{Problem: p, InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, ActivityID: h.ActivityID, Attempt: h.Attempt}
+func (h *held) problem(p TokenErrorReason) *TokenError {
+	e := &TokenError{Reason: p, InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, ActivityID: h.ActivityID, Attempt: h.Attempt}
 	if p == TokenSuperseded {
 		e.CurrentAttempt = h.retry.Attempt
 	}
@@ -217,8 +217,8 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 		return provider.CancelInfo{}, err
 	}
 	cancel := cancels.Of(h.ActivityID)
-	if cancel.Deleted || cancel.Ended {
-		return provider.CancelInfo{}, h.problem(TokenGone)
+	if cancel.Deleted || cancel.ExecutionEnded {
+		return provider.CancelInfo{}, h.problem(TokenExecutionEnded)
 	}
 	return cancel, nil
 }
@@ -233,9 +233,9 @@ func (h *held) look(ctx context.Context) (cancelled bool, err error) {
 	known := standing.Of(h.ActivityID, h.Segment)
 	switch {
 	case known.Over || known.Deleted:
-		return false, h.problem(TokenGone)
+		return false, h.problem(TokenExecutionEnded)
 	case known.Settled:
-		return known.Cancelled, h.problem(TokenOver)
+		return known.Cancelled, h.problem(TokenActivityEnded)
 	default:
 		return known.Cancelled, nil
 	}
@@ -256,7 +256,7 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 			return err
 		}
 		if h.isOver(&record) { // that is being made history
-			return h.problem(TokenOver)
+			return h.problem(TokenActivityEnded)
 		}
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
 			return err
@@ -287,18 +287,18 @@ func (h *held) complete(ctx context.Context, now time.Time, o *provider.Activity
 	o.ActivityID, o.Attempt = h.ActivityID, h.Attempt
 	w, err := h.hub.ReadWorkItem(ctx, h.InstanceID, h.ExecutionID, h.Segment, h.ActivityID)
 	if errors.Is(err, provider.ErrNotFound) {
-		return h.problem(TokenGone)
+		return h.problem(TokenExecutionEnded)
 	}
 	if err != nil {
 		return err
 	}
-	if w.WaitCancel {
+	if w.WaitForCancellation {
 		cancel, err := h.readCancel(ctx)
 		if err != nil {
 			return err
 		}
 		if cancel.Requested {
-			o.Ended, o.SeenAt = history.EndReturned, &now
+			o.Ended, o.SeenAt = history.OutcomeReturned, &now
 		}
 		if h.retry.Ended != "" { // an earlier attempt was given up, and its code may still run
 			o.Ended = h.retry.Ended
@@ -311,7 +311,7 @@ func (h *held) complete(ctx context.Context, now time.Time, o *provider.Activity
 	o.Segment, o.Run = h.Segment, runOf(o)
 	delay, again := replay.NextRetry(w.Retry, h.ExecutionID, h.ActivityID, h.Attempt, o.Error)
 	at := now.Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
-	if again && (w.CloseBy == nil || at.Before(*w.CloseBy)) {
+	if again && (w.ScheduleToCloseDeadline == nil || at.Before(*w.ScheduleToCloseDeadline)) {
 		o.RetryAt, o.RetryInMs = &at, max(at.Sub(now).Milliseconds(), 1)
 	}
 	return nil
@@ -328,8 +328,8 @@ func runOf(o *provider.ActivityOutcome) string {
 
 // endBeats has heartbeats of the attempt answered that it is over, at best, where any have come: its outcome is on its way.
 func (h *held) endBeats(ctx context.Context, record *provider.ActivityRecord) {
-	if record.BeatOf == h.Attempt {
-		_, _ = h.hub.EndPending(ctx, h.ExecutionID, h.ActivityID, h.Attempt, record.BeatenAt)
+	if record.HeartbeatAttempt == h.Attempt {
+		_, _ = h.hub.TimeOutPending(ctx, h.ExecutionID, h.ActivityID, h.Attempt, record.LastHeartbeatAt)
 	}
 }
 

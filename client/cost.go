@@ -9,14 +9,14 @@ import (
 	"github.com/perdure/perdure/internal/reckon"
 )
 
-// Cost is an estimate of what an instance has cost so far, based on its history and AWS list prices. Its JSON is that
+// CostEstimate is an estimate of what an instance has cost so far, based on its history and AWS list prices. Its JSON is that
 // of the HTTP API.
 //
 // The estimate assumes that the instance runs alone and that all its turns are warm. Shared batches make an instance
 // cheaper, cold turns make it more expensive. The estimate excludes the run time of activities, child instances, client
 // calls, logs and the storage of large payloads. It includes writing, copying and reading large payloads. See
 // docs/operate/cost.md.
-type Cost struct {
+type CostEstimate struct {
 	InstanceID string `json:"instanceId"`
 	// Executions, Turns and Activities count what the instance has used so far. Executions that retention has deleted
 	// are not counted.
@@ -36,21 +36,21 @@ type Cost struct {
 // CostLine is the quantity of one billed item and its price in US dollars.
 type CostLine struct {
 	// Item identifies the billed item, such as dynamodb.write. What describes it.
-	Item     string  `json:"item"`
-	What     string  `json:"what"`
-	Quantity float64 `json:"quantity"`
-	Dollars  float64 `json:"dollars"`
+	Item        string  `json:"item"`
+	Description string  `json:"what"`
+	Quantity    float64 `json:"quantity"`
+	Dollars     float64 `json:"dollars"`
 }
 
-// CostOf estimates the cost of an instance. It reads the histories of all its executions with strongly consistent
+// EstimateCost estimates the cost of an instance. It reads the histories of all its executions with strongly consistent
 // reads, at one DynamoDB read unit per 4 KB. A million events take about a minute and cost a few cents.
 //
-// CostOf returns ErrNotFound if the instance does not exist, and the errors of Executions and History.
-func CostOf(ctx context.Context, c *Client, instanceID string) (Cost, error) {
+// EstimateCost returns ErrNotFound if the instance does not exist, and the errors of Executions and History.
+func EstimateCost(ctx context.Context, c *Client, instanceID string) (CostEstimate, error) {
 	var executions []Execution // the current one first
 	for x, err := range c.Executions(ctx, instanceID) {
 		if err != nil {
-			return Cost{}, err
+			return CostEstimate{}, err
 		}
 		executions = append(executions, x)
 	}
@@ -58,18 +58,18 @@ func CostOf(ctx context.Context, c *Client, instanceID string) (Cost, error) {
 	for _, x := range slices.Backward(executions) {
 		for e, err := range c.hub.ReadHistory(ctx, instanceID, x.ExecutionID, 0) {
 			if err != nil {
-				return Cost{}, fmt.Errorf("client: cost: instance %q: execution %s: %w", instanceID, x.ExecutionID, err)
+				return CostEstimate{}, fmt.Errorf("client: cost: instance %q: execution %s: %w", instanceID, x.ExecutionID, err)
 			}
 			r.Add(&e)
 		}
 	}
 	usage, list := r.Usage(), pricing.Current()
-	cost := Cost{
+	cost := CostEstimate{
 		InstanceID: instanceID, Executions: int64(len(executions)), Turns: r.Turns, Activities: r.Activities,
 		Dollars: usage.Dollars(list), Lines: []CostLine{}, Region: list.Region, AsOf: list.AsOf,
 	}
 	for _, i := range usage.Items() {
-		cost.Lines = append(cost.Lines, CostLine{Item: string(i), What: list.Prices[i].What, Quantity: usage[i], Dollars: list.Of(i, usage[i])})
+		cost.Lines = append(cost.Lines, CostLine{Item: string(i), Description: list.Prices[i].What, Quantity: usage[i], Dollars: list.Of(i, usage[i])})
 	}
 	return cost, nil
 }

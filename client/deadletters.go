@@ -16,15 +16,15 @@ import (
 // DeadLetter is a record in a dead-letter queue.
 type DeadLetter = provider.DeadLetter
 
-// ErrNoDeadLetters means that the client's hub does not give access to dead letters. See provider.DeadLetters.
-var ErrNoDeadLetters = errors.New("hub does not support dead letters")
+// ErrDeadLettersUnsupported means that the client's hub does not give access to dead letters. See provider.DeadLetters.
+var ErrDeadLettersUnsupported = errors.New("hub does not support dead letters")
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
 type DeadLetterQuery struct {
 	// Queue is the queue from which the dead letters come: "inbox", "timers" or the name of a work queue.
 	Queue string
-	// Reason is a prefix of the reason, such as "corrupt:".
-	Reason string
+	// ReasonPrefix is a prefix of the reason, such as "corrupt:".
+	ReasonPrefix string
 	// InstanceID is the instance to which the dead letters belong.
 	InstanceID string
 	// IDs are the IDs of the dead letters.
@@ -32,10 +32,10 @@ type DeadLetterQuery struct {
 	// SentBefore excludes dead letters that were moved to the dead-letter queue later. Zero means no limit, with one
 	// exception: a redrive without IDs uses its start time, so that it does not redrive a record twice.
 	SentBefore time.Time
-	// Within is about how long the call searches for dead letters; 0 means until it finds no more. When a redrive or
+	// TimeLimit is about how long the call searches for dead letters; 0 means until it finds no more. When a redrive or
 	// drop stops for this limit, the dead letters that it saw and kept stay hidden for two minutes, so that the next
 	// call finds others. A negative value is a *provider.FieldError.
-	Within time.Duration
+	TimeLimit time.Duration
 }
 
 // DeadLetterList is a list of dead letters.
@@ -48,9 +48,9 @@ type DeadLetterList struct {
 // DeadLetterCount is the approximate number of dead letters of a queue. Hidden counts those that another process has
 // received. The sweeper hides dead letters for a minute each time it checks them.
 type DeadLetterCount struct {
-	Queue   string `json:"queue"`
-	Visible int    `json:"visible"`
-	Hidden  int    `json:"hidden"`
+	Queue    string `json:"queue"`
+	Visible  int    `json:"visible"`
+	InFlight int    `json:"hidden"`
 }
 
 // DeadLetterResult is the result of a redrive or a drop.
@@ -58,10 +58,10 @@ type DeadLetterResult struct {
 	// Done counts dead letters that were redriven or dropped. Kept counts selected dead letters that only
 	// [ForceRedrive] redrives. Later counts dead letters that were excluded by SentBefore only, including those that
 	// were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
-	Done, Kept, Later, Failed int64
-	// Sent holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive would send
+	Done, Skipped, TooRecent, Failed int64
+	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive would send
 	// them once more.
-	Sent []string
+	SentNotDeleted []string
 	// Complete is false if more dead letters may match, because the call reached the limit of 100,000 dead letters, its
 	// time limit or the end of ctx.
 	Complete bool
@@ -105,7 +105,7 @@ func (c *Client) CountDeadLetters(ctx context.Context) ([]DeadLetterCount, error
 	counts := make([]DeadLetterCount, len(queues))
 	for i, queue := range queues {
 		counts[i].Queue = queue
-		if counts[i].Visible, counts[i].Hidden, err = hub.CountDeadLetters(ctx, queue); err != nil {
+		if counts[i].Visible, counts[i].InFlight, err = hub.CountDeadLetters(ctx, queue); err != nil {
 			return nil, fmt.Errorf("client: dead letters: %w", err)
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 //
 // No dead letter is lost if the process dies, but a record that was sent and not deleted is sent again by the next
 // call. The inbox drops such a duplicate within five minutes. Later, only an event without an ID is applied twice. A
-// single call never sends a dead letter twice: DeadLetterResult.Sent lists those that it sent and could not delete.
+// single call never sends a dead letter twice: DeadLetterResult.SentNotDeleted lists those that it sent and could not delete.
 //
 // The error joins up to ten errors of dead letters that failed. The others are redriven.
 func (c *Client) RedriveDeadLetters(ctx context.Context, q DeadLetterQuery, opts ...RedriveOption) (DeadLetterResult, error) {
@@ -198,7 +198,7 @@ func IsHandled(d *DeadLetter) bool {
 func (c *Client) deadLetters() (provider.DeadLetters, error) {
 	hub, ok := offered.By[provider.DeadLetters](c.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
-		return nil, ErrNoDeadLetters
+		return nil, ErrDeadLettersUnsupported
 	}
 	return hub, nil
 }
@@ -238,16 +238,16 @@ func (c *Client) newLetterWalk(q DeadLetterQuery) (*letterWalk, error) {
 	w := &letterWalk{
 		hub: hub, query: q, queues: hub.DeadLetterQueues(), atOnce: lettersAtOnce, now: c.now, seen: map[string]bool{}, held: map[string][]DeadLetter{}, wanted: len(q.IDs),
 	}
-	if q.Within < 0 {
-		return nil, &provider.FieldError{Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.Within)}
+	if q.TimeLimit < 0 {
+		return nil, &provider.FieldError{Field: "within", Problem: fmt.Sprintf("must not be negative, is %v", q.TimeLimit)}
 	}
-	if q.Within > 0 {
-		w.until = c.now().Add(q.Within)
+	if q.TimeLimit > 0 {
+		w.until = c.now().Add(q.TimeLimit)
 	}
 	if q.Queue != "" {
 		if !slices.Contains(w.queues, q.Queue) {
 			return nil, &provider.FieldError{Field: "queue", Problem: fmt.Sprintf("must be one of %s, is %q",
-				strings.Join(w.queues, ", "), provider.Echo(q.Queue))}
+				strings.Join(w.queues, ", "), provider.Excerpt(q.Queue))}
 		}
 		w.queues = []string{q.Queue}
 	}
@@ -350,7 +350,7 @@ func (w *letterWalk) dropSent(ctx context.Context, queue string, one DeadLetter)
 	defer stop()
 	if err := w.hub.DropDeadLetters(limited, queue, one); err != nil {
 		w.mu.Lock()
-		w.counts.Sent = append(w.counts.Sent, one.Record.ID)
+		w.counts.SentNotDeleted = append(w.counts.SentNotDeleted, one.Record.ID)
 		w.mu.Unlock()
 		return fmt.Errorf("dead letter %s of %s was sent but not deleted; drop it, because a redrive would send it "+
 			"again: %w",
@@ -383,10 +383,10 @@ func (w *letterWalk) take(queue string, some []DeadLetter) (selected []DeadLette
 			w.hold(queue, d)
 		case !w.query.SentBefore.IsZero() && d.SentAt.After(w.query.SentBefore):
 			w.hold(queue, d)
-			w.counts.Later++
+			w.counts.TooRecent++
 		case w.keep != nil && w.keep(&d):
 			w.hold(queue, d)
-			w.counts.Kept++
+			w.counts.Skipped++
 			w.wanted--
 		default:
 			selected = append(selected, d)
@@ -400,13 +400,13 @@ func (w *letterWalk) take(queue string, some []DeadLetter) (selected []DeadLette
 func (w *letterWalk) hold(queue string, some ...DeadLetter) {
 	for i := range some {
 		r := &some[i].Record
-		w.held[queue] = append(w.held[queue], DeadLetter{Queue: queue, Record: provider.Record{ID: r.ID, Lock: r.Lock}})
+		w.held[queue] = append(w.held[queue], DeadLetter{Queue: queue, Record: provider.Record{ID: r.ID, ReceiptHandle: r.ReceiptHandle}})
 	}
 }
 
 func (w *letterWalk) selects(d *DeadLetter) bool {
 	q := &w.query
-	return strings.HasPrefix(d.Reason, q.Reason) && (q.InstanceID == "" || d.About.InstanceID == q.InstanceID) &&
+	return strings.HasPrefix(d.Reason, q.ReasonPrefix) && (q.InstanceID == "" || d.Subject.InstanceID == q.InstanceID) &&
 		(len(q.IDs) == 0 || slices.Contains(q.IDs, d.Record.ID))
 }
 

@@ -83,7 +83,7 @@ func withLetters(t *testing.T, want int, f func(ctx context.Context, h *lettered
 func (h *lettered) bury(ctx context.Context, events int, reason string) {
 	h.t.Helper()
 	for range events {
-		if err := h.Raise(ctx, "i", "e", 1); err != nil {
+		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -93,7 +93,7 @@ func (h *lettered) bury(ctx context.Context, events int, reason string) {
 // buryAll makes dead letters of all that is in the inbox.
 func (h *lettered) buryAll(ctx context.Context, reason string) {
 	h.t.Helper()
-	url := h.Provider.Hub().InboxURL
+	url := h.Provider.Config().InboxURL
 	for {
 		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
@@ -124,7 +124,7 @@ func (h *lettered) left(ctx context.Context) (n int) {
 		h.t.Fatal(err)
 	}
 	for _, c := range counts {
-		n += c.Visible + c.Hidden
+		n += c.Visible + c.InFlight
 	}
 	return n
 }
@@ -194,7 +194,7 @@ func TestTwoRedrivesAtOnceSendEachDeadLetterOnce(t *testing.T) {
 		results := make(chan client.DeadLetterResult, 2)
 		for range 2 {
 			go func() {
-				r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{Reason: "corrupt:"})
+				r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{ReasonPrefix: "corrupt:"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -220,11 +220,11 @@ func TestAListLeavesDeadLettersWhereTheyAre(t *testing.T) {
 				t.Fatalf("listed are %d, %v", len(found.Items), err)
 			}
 			d := found.Items[0]
-			if d.Queue != provider.QueueInbox || d.About.Kind != provider.MessageEventRaised || d.About.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
+			if d.Queue != provider.QueueInbox || d.Subject.Kind != provider.MessageEventRaised || d.Subject.Name != "e" || !strings.HasPrefix(d.Reason, "poison:") || d.SentAt.IsZero() {
 				t.Errorf("listed is %+v", d)
 			}
 		}
-		for q, want := range map[*client.DeadLetterQuery]int{{InstanceID: "j"}: 0, {Reason: "corrupt:"}: 0, {Queue: "timers"}: 0, {Queue: "inbox", Reason: "poison:"}: 4} {
+		for q, want := range map[*client.DeadLetterQuery]int{{InstanceID: "j"}: 0, {ReasonPrefix: "corrupt:"}: 0, {Queue: "timers"}: 0, {Queue: "inbox", ReasonPrefix: "poison:"}: 4} {
 			if found, err := h.DeadLetters(ctx, *q, 0); err != nil || len(found.Items) != want {
 				t.Errorf("%+v selects %d, %v", q, len(found.Items), err)
 			}
@@ -246,11 +246,11 @@ func TestPoisonIsKeptAndDropped(t *testing.T) {
 		h.bury(ctx, 1, "poison: it dies")
 		h.bury(ctx, 1, "picked up: the message is in the inbox again")
 		h.bury(ctx, 2, "corrupt: for now")
-		if r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Kept != 2 {
+		if r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{}); err != nil || r.Done != 2 || r.Skipped != 2 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		h.wantSum(ctx, 2)
-		found, err := h.DeadLetters(ctx, client.DeadLetterQuery{Reason: "picked up:"}, 0)
+		found, err := h.DeadLetters(ctx, client.DeadLetterQuery{ReasonPrefix: "picked up:"}, 0)
 		if err != nil || len(found.Items) != 1 {
 			t.Fatal(found, err)
 		}
@@ -282,7 +282,7 @@ func TestOneThatCannotBeRedrivenHoldsUpNoOther(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "another") || r.Done != 5 || r.Failed != 1 || !r.Complete {
 			t.Errorf("%+v, %v", r, err)
 		}
-		for queue, url := range map[string]string{"default": h.Provider.Hub().WorkQueues["default"], "timers": h.Provider.Hub().TimersURL} {
+		for queue, url := range map[string]string{"default": h.Provider.Config().WorkQueues["default"], "timers": h.Provider.Config().TimersURL} {
 			out, err := h.Cloud.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
 			if err != nil || !slices.Contains([]string{out.Attributes["ApproximateNumberOfMessages"], out.Attributes["ApproximateNumberOfMessagesDelayed"]}, "1") {
 				t.Errorf("%s has %v, %v", queue, out.Attributes, err)
@@ -317,8 +317,8 @@ func TestARedriveWhoseDeletionsFailSendsEachOnce(t *testing.T) {
 				if left := h.left(ctx); left != letters-permits {
 					t.Errorf("%d are left", left)
 				}
-				if len(r.Sent) != letters-permits {
-					t.Errorf("told as sent and to be dropped are %q", r.Sent)
+				if len(r.SentNotDeleted) != letters-permits {
+					t.Errorf("told as sent and to be dropped are %q", r.SentNotDeleted)
 				}
 				if permits == 0 && (err == nil || !strings.Contains(err.Error(), "was sent but not deleted")) {
 					t.Errorf("the error is %v", err)
@@ -357,15 +357,15 @@ func TestARedriveOfWhatFailsAgainAtOnceEnds(t *testing.T) {
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 3, "corrupt: for now")
 		failing := &failingAgain{Provider: h.Provider, bury: func() { h.buryAll(ctx, "corrupt: still") }}
-		r, err := client.New(failing).RedriveDeadLetters(ctx, client.DeadLetterQuery{Reason: "corrupt:"})
+		r, err := client.New(failing).RedriveDeadLetters(ctx, client.DeadLetterQuery{ReasonPrefix: "corrupt:"})
 		// What comes back behind the last look is not told of: those who look side by side do not wait for one another.
-		if err != nil || failing.redriven != 3 || r.Done != 3 || r.Later < 1 || r.Later > 3 || !r.Complete {
+		if err != nil || failing.redriven != 3 || r.Done != 3 || r.TooRecent < 1 || r.TooRecent > 3 || !r.Complete {
 			t.Errorf("%d were redriven, %+v, %v", failing.redriven, r, err)
 		}
 		if left := h.left(ctx); left != 3 {
 			t.Errorf("%d are left", left)
 		}
-		if r, err = h.RedriveDeadLetters(ctx, client.DeadLetterQuery{Reason: "corrupt:"}); err != nil || r.Done != 3 {
+		if r, err = h.RedriveDeadLetters(ctx, client.DeadLetterQuery{ReasonPrefix: "corrupt:"}); err != nil || r.Done != 3 {
 			t.Errorf("the next redrive: %+v, %v", r, err)
 		}
 	})
@@ -408,7 +408,7 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 		}
 		began := time.Now()
 		for calls, complete := 1, false; !complete && calls < 7; calls++ {
-			r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{Queue: "default", SentBefore: began, Within: 5 * time.Second})
+			r, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{Queue: "default", SentBefore: began, TimeLimit: 5 * time.Second})
 			if err != nil || r.Complete && calls < 3 {
 				t.Errorf("call %d: %+v, %v", calls, r, err)
 			}
@@ -423,10 +423,10 @@ func TestRedrivesOfALimitedTimeGetThrough(t *testing.T) {
 		if found, err := h.DeadLetters(ctx, client.DeadLetterQuery{Queue: "default"}, 1000); err != nil || len(found.Items) != letters || !found.Complete {
 			t.Errorf("%d are left, %v", len(found.Items), err)
 		}
-		if found, err := h.DeadLetters(ctx, client.DeadLetterQuery{Queue: "default", Reason: "corrupt:", Within: 2 * time.Second}, 0); err != nil || found.Complete {
+		if found, err := h.DeadLetters(ctx, client.DeadLetterQuery{Queue: "default", ReasonPrefix: "corrupt:", TimeLimit: 2 * time.Second}, 0); err != nil || found.Complete {
 			t.Errorf("a look of two seconds: %+v, %v", found, err)
 		}
-		_, err := h.DropDeadLetters(ctx, client.DeadLetterQuery{Queue: "default", Within: -time.Second})
+		_, err := h.DropDeadLetters(ctx, client.DeadLetterQuery{Queue: "default", TimeLimit: -time.Second})
 		if wrong, refused := errors.AsType[*provider.FieldError](err); !refused || wrong.Field != "within" {
 			t.Errorf("less than no time: %v", err)
 		}
@@ -465,7 +465,7 @@ func (p *manyLetters) ReceiveDeadLetters(context.Context, string, time.Duration)
 	for range min(10, p.left) {
 		p.left--
 		id := fmt.Sprint(p.left)
-		some = append(some, provider.DeadLetter{Queue: provider.QueueInbox, Record: provider.Record{ID: id, Lock: id, Body: strings.Repeat("x", p.size)}})
+		some = append(some, provider.DeadLetter{Queue: provider.QueueInbox, Record: provider.Record{ID: id, ReceiptHandle: id, Body: strings.Repeat("x", p.size)}})
 	}
 	return some, nil
 }

@@ -21,7 +21,7 @@ import (
 // emptied empties the queues of a restored hub.
 func (h *lost) emptied() {
 	h.t.Helper()
-	if _, err := h.EmptyQueues(h.ctx); err != nil {
+	if _, err := h.PurgeQueues(h.ctx); err != nil {
 		h.t.Fatal(err)
 	}
 	if n := h.Cloud.Schedules.Count(); n > 0 {
@@ -34,10 +34,10 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 2, func(ctx context.Context, h *lettered) {
 		h.bury(ctx, 1, "corrupt: for now")
-		if err := h.Raise(ctx, "i", "e", 1); err != nil {
+		if err := h.RaiseEvent(ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.EmptyQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "1 dead letters") {
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "1 dead letters") {
 			t.Errorf("with a dead letter: %v", err)
 		}
 		if _, err := h.RedriveDeadLetters(ctx, client.DeadLetterQuery{}); err != nil {
@@ -47,7 +47,7 @@ func TestQueuesAreEmptiedAtRest(t *testing.T) {
 		if err != nil || len(records) == 0 {
 			t.Fatal(records, err)
 		}
-		if _, err := h.EmptyQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "queue inbox") {
+		if _, err := h.PurgeQueues(ctx); !errors.Is(err, provider.ErrBusy) || !strings.Contains(err.Error(), "queue inbox") {
 			t.Errorf("with a message in hand: %v", err)
 		}
 		_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
@@ -76,7 +76,7 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		backup := h.Cloud.Table.Backup()
-		if err := h.Raise(h.ctx, "i", "e", 1); err != nil { // this future is lost
+		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil { // this future is lost
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 30*time.Minute)
@@ -95,15 +95,15 @@ func TestAScheduleThatFiresWhileSchedulesAreDeletedIsEmptiedToo(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&slow)
-		if _, err := h.EmptyQueues(h.ctx); err != nil {
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.fault.Store(nil)
 		h.wantNoTimers()
-		if err := h.Raise(h.ctx, "i", "e", 10); err != nil { // "those who sent it must send it again"
+		if err := h.RaiseEvent(h.ctx, "i", "e", 10); err != nil { // "those who sent it must send it again"
 			t.Fatal(err)
 		}
-		if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+		if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 24*time.Hour)
@@ -132,14 +132,14 @@ func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&fault)
-		if _, err := h.Provider.EmptyQueues(h.ctx, nil); err != nil {
+		if _, err := h.Provider.PurgeQueues(h.ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
 		if err := h.Provider.HoldTimers(h.ctx, provider.Timer{V: 1, InstanceID: "i", ExecutionID: "x", TimerID: 3, FireAt: time.Now()}); err != nil { // a schedule fires
 			t.Fatal(err)
 		}
-		if _, err := h.EmptyQueues(h.ctx); err != nil {
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.wantNoTimers()
@@ -149,7 +149,7 @@ func TestAPurgeThatIsRefusedIsRepeated(t *testing.T) {
 // wantNoTimers looks into the timers queue.
 func (h *lost) wantNoTimers() {
 	h.t.Helper()
-	url := h.Provider.Hub().TimersURL
+	url := h.Provider.Config().TimersURL
 	out, err := h.Cloud.Queues.GetQueueAttributes(h.ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
 	if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" {
 		h.t.Errorf("the timers queue, which was emptied, has %s messages, %v; want 0", out.Attributes["ApproximateNumberOfMessages"], err)

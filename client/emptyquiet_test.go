@@ -48,10 +48,10 @@ func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 		for i := range 2 {
 			both.Go(func() {
 				time.Sleep(time.Duration(i) * (4*time.Minute + 45*time.Second))
-				if _, err := h.EmptyQueues(h.ctx); err != nil {
+				if _, err := h.PurgeQueues(h.ctx); err != nil {
 					t.Error(i, err)
 				}
-				if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+				if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 					t.Error(i, err)
 				}
 			})
@@ -61,7 +61,7 @@ func TestTwoWhoEmptyQueuesAtOnceLoseNothing(t *testing.T) {
 		h.fault.Store(nil)
 		for range 24 {
 			h.ServeFor(h.ctx, time.Hour)
-			if _, err := h.Timekeeper.Watch(h.ctx); err != nil {
+			if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
 				t.Error(err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		purging := h.purgesLast(55 * time.Second)
 		raise := func() {
-			if err := h.Raise(h.ctx, "i-0", "e", 1, client.WithEventID("order-7 is paid")); err != nil {
+			if err := h.RaiseEvent(h.ctx, "i-0", "e", 1, client.WithEventID("order-7 is paid")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -88,10 +88,10 @@ func TestWhatIsSentAgainAfterQueuesWereEmptiedArrives(t *testing.T) {
 			time.Sleep(time.Minute + 50*time.Second) // while the purges are under way, which begin after a minute
 			raise()
 		})
-		if _, err := h.EmptyQueues(h.ctx); err != nil {
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+		if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		raise()

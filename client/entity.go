@@ -43,7 +43,7 @@ func checkEntity(entity, key string) error {
 	}
 	if registry.HasKey(entity) {
 		return &provider.FieldError{Field: "entity", Problem: fmt.Sprintf("must not contain %s, is %q",
-			registry.EntityMark, provider.Echo(entity))}
+			registry.EntityMark, provider.Excerpt(entity))}
 	}
 	return checkText("key", key, 1, MaxInstanceIDBytes)
 }
@@ -57,7 +57,7 @@ func (c *Client) makeEntity(ctx context.Context, entity, instanceID string) erro
 	case err != nil && !errors.Is(err, ErrNotFound):
 		return err
 	}
-	s, err := c.startOf(ctx, perdure.EntityOrchestration(entity), nil, []StartOption{WithInstanceID(instanceID)})
+	s, err := c.startOf(ctx, perdure.EntityOrchestrationName(entity), nil, []StartOption{WithInstanceID(instanceID)})
 	if err != nil {
 		return err
 	}

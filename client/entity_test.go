@@ -19,10 +19,10 @@ import (
 // entities is a hub that knows the entity "sum", whose operations give back what they are given.
 func entities() (*client.Client, *fakeprovider.Provider) {
 	h := fakeprovider.New(time.Now, "@sum", "bye")
-	h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-		return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: m.Data}
+	h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+		return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: m.Data}
 	})
-	return client.New(h, client.WithAsker(h)), h
+	return client.New(h, client.WithQuerier(h)), h
 }
 
 func TestCallEntityMakesItOnce(t *testing.T) {
@@ -35,7 +35,7 @@ func TestCallEntityMakesItOnce(t *testing.T) {
 			}
 		}
 		in, err := h.ReadInstance(t.Context(), perdure.EntityInstanceID("sum", "k"))
-		if err != nil || in.Name != perdure.EntityOrchestration("sum") {
+		if err != nil || in.Name != perdure.EntityOrchestrationName("sum") {
 			t.Errorf("%+v, %v", in, err)
 		}
 		for _, m := range h.Sent() {
@@ -50,7 +50,7 @@ func TestCallEntityMakesItOnce(t *testing.T) {
 			}
 		}
 		h.Append(in.InstanceID, history.Event{Kind: history.OrchestrationTerminated, Time: time.Now()})
-		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrTerminal) {
+		if _, err := c.CallEntity(t.Context(), "sum", "k", "add", 1); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("a call of what is over: %v", err)
 		}
 	})
@@ -86,7 +86,7 @@ func TestEntityState(t *testing.T) {
 	t.Parallel()
 	c, h := entities()
 	answer, failed := json.RawMessage(`{"Total":7}`), error(nil)
-	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return answer, failed })
+	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return answer, failed })
 	if got, err := c.EntityState(t.Context(), "sum", "k"); err != nil || string(got) != string(answer) {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -122,7 +122,7 @@ func TestStartOrUpdate(t *testing.T) {
 		if got, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.WithIdempotencyKey("b")); err != nil || string(got) != "3" {
 			t.Errorf("the answer of what is over: %s, %v", got, err)
 		}
-		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err, client.ErrTerminal) {
+		if _, _, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one")); !errors.Is(err, client.ErrEnded) {
 			t.Error(err)
 		}
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 9, client.WithInstanceID("one"), client.IfExists(client.Replace))
@@ -170,8 +170,8 @@ func TestStartOrUpdateIsForOneLife(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, h := occupied(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: m.Data}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: m.Data}
 		})
 		got, started, err := c.StartOrUpdate(t.Context(), "bye", 0, "say", 7, one)
 		if err != nil || started || string(got) != "7" {
@@ -180,7 +180,7 @@ func TestStartOrUpdateIsForOneLife(t *testing.T) {
 		h.wantCalls(t, "start", "send")
 
 		was := h.life(t, "one")
-		h.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return nil })
+		h.UpdateWith(func(provider.Message) *provider.UpdateResult { return nil })
 		h.do["send"] = func() {
 			_ = h.DeleteInstance(t.Context(), "one", true)
 			_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})

@@ -30,8 +30,8 @@ func ExampleClient_Pause() {
 	must(c.Pause(ctx, id, "the address is odd"))
 	paused := untilIs(ctx, c, id, client.StatusPaused)
 	fmt.Println(paused.Status, "because", paused.Paused.Message)
-	must(c.Raise(ctx, id, "paid", "by card"))
-	must(c.Raise(ctx, id, "collected", "by Ada"))
+	must(c.RaiseEvent(ctx, id, "paid", "by card"))
+	must(c.RaiseEvent(ctx, id, "collected", "by Ada"))
 
 	must(c.Resume(ctx, id, "it is right"))
 	s, err := c.Wait(ctx, id)

@@ -10,10 +10,10 @@ import (
 )
 
 // This example creates a schedule whose overlap policy cancels the current run when the next one is due. It triggers
-// the runs with RunSchedule instead of waiting for the scheduled times.
+// the runs with TriggerSchedule instead of waiting for the scheduled times.
 func ExampleClient_PutSchedule() {
 	r := perdure.NewRegistry()
-	schedule.AddTo(r) // not needed with lambdahandler
+	schedule.Register(r) // not needed with lambdahandler
 	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, of string) (string, error) {
 		data, err := perdure.WaitForExternalEvent[string](ctx, "data").Await(ctx)
 		return of + ": " + data, err
@@ -23,19 +23,19 @@ func ExampleClient_PutSchedule() {
 	c, stop := serve(r)
 	defer stop()
 	must(c.PutSchedule(ctx, schedule.Schedule{
-		ID: "nightly", Orchestration: "report", Input: []byte(`"sales"`), When: "0 2 * * *", TimeZone: "Europe/Berlin", Overlap: schedule.Cancel,
+		ID: "nightly", Orchestration: "report", Input: []byte(`"sales"`), Expression: "0 2 * * *", TimeZone: "Europe/Berlin", Overlap: schedule.OverlapCancel,
 	}))
-	first, err := c.RunSchedule(ctx, "nightly")
+	first, err := c.TriggerSchedule(ctx, "nightly")
 	must(err)
 	untilIs(ctx, c, first, client.StatusRunning)
 
-	second, err := c.RunSchedule(ctx, "nightly")
+	second, err := c.TriggerSchedule(ctx, "nightly")
 	must(err)
 	s, err := c.Wait(ctx, first)
 	must(err)
 	fmt.Println("the first is", s.Status)
 	untilIs(ctx, c, second, client.StatusRunning)
-	must(c.Raise(ctx, second, "data", "900 cents"))
+	must(c.RaiseEvent(ctx, second, "data", "900 cents"))
 	s, err = c.Wait(ctx, second)
 	must(err)
 	fmt.Println(client.Result[string](s))

@@ -18,7 +18,7 @@ import (
 
 // This example writes an order and starts its orchestration in one transaction. The second attempt fails because the
 // order exists. In a real program the hub is from dynamo.Open and the table is a DynamoDB client.
-func ExampleClient_StartItem() {
+func ExampleClient_PrepareStart() {
 	ctx := context.Background()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "fulfil", func(_ *perdure.OrchestrationContext, order string) (string, error) { return "packed " + order, nil })
@@ -26,7 +26,7 @@ func ExampleClient_StartItem() {
 	defer stop()
 
 	take := func(order string) error {
-		start, err := hub.StartItem(ctx, "fulfil", order, client.WithInstanceID("fulfil-"+order), client.WithIdempotencyKey(order))
+		start, err := hub.PrepareStart(ctx, "fulfil", order, client.WithInstanceID("fulfil-"+order), client.WithIdempotencyKey(order))
 		if errors.Is(err, client.ErrAlreadyStarted) {
 			return fmt.Errorf("%s is taken", order)
 		}
@@ -37,11 +37,11 @@ func ExampleClient_StartItem() {
 			TableName: aws.String("orders"), Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
 			ConditionExpression: aws.String("attribute_not_exists(id)"),
 		}
-		_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: put})})
+		_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: put})})
 		if err != nil {
-			return errors.Join(start.Refusal(err), err)
+			return errors.Join(start.StartError(err), err)
 		}
-		return start.Begin(ctx) // if the process dies before, the sweeper starts the instance
+		return start.Wake(ctx) // if the process dies before, the sweeper starts the instance
 	}
 
 	fmt.Println(take("o-1"), "–", take("o-1"))

@@ -19,7 +19,7 @@ type overtaking struct {
 	other provider.ActivityRecord
 }
 
-func (h *overtaking) BeatPending(_ context.Context, executionID string, b provider.PendingBeat) (bool, error) {
+func (h *overtaking) HeartbeatPending(_ context.Context, executionID string, b provider.PendingHeartbeat) (bool, error) {
 	h.other.ActivityID = b.ActivityID
 	h.Leave(executionID, h.other)
 	return false, nil
@@ -31,9 +31,9 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		other provider.ActivityRecord
 		over  bool
 	}{
-		"of the next attempt":    {provider.ActivityRecord{BeatOf: 3, BeatenAt: began}, true},
-		"of the same attempt":    {provider.ActivityRecord{BeatOf: 2, BeatenAt: began.Add(time.Hour)}, false},
-		"the end of the attempt": {provider.ActivityRecord{BeatOf: 2, BeatenAt: began, OverOf: 2}, true},
+		"of the next attempt":    {provider.ActivityRecord{HeartbeatAttempt: 3, LastHeartbeatAt: began}, true},
+		"of the same attempt":    {provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began.Add(time.Hour)}, false},
+		"the end of the attempt": {provider.ActivityRecord{HeartbeatAttempt: 2, LastHeartbeatAt: began, TimedOutAttempt: 2}, true},
 	} {
 		h := &overtaking{fakeprovider.New(func() time.Time { return began }, "hello"), tt.other}
 		c := client.New(h, client.WithClock(func() time.Time { return began }))
@@ -42,9 +42,9 @@ func TestHeartbeat_anotherIsWrittenFirst_failsIfThatIsOfALaterAttempt(t *testing
 		h.Hand("c1.two", &provider.WorkItem{
 			InstanceID: "one", ExecutionID: "x1", Segment: 1, ActivityID: 2, Attempt: 2, Queue: "default",
 		})
-		_, err := c.Heartbeat(t.Context(), "c1.two", 7)
+		_, err := c.HeartbeatActivity(t.Context(), "c1.two", 7)
 		problem, failed := errors.AsType[*client.TokenError](err)
-		if failed != tt.over || failed && problem.Problem != client.TokenOver || !failed && err != nil {
+		if failed != tt.over || failed && problem.Reason != client.TokenActivityEnded || !failed && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

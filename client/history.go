@@ -20,13 +20,13 @@ type historyOptions struct {
 // maxExecutionIDBytes is more than the id of any execution has: they are ULIDs.
 const maxExecutionIDBytes = 64
 
-// WithExecution selects the current or an earlier execution of the instance by its ID. The default is the current one.
-func WithExecution(executionID string) HistoryOption {
+// WithExecutionID selects the current or an earlier execution of the instance by its ID. The default is the current one.
+func WithExecutionID(executionID string) HistoryOption {
 	return func(o *historyOptions) { o.executionID = executionID }
 }
 
-// After skips the events up to and including the event with this ID.
-func After(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
+// AfterEvent skips the events up to and including the event with this ID.
+func AfterEvent(eventID int64) HistoryOption { return func(o *historyOptions) { o.after = eventID } }
 
 // History yields the events of an execution of an instance in order, with strongly consistent reads. The default is the
 // current execution. Encoded payloads are decoded if the client has their codec. Payload returns the payloads that are

@@ -8,20 +8,20 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ExistsPolicy defines what a start does if its instance ID is in use.
-type ExistsPolicy string
+// IDConflictPolicy defines what a start does if its instance ID is in use.
+type IDConflictPolicy string
 
 // Policies of IfExists.
 const (
-	// Ignore returns the ID of the existing instance and does not start a new one.
-	Ignore ExistsPolicy = "ignore"
+	// UseExisting returns the ID of the existing instance and does not start a new one.
+	UseExisting IDConflictPolicy = "ignore"
 	// Replace terminates and purges the existing instance and starts the new one.
-	Replace ExistsPolicy = "replace"
+	Replace IDConflictPolicy = "replace"
 )
 
 // IfExists sets what a start does if the instance ID of WithInstanceID, which is required, is in use. Without IfExists,
 // Start returns ErrAlreadyExists. If the existing instance is being purged, the call waits until the ID is free or ctx
-// ends. IfExists is an option of Start, StartOrRaise and StartOrUpdate.
+// ends. IfExists is an option of Start, StartOrRaiseEvent and StartOrUpdate.
 //
 // Ignore keeps the existing instance, even if it belongs to another orchestration.
 //
@@ -37,7 +37,9 @@ const (
 // With WithIdempotencyKey, a repeated call is the same start. It keeps the instance that it started earlier, whether
 // running or ended, and returns ErrPurged if that instance has been replaced or purged. Without a key, a repeated call
 // replaces its own instance.
-func IfExists(policy ExistsPolicy) StartOption { return func(o *startOptions) { o.ifExists = &policy } }
+func IfExists(policy IDConflictPolicy) StartOption {
+	return func(o *startOptions) { o.ifExists = &policy }
+}
 
 // AlreadyExistsError describes the instance that uses the ID of a start: its orchestration, status and start time.
 type AlreadyExistsError = provider.AlreadyExistsError
@@ -49,9 +51,9 @@ func (o *startOptions) checkIfExists() error {
 	switch {
 	case o.ifExists == nil:
 		return nil
-	case *o.ifExists != Ignore && *o.ifExists != Replace:
+	case *o.ifExists != UseExisting && *o.ifExists != Replace:
 		return &provider.FieldError{Field: fieldIfExists, Problem: fmt.Sprintf("must be %s or %s, is %q",
-			Ignore, Replace, provider.Echo(*o.ifExists))}
+			UseExisting, Replace, provider.Excerpt(*o.ifExists))}
 	case o.instanceID == nil:
 		return &provider.FieldError{Field: fieldIfExists, Problem: "requires an instance id"}
 	default:
@@ -59,7 +61,7 @@ func (o *startOptions) checkIfExists() error {
 	}
 }
 
-// onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaise and StartOrUpdate take.
+// onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaiseEvent and StartOrUpdate take.
 func onlyStarts(opts []StartOption) error {
 	if startOptionsOf(opts).ifExists != nil {
 		return &provider.FieldError{Field: fieldIfExists, Problem: "requires Start, StartOrRaise or StartOrUpdate"}
@@ -71,7 +73,7 @@ func onlyStarts(opts []StartOption) error {
 type holders func(RuntimeStatus) (makesWay bool)
 
 // holdersFor returns what a policy does with an instance that has the id; nil: the start is refused.
-func holdersFor(p *ExistsPolicy) holders {
+func holdersFor(p *IDConflictPolicy) holders {
 	if p == nil {
 		return nil
 	}
@@ -130,7 +132,7 @@ func (c *Client) makeWay(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 	}
-	return c.hub.DeleteLife(provider.WithRequester(ctx, requester), in.InstanceID, in.StartID, false)
+	return c.hub.DeleteIncarnation(provider.WithRequester(ctx, requester), in.InstanceID, in.StartID, false)
 }
 
 // whileLives waits while the life of an id that was read is there with such a status. It does not wait for the next life.

@@ -71,7 +71,7 @@ func (h *ending) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Mess
 	})
 }
 
-func (h *ending) DeleteLife(ctx context.Context, id, startID string, force bool) error {
+func (h *ending) DeleteIncarnation(ctx context.Context, id, startID string, force bool) error {
 	return h.call("delete", func() error {
 		in, err := h.Provider.ReadInstance(ctx, id)
 		if errors.Is(err, provider.ErrNotFound) || err == nil && in.StartID != startID {
@@ -113,7 +113,7 @@ func TestIfExistsRefuses(t *testing.T) {
 	for name, err := range map[string]error{
 		"no id": func() error { _, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Replace)); return err }(),
 		"a key alone": func() error {
-			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.Ignore), client.WithIdempotencyKey("k"))
+			_, err := c.Start(t.Context(), "bye", 0, client.IfExists(client.UseExisting), client.WithIdempotencyKey("k"))
 			return err
 		}(),
 		"no such":   func() error { _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists("keep")); return err }(),
@@ -138,7 +138,7 @@ func TestIgnoreLeavesWhatHasTheID(t *testing.T) {
 	c, h := occupied(t)
 	start := func(id string) {
 		t.Helper()
-		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id), client.IfExists(client.Ignore)); err != nil || got != id {
+		if got, err := c.Start(t.Context(), "bye", 0, client.WithInstanceID(id), client.IfExists(client.UseExisting)); err != nil || got != id {
 			t.Errorf("%q, %v", got, err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestALateRepetitionReplacesNothing(t *testing.T) {
 	if len(h.told) != 2 {
 		t.Errorf("told %+v", h.told)
 	}
-	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Ignore), client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
+	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting), client.WithIdempotencyKey("first")); !errors.Is(err, client.ErrPurged) {
 		t.Errorf("ignoring: %v", err)
 	}
 }
@@ -299,7 +299,7 @@ func TestIgnoreWaitsForAPurge(t *testing.T) {
 	_, h := occupied(t)
 	slept := 0
 	c := client.New(&deleting{ending: h, looks: 3}, client.WithSleep(func(context.Context, time.Duration) error { slept++; return nil }))
-	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.Ignore)); err != nil {
+	if _, err := c.Start(t.Context(), "bye", 0, one, client.IfExists(client.UseExisting)); err != nil {
 		t.Fatal(err)
 	}
 	h.wantOne(t, "bye")

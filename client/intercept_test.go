@@ -26,9 +26,9 @@ func TestCallsAreIntercepted(t *testing.T) {
 	mustStart(t, c, "one")
 	ctx := t.Context()
 	for _, err := range []error{
-		c.Raise(ctx, "one", "", nil), // refused before it is a call
-		c.Raise(ctx, "one", "approved", 1),
-		c.Raise(ctx, "nobody", "approved", 1),
+		c.RaiseEvent(ctx, "one", "", nil), // refused before it is a call
+		c.RaiseEvent(ctx, "one", "approved", 1),
+		c.RaiseEvent(ctx, "nobody", "approved", 1),
 		c.Cancel(ctx, "one", "enough"),
 		c.CancelActivity(ctx, "one", 7, ""),
 		c.Terminate(ctx, "one", ""),
@@ -36,7 +36,7 @@ func TestCallsAreIntercepted(t *testing.T) {
 	} {
 		_ = err // what each returns is for the tests of each
 	}
-	if _, err := c.Bulk(ctx, client.Bulk{Operation: client.OperationCancel, All: true}); err != nil {
+	if _, err := c.StartJob(ctx, client.JobRequest{Operation: client.OperationCancel, All: true}); err != nil {
 		t.Error(err)
 	}
 	_, _ = c.CancelJob(ctx, "j-1")
@@ -68,7 +68,7 @@ func TestAnInterceptorFailsNoCall(t *testing.T) {
 		perdure.Interceptor{ClientCall: func(context.Context, perdure.ClientCall, func(context.Context) error) {}},
 	))
 	mustStart(t, c, "one")
-	if err := c.Raise(t.Context(), "nobody", "approved", 1); !errors.Is(err, client.ErrNotFound) {
+	if err := c.RaiseEvent(t.Context(), "nobody", "approved", 1); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("Raise = %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status != client.StatusPending {

@@ -33,7 +33,7 @@ func TestAnInterceptorDoesNotChangeWhoPurges(t *testing.T) {
 		_ = next(context.Background())
 	}}
 	c := client.New(hub, client.WithClock(func() time.Time { return began }), client.WithCaller("the-servers-role"), client.WithInterceptors(bare))
-	ctx := client.CalledBy(t.Context(), "ann")
+	ctx := client.ContextWithCaller(t.Context(), "ann")
 	if _, err := c.Start(ctx, "hello", 0, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type Lease struct {
 type LeaseRenewal struct {
 	// ExpiresAt is the earliest time at which the lock expires. It is zero if Err is set.
 	ExpiresAt time.Time
-	// Err is why the lock was not extended. It is provider.ErrToken if the token does not belong to this hub,
+	// Err is why the lock was not extended. It is provider.ErrInvalidToken if the token does not belong to this hub,
 	// provider.ErrLockLost if the caller no longer holds the message, provider.ErrLockLimit if the lock would exceed 12
 	// hours since the receipt, a *provider.FieldError if the hub no longer has the queue, and a *provider.Error
 	// otherwise.
@@ -61,14 +61,14 @@ func (c *Client) RenewWorkItems(ctx context.Context, visibility time.Duration, l
 	answers := make([]LeaseRenewal, len(leases))
 	queues := map[string][]provider.LockedWorkItem{}
 	for i := range leases {
-		w, err := c.hub.OpenWorkItem(ctx, leases[i].Token)
+		w, err := c.hub.VerifyWorkItemToken(ctx, leases[i].Token)
 		switch {
-		case errors.Is(err, provider.ErrToken):
+		case errors.Is(err, provider.ErrInvalidToken):
 			answers[i].Err = err
 		case err != nil:
 			return nil, fmt.Errorf("client: renew work items: %w", err)
 		default:
-			record := provider.Record{ID: strconv.Itoa(i), Lock: leases[i].ReceiptHandle}
+			record := provider.Record{ID: strconv.Itoa(i), ReceiptHandle: leases[i].ReceiptHandle}
 			queues[w.Queue] = append(queues[w.Queue], provider.LockedWorkItem{WorkItem: w, Record: record})
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Query selects the instances of a list. An instance must match all fields that are not zero. Newer instances come
+// ListQuery selects the instances of a list. An instance must match all fields that are not zero. Newer instances come
 // first. Blocked, Paused and Deleting instances are sorted by the time of this status instead, the latest first.
-type Query struct {
+type ListQuery struct {
 	// Status is the status of the instances.
 	Status RuntimeStatus
-	// Name is the name of the orchestration.
-	Name string
+	// Orchestration is the name of the orchestration.
+	Orchestration string
 	// Version is the version of the orchestration. An instance that was started without a version has none before its
 	// first turn.
 	Version string
 	// Tags selects instances that have all these tags with these values.
 	Tags map[string]string
-	// Parent is the instance ID of the parent that waits for the instances.
-	Parent string
+	// ParentID is the instance ID of the parent that waits for the instances.
+	ParentID string
 	// StartedAfter selects instances that were started at this time or later, and StartedBefore those that were started
 	// earlier. Both have a precision of a millisecond.
 	StartedAfter  time.Time
@@ -32,7 +32,7 @@ type Query struct {
 
 // List yields all instances that match q. It reads them page by page from an index that may be a second behind. The
 // returned statuses have no Output and no Failure. The iterator ends with the first error.
-func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
+func (c *Client) List(ctx context.Context, q ListQuery) iter.Seq2[Status, error] {
 	return eachOfPages(func(p Paging) (Page[Status], error) { return c.ListPage(ctx, q, p) })
 }
 
@@ -42,7 +42,7 @@ func (c *Client) List(ctx context.Context, q Query) iter.Seq2[Status, error] {
 // StartedAfter and StartedBefore limit what is read, and so does a Status of Blocked, Paused or Deleting. All other
 // fields filter what was read. On DynamoDB, a page reads up to 16,000 instances, about 5 MB or 600 read units (less
 // than $0.0001 at list price).
-func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status], error) {
+func (c *Client) ListPage(ctx context.Context, q ListQuery, p Paging) (Page[Status], error) {
 	err := checkQuery(q)
 	if err == nil {
 		err = checkLimit(p.Limit)
@@ -54,8 +54,8 @@ func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status],
 		return Page[Status]{}, fmt.Errorf("client: list: %w", err)
 	}
 
-	found, err := c.hub.ListInstances(ctx, provider.Query{
-		Status: q.Status, Name: q.Name, Version: q.Version, Tags: q.Tags, Parent: q.Parent, StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore,
+	found, err := c.hub.ListInstances(ctx, provider.ListQuery{
+		Status: q.Status, Name: q.Orchestration, Version: q.Version, Tags: q.Tags, Parent: q.ParentID, StartedAfter: q.StartedAfter, StartedBefore: q.StartedBefore,
 		Limit: p.Limit, Cursor: p.Cursor,
 	})
 	if err != nil {
@@ -68,14 +68,14 @@ func (c *Client) ListPage(ctx context.Context, q Query, p Paging) (Page[Status],
 	return page, nil
 }
 
-func checkQuery(q Query) error {
+func checkQuery(q ListQuery) error {
 	if wrong := statusProblem(q.Status); wrong != "" {
 		return &provider.FieldError{Field: "status", Problem: wrong}
 	}
 	if !q.StartedBefore.IsZero() && !q.StartedAfter.Before(q.StartedBefore) {
 		return &provider.FieldError{Field: "startedAfter", Problem: "must be before startedBefore"}
 	}
-	return checkSelection(q.Name, q.Version, q.Parent, q.Tags)
+	return checkSelection(q.Orchestration, q.Version, q.ParentID, q.Tags)
 }
 
 // statusProblem returns what is wrong with a status that is selected by; empty: nothing.
@@ -87,7 +87,7 @@ func statusProblem(s RuntimeStatus) string {
 	default:
 		return fmt.Sprintf("must be one of %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, is %q",
 			StatusPending, StatusRunning, StatusCancelling, StatusBlocked, StatusPaused, StatusCompleted, StatusFailed,
-			StatusCancelled, StatusTerminated, StatusDeleting, provider.Echo(s))
+			StatusCancelled, StatusTerminated, StatusDeleting, provider.Excerpt(s))
 	}
 }
 

@@ -43,7 +43,7 @@ func (h *lost) aged() {
 // expire deletes the tombstone of an id if its TTL is over, as DynamoDB does.
 func (h *lost) expire(id string) {
 	h.t.Helper()
-	table := h.Provider.Hub().Table
+	table := h.Provider.Config().Table
 	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"}}
 	out, err := h.Cloud.Table.GetItem(h.ctx, &dynamodb.GetItemInput{TableName: &table, Key: key})
 	if err != nil {
@@ -61,12 +61,12 @@ func (h *lost) expire(id string) {
 	}
 }
 
-// A reconciliation leaves out starts of more than MostBack ago, and so does the redispatch to which its wake leads.
+// A reconciliation leaves out starts of more than MaxReconcileLookback ago, and so does the redispatch to which its wake leads.
 func TestAnOldDetachedStartDoesNotHappenAgainByTheWakeOfAReconciliation(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
 		h.aged()
-		if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+		if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
@@ -81,7 +81,7 @@ func TestAnOldDetachedStartDoesNotHappenAgainByARedrive(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, addHolder, func(h *lost) {
 		h.aged()
-		if err := h.Raise(h.ctx, "i", "e", 1); err != nil {
+		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
 		l := &lettered{Hub: h.Hub, Client: h.Client, t: t}
@@ -105,7 +105,7 @@ func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 		time.Sleep(40 * 24 * time.Hour)
 		h.expire(child)
 		h.emptied()
-		if err := h.Raise(h.ctx, "i", "e", 1); err != nil {
+		if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil {
 			t.Fatal(err)
 		}
 		l := &lettered{Hub: h.Hub, Client: h.Client, t: t}
@@ -115,7 +115,7 @@ func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
 		h.wantStatus("i", client.StatusRunning)
-		if so := h.mustReconcile(); so.Lost != 1 {
+		if so := h.mustReconcile(); so.LostChildren != 1 {
 			t.Errorf("%+v", so)
 		}
 		h.wantToldOnce("whether it has run is not known")

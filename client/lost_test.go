@@ -175,7 +175,7 @@ func (h *lost) disturb(each int) {
 	h.t.Helper()
 	for i := range each {
 		id := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i) }
-		err := errors.Join(h.Raise(h.ctx, id("event-early"), "e", 1), h.Cancel(h.ctx, id("saga-cancelled"), "by the test"))
+		err := errors.Join(h.RaiseEvent(h.ctx, id("event-early"), "e", 1), h.Cancel(h.ctx, id("saga-cancelled"), "by the test"))
 		if err != nil {
 			h.t.Fatal(err)
 		}

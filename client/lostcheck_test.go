@@ -12,7 +12,7 @@ import (
 // there is what the restored table has: the instances, and the activities that are settled.
 func (h *lost) there() (instances []client.Status, settled map[string]bool) {
 	h.t.Helper()
-	instances, err := client.Collect(h.List(h.ctx, client.Query{}))
+	instances, err := client.Collect(h.List(h.ctx, client.ListQuery{}))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func (h *lost) finish(instances []client.Status) {
 		switch kind := in.Orchestration; {
 		case in.Status.Terminal() || in.Status == client.StatusDeleting:
 		case kind == "event" || kind == "event-early":
-			if err := h.Raise(h.ctx, in.InstanceID, "e", 1, client.WithEventID("again")); err != nil && !errors.Is(err, client.ErrTerminal) {
+			if err := h.RaiseEvent(h.ctx, in.InstanceID, "e", 1, client.WithEventID("again")); err != nil && !errors.Is(err, client.ErrEnded) {
 				h.t.Error(err)
 			}
 		default:
@@ -52,7 +52,7 @@ func (h *lost) finish(instances []client.Status) {
 	}
 	for range 20 {
 		h.ServeFor(h.ctx, 15*time.Minute)
-		if _, err := h.Timekeeper.Watch(h.ctx); err != nil {
+		if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
 			h.t.Error(err)
 		}
 	}

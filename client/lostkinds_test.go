@@ -105,7 +105,7 @@ func (h *lost) registry(mended bool) *perdure.Registry {
 	})
 	add("flaky", retried(3))
 	add("flaky-far", retried(3))
-	closes := retried(99, perdure.WithScheduleToClose(45*time.Minute))
+	closes := retried(99, perdure.WithScheduleToCloseTimeout(45*time.Minute))
 	add("closes", func(ctx *perdure.OrchestrationContext, wait int) (int, error) {
 		_, err := closes(ctx, wait/5)
 		if err == nil {

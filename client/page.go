@@ -7,15 +7,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// MaxPage is the maximum number of items of a page.
-const MaxPage = 1000
+// MaxPageSize is the maximum number of items of a page.
+const MaxPageSize = 1000
 
 // defaultPage is the size of a page when none is asked for.
 const defaultPage = 100
 
 // Paging selects a page of a list. The zero value selects the first page, with up to 100 items.
 type Paging struct {
-	// Limit is the maximum number of items, 1 to MaxPage. 0 means 100. Any other value is a *provider.FieldError.
+	// Limit is the maximum number of items, 1 to MaxPageSize. 0 means 100. Any other value is a *provider.FieldError.
 	Limit int
 	// Cursor is the NextCursor of the previous page of the same list. It is empty for the first page. An invalid cursor
 	// is a *provider.FieldError.
@@ -74,8 +74,8 @@ func checkCursor(cursor string) error { return checkText(fieldCursor, cursor, 0,
 
 // checkLimit accepts 0, which is no limit.
 func checkLimit(limit int) error {
-	if limit < 0 || limit > MaxPage {
-		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPage, limit)}
+	if limit < 0 || limit > MaxPageSize {
+		return &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", MaxPageSize, limit)}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 const scheduleAnswer = 20 * time.Second
 
 // PauseSchedule stops a schedule from starting runs at its scheduled times until ResumeSchedule. The current run
-// continues, RunSchedule still starts runs, and queued runs and backfills are kept. Pausing a paused schedule replaces
+// continues, TriggerSchedule still starts runs, and queued runs and backfills are kept. Pausing a paused schedule replaces
 // the message.
 //
 // PauseSchedule is an update of the schedule's instance and returns the errors of Update. It waits up to 20 seconds for
@@ -26,7 +26,7 @@ func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
 	s, err := c.Schedule(ctx, id)
 	if err == nil && !s.instanceIsPaused {
 		_, err = c.tellSchedule(ctx, id, schedule.UpdatePause, message)
-		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateUnknown {
+		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateHandlerNotFound {
 			err = c.Pause(ctx, schedule.InstanceID(id), message)
 		}
 	}
@@ -47,7 +47,7 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 	if err == nil && (s.Paused != nil || !s.instanceIsPaused) {
 		var was json.RawMessage
 		was, err = c.tellSchedule(ctx, id, schedule.UpdateResume, message)
-		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateUnknown {
+		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateHandlerNotFound {
 			err = c.Resume(ctx, schedule.InstanceID(id), message)
 		} else if err == nil && string(was) != "true" {
 			err = fmt.Errorf("schedule %q: %w", id, ErrNotPaused)

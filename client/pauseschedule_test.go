@@ -18,14 +18,14 @@ import (
 func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	t.Parallel()
 	const update, instance = `update perdure.schedule.resume "it is over"`, "executionResumed it is over"
-	rejected := func(reason string) provider.UpdateAnswer {
-		return provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"}}
+	rejected := func(reason string) provider.UpdateResult {
+		return provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why"}}
 	}
-	answered := func(doc string) provider.UpdateAnswer {
-		return provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(doc)}
+	answered := func(doc string) provider.UpdateResult {
+		return provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(doc)}
 	}
 	for name, c := range map[string]struct {
-		answer provider.UpdateAnswer
+		answer provider.UpdateResult
 		paused bool // its instance
 		sent   []string
 		want   error
@@ -33,21 +33,21 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 	}{
 		"it was paused":           {answer: answered("true"), sent: []string{update}},
 		"it was not":              {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
-		"of a release before":     {answer: rejected(history.UpdateUnknown), sent: []string{update, instance}, want: client.ErrNotPaused},
+		"of a release before":     {answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused},
 		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance}},
-		"it cannot be asked now":  {answer: rejected(history.UpdateTooMany), sent: []string{update}, code: client.UpdateTooMany},
+		"it cannot be asked now":  {answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := fakeprovider.New(time.Now, schedule.Orchestration)
+			p := fakeprovider.New(time.Now, schedule.OrchestrationName)
 			cl := client.New(p)
-			if err := cl.PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "report", When: "@daily"}); err != nil {
+			if err := cl.PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "report", Expression: "@daily"}); err != nil {
 				t.Fatal(err)
 			}
 			if c.paused {
 				p.Append(schedule.InstanceID("s"), history.Event{Kind: history.ExecutionSuspended, Time: time.Now()})
 			}
-			p.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return &c.answer })
+			p.UpdateWith(func(provider.Message) *provider.UpdateResult { return &c.answer })
 			err := cl.ResumeSchedule(t.Context(), "s", "it is over")
 			e, ended := errors.AsType[*client.UpdateError](err)
 			if ended != (c.code != "") || ended && e.Code != c.code || !ended && !errors.Is(err, c.want) {

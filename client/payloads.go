@@ -20,15 +20,15 @@ import (
 // is given twice, the later option counts. New panics if a codec's ID is invalid or two IDs are equal.
 //
 // Without a codec, the hub's orchestrator encodes what the client sends before it is stored, except the input of a
-// start, which stays unencoded. Encoded payloads are returned as a SealedPayload.
+// start, which stays unencoded. Encoded payloads are returned as a EncodedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
 // newVault makes what the client seals and opens payloads by.
-func newVault(codecs []perdure.Codec, h Hub) *vault.Vault {
-	var store provider.Payloads
-	if k, ok := offered.By[provider.PayloadKeeper](h); ok {
+func newVault(codecs []perdure.Codec, h Backend) *vault.Vault {
+	var store provider.PayloadStore
+	if k, ok := offered.By[provider.PayloadStoreProvider](h); ok {
 		store = k.Payloads()
 	}
 	v, err := vault.New(codecs, store)
@@ -40,26 +40,26 @@ func newVault(codecs []perdure.Codec, h Hub) *vault.Vault {
 
 // sealInput seals the input of a start, and has the execution that is to begin own what lies in the store.
 func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
-	if c.vault == nil && s.Past == nil && s.Input.StoredAt() == "" { // what lies in a bucket only a client that has it may start again
+	if c.vault == nil && s.RestartFrom == nil && s.Input.StorageKey() == "" { // what lies in a bucket only a client that has it may start again
 		return nil
 	}
 	first := provider.NewExecutionID(c.now().UTC().Truncate(time.Millisecond), s.InstanceID, s.StartID)
-	if s.Past != nil { // it has its input in the history that it takes over
+	if s.RestartFrom != nil { // it has its input in the history that it takes over
 		return c.ownPast(ctx, s, first)
 	}
 	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: first, Kind: perdure.PayloadOrchestrationInput, Name: s.Name}
 	if s.Input, err = c.vault.SealPayload(ctx, about, s.Input); err != nil {
 		return err
 	}
-	before := s.Input.StoredAt()
+	before := s.Input.StorageKey()
 	if before == "" {
 		return nil
 	}
 	if s.Input, err = c.vault.Own(ctx, about, s.Input); err != nil { // of an instance that is started again
 		return err
 	}
-	if provider.ExecutionOfPayload(s.Input.StoredAt()) != first {
-		return &perdure.PayloadError{Payload: about, Key: before, Err: perdure.ErrPayloadMissing}
+	if provider.ExecutionOfPayload(s.Input.StorageKey()) != first {
+		return &perdure.PayloadError{Payload: about, Key: before, Err: perdure.ErrPayloadNotFound}
 	}
 	s.ExecutionID = first
 	return nil
@@ -78,21 +78,21 @@ func (c *Client) forgetInput(ctx context.Context, s *provider.Start, started *pr
 // storedFor returns the keys under which a start has stored payloads of its execution.
 func storedFor(s *provider.Start) (keys []string) {
 	add := func(p history.Payload) {
-		if key := p.StoredAt(); key != "" {
+		if key := p.StorageKey(); key != "" {
 			keys = append(keys, key)
 		}
 	}
 	add(s.Input)
-	if s.Past != nil {
-		for i := range s.Past.Events {
-			s.Past.Events[i].Payloads(func(of history.EventPayload) { add(*of.Payload) })
+	if s.RestartFrom != nil {
+		for i := range s.RestartFrom.Events {
+			s.RestartFrom.Events[i].EachPayload(func(of history.EventPayload) { add(*of.Payload) })
 		}
 	}
 	return keys
 }
 
-// SealedPayload describes a payload that the client cannot decode or read.
-type SealedPayload struct {
+// EncodedPayload describes a payload that the client cannot decode or read.
+type EncodedPayload struct {
 	// Codec is the ID of the codec that encoded the payload. It is empty if none did.
 	Codec string `json:"codec,omitempty"`
 	// Key is the payload's key in the hub's payload store. It is empty if the payload is in its event.
@@ -103,19 +103,19 @@ type SealedPayload struct {
 	cause error // why it is not shown, where this client has tried
 }
 
-// SealedOf describes a payload of a history that is encoded or in the payload store. ok is false for any other payload.
-func SealedOf(p history.Payload) (s SealedPayload, ok bool) {
-	sealed, ok := p.Sealed()
-	return SealedPayload{Codec: sealed.Codec, Key: sealed.Key, Bytes: sealed.Bytes}, ok
+// EncodedPayloadOf describes a payload of a history that is encoded or in the payload store. ok is false for any other payload.
+func EncodedPayloadOf(p history.Payload) (s EncodedPayload, ok bool) {
+	sealed, ok := p.Encoded()
+	return EncodedPayload{Codec: sealed.Codec, Key: sealed.Key, Bytes: sealed.Bytes}, ok
 }
 
 // unseal returns the document of a payload, or what can be said of one that it cannot show. Only what may be an outage is an error.
-func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (doc json.RawMessage, sealed *SealedPayload, err error) {
+func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (doc json.RawMessage, sealed *EncodedPayload, err error) {
 	doc, err = c.vault.Open(ctx, about, p)
 	if err == nil || !vault.IsFinal(err) {
 		return doc, nil, err
 	}
-	s, ok := SealedOf(p)
+	s, ok := EncodedPayloadOf(p)
 	if !ok {
 		return nil, nil, err
 	}
@@ -128,11 +128,11 @@ func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p histor
 func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *history.Failure) (*history.Failure, error) {
 	f = f.Clone()
 	var failed error
-	f.Payloads(about.Name, func(p history.EventPayload) {
+	f.EachPayload(about.Name, func(p history.EventPayload) {
 		doc, err := c.vault.Open(ctx, about, *p.Payload)
 		switch {
 		case err == nil:
-			*p.Payload = history.Inline(doc)
+			*p.Payload = history.NewInlinePayload(doc)
 		case !vault.IsFinal(err):
 			failed = err
 		}
@@ -141,7 +141,7 @@ func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *
 }
 
 // Payload returns the document of a payload of an instance's history, including payloads in the payload store. The
-// error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadMissing if the payload
+// error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadNotFound if the payload
 // no longer exists.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
 	doc, err := c.vault.Open(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
@@ -152,7 +152,7 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 }
 
 // StoredPayload returns a payload of an instance's history from the payload store without decoding it. It requires a
-// payload with a Key (see SealedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
+// payload with a Key (see EncodedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
 // caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
 	data, err := c.vault.Stored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
@@ -168,14 +168,14 @@ func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) 
 		return
 	}
 	e.Error = e.Error.Clone()
-	e.Payloads(func(of history.EventPayload) {
-		s, sealed := of.Payload.Sealed()
+	e.EachPayload(func(of history.EventPayload) {
+		s, sealed := of.Payload.Encoded()
 		if !sealed || s.Key != "" {
 			return
 		}
 		doc, err := c.vault.Open(ctx, perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: e.ExecutionID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 		if err == nil { // else it is shown as what it is
-			*of.Payload = history.Inline(doc)
+			*of.Payload = history.NewInlinePayload(doc)
 		}
 	})
 }
@@ -184,17 +184,17 @@ func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) 
 func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 	s := statusOf(in)
 	p := history.Payload(in.CustomStatus)
-	if !p.IsSealed() {
+	if !p.IsEncoded() {
 		if doc, plain := p.Document(); plain {
 			s.CustomStatus = doc
 		}
 		return s
 	}
 	about := perdure.PayloadInfo{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Kind: perdure.PayloadCustomStatus, Name: in.Name}
-	s.CustomStatus, s.CustomStatusSealed, _ = c.unseal(ctx, about, p)
-	if s.CustomStatus == nil && s.CustomStatusSealed == nil { // an outage is no reason to know nothing of an instance
-		sealed, _ := SealedOf(p)
-		s.CustomStatusSealed = &sealed
+	s.CustomStatus, s.EncodedCustomStatus, _ = c.unseal(ctx, about, p)
+	if s.CustomStatus == nil && s.EncodedCustomStatus == nil { // an outage is no reason to know nothing of an instance
+		sealed, _ := EncodedPayloadOf(p)
+		s.EncodedCustomStatus = &sealed
 	}
 	return s
 }
@@ -208,7 +208,7 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 // store.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		k, ok := offered.By[provider.PayloadKeeper](c.hub)
+		k, ok := offered.By[provider.PayloadStoreProvider](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := k.SweepPayloads(ctx, after)
 			if err != nil {

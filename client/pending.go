@@ -28,29 +28,29 @@ type Pending struct {
 // PendingItem is an activity, timer, child, event or update that an execution is waiting for.
 type PendingItem struct {
 	// What is the kind of the item.
-	What PendingKind `json:"what"`
+	Kind PendingKind `json:"what"`
 	// ID is the ID of the event that scheduled the item. For a sub-orchestration that waits for a retry, it is the ID
 	// of the event that created the retry's timer.
 	ID int64 `json:"id"`
 	// Name is the name of the activity, the child's orchestration, the update or the external event, or the name of a
-	// timer (perdure.WithName). External events include events that were raised in another instance.
+	// timer (perdure.WithTimerName). External events include events that were raised in another instance.
 	Name string `json:"name,omitempty"`
 	// UpdateID is the ID of an update.
 	UpdateID string `json:"updateId,omitempty"`
-	// ChildID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent event
+	// InstanceID is the instance ID of a sub-orchestration's latest attempt, or of the instance that receives a sent event
 	// or update.
-	ChildID string `json:"childId,omitempty"`
-	// Since is the time of the event with this ID.
-	Since time.Time `json:"since"`
+	InstanceID string `json:"childId,omitempty"`
+	// ScheduledAt is the time of the event with this ID.
+	ScheduledAt time.Time `json:"since"`
 
 	// Attempt is the current attempt of an activity or sub-orchestration, whether it is not yet due, queued or running.
 	// It is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
 	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
-	// NextTryAt is when the current attempt is or was due.
-	LastError *history.Failure `json:"lastError,omitempty"`
-	FailedAt  time.Time        `json:"failedAt,omitzero"`
-	NextTryAt time.Time        `json:"nextTryAt,omitzero"`
+	// NextAttemptAt is when the current attempt is or was due.
+	LastError     *history.Failure `json:"lastError,omitempty"`
+	FailedAt      time.Time        `json:"failedAt,omitzero"`
+	NextAttemptAt time.Time        `json:"nextTryAt,omitzero"`
 	// DueAt is when a timer fires.
 	DueAt time.Time `json:"dueAt,omitzero"`
 
@@ -59,22 +59,22 @@ type PendingItem struct {
 	// LastHeartbeatAt is when an activity last reported a heartbeat with details. Heartbeats without details are not
 	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnknownAt is when a worker whose build, UnknownBuild, does not have the activity last received it. It is zero if
+	// UnregisteredAt is when a worker whose build, UnknownBuild, does not have the activity last received it. It is zero if
 	// no worker reported that, or if a worker has started the activity since. Without UnknownAt, a heartbeat or a
 	// failure, it is unknown whether the activity has started.
-	UnknownAt    time.Time `json:"unknownAt,omitzero"`
-	UnknownBuild string    `json:"unknownBuild,omitempty"`
+	UnregisteredAt      time.Time `json:"unknownAt,omitzero"`
+	UnregisteredBuildID string    `json:"unknownBuild,omitempty"`
 
 	// CancelledAt is when an activity or sub-orchestration with perdure.WaitForCancellation was cancelled, and
 	// CancelReason the reason. Both are zero for all other items.
 	CancelledAt  time.Time `json:"cancelledAt,omitzero"`
 	CancelReason string    `json:"cancelReason,omitempty"`
 
-	// HandedOverAt is when the activity's function returned perdure.ErrPending. The attempt then needs no worker and is
-	// completed with its token. LimitAt is when the attempt's timeouts are checked next, which a heartbeat postpones.
+	// ResultPendingSince is when the activity's function returned perdure.ErrPending. The attempt then needs no worker and is
+	// completed with its token. NextTimeoutCheckAt is when the attempt's timeouts are checked next, which a heartbeat postpones.
 	// It is zero if the attempt has no timeouts.
-	HandedOverAt time.Time `json:"handedOverAt,omitzero"`
-	LimitAt      time.Time `json:"limitAt,omitzero"`
+	ResultPendingSince time.Time `json:"handedOverAt,omitzero"`
+	NextTimeoutCheckAt time.Time `json:"limitAt,omitzero"`
 
 	// NoWorker reports that the activity has been due for more than a minute and no worker of its queue has reported
 	// for ten minutes. Running workers report twice in that time. Either there is no worker, or its function fails
@@ -102,7 +102,7 @@ const (
 )
 
 // Pending returns what an execution of an instance is waiting for, up to limit items. An empty executionID selects the
-// current execution. The limit is 1 to MaxPage; 0 means 100. The read is strongly consistent. An execution that has
+// current execution. The limit is 1 to MaxPageSize; 0 means 100. The read is strongly consistent. An execution that has
 // ended waits for nothing, and inputs that arrived for a blocked instance are no longer pending.
 //
 // Pending reads the whole history of the execution. A history of 100 MB takes about 115 sequential queries of 256 read
@@ -167,14 +167,14 @@ func (c *Client) markWithoutWorker(ctx context.Context, p *Pending) error {
 	var waiting []*PendingItem
 	for i := range p.Items {
 		x := &p.Items[i]
-		due := x.Since
-		if x.NextTryAt.After(due) {
-			due = x.NextTryAt
+		due := x.ScheduledAt
+		if x.NextAttemptAt.After(due) {
+			due = x.NextAttemptAt
 		}
 		if x.LastHeartbeatAt.After(due) {
 			due = x.LastHeartbeatAt // its worker was there then
 		}
-		if x.What == PendingActivity && x.Queue != "" && x.HandedOverAt.IsZero() && x.UnknownAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
+		if x.Kind == PendingActivity && x.Queue != "" && x.ResultPendingSince.IsZero() && x.UnregisteredAt.IsZero() && p.ReadAt.Sub(due) > startsWithin {
 			waiting = append(waiting, x)
 		}
 	}
@@ -219,7 +219,7 @@ func (c *Client) retriesOf(ctx context.Context, executionID string, l *pendingLo
 			found.known = r.ActivityID - 1
 			break
 		}
-		if o, open := l.state.Open(r.ActivityID); open && !o.Arrived && !l.state.Over() {
+		if o, open := l.state.Open(r.ActivityID); open && !o.OutcomeParked && !l.state.Ended() {
 			found.of[r.ActivityID] = r
 		}
 	}
@@ -233,7 +233,7 @@ const readsAtOnce = 16
 func (c *Client) addRecords(ctx context.Context, executionID string, items []PendingItem) error {
 	var activities []*PendingItem
 	for i := range items {
-		if items[i].What == PendingActivity {
+		if items[i].Kind == PendingActivity {
 			activities = append(activities, &items[i])
 		}
 	}
@@ -273,10 +273,10 @@ func concurrently[T any](items []T, read func(T) error) error {
 }
 
 func (p *PendingItem) addRecord(r *provider.ActivityRecord) {
-	p.LastHeartbeatAt = r.BeatenAt
+	p.LastHeartbeatAt = r.LastHeartbeatAt
 	if r.Unknown(p.FailedAt) {
-		p.UnknownAt = r.UnknownAt
-		p.UnknownBuild = r.UnknownBuild
+		p.UnregisteredAt = r.UnknownAt
+		p.UnregisteredBuildID = r.UnknownBuild
 	}
 }
 

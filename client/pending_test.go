@@ -24,7 +24,7 @@ func pendingText(p client.Pending) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d:", p.Total)
 	for _, x := range p.Items {
-		fmt.Fprintf(&b, " %s#%d", x.What, x.ID)
+		fmt.Fprintf(&b, " %s#%d", x.Kind, x.ID)
 		if x.Name != "" {
 			b.WriteString("=" + x.Name)
 		}
@@ -68,18 +68,18 @@ func TestPendingIsWhatTheExecutionWaitsFor(t *testing.T) {
 	)
 	p.Retry("x1", provider.ActivityRetry{ActivityID: 4, Attempt: 9, At: instant(1), FailedAt: instant(1), Error: &history.Failure{Type: "E"}}) // is over
 	p.Retry("x1", provider.ActivityRetry{ActivityID: 16, Attempt: 3, At: instant(5000), FailedAt: instant(1000), Error: &history.Failure{Type: "ScaleError", Message: "stuck"}})
-	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, BeatenAt: instant(800), Details: []byte(`7`)})
+	p.Leave("x1", provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: instant(800), Details: []byte(`7`)})
 	p.Work(map[string]time.Time{"payments": began})
 	got := mustPending(t, c, 0)
 	want := client.Pending{ReadAt: began, Total: 5, Items: []client.PendingItem{
 		{
-			What: client.PendingActivity, ID: 16, Name: "weigh", Since: instant(20), Attempt: 3, LastError: &history.Failure{Type: "ScaleError", Message: "stuck"},
-			FailedAt: instant(1000), NextTryAt: instant(5000),
+			Kind: client.PendingActivity, ID: 16, Name: "weigh", ScheduledAt: instant(20), Attempt: 3, LastError: &history.Failure{Type: "ScaleError", Message: "stuck"},
+			FailedAt: instant(1000), NextAttemptAt: instant(5000),
 		},
-		{What: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", Since: instant(10), Attempt: 1, LastHeartbeatAt: instant(800)},
-		{What: client.PendingTimer, ID: 5, Name: "payment window", Since: instant(10), DueAt: instant(9000)},
-		{What: client.PendingSubOrchestration, ID: 7, Name: "ship", ChildID: "s", Since: instant(10), Attempt: 1},
-		{What: client.PendingExternalEvent, ID: 9, Name: "approved", Since: instant(10)},
+		{Kind: client.PendingActivity, ID: 3, Name: "charge", Queue: "payments", ScheduledAt: instant(10), Attempt: 1, LastHeartbeatAt: instant(800)},
+		{Kind: client.PendingTimer, ID: 5, Name: "payment window", ScheduledAt: instant(10), DueAt: instant(9000)},
+		{Kind: client.PendingSubOrchestration, ID: 7, Name: "ship", InstanceID: "s", ScheduledAt: instant(10), Attempt: 1},
+		{Kind: client.PendingExternalEvent, ID: 9, Name: "approved", ScheduledAt: instant(10)},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -105,7 +105,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	)
 	short := &history.Failure{Type: "E", Message: no.Message[:1024] + "…", Cause: &history.Failure{Type: "F"}}
 	item := client.PendingItem{
-		What: client.PendingSubOrchestration, ID: 5, Name: "ship", ChildID: "s", Since: instant(20), Attempt: 2, LastError: short, FailedAt: instant(20), NextTryAt: instant(1020),
+		Kind: client.PendingSubOrchestration, ID: 5, Name: "ship", InstanceID: "s", ScheduledAt: instant(20), Attempt: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
 	}
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("before the second attempt (-want +got):\n%s", diff)
@@ -115,7 +115,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 		at(1020, history.Event{Kind: history.TimerFired, SourceEventID: 5}),
 		at(1020, history.Event{Kind: history.SubOrchestrationScheduled, Name: "ship", InstanceID: "s~2", Attempt: 2, Retry: policy}), // #8
 	)
-	item.ID, item.ChildID, item.Since = 8, "s~2", instant(1020)
+	item.ID, item.InstanceID, item.ScheduledAt = 8, "s~2", instant(1020)
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("in the second attempt (-want +got):\n%s", diff)
 	}
@@ -150,7 +150,7 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 		t.Errorf("blocked: %s", got)
 	}
 	p.Append("one", // a turn that takes two of the three
-		at(30, history.Event{Kind: history.TurnStarted, Parked: 2}),
+		at(30, history.Event{Kind: history.TurnStarted, ParkedConsumed: 2}),
 		at(30, history.Event{Kind: history.ActivityCompleted, SourceEventID: 2}),
 		at(30, history.Event{Kind: history.ExternalEventRaised, Name: "go"}),
 	)
@@ -172,10 +172,10 @@ func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 		"unknown":                       {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, false, false},
 		"then a worker began it":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BegunAt: instant(45)}, false, true},
 		"then no worker again":          {provider.ActivityRecord{UnknownAt: instant(47), UnknownBuild: "b-1", BegunAt: instant(45)}, false, false},
-		"then it made progress":         {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BeatenAt: instant(45)}, false, true},
+		"then it made progress":         {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(45)}, false, true},
 		"then an attempt failed":        {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1"}, true, true},
 		"the attempt after is unknown":  {provider.ActivityRecord{UnknownAt: instant(70), UnknownBuild: "b-1"}, true, false},
-		"a heartbeat of long before it": {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", BeatenAt: instant(5)}, false, false},
+		"a heartbeat of long before it": {provider.ActivityRecord{UnknownAt: instant(40), UnknownBuild: "b-1", LastHeartbeatAt: instant(5)}, false, false},
 	} {
 		c, p := setup(t)
 		mustStart(t, c, "one")
@@ -186,7 +186,7 @@ func TestPendingTellsWhatNoWorkerKnows(t *testing.T) {
 			p.Retry("x1", retry)
 		}
 		x := mustPending(t, c, 0).Items[0]
-		if known := x.UnknownAt.IsZero() && x.UnknownBuild == ""; known != tt.known || !known && (x.UnknownAt != tt.left.UnknownAt || x.UnknownBuild != "b-1") {
+		if known := x.UnregisteredAt.IsZero() && x.UnregisteredBuildID == ""; known != tt.known || !known && (x.UnregisteredAt != tt.left.UnknownAt || x.UnregisteredBuildID != "b-1") {
 			t.Errorf("%s: %+v", name, x)
 		}
 	}
@@ -273,8 +273,8 @@ func TestPendingTellsOfAQueueThatNobodyServes(t *testing.T) {
 		"heard of eleven minutes ago":       {since: time.Hour, seen: map[string]time.Time{"payments": ago(11 * time.Minute)}, missed: true},
 		"heard of nine minutes ago":         {since: time.Hour, seen: map[string]time.Time{"payments": ago(9 * time.Minute)}},
 		"just sent":                         {since: 50 * time.Second, seen: map[string]time.Time{}},
-		"has told of progress":              {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{BeatenAt: ago(30 * time.Second)}},
-		"has told of progress an hour ago":  {since: 2 * time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{BeatenAt: ago(time.Hour)}, missed: true},
+		"has told of progress":              {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{LastHeartbeatAt: ago(30 * time.Second)}},
+		"has told of progress an hour ago":  {since: 2 * time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{LastHeartbeatAt: ago(time.Hour)}, missed: true},
 		"no build of its worker has it":     {since: time.Hour, seen: map[string]time.Time{}, left: provider.ActivityRecord{UnknownAt: ago(time.Minute), UnknownBuild: "b"}},
 		"its next try is to come":           {since: time.Hour, seen: map[string]time.Time{}, retry: time.Minute},
 		"its next try was due a while ago":  {since: time.Hour, seen: map[string]time.Time{}, retry: -5 * time.Minute, missed: true},

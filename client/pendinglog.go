@@ -43,7 +43,7 @@ type openChild struct {
 }
 
 func newPendingLog() *pendingLog {
-	return &pendingLog{state: history.NewState(history.KeepOpen), about: map[int64]*openItem{}}
+	return &pendingLog{state: history.NewState(history.TrackOpen), about: map[int64]*openItem{}}
 }
 
 func (l *pendingLog) add(e *history.Event) {
@@ -109,7 +109,7 @@ func (l *pendingLog) settle(e *history.Event, id int64) {
 		if _, again := replay.NextRetry(child.retry, "", id, child.attempt, e.Error); again {
 			l.failed = &openChild{
 				name: child.name, instanceID: child.instanceID, attempt: child.attempt + 1, retry: child.retry,
-				err: e.Error.Cut(lastErrorBytes, lastErrorCauses), failedAt: e.Time,
+				err: e.Error.Truncate(lastErrorBytes, lastErrorCauses), failedAt: e.Time,
 			}
 		}
 	default:
@@ -138,14 +138,14 @@ var pendingKinds = map[history.Kind]PendingKind{
 // item returns what is shown of something open.
 func (l *pendingLog) item(id int64, failed retries) PendingItem {
 	open, _ := l.state.Open(id)
-	p := PendingItem{What: pendingKinds[open.Kind], ID: id, Name: open.Name, Since: open.ScheduledAt.UTC()}
+	p := PendingItem{Kind: pendingKinds[open.Kind], ID: id, Name: open.Name, ScheduledAt: open.ScheduledAt.UTC()}
 	about := l.about[id]
 	if about == nil {
 		switch open.Kind { //nolint:exhaustive // the others have no more
 		case history.TimerCreated:
 			p.DueAt = open.FireAt.UTC()
 		case history.ExternalEventSent, history.UpdateSent:
-			p.ChildID = open.InstanceID
+			p.InstanceID = open.InstanceID
 		case history.UpdateAccepted:
 			p.UpdateID = open.EventID
 		}
@@ -159,14 +159,14 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 		p.CancelledAt = c.at.UTC()
 	}
 	if c := about.child; c != nil {
-		p.What = PendingSubOrchestration
-		p.ChildID = c.instanceID
+		p.Kind = PendingSubOrchestration
+		p.InstanceID = c.instanceID
 		p.Attempt = c.attempt
 		p.LastError = c.err
 		p.FailedAt = c.failedAt
-		p.NextTryAt = c.nextTry
+		p.NextAttemptAt = c.nextTry
 	}
-	if p.What == PendingActivity {
+	if p.Kind == PendingActivity {
 		failed.add(&p)
 	}
 	return p
@@ -180,15 +180,15 @@ func (r retries) add(p *PendingItem) {
 		p.Attempt = 1
 	case retried:
 		p.Attempt = last.Attempt
-		p.LastError = last.Error.Cut(lastErrorBytes, lastErrorCauses)
+		p.LastError = last.Error.Truncate(lastErrorBytes, lastErrorCauses)
 		p.FailedAt = last.FailedAt
-		p.NextTryAt = last.At
+		p.NextAttemptAt = last.At
 	case p.ID <= r.known:
 		p.Attempt = 1
 	}
 	if last.Pending != nil {
-		p.HandedOverAt = last.Pending.Since.UTC()
-		p.NextTryAt = time.Time{}
-		p.LimitAt = last.LookAt
+		p.ResultPendingSince = last.Pending.Since.UTC()
+		p.NextAttemptAt = time.Time{}
+		p.NextTimeoutCheckAt = last.NextCheckAt
 	}
 }

@@ -21,9 +21,9 @@ type purgeOptions struct {
 // activities, timers and children are cancelled, and its parent receives a failure of type history.TypeTerminated.
 func Force() PurgeOption { return func(o *purgeOptions) { o.force = true } }
 
-// CreatedAt purges the instance only if it was created at this time (Status.CreatedAt), and not a later incarnation of
+// IfCreatedAt purges the instance only if it was created at this time (Status.CreatedAt), and not a later incarnation of
 // its ID. Otherwise Purge returns ErrNotFound.
-func CreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.life = &t } }
+func IfCreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.life = &t } }
 
 // Purge deletes an instance that has ended, with the histories of all its executions. Its ID can then be used again,
 // but not by a repetition of the start that created the instance. Children are separate instances and stay, unless
@@ -71,5 +71,5 @@ func (c *Client) purge(ctx context.Context, instanceID string, o purgeOptions) e
 	if o.children {
 		return c.purgeFamily(ctx, &in)
 	}
-	return c.hub.DeleteLife(ctx, instanceID, in.StartID, o.force) // an id that begins another life meanwhile is left alone
+	return c.hub.DeleteIncarnation(ctx, instanceID, in.StartID, o.force) // an id that begins another life meanwhile is left alone
 }

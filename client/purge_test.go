@@ -19,7 +19,7 @@ func TestPurge(t *testing.T) {
 		mustStart(t, c, id)
 	}
 	p.Append("over", completed("1"))
-	if err := c.Purge(t.Context(), "one"); !errors.Is(err, client.ErrNotTerminal) {
+	if err := c.Purge(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) {
 		t.Errorf("one that runs: %v", err)
 	}
 	if s, err := c.Status(t.Context(), "one"); err != nil || s.Status.Terminal() {
@@ -59,10 +59,10 @@ func TestStatusOfAnInstanceThatIsBeingPurged(t *testing.T) {
 			t.Errorf("%s: its result: %v", name, err)
 		}
 	}
-	if err := c.Raise(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrTerminal) {
+	if err := c.RaiseEvent(t.Context(), "one", "e", nil); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("an event for it: %v", err)
 	}
-	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusDeleting}), func(s client.Status) string { return s.InstanceID }); got != "" {
+	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusDeleting}), func(s client.Status) string { return s.InstanceID }); got != "" {
 		t.Errorf("listed as the index has it: %s", got)
 	}
 }
@@ -78,7 +78,7 @@ func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, other := range []time.Time{seen.CreatedAt.Add(-time.Millisecond), seen.CreatedAt.Add(time.Millisecond)} {
-		err := c.Purge(t.Context(), "one", client.CreatedAt(other))
+		err := c.Purge(t.Context(), "one", client.IfCreatedAt(other))
 		if !errors.Is(err, client.ErrNotFound) || !strings.Contains(err.Error(), "was created at") {
 			t.Errorf("the life that began at %v, and not at %v: %v", other, seen.CreatedAt, err)
 		}
@@ -86,7 +86,7 @@ func TestPurgeOfTheLifeThatWasLookedAt(t *testing.T) {
 	if _, err := c.Status(t.Context(), "one"); err != nil {
 		t.Errorf("it is gone: %v", err)
 	}
-	if err := c.Purge(t.Context(), "one", client.CreatedAt(seen.CreatedAt)); err != nil {
+	if err := c.Purge(t.Context(), "one", client.IfCreatedAt(seen.CreatedAt)); err != nil {
 		t.Errorf("the life that was looked at: %v", err)
 	}
 	if _, err := c.Status(t.Context(), "one"); !errors.Is(err, client.ErrNotFound) {

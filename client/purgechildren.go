@@ -40,7 +40,7 @@ var errForcedFamily = &provider.FieldError{
 // purgeFamily purges an instance that is over, and before it what is over below it.
 func (c *Client) purgeFamily(ctx context.Context, in *provider.Instance) error {
 	if !in.Status.Terminal() {
-		return fmt.Errorf("instance %q is %s: %w", in.InstanceID, in.Status, ErrNotTerminal)
+		return fmt.Errorf("instance %q is %s: %w", in.InstanceID, in.Status, ErrNotEnded)
 	}
 	f := family{client: c, slots: make(chan struct{}, childrenSideBySide)}
 	return f.purge(ctx, in)
@@ -59,7 +59,7 @@ func (f *family) purge(ctx context.Context, in *provider.Instance) error {
 			return err
 		}
 	}
-	return f.client.hub.DeleteLife(ctx, in.InstanceID, in.StartID, false)
+	return f.client.hub.DeleteIncarnation(ctx, in.InstanceID, in.StartID, false)
 }
 
 // purgeBelow purges the children of all executions of an instance.
@@ -68,7 +68,7 @@ func (f *family) purgeBelow(ctx context.Context, in *provider.Instance) error {
 		if err != nil {
 			return unlessGone(err)
 		}
-		if err := f.purgeChildrenOf(ctx, history.Owner{InstanceID: in.InstanceID, ExecutionID: x.ExecutionID}); err != nil {
+		if err := f.purgeChildrenOf(ctx, history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: x.ExecutionID}); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (f *family) purgeBelow(ctx context.Context, in *provider.Instance) error {
 }
 
 // purgeChildrenOf purges the children of an execution, a page of them after the other.
-func (f *family) purgeChildrenOf(ctx context.Context, of history.Owner) error {
+func (f *family) purgeChildrenOf(ctx context.Context, of history.ExecutionRef) error {
 	var ids []string
 	for e, err := range f.client.hub.ReadHistory(ctx, of.InstanceID, of.ExecutionID, 0) {
 		if errors.Is(err, ErrNotFound) {
@@ -101,7 +101,7 @@ func (f *family) purgeChildrenOf(ctx context.Context, of history.Owner) error {
 
 // purgePage purges children side by side, as far as there are slots: a child for which there is none is purged in the place of its parent, so that none waits
 // for those above it. After an error it begins no more.
-func (f *family) purgePage(ctx context.Context, of history.Owner, ids []string) error {
+func (f *family) purgePage(ctx context.Context, of history.ExecutionRef, ids []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	purge := func(id string) {
@@ -129,7 +129,7 @@ func (f *family) purgePage(ctx context.Context, of history.Owner, ids []string) 
 }
 
 // purgeChild purges a child that is over. An id that is another's by now, or that no child has got, is left alone.
-func (f *family) purgeChild(ctx context.Context, of history.Owner, id string) error {
+func (f *family) purgeChild(ctx context.Context, of history.ExecutionRef, id string) error {
 	in, err := f.client.hub.ReadInstance(ctx, id)
 	switch {
 	case err != nil:

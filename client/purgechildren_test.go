@@ -37,7 +37,7 @@ func endAll(p *fakeprovider.Provider, ids ...string) {
 
 func wantLeft(t *testing.T, p *fakeprovider.Provider, want ...string) {
 	t.Helper()
-	page, err := p.ListInstances(t.Context(), provider.Query{Limit: 1000})
+	page, err := p.ListInstances(t.Context(), provider.ListQuery{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,17 +90,17 @@ func TestPurgeWithChildrenRefuses(t *testing.T) {
 	c, p := family(t)
 	p.Append("a1", history.Event{Kind: history.TurnStarted, Time: began}) // it runs
 	all := []string{"a", "a1", "a1x", "a1xy", "a2", "another's", "below", "detached", "lives"}
-	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotTerminal) {
+	if err := c.Purge(t.Context(), "a1", client.WithChildren()); !errors.Is(err, client.ErrNotEnded) {
 		t.Errorf("one that is not over: %v", err)
 	}
 	if f, ok := errors.AsType[*provider.FieldError](c.Purge(t.Context(), "a", client.WithChildren(), client.Force())); !ok || f.Field != "withChildren" {
 		t.Errorf("with force: %v", f)
 	}
-	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.CreatedAt(began.Add(1))); !errors.Is(err, client.ErrNotFound) {
+	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began.Add(1))); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("another life: %v", err)
 	}
 	wantLeft(t, p, all...)
-	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.CreatedAt(began)); err != nil {
+	if err := c.Purge(t.Context(), "a", client.WithChildren(), client.IfCreatedAt(began)); err != nil {
 		t.Fatal(err)
 	}
 	wantLeft(t, p, "a1", "a1x", "a1xy", "another's", "below", "detached", "lives")
@@ -147,8 +147,8 @@ func (m *mortal) ReadInstance(ctx context.Context, id string) (in provider.Insta
 	return in, err
 }
 
-func (m *mortal) DeleteLife(ctx context.Context, id, startID string, force bool) error {
-	return m.call(func() error { return m.Provider.DeleteLife(ctx, id, startID, force) })
+func (m *mortal) DeleteIncarnation(ctx context.Context, id, startID string, force bool) error {
+	return m.call(func() error { return m.Provider.DeleteIncarnation(ctx, id, startID, force) })
 }
 
 // Whatever fails, the instance is there until all below it that is over is gone: purged again, it takes the rest along.

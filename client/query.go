@@ -12,9 +12,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNobodyToAsk means that the hub has no orchestrator function that can run queries, for example because a process
-// polls the inbox. Use WithAsker to set another one.
-var ErrNobodyToAsk = provider.ErrNobodyToAsk
+// ErrQueriesUnsupported means that the hub has no orchestrator function that can run queries, for example because a process
+// polls the inbox. Use WithQuerier to set another one.
+var ErrQueriesUnsupported = provider.ErrQueriesUnsupported
 
 // QueryError reports a query without a result. Its Code is one of the constants below. A query that timed out is also a
 // context.DeadlineExceeded.
@@ -25,11 +25,11 @@ type QueryCode = provider.QueryCode
 
 // Codes of a QueryError.
 const (
-	// QueryNotBegun means that the current execution has not run its first turn yet. Query again later.
-	QueryNotBegun = provider.QueryNotBegun
-	// QueryUnknown means that the code has not set a handler of this name so far. Known holds the names that it has
+	// QueryNotStarted means that the current execution has not run its first turn yet. Query again later.
+	QueryNotStarted = provider.QueryNotBegun
+	// QueryHandlerNotFound means that the code has not set a handler of this name so far. Known holds the names that it has
 	// set.
-	QueryUnknown = provider.QueryUnknown
+	QueryHandlerNotFound = provider.QueryUnknown
 	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
 	QueryUnregistered = provider.QueryUnregistered
 	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
@@ -38,16 +38,16 @@ const (
 	QueryBadInput = provider.QueryBadInput
 	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
 	QueryFailed = provider.QueryFailed
-	// QueryMisused means that the handler tried to schedule, wait or decide something. Message has the position.
-	QueryMisused = provider.QueryMisused
-	// QueryHung means that the handler did not return in time. Message has the position.
-	QueryHung = provider.QueryHung
-	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryAnswerBytes. Failure has the size.
-	QueryAnswerTooLarge = provider.QueryAnswerTooLarge
+	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message has the position.
+	QueryNotReadOnly = provider.QueryMisused
+	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	QueryHandlerTimedOut = provider.QueryHung
+	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure has the size.
+	QueryResultTooLarge = provider.QueryAnswerTooLarge
 	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
 	QueryTimedOut = provider.QueryTimedOut
-	// QueryDied means that the orchestrator function crashed or failed.
-	QueryDied = provider.QueryDied
+	// QueryFunctionFailed means that the orchestrator function crashed or failed.
+	QueryFunctionFailed = provider.QueryDied
 	// QueryUnsupported means that the orchestrator function runs a release without queries.
 	QueryUnsupported = provider.QueryUnsupported
 )
@@ -55,13 +55,13 @@ const (
 // MaxQueryNameBytes is the maximum length of a query's name in bytes.
 const MaxQueryNameBytes = provider.MaxQueryNameBytes
 
-// QueryLimit is the maximum time that Query waits for a response.
-const QueryLimit = 25 * time.Second
+// QueryTimeout is the maximum time that Query waits for a response.
+const QueryTimeout = 25 * time.Second
 
-// WithAsker sets what runs queries: a dispatch.Orchestrator of this process or the Asker of a lambdahandler.Function.
-// The default, also for nil, is the hub if it is a provider.Asker. A hub of package dynamo invokes the orchestrator
+// WithQuerier sets what runs queries: a dispatch.Orchestrator of this process or the Asker of a lambdahandler.Function.
+// The default, also for nil, is the hub if it is a provider.Querier. A hub of package dynamo invokes the orchestrator
 // function.
-func WithAsker(a provider.Asker) Option { return func(c *Client) { c.asker = a } }
+func WithQuerier(a provider.Querier) Option { return func(c *Client) { c.asker = a } }
 
 // Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with
 // perdure.SetQueryHandler. The input is encoded as JSON; a json.RawMessage is used as is.
@@ -69,8 +69,8 @@ func WithAsker(a provider.Asker) Option { return func(c *Client) { c.asker = a }
 // The handler sees the state after the instance's committed turns, at some time after the call started. A query works
 // whether the instance is running, paused, blocked or has ended. It does not change the instance and can be repeated.
 //
-// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and ErrNobodyToAsk if
-// there is no function to invoke. After QueryLimit, or if the deadline of ctx expires first, the QueryError has the
+// Query returns a *QueryError if there is no result, ErrNotFound if the instance does not exist, and ErrQueriesUnsupported if
+// there is no function to invoke. After QueryTimeout, or if the deadline of ctx expires first, the QueryError has the
 // code QueryTimedOut.
 //
 // Each query replays the instance in the orchestrator function and uses its concurrency. Do not poll with queries.
@@ -95,15 +95,15 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	}
 	asker := c.asker
 	if asker == nil {
-		asker, _ = offered.By[provider.Asker](c.hub)
+		asker, _ = offered.By[provider.Querier](c.hub)
 	}
 	if asker == nil {
-		return nil, ErrNobodyToAsk
+		return nil, ErrQueriesUnsupported
 	}
 
-	limited, stop := context.WithTimeout(ctx, QueryLimit)
+	limited, stop := context.WithTimeout(ctx, QueryTimeout)
 	defer stop()
-	answer, err := asker.Ask(limited, provider.Question{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
+	answer, err := asker.QueryInstance(limited, provider.QueryRequest{InstanceID: instanceID, Name: query, Input: documentOf(doc)})
 	if _, told := errors.AsType[*QueryError](err); err != nil && !told && errors.Is(limited.Err(), context.DeadlineExceeded) {
 		return nil, &QueryError{
 			InstanceID: instanceID, Query: query, Code: QueryTimedOut, Message: "no response in time: " + err.Error(),

@@ -5,4 +5,4 @@ package client
 import "github.com/perdure/perdure/provider"
 
 // quietTime is how long nothing must be sent after queues were emptied.
-const quietTime = provider.QuietTime
+const quietTime = provider.QueuePurgeCooldown

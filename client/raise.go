@@ -29,12 +29,12 @@ type raiseOptions struct{ eventID *string }
 // is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
-// Raise sends an external event to an instance. The event is stored until the orchestration waits for an event of that
+// RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of that
 // name. The data is encoded as JSON; a json.RawMessage is used as is.
 //
-// Raise returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. An instance that ends
+// RaiseEvent returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. An instance that ends
 // before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
-func (c *Client) Raise(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
+func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
 	var o raiseOptions
 	for _, opt := range opts {
 		opt(&o)

@@ -16,7 +16,7 @@ func TestRaise(t *testing.T) {
 	c, p := setup(t)
 	mustStart(t, c, "one")
 	for _, opts := range [][]client.RaiseOption{{client.WithEventID("e-1")}, nil, nil} {
-		if err := c.Raise(t.Context(), "one", "approved", map[string]int{"n": 1}, opts...); err != nil {
+		if err := c.RaiseEvent(t.Context(), "one", "approved", map[string]int{"n": 1}, opts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestTellingRefuses(t *testing.T) {
 	mustStart(t, c, "over")
 	p.Append("over", completed("1"))
 	raise := func(id, event string, data any, opts ...client.RaiseOption) error {
-		return c.Raise(t.Context(), id, event, data, opts...)
+		return c.RaiseEvent(t.Context(), id, event, data, opts...)
 	}
 	long := func(n int) string { return strings.Repeat("x", n) }
 	for field, err := range map[string]error{
@@ -54,10 +54,10 @@ func TestTellingRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok || large.What != "data" {
+	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](raise("one", "e", long(200<<10))); !ok || large.Name != "data" {
 		t.Errorf("too much data: %v", large)
 	}
-	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrTerminal: "over"} {
+	for want, ids := range map[error]string{client.ErrNotFound: "nobody", client.ErrEnded: "over"} {
 		if err := raise(ids, "e", nil); !errors.Is(err, want) {
 			t.Errorf("raise for %s: %v", ids, err)
 		}

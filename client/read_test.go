@@ -72,7 +72,7 @@ func TestResult(t *testing.T) {
 	if _, err := client.Result[[]string](status()); err == nil {
 		t.Error("7 is a []string")
 	}
-	for s, err := range c.List(t.Context(), client.Query{}) {
+	for s, err := range c.List(t.Context(), client.ListQuery{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestHistory(t *testing.T) {
 	if got := ids(t, c.History(t.Context(), "one"), event); got != "1 2 3 " {
 		t.Errorf("all: %s", got)
 	}
-	if got := ids(t, c.History(t.Context(), "one", client.WithExecution("x1"), client.After(2)), event); got != "3 " {
+	if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID("x1"), client.AfterEvent(2)), event); got != "3 " {
 		t.Errorf("after 2: %s", got)
 	}
 }
@@ -235,7 +235,7 @@ func TestHistoryOfPastExecutions(t *testing.T) {
 		"x2": "OrchestrationStarted TurnStarted OrchestrationContinuedAsNewx3 ",
 		"":   "OrchestrationStarted ",
 	} {
-		if got := ids(t, c.History(t.Context(), "one", client.WithExecution(execution)), event); got != want {
+		if got := ids(t, c.History(t.Context(), "one", client.WithExecutionID(execution)), event); got != want {
 			t.Errorf("%q: %s", execution, got)
 		}
 	}
@@ -252,10 +252,10 @@ func TestHistoryRefuses(t *testing.T) {
 		opt client.HistoryOption
 		is  func(error) bool
 	}{
-		"unknown instance":        {"nobody", client.After(0), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
-		"another's execution":     {"one", client.WithExecution("x2"), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
-		"a huge execution id":     {"one", client.WithExecution(strings.Repeat("x", 65)), func(err error) bool { return errors.As(err, &field) && field.Field == "execution" }},
-		"after a negative number": {"one", client.After(-1), func(err error) bool { return errors.As(err, &field) && field.Field == "after" }},
+		"unknown instance":        {"nobody", client.AfterEvent(0), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"another's execution":     {"one", client.WithExecutionID("x2"), func(err error) bool { return errors.Is(err, client.ErrNotFound) }},
+		"a huge execution id":     {"one", client.WithExecutionID(strings.Repeat("x", 65)), func(err error) bool { return errors.As(err, &field) && field.Field == "execution" }},
+		"after a negative number": {"one", client.AfterEvent(-1), func(err error) bool { return errors.As(err, &field) && field.Field == "after" }},
 	} {
 		seen := 0
 		for e, err := range c.History(t.Context(), tt.id, tt.opt) {
@@ -272,7 +272,7 @@ func TestHistoryRefuses(t *testing.T) {
 // pagesOfTen has pages of ten where it is not asked for others.
 type pagesOfTen struct{ *fakeprovider.Provider }
 
-func (p pagesOfTen) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+func (p pagesOfTen) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	q.Limit = cmp.Or(q.Limit, 10)
 	return p.Provider.ListInstances(ctx, q)
 }
@@ -286,7 +286,7 @@ func TestListGoesThroughAllPages(t *testing.T) {
 	p.Append("i07", completed("1"))
 	id := func(s client.Status) string { return s.InstanceID }
 	seen := map[string]bool{}
-	for s, err := range client.New(pagesOfTen{p}).List(t.Context(), client.Query{}) {
+	for s, err := range client.New(pagesOfTen{p}).List(t.Context(), client.ListQuery{}) {
 		if err != nil || seen[s.InstanceID] {
 			t.Fatalf("%s twice, %v", s.InstanceID, err)
 		}
@@ -295,7 +295,7 @@ func TestListGoesThroughAllPages(t *testing.T) {
 	if len(seen) != 25 {
 		t.Errorf("%d of 25", len(seen))
 	}
-	if got := ids(t, c.List(t.Context(), client.Query{Status: client.StatusCompleted}), id); got != "i07 " {
+	if got := ids(t, c.List(t.Context(), client.ListQuery{Status: client.StatusCompleted}), id); got != "i07 " {
 		t.Errorf("completed: %s", got)
 	}
 }
@@ -306,17 +306,17 @@ func TestListRefuses(t *testing.T) {
 	for i := range 3 {
 		mustStart(t, c, strconv.Itoa(i))
 	}
-	page, err := c.ListPage(t.Context(), client.Query{}, client.Paging{Limit: 1})
+	page, err := c.ListPage(t.Context(), client.ListQuery{}, client.Paging{Limit: 1})
 	if err != nil || page.NextCursor == "" {
 		t.Fatalf("first page: %+v, %v", page, err)
 	}
 	for want, tt := range map[string]struct {
-		q client.Query
+		q client.ListQuery
 		p client.Paging
 	}{
-		"status": {q: client.Query{Status: "running"}},
+		"status": {q: client.ListQuery{Status: "running"}},
 		"limit":  {p: client.Paging{Limit: 1001}},
-		"cursor": {client.Query{Name: "hello"}, client.Paging{Cursor: page.NextCursor}},
+		"cursor": {client.ListQuery{Orchestration: "hello"}, client.Paging{Cursor: page.NextCursor}},
 	} {
 		var field *provider.FieldError
 		if _, err := c.ListPage(t.Context(), tt.q, tt.p); !errors.As(err, &field) || field.Field != want {
@@ -325,7 +325,7 @@ func TestListRefuses(t *testing.T) {
 	}
 	down := errors.New("down")
 	p.FailWith(down)
-	for _, err := range c.List(t.Context(), client.Query{}) {
+	for _, err := range c.List(t.Context(), client.ListQuery{}) {
 		if !errors.Is(err, down) {
 			t.Errorf("List: %v", err)
 		}

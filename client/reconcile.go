@@ -10,59 +10,59 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNoReconciling means that the client's hub cannot be reconciled. See provider.Reconciling.
-var ErrNoReconciling = errors.New("hub does not support reconcile")
+// ErrReconcileUnsupported means that the client's hub cannot be reconciled. See provider.Reconciler.
+var ErrReconcileUnsupported = errors.New("hub does not support reconcile")
 
-// Reconciliation holds the options of Reconcile.
-type Reconciliation struct {
-	// Back is how far back, counted from now, detached starts are sent again: 14 days if 0, at most 28 days. After a
+// ReconcileOptions holds the options of Reconcile.
+type ReconcileOptions struct {
+	// Lookback is how far back, counted from now, detached starts are sent again: 14 days if 0, at most 28 days. After a
 	// restore, use 14 days, the time that a queue keeps a message, plus the age of the restored second. Older starts
 	// are skipped, because their instances may have been purged and would run again. Instances that have not ended send
 	// all their detached starts of the last 28 days.
-	Back time.Duration
-	// AtOnce is the number of instances that are processed concurrently: 32 if 0, at most 256.
-	AtOnce int
+	Lookback time.Duration
+	// Concurrency is the number of instances that are processed concurrently: 32 if 0, at most 256.
+	Concurrency int
 	// Cursor continues an earlier call. Use the Cursor of its last progress report.
 	Cursor string
 	// Instances restricts the call to these instances, such as those that another call has Left. It cannot be combined
 	// with Cursor.
 	Instances []string
-	// Progress, if not nil, is called after each page of instances, from one goroutine.
-	Progress func(Reconciled)
+	// OnProgress, if not nil, is called after each page of instances, from one goroutine.
+	OnProgress func(ReconcileResult)
 	// Waiting, if not nil, is called about once a minute while no call succeeds. Calls do not overlap.
-	Waiting func(Waiting)
+	OnStall func(Stall)
 }
 
-// Reconciled is the progress or the result of Reconcile.
-type Reconciled struct {
+// ReconcileResult is the progress or the result of Reconcile.
+type ReconcileResult struct {
 	// Instances counts the instances that were processed. Living of them have not ended. Over have ended, Old of them
 	// longer ago than Back. Deleted were being deleted and now are. Gone no longer exist. Failed have failed.
-	Instances int64 `json:"instances"`
-	Living    int64 `json:"living"`
-	Over      int64 `json:"over"`
-	Old       int64 `json:"old"`
-	Deleted   int64 `json:"deleted"`
-	Gone      int64 `json:"gone"`
-	Failed    int64 `json:"failed"`
-	// SetAside counts the instances that failed for now and will be retried, at most 1,000 at a time.
-	SetAside int64 `json:"setAside"`
+	Instances           int64 `json:"instances"`
+	Active              int64 `json:"living"`
+	Ended               int64 `json:"over"`
+	EndedBeforeLookback int64 `json:"old"`
+	Deleted             int64 `json:"deleted"`
+	NotFound            int64 `json:"gone"`
+	Failed              int64 `json:"failed"`
+	// Deferred counts the instances that failed for now and will be retried, at most 1,000 at a time.
+	Deferred int64 `json:"setAside"`
 	// Sent counts messages, work items and timers that were sent. Refused counts outputs that no queue of the hub
 	// accepts. Such outputs fail.
-	Sent    int64 `json:"sent"`
-	Refused int64 `json:"refused"`
-	// LeftOut counts detached starts and events for other instances that were skipped because they are older than Back,
+	Sent            int64 `json:"sent"`
+	RejectedOutputs int64 `json:"refused"`
+	// SkippedOutputs counts detached starts and events for other instances that were skipped because they are older than Back,
 	// or older than 28 days if their instance has not ended. Cut counts instances of which earlier executions were
-	// skipped (provider.MostPast).
-	LeftOut int64 `json:"leftOut"`
-	Cut     int64 `json:"cut"`
-	// Lost counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
+	// skipped (provider.MaxPastExecutions).
+	SkippedOutputs     int64 `json:"leftOut"`
+	TruncatedInstances int64 `json:"cut"`
+	// LostChildren counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
 	// run. Their parents receive a failure of type history.TypeOutcomeLost.
-	Lost int64 `json:"lost"`
+	LostChildren int64 `json:"lost"`
 	// Errors are the first errors of the failed instances.
 	Errors []string `json:"errors,omitempty"`
-	// Left holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
+	// RemainingInstances holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
 	// those that were not tried. An instance whose history is corrupt is in Errors only.
-	Left []string `json:"left,omitempty"`
+	RemainingInstances []string `json:"left,omitempty"`
 	// Cursor continues this reconcile in another call. It is empty when the reconcile is complete, and until its first
 	// page is. It names up to 20 failed instances of earlier pages. If there are more, it points to the first page that
 	// has one of them.
@@ -91,7 +91,7 @@ const (
 
 // Reconcile sends again everything that the instances of a hub wait for and have caused. Use it after you restore the
 // table to an earlier time, or when queues are new or have lost messages. If existing queues have lost messages, wait
-// for provider.QuietTime first, because SQS drops messages that it has received within five minutes.
+// for provider.QueuePurgeCooldown first, because SQS drops messages that it has received within five minutes.
 //
 // Work whose result is in the history does not run again. Other work may run twice. Events and starts that are not in
 // the table are not restored. Reconcile is safe while the hub is running, and can be repeated. After a crash, continue
@@ -103,18 +103,18 @@ const (
 // time.
 //
 // Reconcile returns a *provider.FieldError for invalid input.
-func (c *Client) Reconcile(ctx context.Context, r Reconciliation) (Reconciled, error) {
-	hub, ok := offered.By[provider.Reconciling](c.hub)
+func (c *Client) Reconcile(ctx context.Context, r ReconcileOptions) (ReconcileResult, error) {
+	hub, ok := offered.By[provider.Reconciler](c.hub)
 	if !ok {
-		return Reconciled{}, fmt.Errorf("client: reconcile: %w", ErrNoReconciling)
+		return ReconcileResult{}, fmt.Errorf("client: reconcile: %w", ErrReconcileUnsupported)
 	}
 	from, err := r.check()
 	if err != nil {
-		return Reconciled{}, fmt.Errorf("client: reconcile: %w", err)
+		return ReconcileResult{}, fmt.Errorf("client: reconcile: %w", err)
 	}
 	w := &reconciler{
-		client: c, hub: hub, atOnce: r.AtOnce, progress: r.Progress, patience: c.patient(r.Waiting),
-		how: provider.Reconcile{Since: c.now().Add(-r.Back), Run: c.now().UTC().Format(runFormat)},
+		client: c, hub: hub, atOnce: r.Concurrency, progress: r.OnProgress, patience: c.patient(r.OnStall),
+		how: provider.ReconcileOptions{Since: c.now().Add(-r.Lookback), Run: c.now().UTC().Format(runFormat)},
 	}
 
 	if len(r.Instances) > 0 {
@@ -133,19 +133,19 @@ func (c *Client) Reconcile(ctx context.Context, r Reconciliation) (Reconciled, e
 }
 
 // check sets what is not given, and returns where to begin.
-func (r *Reconciliation) check() (from place, err error) {
-	if r.Back == 0 {
-		r.Back = reconcileBack
+func (r *ReconcileOptions) check() (from place, err error) {
+	if r.Lookback == 0 {
+		r.Lookback = reconcileBack
 	}
-	if r.AtOnce == 0 {
-		r.AtOnce = reconcileAtOnce
+	if r.Concurrency == 0 {
+		r.Concurrency = reconcileAtOnce
 	}
 	switch {
-	case r.Back < 0 || r.Back > provider.MostBack:
+	case r.Lookback < 0 || r.Lookback > provider.MaxReconcileLookback:
 		return from, &provider.FieldError{
-			Field: "back", Problem: fmt.Sprintf("must be 0 to %d days", provider.MostBack/(24*time.Hour)),
+			Field: "back", Problem: fmt.Sprintf("must be 0 to %d days", provider.MaxReconcileLookback/(24*time.Hour)),
 		}
-	case r.AtOnce < 1 || r.AtOnce > mostAtOnce:
+	case r.Concurrency < 1 || r.Concurrency > mostAtOnce:
 		return from, &provider.FieldError{Field: "atOnce", Problem: fmt.Sprintf("must be 1 to %d", mostAtOnce)}
 	}
 	if len(r.Instances) > 0 && r.Cursor != "" {

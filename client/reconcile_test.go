@@ -54,7 +54,7 @@ func TestATableThatIsRestoredIsReconciled(t *testing.T) {
 				})
 				h.fault.Store(&slow)
 				began := time.Now()
-				so, err := h.Reconcile(h.ctx, client.Reconciliation{})
+				so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
 				if err != nil || so.Failed > 0 || so.Cursor != "" {
 					t.Fatalf("%+v, %v", so, err)
 				}
@@ -88,14 +88,14 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 					var both sync.WaitGroup
 					for range 2 {
 						both.Go(func() {
-							if _, err := h.Reconcile(h.ctx, client.Reconciliation{AtOnce: 3}); err != nil {
+							if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{Concurrency: 3}); err != nil {
 								t.Error(err)
 							}
 						})
 					}
 					h.ServeFor(h.ctx, time.Second)
 					both.Wait()
-				} else if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+				} else if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				h.finish(before)
@@ -109,7 +109,7 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 func TestAReconciliationIsChecked(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		for field, r := range map[string]client.Reconciliation{"back": {Back: 29 * 24 * time.Hour}, "atOnce": {AtOnce: 1000}, "cursor": {Cursor: "nonsense"}} {
+		for field, r := range map[string]client.ReconcileOptions{"back": {Lookback: 29 * 24 * time.Hour}, "atOnce": {Concurrency: 1000}, "cursor": {Cursor: "nonsense"}} {
 			if _, err := h.Reconcile(ctx, r); !hasField(err, field) {
 				t.Errorf("%s: %v", field, err)
 			}

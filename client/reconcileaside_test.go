@@ -54,27 +54,27 @@ func TestAnInstanceThatFailsHoldsUpNoOther(t *testing.T) {
 		h.many(1100, slow...)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		began := time.Now()
-		var pages []client.Reconciled
+		var pages []client.ReconcileResult
 		var othersDone time.Duration
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Progress: func(so client.Reconciled) {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{OnProgress: func(so client.ReconcileResult) {
 			pages = append(pages, so)
 			othersDone = time.Since(began)
 		}})
 		took := time.Since(began)
 		t.Logf("the others are done after %v, all of it after %v", othersDone, took)
-		if err == nil || so.Failed != 3 || so.Living != 1097 || so.SetAside != 0 || !slices.Equal(so.Left, []string{"slow-1050", "slow-3", "slow-600"}) {
+		if err == nil || so.Failed != 3 || so.Active != 1097 || so.Deferred != 0 || !slices.Equal(so.RemainingInstances, []string{"slow-1050", "slow-3", "slow-600"}) {
 			t.Errorf("%+v, %v", so, err)
 		}
 		if othersDone > time.Minute || took > 70*time.Minute {
 			t.Errorf("the others are done after %v, and all of it after %v; want a minute, and 70", othersDone, took)
 		}
-		if len(pages) != 3 || pages[2].SetAside != 3 || pages[1].SetAside != 2 {
+		if len(pages) != 3 || pages[2].Deferred != 3 || pages[1].Deferred != 2 {
 			t.Errorf("of the progress it says %+v", pages)
 		}
 
 		h.fault.Store(nil)
-		again, err := h.Reconcile(h.ctx, client.Reconciliation{Instances: so.Left})
-		if err != nil || again.Living != 3 || again.Instances != 3 {
+		again, err := h.Reconcile(h.ctx, client.ReconcileOptions{Instances: so.RemainingInstances})
+		if err != nil || again.Active != 3 || again.Instances != 3 {
 			t.Errorf("of those that were left: %+v, %v", again, err)
 		}
 	})
@@ -87,20 +87,20 @@ func TestAnInstanceThatFailsForAWhileIsDoneAtTheEnd(t *testing.T) {
 		h.many(20, 3, 7)
 		began := time.Now()
 		h.throttleSlow(began.Add(30 * time.Minute))
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if took := time.Since(began); err != nil || so.Living != 20 || so.Failed != 0 || len(so.Left) > 0 || took > 32*time.Minute {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if took := time.Since(began); err != nil || so.Active != 20 || so.Failed != 0 || len(so.RemainingInstances) > 0 || took > 32*time.Minute {
 			t.Errorf("after %v: %+v, %v", took, so, err)
 		}
 	})
 }
 
 // diesAtThePage reconciles until a page is done, and returns what was reported then.
-func (h *lost) diesAtThePage(n int) (last client.Reconciled) {
+func (h *lost) diesAtThePage(n int) (last client.ReconcileResult) {
 	h.t.Helper()
 	dying, die := context.WithCancel(h.ctx)
 	defer die()
 	pages := 0
-	_, err := h.Reconcile(dying, client.Reconciliation{Progress: func(so client.Reconciled) {
+	_, err := h.Reconcile(dying, client.ReconcileOptions{OnProgress: func(so client.ReconcileResult) {
 		if pages++; pages == n {
 			last = so
 			die()
@@ -124,12 +124,12 @@ func TestACursorNamesWhatIsSetAside(t *testing.T) {
 				h.many(1600, slow)
 				h.throttleSlow(time.Now().Add(1000 * time.Hour))
 				last := h.diesAtThePage(3)
-				if last.SetAside != 1 {
+				if last.Deferred != 1 {
 					t.Fatalf("%+v", last)
 				}
-				so, err := h.Reconcile(h.ctx, client.Reconciliation{Cursor: last.Cursor})
-				if err != nil || so.Failed != 0 || so.Living != 101 || so.Cursor != "" {
-					t.Errorf("from the cursor on it reconciles %d, %v; want the 100 of the last page, and the one that was set aside", so.Living, err)
+				so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Cursor: last.Cursor})
+				if err != nil || so.Failed != 0 || so.Active != 101 || so.Cursor != "" {
+					t.Errorf("from the cursor on it reconciles %d, %v; want the 100 of the last page, and the one that was set aside", so.Active, err)
 				}
 			})
 		})
@@ -147,9 +147,9 @@ func TestACursorLeadsBackToWhatItDoesNotName(t *testing.T) {
 		h.many(1600, slow...)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
 		last := h.diesAtThePage(3)
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Cursor: last.Cursor})
-		if err != nil || so.Living != 1102 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1102: the second page and all behind, and two of the first", so.Living, err)
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Cursor: last.Cursor})
+		if err != nil || so.Active != 1102 {
+			t.Errorf("from the cursor on it reconciles %d, %v; want 1102: the second page and all behind, and two of the first", so.Active, err)
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
 		at := last.Cursor
 		dying, die := context.WithCancel(h.ctx)
 		defer die()
-		so, err := h.Reconcile(dying, client.Reconciliation{Cursor: at, Progress: func(so client.Reconciled) {
+		so, err := h.Reconcile(dying, client.ReconcileOptions{Cursor: at, OnProgress: func(so client.ReconcileResult) {
 			if at = so.Cursor; so.Instances == 600 {
 				die() // all pages are done
 			}
@@ -174,7 +174,7 @@ func TestWhatACursorNamesStaysNamedUntilItIsDone(t *testing.T) {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		h.fault.Store(nil)
-		if so, err := h.Reconcile(h.ctx, client.Reconciliation{Cursor: at}); err != nil || so.Living != 1 || so.Instances != 1 {
+		if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Cursor: at}); err != nil || so.Active != 1 || so.Instances != 1 {
 			t.Errorf("all pages are done but for one instance, and it reconciles %+v, %v", so, err)
 		}
 	})
@@ -187,11 +187,11 @@ type refusing struct {
 	well atomic.Bool
 }
 
-func (r *refusing) ReconcileInstance(ctx context.Context, instanceID string, how provider.Reconcile) (provider.Reconciled, error) {
+func (r *refusing) ReconcileInstance(ctx context.Context, instanceID string, how provider.ReconcileOptions) (provider.ReconcileResult, error) {
 	if r.well.Load() {
 		return r.Provider.ReconcileInstance(ctx, instanceID, how)
 	}
-	return provider.Reconciled{}, &provider.Error{Op: "DynamoDB.GetItem", InstanceID: instanceID, Retryable: true, Err: errors.New("throttled")}
+	return provider.ReconcileResult{}, &provider.Error{Op: "DynamoDB.GetItem", InstanceID: instanceID, Retryable: true, Err: errors.New("throttled")}
 }
 
 // All fails that is about instances, and lists do not: it stops when that has lasted for an hour, and goes on when all is well.
@@ -202,12 +202,12 @@ func TestAReconciliationOfWhichAllFailsStops(t *testing.T) {
 		hub := &refusing{Provider: h.Provider}
 		c := client.New(hub)
 		began := time.Now()
-		so, err := c.Reconcile(h.ctx, client.Reconciliation{})
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") || took > 70*time.Minute || len(so.Left) != 1000 || so.Instances != 0 {
-			t.Errorf("after %v: %d of %d, %v", took, len(so.Left), so.Instances, err)
+		so, err := c.Reconcile(h.ctx, client.ReconcileOptions{})
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "more than 500 instances failed") || took > 70*time.Minute || len(so.RemainingInstances) != 1000 || so.Instances != 0 {
+			t.Errorf("after %v: %d of %d, %v", took, len(so.RemainingInstances), so.Instances, err)
 		}
 		hub.well.Store(true)
-		if so, err := c.Reconcile(h.ctx, client.Reconciliation{Cursor: so.Cursor}); err != nil || so.Living != 1100 {
+		if so, err := c.Reconcile(h.ctx, client.ReconcileOptions{Cursor: so.Cursor}); err != nil || so.Active != 1100 {
 			t.Errorf("%+v, %v", so, err)
 		}
 	})
@@ -218,8 +218,8 @@ func TestAnInstanceThatIsGoneIsCountedAsGone(t *testing.T) {
 	t.Parallel()
 	onHub(t, simhub.Options{}, nil, func(h *lost) {
 		h.many(1)
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Instances: []string{"i-0", "nobody"}})
-		if err != nil || so.Gone != 1 || so.Living != 1 || so.Instances != 2 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Instances: []string{"i-0", "nobody"}})
+		if err != nil || so.NotFound != 1 || so.Active != 1 || so.Instances != 2 {
 			t.Errorf("%+v, %v", so, err)
 		}
 	})

@@ -21,7 +21,7 @@ func addCalls(_ *lost, r *perdure.Registry) {
 				answers += fmt.Sprint(v, ", ")
 			case errors.Is(err, perdure.ErrInstanceNotFound):
 				answers += "absent, "
-			case errors.Is(err, perdure.ErrInstanceOver):
+			case errors.Is(err, perdure.ErrInstanceEnded):
 				answers += "over, "
 			}
 		}
@@ -30,13 +30,13 @@ func addCalls(_ *lost, r *perdure.Registry) {
 	perdure.AddOrchestration(r, "adds", func(ctx *perdure.OrchestrationContext, last int) (string, error) {
 		sum, taken := 0, 0
 		enough := perdure.CreateTimer(ctx, 365*24*time.Hour) // it ends with the last call, before whoever made that can make another
-		err := perdure.HandleUpdate(ctx, "add", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+		err := perdure.SetUpdateHandler(ctx, "add", func(_ *perdure.OrchestrationContext, n int) (int, error) {
 			sum += n
 			if taken++; taken == last {
 				enough.Cancel("it has taken all")
 			}
 			return sum, nil
-		}, perdure.OneAtATime())
+		}, perdure.Serialized())
 		if err == nil {
 			_, _ = enough.Await(ctx)
 		}

@@ -50,7 +50,7 @@ func (h *lost) forgottenTurn() (segment record) {
 		return err
 	})
 	h.fault.Store(&fault)
-	if err := h.Raise(h.ctx, "i", "give up", 1); err != nil {
+	if err := h.RaiseEvent(h.ctx, "i", "give up", 1); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, time.Minute)
@@ -88,7 +88,7 @@ func TestACancelThatIsDecidedWhileItIsReconciledStays(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&fault)
-		if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil || !seen {
+		if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil || !seen {
 			t.Fatal(seen, err)
 		}
 		h.fault.Store(nil)

@@ -38,7 +38,7 @@ func (h *lost) reconcileEmpty() {
 	h.t.Helper()
 	time.Sleep(20 * time.Minute)
 	h.emptied()
-	if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+	if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, 20*time.Minute)
@@ -103,7 +103,7 @@ func TestAnEndWhoseStatusWasNotWrittenIsWrittenWithNewQueues(t *testing.T) {
 		h.fault.Store(nil)
 		h.Close()
 		h.begin("new-")
-		if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+		if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
@@ -122,7 +122,7 @@ func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, time.Second)
 		child := ""
-		for s, err := range h.List(h.ctx, client.Query{Name: "chain"}) {
+		for s, err := range h.List(h.ctx, client.ListQuery{Orchestration: "chain"}) {
 			if child = s.InstanceID; err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestAParentWhoseChildIsBeingDeletedHasAnAnswer(t *testing.T) {
 		h.fault.Store(&slow)
 		done := make(chan error)
 		go func() {
-			_, err := h.Reconcile(h.ctx, client.Reconciliation{})
+			_, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
 			done <- err
 		}()
 		h.ServeFor(h.ctx, 10*time.Minute)
@@ -183,9 +183,9 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 		h.ServeFor(h.ctx, time.Second)
 		h.Close()
 		h.begin("new-")
-		delete(h.Provider.Hub().WorkQueues, "default") // the map is the provider's own
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if err != nil || so.Refused != 1 {
+		delete(h.Provider.Config().WorkQueues, "default") // the map is the provider's own
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if err != nil || so.RejectedOutputs != 1 {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
@@ -213,12 +213,12 @@ func TestNewQueuesBesideTheSchedulesOfBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Hub, h.Client = hub, client.New(hub.Provider)
-		if so, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil || so.Failed > 0 {
+		if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil || so.Failed > 0 {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		for range 24 {
 			h.ServeFor(h.ctx, time.Hour)
-			if _, err := h.Timekeeper.Watch(h.ctx); err != nil {
+			if _, err := h.Timekeeper.Sweep(h.ctx); err != nil {
 				t.Error(err)
 			}
 		}

@@ -42,19 +42,19 @@ func TestASessionThatExpiresLosesNoInstance(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&fault)
-		first, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if err == nil || first.Failed == 0 || first.Failed != int64(len(first.Left)) || first.Living+first.Failed != 1000 {
-			t.Fatalf("%d live, %d have failed, %d are left, %v", first.Living, first.Failed, len(first.Left), err)
+		first, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if err == nil || first.Failed == 0 || first.Failed != int64(len(first.RemainingInstances)) || first.Active+first.Failed != 1000 {
+			t.Fatalf("%d live, %d have failed, %d are left, %v", first.Active, first.Failed, len(first.RemainingInstances), err)
 		}
 
 		h.fault.Store(nil)
-		left, err := h.Reconcile(h.ctx, client.Reconciliation{Instances: first.Left})
-		if err != nil || left.Living != first.Failed || len(left.Left) > 0 {
+		left, err := h.Reconcile(h.ctx, client.ReconcileOptions{Instances: first.RemainingInstances})
+		if err != nil || left.Active != first.Failed || len(left.RemainingInstances) > 0 {
 			t.Errorf("of those that were left: %+v, %v", left, err)
 		}
-		onward, err := h.Reconcile(h.ctx, client.Reconciliation{Cursor: first.Cursor})
-		if err != nil || onward.Living != 1100 {
-			t.Errorf("from the cursor on it reconciles %d, %v; want 1100, of the page that has failed on", onward.Living, err)
+		onward, err := h.Reconcile(h.ctx, client.ReconcileOptions{Cursor: first.Cursor})
+		if err != nil || onward.Active != 1100 {
+			t.Errorf("from the cursor on it reconciles %d, %v; want 1100, of the page that has failed on", onward.Active, err)
 		}
 	})
 }
@@ -72,9 +72,9 @@ func TestWhatIsRefusedForGoodIsLeft(t *testing.T) {
 		})
 		h.fault.Store(&fault)
 		began := time.Now()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if err == nil || so.Failed == 0 || so.Failed != int64(len(so.Left)) || so.Failed > 1000 || so.Cursor != "" || time.Since(began) > time.Minute {
-			t.Errorf("after %v %d of 3000 have failed, %d are left, the cursor is %q, %v", time.Since(began), so.Failed, len(so.Left), so.Cursor, err)
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if err == nil || so.Failed == 0 || so.Failed != int64(len(so.RemainingInstances)) || so.Failed > 1000 || so.Cursor != "" || time.Since(began) > time.Minute {
+			t.Errorf("after %v %d of 3000 have failed, %d are left, the cursor is %q, %v", time.Since(began), so.Failed, len(so.RemainingInstances), so.Cursor, err)
 		}
 	})
 }
@@ -92,10 +92,10 @@ func TestNamedInstancesThatWereNotTriedAreLeft(t *testing.T) {
 		}
 		h.many(n, all...)
 		h.throttleSlow(time.Now().Add(1000 * time.Hour))
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Instances: ids})
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Instances: ids})
 		slices.Sort(ids)
-		if err == nil || !slices.Equal(so.Left, ids) {
-			t.Errorf("none of %d is done, and %d are left, %v", n, len(so.Left), err)
+		if err == nil || !slices.Equal(so.RemainingInstances, ids) {
+			t.Errorf("none of %d is done, and %d are left, %v", n, len(so.RemainingInstances), err)
 		}
 	})
 }
@@ -119,9 +119,9 @@ func TestNamedInstancesAreLeftWhenTheCallIsInterrupted(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&fault)
-		so, err := h.Reconcile(dying, client.Reconciliation{Instances: ids})
-		if !errors.Is(err, context.Canceled) || so.Instances == 0 || so.Instances+int64(len(so.Left)) != 600 {
-			t.Errorf("of 600 named %d are done and %d are left, %v", so.Instances, len(so.Left), err)
+		so, err := h.Reconcile(dying, client.ReconcileOptions{Instances: ids})
+		if !errors.Is(err, context.Canceled) || so.Instances == 0 || so.Instances+int64(len(so.RemainingInstances)) != 600 {
+			t.Errorf("of 600 named %d are done and %d are left, %v", so.Instances, len(so.RemainingInstances), err)
 		}
 	})
 }

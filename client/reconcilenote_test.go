@@ -32,7 +32,7 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 				time.Sleep(20 * time.Minute)
 				h.emptied()
 				sent := h.counting()
-				how := provider.Reconcile{Since: time.Now().Add(-time.Hour), Run: "run"}
+				how := provider.ReconcileOptions{Since: time.Now().Add(-time.Hour), Run: "run"}
 				reconcile := func(most int64) error {
 					sent.most.Store(most)
 					_, err := h.Provider.ReconcileInstance(h.ctx, "i", how)
@@ -46,7 +46,7 @@ func TestARedispatchKeepsTheNoteOfAReconciliation(t *testing.T) {
 					t.Fatal(err)
 				}
 				sent.most.Store(int64(n * 3 / 4))
-				if _, err := h.Provider.RedispatchOrchestration(h.ctx, o, provider.Since{}); err == nil {
+				if _, err := h.Provider.RedispatchOrchestration(h.ctx, o, provider.RedispatchFrom{}); err == nil {
 					t.Fatal("no call failed")
 				}
 				if err := reconcile(1 << 60); err != nil {

@@ -49,15 +49,15 @@ func TestAParentHasTheOutcomeOfAChildThatEndedLongAgo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if err != nil || so.Living != 1 || so.Old != 1 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if err != nil || so.Active != 1 || so.EndedBeforeLookback != 1 {
 			t.Errorf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
 		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusCompleted {
 			t.Errorf("the parent is %s, %v", s.Status, err)
 		}
-		if so, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil || so.Sent != 0 {
+		if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil || so.Sent != 0 {
 			t.Errorf("nobody waits for anything, and %d messages are sent, %v", so.Sent, err)
 		}
 	})
@@ -73,7 +73,7 @@ func TestAChildIsCancelledWhoseParentEndedLongAgo(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
-		if so, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil || so.Living != 1 || so.Old != 1 {
+		if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil || so.Active != 1 || so.EndedBeforeLookback != 1 {
 			t.Errorf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
@@ -94,11 +94,11 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-		if err != nil || so.LeftOut != 1 || so.Sent != 0 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+		if err != nil || so.SkippedOutputs != 1 || so.Sent != 0 {
 			t.Errorf("%+v, %v", so, err)
 		}
-		if so, err = h.Reconcile(h.ctx, client.Reconciliation{Back: 28 * 24 * time.Hour}); err != nil || so.LeftOut != 0 || so.Sent != 1 {
+		if so, err = h.Reconcile(h.ctx, client.ReconcileOptions{Lookback: 28 * 24 * time.Hour}); err != nil || so.SkippedOutputs != 0 || so.Sent != 1 {
 			t.Errorf("with 28 days: %+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
@@ -127,10 +127,10 @@ func TestAnEternalInstanceCostsNoMoreThanOthers(t *testing.T) {
 		h.ServeFor(h.ctx, 3*24*time.Hour)
 		h.Close()
 		h.Cloud.ResetCounts()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{})
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
 		queries := h.Cloud.Counts()["DynamoDB.Query"]
 		t.Logf("%d queries of an instance that has continued as new 4,320 times: %v", queries, h.Cloud.Counts())
-		if err != nil || so.Cut != 1 || so.Living != 1 || queries > 150 || queries < 50 {
+		if err != nil || so.TruncatedInstances != 1 || so.Active != 1 || queries > 150 || queries < 50 {
 			t.Errorf("%d queries; want 150 at most: %+v, %v", queries, so, err)
 		}
 	})

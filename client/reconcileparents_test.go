@@ -19,9 +19,9 @@ import (
 )
 
 // mustReconcile reconciles, and lets the hub work then.
-func (h *lost) mustReconcile() client.Reconciled {
+func (h *lost) mustReconcile() client.ReconcileResult {
 	h.t.Helper()
-	so, err := h.Reconcile(h.ctx, client.Reconciliation{})
+	so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
 	if err != nil {
 		h.t.Fatalf("%+v, %v", so, err)
 	}
@@ -150,7 +150,7 @@ func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
 // childOf returns the one child of an instance.
 func (h *lost) childOf(id string) string {
 	h.t.Helper()
-	all, err := client.Collect(h.List(h.ctx, client.Query{Parent: id}))
+	all, err := client.Collect(h.List(h.ctx, client.ListQuery{ParentID: id}))
 	if err != nil || len(all) != 1 {
 		h.t.Fatal(all, err)
 	}
@@ -198,7 +198,7 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 		h.untoldParent()
 		time.Sleep(24 * time.Hour)
 		h.emptied()
-		if so := h.mustReconcile(); so.Lost != 0 {
+		if so := h.mustReconcile(); so.LostChildren != 0 {
 			t.Errorf("%+v", so)
 		}
 		h.wantToldOnce("was purged before its outcome had arrived")
@@ -221,8 +221,8 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 					var all sync.WaitGroup
 					for range c.operators {
 						all.Go(func() {
-							so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-							if err != nil || so.Lost != 1 && c.operators == 1 { // the parent of the second may be over by then
+							so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+							if err != nil || so.LostChildren != 1 && c.operators == 1 { // the parent of the second may be over by then
 								t.Errorf("%+v, %v", so, err)
 							}
 						})
@@ -258,10 +258,10 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 		h.ServeFor(h.ctx, 5*time.Minute)
 		time.Sleep(40 * 24 * time.Hour)
 		h.emptied()
-		if so := h.mustReconcile(); so.Lost != 0 || so.Living != 2 {
+		if so := h.mustReconcile(); so.LostChildren != 0 || so.Active != 2 {
 			t.Errorf("%+v", so)
 		}
-		if err := h.Raise(h.ctx, "old-child", "e", 1); err != nil {
+		if err := h.RaiseEvent(h.ctx, "old-child", "e", 1); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
@@ -280,14 +280,14 @@ func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.aged20()
-		if so := h.mustReconcile(); so.LeftOut != 0 || so.Living != 1 {
+		if so := h.mustReconcile(); so.SkippedOutputs != 0 || so.Active != 1 {
 			t.Errorf("it is sent, and the call says %+v", so)
 		}
 		h.wantStatus("loose-old", client.StatusCompleted)
 	})
 	onHub(t, simhub.Options{BatchSize: 1}, addHolder, func(h *lost) {
 		h.aged()
-		if so := h.mustReconcile(); so.LeftOut != 1 || so.Living != 1 {
+		if so := h.mustReconcile(); so.SkippedOutputs != 1 || so.Active != 1 {
 			t.Errorf("it is left out, and the call says %+v", so)
 		}
 	})
@@ -303,7 +303,7 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 			}
 		}
 		h.ServeFor(h.ctx, 30*time.Minute)
-		started, err := client.Collect(h.List(h.ctx, client.Query{Name: "chain"}))
+		started, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"}))
 		if err != nil || len(started) != 4 {
 			t.Fatal(started, err)
 		}
@@ -318,12 +318,12 @@ func TestWhatAnEndedInstanceHasStartedDoesNotRunAgain(t *testing.T) {
 			h.expire(s.InstanceID)
 		}
 		h.emptied()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Back: 28 * 24 * time.Hour})
-		if err != nil || so.Old != 3 || so.Sent != 0 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Lookback: 28 * 24 * time.Hour})
+		if err != nil || so.EndedBeforeLookback != 3 || so.Sent != 0 {
 			t.Errorf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, 10*time.Minute)
-		if left, err := client.Collect(h.List(h.ctx, client.Query{Name: "chain"})); err != nil || len(left) > 0 || len(h.runs) > 0 {
+		if left, err := client.Collect(h.List(h.ctx, client.ListQuery{Orchestration: "chain"})); err != nil || len(left) > 0 || len(h.runs) > 0 {
 			t.Errorf("%d run again, %v, %v", len(left), h.runs, err)
 		}
 	})
@@ -348,9 +348,9 @@ func TestAParentIsLookedAtOnceForAllOfItsChildren(t *testing.T) {
 		h.ServeFor(h.ctx, 5*time.Minute)
 		h.Close()
 		h.Cloud.ResetCounts()
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{AtOnce: 1})
-		if reads := h.Cloud.Counts()["DynamoDB.GetItem"]; err != nil || so.Living != 201 || reads != 202 {
-			t.Errorf("%d reads of %d instances, %+v, %v; want one of each, and one of the parent for all its children", reads, so.Living, so, err)
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Concurrency: 1})
+		if reads := h.Cloud.Counts()["DynamoDB.GetItem"]; err != nil || so.Active != 201 || reads != 202 {
+			t.Errorf("%d reads of %d instances, %+v, %v; want one of each, and one of the parent for all its children", reads, so.Active, so, err)
 		}
 	})
 }
@@ -363,7 +363,7 @@ func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, 5*time.Minute)
-		table := h.Provider.Hub().Table
+		table := h.Provider.Config().Table
 		text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 		_, err := h.Cloud.Table.UpdateItem(h.ctx, &dynamodb.UpdateItemInput{
 			TableName: &table, Key: map[string]types.AttributeValue{"pk": text("i#i"), "sk": text("i")}, UpdateExpression: aws.String("SET updated = :no"),
@@ -372,8 +372,8 @@ func TestAChildIsReconciledBesideADamagedParent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{Instances: []string{"left-by-i"}})
-		if err != nil || so.Living != 1 || so.Sent != 1 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Instances: []string{"left-by-i"}})
+		if err != nil || so.Active != 1 || so.Sent != 1 {
 			t.Errorf("%+v, %v; want a wake alone", so, err)
 		}
 	})

@@ -28,11 +28,11 @@ func TestWhatTheInboxLostArrivesAfterTheQuietTime(t *testing.T) {
 				}
 				h.ServeFor(h.ctx, time.Minute)
 				h.fault.Store(nil)
-				url := h.Provider.Hub().InboxURL
+				url := h.Provider.Config().InboxURL
 				if _, err := h.Cloud.Queues.PurgeQueue(h.ctx, &sqs.PurgeQueueInput{QueueUrl: &url}); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(provider.QuietTime)
+				time.Sleep(provider.QueuePurgeCooldown)
 				h.wantStatus("i", client.StatusRunning)
 				h.mustReconcile()
 				h.wantStatus("i", client.StatusCompleted)

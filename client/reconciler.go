@@ -17,10 +17,10 @@ import (
 // reconciler is one call of Reconcile.
 type reconciler struct {
 	client   *Client
-	hub      provider.Reconciling
-	how      provider.Reconcile
+	hub      provider.Reconciler
+	how      provider.ReconcileOptions
 	atOnce   int
-	progress func(Reconciled)
+	progress func(ReconcileResult)
 	patience *patience.Patience
 	// from is the cursor of the page that is worked on, the page'th of this call; over: all pages are done.
 	from string
@@ -28,7 +28,7 @@ type reconciler struct {
 	over bool
 
 	mu    sync.Mutex
-	so    Reconciled
+	so    ReconcileResult
 	aside []setAside
 	// refused are those whose calls failed in a way that does not pass by itself: they are counted as failed, and are not tried again.
 	refused []setAside
@@ -73,7 +73,7 @@ func (w *reconciler) allFrom(ctx context.Context, p place) error {
 		return err
 	}
 	if p.At == "" {
-		err := w.pages(ctx, Query{Status: StatusDeleting}, "", func(ids []string) error {
+		err := w.pages(ctx, ListQuery{Status: StatusDeleting}, "", func(ids []string) error {
 			w.sideBySide(ctx, len(ids), func(i int) {
 				if did, err := w.try(ctx, setAside{instanceID: ids[i]}, reconcileTries); err == nil {
 					w.count(did, nil)
@@ -87,7 +87,7 @@ func (w *reconciler) allFrom(ctx context.Context, p place) error {
 	}
 
 	retried := w.client.now()
-	return w.pages(ctx, Query{}, p.At, func(ids []string) error {
+	return w.pages(ctx, ListQuery{}, p.At, func(ids []string) error {
 		if err := w.work(ctx, ids); err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (w *reconciler) allFrom(ctx context.Context, p place) error {
 }
 
 // pages calls do with the instances of each page, and reports the progress after each but those of deletions.
-func (w *reconciler) pages(ctx context.Context, q Query, cursor string, do func(ids []string) error) error {
+func (w *reconciler) pages(ctx context.Context, q ListQuery, cursor string, do func(ids []string) error) error {
 	for p := (Paging{Limit: reconcilePage, Cursor: cursor}); ; {
 		w.from = p.Cursor
 		w.page++
@@ -127,7 +127,7 @@ func (w *reconciler) pages(ctx context.Context, q Query, cursor string, do func(
 }
 
 // read reads a page of instances, for as long as that may yet succeed.
-func (w *reconciler) read(ctx context.Context, q Query, p Paging) (page Page[Status], err error) {
+func (w *reconciler) read(ctx context.Context, q ListQuery, p Paging) (page Page[Status], err error) {
 	err = w.patience.Do(ctx, mayYetSucceed, func() error {
 		return within(ctx, tryTime, "ListInstances", "", func(ctx context.Context) (err error) {
 			page, err = w.client.ListPage(ctx, q, p)
@@ -226,7 +226,7 @@ func (w *reconciler) one(ctx context.Context, in setAside, tries int) {
 }
 
 // try repeats a call that may yet succeed, with short rests. One that took too long is not repeated at once: it holds a place.
-func (w *reconciler) try(ctx context.Context, in setAside, tries int) (did provider.Reconciled, err error) {
+func (w *reconciler) try(ctx context.Context, in setAside, tries int) (did provider.ReconcileResult, err error) {
 	for rest := time.Second; ; rest *= 2 {
 		err = within(ctx, cmp.Or(in.within, tryTime), "ReconcileInstance", in.instanceID, func(ctx context.Context) (err error) {
 			did, err = w.hub.ReconcileInstance(ctx, in.instanceID, w.how)
@@ -250,17 +250,17 @@ func (w *reconciler) try(ctx context.Context, in setAside, tries int) (did provi
 }
 
 // count counts an instance that is done, or has failed.
-func (w *reconciler) count(did provider.Reconciled, err error) {
+func (w *reconciler) count(did provider.ReconcileResult, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	so := &w.so
 	so.Instances++
 	so.Sent += int64(did.Sent)
-	so.Refused += int64(len(did.Refused))
-	so.LeftOut += int64(did.LeftOut)
-	so.Lost += int64(did.Lost)
-	if did.Cut {
-		so.Cut++
+	so.RejectedOutputs += int64(len(did.RejectedOutputs))
+	so.SkippedOutputs += int64(did.SkippedOutputs)
+	so.LostChildren += int64(did.LostChildren)
+	if did.Truncated {
+		so.TruncatedInstances++
 	}
 	switch {
 	case err != nil:
@@ -268,42 +268,42 @@ func (w *reconciler) count(did provider.Reconciled, err error) {
 		if len(so.Errors) < reconcileErrors {
 			so.Errors = append(so.Errors, err.Error())
 		}
-	case did.Gone:
-		so.Gone++
+	case did.NotFound:
+		so.NotFound++
 	case did.Deleted:
 		so.Deleted++
-	case did.Old:
-		so.Old++
-	case did.Over:
-		so.Over++
+	case did.EndedBeforeSince:
+		so.EndedBeforeLookback++
+	case did.Ended:
+		so.Ended++
 	default:
-		so.Living++
+		so.Active++
 	}
 }
 
 // stand returns how far all has come. To go on from its Cursor does all that is not done: what is set aside or was refused, too.
-func (w *reconciler) stand() Reconciled {
+func (w *reconciler) stand() ReconcileResult {
 	so := w.so
 	so.Errors = slices.Clone(so.Errors)
-	so.SetAside = int64(len(w.aside))
+	so.Deferred = int64(len(w.aside))
 	so.Cursor = w.place().String()
 	return so
 }
 
 // conclude returns what came of all, with the error that ended it, if any. What is set aside by now has failed.
-func (w *reconciler) conclude(err error) (Reconciled, error) {
+func (w *reconciler) conclude(err error) (ReconcileResult, error) {
 	left := w.left()
 	if err != nil {
 		so := w.stand()
-		so.Left = left
+		so.RemainingInstances = left
 		return so, err
 	}
 	for i := range w.aside {
-		w.count(provider.Reconciled{}, w.aside[i].err)
+		w.count(provider.ReconcileResult{}, w.aside[i].err)
 	}
 	w.aside = nil
 	so := w.stand()
-	so.Left, so.Cursor = left, ""
+	so.RemainingInstances, so.Cursor = left, ""
 	if so.Failed > 0 {
 		err = fmt.Errorf("%d of %d instances failed, first error: %s", so.Failed, so.Instances, so.Errors[0])
 	}

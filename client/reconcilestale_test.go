@@ -33,7 +33,7 @@ func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
 		h.throttleSlow(time.Now().Add(20 * time.Minute))
 		reconciled := make(chan error)
 		go func() {
-			_, err := h.Reconcile(h.ctx, client.Reconciliation{})
+			_, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
 			reconciled <- err
 		}()
 		h.ServeFor(h.ctx, 5*time.Minute)
@@ -41,7 +41,7 @@ func TestAChildThatItsParentHasJustStartedIsNotCancelled(t *testing.T) {
 		if err := h.Purge(h.ctx, "slow-kid", client.Force()); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Raise(h.ctx, "i", "next", 1); err != nil {
+		if err := h.RaiseEvent(h.ctx, "i", "next", 1); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(h.ctx, time.Second)

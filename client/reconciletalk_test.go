@@ -22,7 +22,7 @@ func addTalk(_ *lost, r *perdure.Registry) {
 				answers += "delivered, "
 			case errors.Is(err, perdure.ErrInstanceNotFound):
 				answers += "absent, "
-			case errors.Is(err, perdure.ErrInstanceOver):
+			case errors.Is(err, perdure.ErrInstanceEnded):
 				answers += "over, "
 			}
 		}
@@ -77,7 +77,7 @@ func (h *lost) overLoss(kind, sender, receiver string, last any, said, heard str
 	h.fault.Store(nil)
 	time.Sleep(ago)
 	h.emptied()
-	if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+	if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, 20*time.Minute)

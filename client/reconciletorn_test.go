@@ -28,7 +28,7 @@ func recordKey(pk, sk string) record {
 // record reads an item of the table.
 func (h *lost) record(pk, sk string) record {
 	h.t.Helper()
-	table := h.Provider.Hub().Table
+	table := h.Provider.Config().Table
 	out, err := h.Cloud.Table.GetItem(h.ctx, &dynamodb.GetItemInput{TableName: &table, Key: recordKey(pk, sk)})
 	if err != nil || len(out.Item) == 0 {
 		h.t.Fatalf("%s, %s: %v, %v", pk, sk, out, err)
@@ -40,7 +40,7 @@ func (h *lost) record(pk, sk string) record {
 func (h *lost) lacks(pk, sk string) {
 	h.t.Helper()
 	h.record(pk, sk)
-	table := h.Provider.Hub().Table
+	table := h.Provider.Config().Table
 	if _, err := h.Cloud.Table.DeleteItem(h.ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: recordKey(pk, sk)}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func (h *lost) lacks(pk, sk string) {
 
 func (h *lost) has(it record) {
 	h.t.Helper()
-	table := h.Provider.Hub().Table
+	table := h.Provider.Config().Table
 	if _, err := h.Cloud.Table.PutItem(h.ctx, &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func (h *lost) renewed() (before record, next string) {
 		return err
 	})
 	h.fault.Store(&fault)
-	if err := h.Raise(h.ctx, "i", "e", 1); err != nil {
+	if err := h.RaiseEvent(h.ctx, "i", "e", 1); err != nil {
 		h.t.Fatal(err)
 	}
 	h.ServeFor(h.ctx, time.Minute)
@@ -127,8 +127,8 @@ func TestAnInstanceOfWhichATransactionHasArrivedInPartIsBlocked(t *testing.T) {
 			onHub(t, simhub.Options{BatchSize: 1}, addRenews, func(h *lost) {
 				torn(h)
 				h.begins(addRenews)
-				so, err := h.Reconcile(h.ctx, client.Reconciliation{})
-				if err == nil || so.Gone != 0 || so.Failed != 1 || len(so.Errors) != 1 || !strings.Contains(so.Errors[0], `"i"`) {
+				so, err := h.Reconcile(h.ctx, client.ReconcileOptions{})
+				if err == nil || so.NotFound != 0 || so.Failed != 1 || len(so.Errors) != 1 || !strings.Contains(so.Errors[0], `"i"`) {
 					t.Errorf("it reconciles %+v, %v; want that it names i", so, err)
 				}
 				h.ServeFor(h.ctx, 2*time.Hour)

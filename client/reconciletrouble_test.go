@@ -40,7 +40,7 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 					return next()
 				})
 				h.fault.Store(&die)
-				so, err := h.Reconcile(dying, client.Reconciliation{AtOnce: 1})
+				so, err := h.Reconcile(dying, client.ReconcileOptions{Concurrency: 1})
 				if !errors.Is(err, context.Canceled) {
 					t.Fatalf("%+v, %v, %d calls", so, err, calls.Load())
 				}
@@ -52,7 +52,7 @@ func TestAReconciliationThatDiesOrIsThrottled(t *testing.T) {
 					return next()
 				})
 				h.fault.Store(&throttled)
-				if so, err := h.Reconcile(h.ctx, client.Reconciliation{Cursor: so.Cursor}); err != nil || so.Failed > 0 {
+				if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Cursor: so.Cursor}); err != nil || so.Failed > 0 {
 					t.Fatalf("%+v, %v", so, err)
 				}
 				h.fault.Store(nil)
@@ -94,7 +94,7 @@ func TestReconciliationsInTroubleDoNotMultiplyWorkItems(t *testing.T) {
 				for i := range c.operators {
 					operators.Go(func() {
 						time.Sleep(time.Duration(i) * 700 * time.Millisecond)
-						if _, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil {
+						if _, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil {
 							t.Error(err)
 						}
 					})

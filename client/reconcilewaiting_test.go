@@ -38,8 +38,8 @@ func TestACallThatHangsIsGivenUp(t *testing.T) {
 		began := time.Now()
 		h.hangSlow(began.Add(20 * time.Minute))
 		var othersDone time.Duration
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{AtOnce: 1, Progress: func(client.Reconciled) { othersDone = time.Since(began) }})
-		if err != nil || so.Living != 1100 || so.Failed > 0 {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{Concurrency: 1, OnProgress: func(client.ReconcileResult) { othersDone = time.Since(began) }})
+		if err != nil || so.Active != 1100 || so.Failed > 0 {
 			t.Errorf("%+v, %v", so, err)
 		}
 		if took := time.Since(began); othersDone > 10*time.Minute || took > time.Hour {
@@ -62,7 +62,7 @@ func TestAListThatHangsIsAskedAgain(t *testing.T) {
 			return next()
 		})
 		h.fault.Store(&fault)
-		if so, err := h.Reconcile(h.ctx, client.Reconciliation{}); err != nil || so.Living != 3 {
+		if so, err := h.Reconcile(h.ctx, client.ReconcileOptions{}); err != nil || so.Active != 3 {
 			t.Errorf("%+v, %v", so, err)
 		}
 	})
@@ -90,20 +90,20 @@ func TestHoursOfThrottlingAreSurvivedAndTold(t *testing.T) {
 		h.many(600)
 		h.throttled(0, time.Hour, time.Hour+time.Minute, 2*time.Hour+time.Minute)
 		second := time.Now().Add(time.Hour + time.Minute)
-		var told []client.Waiting
+		var told []client.Stall
 		pages := 0
-		so, err := h.Reconcile(h.ctx, client.Reconciliation{
-			Waiting: func(w client.Waiting) { told = append(told, w) },
-			Progress: func(client.Reconciled) {
+		so, err := h.Reconcile(h.ctx, client.ReconcileOptions{
+			OnStall: func(w client.Stall) { told = append(told, w) },
+			OnProgress: func(client.ReconcileResult) {
 				if pages++; pages == 1 {
 					time.Sleep(time.Until(second))
 				}
 			},
 		})
-		if err != nil || so.Living != 600 {
+		if err != nil || so.Active != 600 {
 			t.Errorf("%+v, %v", so, err)
 		}
-		if len(told) < 110 || len(told) > 122 || told[0].For != "DynamoDB" || told[0].SoFar < time.Minute || told[0].SoFar > 2*time.Minute || told[0].Err == nil {
+		if len(told) < 110 || len(told) > 122 || told[0].Service != "DynamoDB" || told[0].Elapsed < time.Minute || told[0].Elapsed > 2*time.Minute || told[0].Err == nil {
 			t.Errorf("told %d times, first %+v", len(told), told[0])
 		}
 	})
@@ -121,7 +121,7 @@ func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 		h.ServeFor(h.ctx, 20*time.Minute)
 		h.Close()
 		time.Sleep(20 * time.Minute)
-		if err := h.Raise(h.ctx, "a", "e", 1); err != nil {
+		if err := h.RaiseEvent(h.ctx, "a", "e", 1); err != nil {
 			t.Fatal(err)
 		}
 		until := time.Now().Add(time.Hour)
@@ -140,8 +140,8 @@ func TestQueuesAreEmptiedInHoursOfThrottling(t *testing.T) {
 		h.fault.Store(&fault)
 		services := map[string]int{}
 		var so []int
-		emptied, err := h.EmptyQueues(h.ctx, client.OnWaiting(func(w client.Waiting) { services[w.For]++ }),
-			client.OnEmptied(func(e provider.Emptied) { so = append(so, e.Schedules) }))
+		emptied, err := h.PurgeQueues(h.ctx, client.OnStall(func(w client.Stall) { services[w.Service]++ }),
+			client.OnProgress(func(e provider.QueuePurgeResult) { so = append(so, e.Schedules) }))
 		h.fault.Store(nil)
 		if err != nil || emptied.Schedules != 3 || emptied.Messages["inbox"] != 1 || h.Cloud.Schedules.Count() != 0 {
 			t.Errorf("%+v, %v; %d schedules are left", emptied, err, h.Cloud.Schedules.Count())
@@ -181,10 +181,10 @@ func TestAScheduleThatFiresWhileAnEmptyingDiesIsEmptiedToo(t *testing.T) {
 			return err
 		})
 		h.fault.Store(&fault)
-		if _, err := h.EmptyQueues(dying); !errors.Is(err, context.Canceled) {
+		if _, err := h.PurgeQueues(dying); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if _, err := h.EmptyQueues(h.ctx); err != nil {
+		if _, err := h.PurgeQueues(h.ctx); err != nil {
 			t.Fatal(err)
 		}
 		firing.Wait()

@@ -37,7 +37,7 @@ func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOp
 	if from := startOptionsOf(opts).from; from != nil {
 		return c.restartFrom(ctx, in, *from, opts)
 	}
-	if _, ok := first.Input.Document(); !ok && !first.Input.IsSealed() {
+	if _, ok := first.Input.Document(); !ok && !first.Input.IsEncoded() {
 		return "", fmt.Errorf("client: restart: instance %q: history does not contain the input", instanceID)
 	}
 
@@ -59,7 +59,7 @@ func (c *Client) ended(ctx context.Context, instanceID string) (in provider.Inst
 	case in.Status == StatusDeleting:
 		return in, began, fmt.Errorf("instance %q is being purged: %w", instanceID, ErrNotFound)
 	case !in.Status.Terminal():
-		return in, began, fmt.Errorf("instance %q is %s: %w", instanceID, in.Status, ErrNotTerminal)
+		return in, began, fmt.Errorf("instance %q is %s: %w", instanceID, in.Status, ErrNotEnded)
 	}
 
 	for e, err := range c.hub.ReadHistory(ctx, instanceID, in.ExecutionID, 0) {

@@ -86,7 +86,7 @@ func TestRestartIsOfWhatIsOver(t *testing.T) {
 	if _, err := c.Start(t.Context(), "hello", nil, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotTerminal) || !strings.Contains(err.Error(), `"one" is Pending`) {
+	if _, err := c.Restart(t.Context(), "one"); !errors.Is(err, client.ErrNotEnded) || !strings.Contains(err.Error(), `"one" is Pending`) {
 		t.Errorf("of one that is not over: %v", err)
 	}
 	p.Append("one", history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1"), Time: began})

@@ -66,21 +66,21 @@ func (c *Client) restartFrom(ctx context.Context, in provider.Instance, from int
 }
 
 // past reads the history that a restart takes over, and returns where the execution stood with it.
-func (c *Client) past(ctx context.Context, in provider.Instance, from int64) (*provider.Past, history.Standing, error) {
+func (c *Client) past(ctx context.Context, in provider.Instance, from int64) (*provider.RestartSource, history.Summary, error) {
 	events, err := c.wholeHistory(ctx, in)
 	if err != nil {
-		return nil, history.Standing{}, err
+		return nil, history.Summary{}, err
 	}
-	if err := history.CheckCut(events, from); err != nil {
-		return nil, history.Standing{}, &provider.FieldError{Field: fieldFrom, Problem: "cannot be " + err.Error()}
+	if err := history.CheckRestartPoint(events, from); err != nil {
+		return nil, history.Summary{}, &provider.FieldError{Field: fieldFrom, Problem: "cannot be " + err.Error()}
 	}
 
-	past := &provider.Past{Owner: history.Owner{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, Events: events[:from]}
+	past := &provider.RestartSource{ExecutionRef: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, Events: events[:from]}
 	if err := c.fetchForeign(ctx, past); err != nil {
-		return nil, history.Standing{}, err
+		return nil, history.Summary{}, err
 	}
-	state := history.NewState(history.KeepOpen, past.Events...)
-	return past, state.Standing, c.checkChildren(ctx, past.Owner, state)
+	state := history.NewState(history.TrackOpen, past.Events...)
+	return past, state.Summary, c.checkChildren(ctx, past.ExecutionRef, state)
 }
 
 // wholeHistory reads the history of an instance's execution. Of one that is purged meanwhile it is not whole: then there is no such instance.
@@ -102,14 +102,14 @@ func (c *Client) wholeHistory(ctx context.Context, in provider.Instance) (events
 }
 
 // fetchForeign replaces references to documents of earlier executions by the documents: a purge of the old instance would leave none of them.
-func (c *Client) fetchForeign(ctx context.Context, past *provider.Past) (err error) {
+func (c *Client) fetchForeign(ctx context.Context, past *provider.RestartSource) (err error) {
 	for i := range past.Events {
-		past.Events[i].Raised(func(_ string, _ int, data *history.Payload) {
+		past.Events[i].EachExternalData(func(_ string, _ int, data *history.Payload) {
 			ref, refers := data.Reference()
-			if !refers || err != nil || data.IsSealed() {
+			if !refers || err != nil || data.IsEncoded() {
 				return
 			}
-			at, wrong := history.ParsePlace(ref.Ref)
+			at, wrong := history.ParseDataLocation(ref.Ref)
 			if wrong != nil || at.ExecutionID == past.ExecutionID {
 				err = wrong
 				return
@@ -126,7 +126,7 @@ func (c *Client) fetchForeign(ctx context.Context, past *provider.Past) (err err
 }
 
 // checkChildren returns an error where a child is still there that would be started once more under the id that the code gave it.
-func (c *Client) checkChildren(ctx context.Context, of history.Owner, state *history.State) error {
+func (c *Client) checkChildren(ctx context.Context, of history.ExecutionRef, state *history.State) error {
 	for o := range state.Pending() {
 		if o.Kind != history.SubOrchestrationScheduled || of.IsDerivedChild(o.InstanceID) {
 			continue

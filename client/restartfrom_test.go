@@ -12,14 +12,14 @@ import (
 
 // torn is a hub in which an instance is being purged while its history is read: some of its events are gone.
 type torn struct {
-	client.Hub
+	client.Backend
 
 	gone func(e *history.Event) bool
 }
 
 func (h torn) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
-		for e, err := range h.Hub.ReadHistory(ctx, instanceID, executionID, after) {
+		for e, err := range h.Backend.ReadHistory(ctx, instanceID, executionID, after) {
 			if err == nil && h.gone(&e) && e.ID > 1 {
 				continue
 			}

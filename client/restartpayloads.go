@@ -14,9 +14,9 @@ import (
 func (c *Client) ownPast(ctx context.Context, s *provider.Start, executionID string) error {
 	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: executionID}
 	var all []vault.Arrival
-	for i := range s.Past.Events {
-		s.Past.Events[i].Payloads(func(of history.EventPayload) {
-			if of.Payload.StoredAt() != "" {
+	for i := range s.RestartFrom.Events {
+		s.RestartFrom.Events[i].EachPayload(func(of history.EventPayload) {
+			if of.Payload.StorageKey() != "" {
 				what := about
 				what.Kind, what.Name = of.Kind, of.Name
 				all = append(all, vault.Arrival{About: what, Payload: of.Payload})
@@ -31,8 +31,8 @@ func (c *Client) ownPast(ctx context.Context, s *provider.Start, executionID str
 		return err
 	}
 	for _, a := range all {
-		if key := a.Payload.StoredAt(); provider.ExecutionOfPayload(key) != executionID {
-			return &perdure.PayloadError{Payload: a.About, Key: key, Err: perdure.ErrPayloadMissing}
+		if key := a.Payload.StorageKey(); provider.ExecutionOfPayload(key) != executionID {
+			return &perdure.PayloadError{Payload: a.About, Key: key, Err: perdure.ErrPayloadNotFound}
 		}
 	}
 	return c.mailPast(ctx, s)
@@ -40,8 +40,8 @@ func (c *Client) ownPast(ctx context.Context, s *provider.Start, executionID str
 
 // mailPast copies what the new execution sends anew before its first turn: the inputs of children that were under way, and events that were not answered.
 func (c *Client) mailPast(ctx context.Context, s *provider.Start) error {
-	begun := s.Past.Begin(&provider.Instance{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}, "")
-	state := history.NewState(history.KeepOpen, begun...)
+	begun := s.RestartFrom.InitialEvents(&provider.Instance{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}, "")
+	state := history.NewState(history.TrackOpen, begun...)
 	var sent []history.Event
 	for i := range begun {
 		if _, open := state.Open(begun[i].ID); open && begun[i].Kind != history.OrchestrationStarted {

@@ -31,7 +31,7 @@ func (e *OrchestrationError) Error() string {
 	return fmt.Sprintf("orchestration %q (instance %q): %s", e.Orchestration, e.InstanceID, what)
 }
 
-// As finds the details of the error. Use perdure.DetailsOf to read them.
+// As finds the details of the error. Use perdure.ErrorDetails to read them.
 func (e *OrchestrationError) As(target any) bool { return errdetails.As(target, nil, &e.Failure) }
 
 // Unwrap returns the engine error that caused the failure, or nil. It searches the causes like
@@ -44,7 +44,7 @@ func (e *OrchestrationError) Unwrap() error {
 //
 // If the orchestration failed or was cancelled or terminated, Result returns an *OrchestrationError. For a cancelled
 // one, errors.As finds the *perdure.CancelledError. Result returns a *perdure.PayloadError if the client cannot decode
-// the output (Status.OutputSealed). It also returns an error if the instance has not ended or is being purged, or if
+// the output (Status.EncodedOutput). It also returns an error if the instance has not ended or is being purged, or if
 // the output does not fit T.
 func Result[T any](s Status) (T, error) {
 	var out T
@@ -57,12 +57,12 @@ func Result[T any](s Status) (T, error) {
 		return out, fmt.Errorf("client: result: instance %q is being purged and has no result", s.InstanceID)
 	case s.Failure != nil:
 		return out, &OrchestrationError{InstanceID: s.InstanceID, Orchestration: s.Orchestration, Failure: *s.Failure}
-	case s.OutputSealed != nil && s.OutputSealed.cause != nil:
-		return out, fmt.Errorf("client: result: %w", s.OutputSealed.cause)
-	case s.OutputSealed != nil:
+	case s.EncodedOutput != nil && s.EncodedOutput.cause != nil:
+		return out, fmt.Errorf("client: result: %w", s.EncodedOutput.cause)
+	case s.EncodedOutput != nil:
 		return out, fmt.Errorf("client: result: %w", &perdure.PayloadError{
 			Payload: perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Kind: perdure.PayloadOrchestrationOutput, Name: s.Orchestration},
-			Codec:   s.OutputSealed.Codec, Err: perdure.ErrCodecUnknown,
+			Codec:   s.EncodedOutput.Codec, Err: perdure.ErrUnknownCodec,
 		})
 	case s.Output == nil:
 		return out, fmt.Errorf("client: result: status of instance %q has no output; use Status or Wait, not List",

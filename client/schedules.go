@@ -37,17 +37,17 @@ type ScheduleStatus struct {
 // PutSchedule returns a *provider.FieldError for an invalid schedule, and ErrUnknownOrchestration if no deployed build
 // supports schedules. It does not check that the scheduled orchestration exists.
 //
-// Besides its runs, a schedule costs a timer and two turns for each scheduled time, or one turn with schedule.Allow.
+// Besides its runs, a schedule costs a timer and two turns for each scheduled time, or one turn with schedule.OverlapAllow.
 func (c *Client) PutSchedule(ctx context.Context, s schedule.Schedule) error {
 	err := s.Validate()
 	if err == nil {
-		err = c.hub.NoteSchedule(ctx, provider.NotedSchedule{ID: s.ID, NotedAt: c.now().UTC()})
+		err = c.hub.PutScheduleEntry(ctx, provider.ScheduleEntry{ID: s.ID, NotedAt: c.now().UTC()})
 	}
 	if err == nil {
 		err = c.putNoted(ctx, &s)
 	}
 	if err != nil {
-		return fmt.Errorf("client: put schedule %q: %w", provider.Echo(s.ID), err)
+		return fmt.Errorf("client: put schedule %q: %w", provider.Excerpt(s.ID), err)
 	}
 	return nil
 }
@@ -59,13 +59,13 @@ const putTries = 4
 func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error) {
 	instanceID := schedule.InstanceID(s.ID)
 	for range putTries {
-		err = c.Raise(ctx, instanceID, schedule.EventOrder, schedule.Order{Set: s})
+		err = c.RaiseEvent(ctx, instanceID, schedule.CommandEvent, schedule.Command{Replace: s})
 		if err == nil {
 			err = c.seeTaken(ctx, s)
 		}
-		if errors.Is(err, ErrTerminal) {
+		if errors.Is(err, ErrEnded) {
 			gone := c.Purge(ctx, instanceID)
-			if errors.Is(gone, ErrNotTerminal) { // somebody else has started it anew
+			if errors.Is(gone, ErrNotEnded) { // somebody else has started it anew
 				err = gone
 				continue
 			}
@@ -77,7 +77,7 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 		if !errors.Is(err, ErrNotFound) {
 			return err
 		}
-		_, err = c.Start(ctx, schedule.Orchestration, schedule.Beginning{Schedule: *s}, WithInstanceID(instanceID))
+		_, err = c.Start(ctx, schedule.OrchestrationName, schedule.State{Schedule: *s}, WithInstanceID(instanceID))
 		if !errors.Is(err, ErrAlreadyExists) {
 			return err
 		}
@@ -93,7 +93,7 @@ func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
 	err := c.lookWaiting(short, schedule.InstanceID(s.ID), func(ctx context.Context) (done bool, err error) {
 		is, err := c.Schedule(ctx, s.ID)
 		if err == nil && is.RuntimeStatus.Terminal() {
-			err = ErrTerminal
+			err = ErrEnded
 		}
 		return !is.lingers() || is.shows(s), err
 	})
@@ -105,8 +105,8 @@ func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
 
 // lingers reports whether the schedule ends in a while, unless it is put to go on. One that stands still takes all orders first when it goes on.
 func (s *ScheduleStatus) lingers() bool {
-	begun := s.Schedule.When != ""
-	return begun && s.RuntimeStatus == StatusRunning && s.Running == nil && (s.Ending || s.Next.IsZero())
+	begun := s.Schedule.Expression != ""
+	return begun && s.RuntimeStatus == StatusRunning && s.CurrentRun == nil && (s.Deleting || s.NextDue.IsZero())
 }
 
 // shows reports whether it is as it was put, as far as that is shown.
@@ -115,17 +115,17 @@ func (s *ScheduleStatus) shows(put *schedule.Schedule) bool {
 	as.Input = nil
 	want, _ := json.Marshal(&as)       //nolint:errchkjson // texts and times that were validated
 	is, _ := json.Marshal(&s.Schedule) //nolint:errchkjson // as they were read
-	return !s.Ending && bytes.Equal(want, is)
+	return !s.Deleting && bytes.Equal(want, is)
 }
 
-// RunSchedule makes a schedule start a run now, as if it were scheduled for this time, and returns the run's instance
+// TriggerSchedule makes a schedule start a run now, as if it were scheduled for this time, and returns the run's instance
 // ID. The overlap policy applies. A paused schedule starts the run too. If the schedule's instance is paused, the run
 // starts when it is resumed. A schedule that was deleted and has not ended counts the run as missed.
 //
-// RunSchedule returns ErrNotFound if the schedule does not exist and ErrTerminal if it has ended.
-func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err error) {
+// TriggerSchedule returns ErrNotFound if the schedule does not exist and ErrTerminal if it has ended.
+func (c *Client) TriggerSchedule(ctx context.Context, id string) (runID string, err error) {
 	at := c.now().UTC().Truncate(time.Millisecond)
-	if err := c.orderSchedule(ctx, id, schedule.Order{Run: at, ByHand: true}); err != nil {
+	if err := c.orderSchedule(ctx, id, schedule.Command{RunAt: at, Manual: true}); err != nil {
 		return "", fmt.Errorf("client: run schedule: %w", err)
 	}
 	return schedule.RunID(id, at), nil
@@ -135,20 +135,20 @@ func (c *Client) RunSchedule(ctx context.Context, id string) (runID string, err 
 // that already has a run is skipped, also if the run failed, so that the call can be repeated. A purged run is started
 // again. Times before the creation of the schedule count, within its From and Until.
 //
-// The runs start in order, one after the other, or concurrently with schedule.Allow. They start after the runs that are
+// The runs start in order, one after the other, or concurrently with schedule.OverlapAllow. They start after the runs that are
 // queued. Runs that become due meanwhile start before the rest of the backfill and cancel no run of it. A paused
 // schedule continues the backfill when it is resumed. DeleteSchedule ends it.
 //
 // BackfillSchedule returns a *provider.FieldError if from is after to, if to is in the future, if the range has more
-// than schedule.MaxBackfill times, or if schedule.MaxBackfills backfills are waiting. Otherwise it returns the errors
-// of RunSchedule. A schedule that runs in a release without backfills ignores the request.
+// than schedule.MaxBackfillRuns times, or if schedule.MaxPendingBackfills backfills are waiting. Otherwise it returns the errors
+// of TriggerSchedule. A schedule that runs in a release without backfills ignores the request.
 func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.Time) error {
 	s, err := c.Schedule(ctx, id)
 	if err == nil {
-		err = checkBackfill(&s, schedule.Window{From: from, To: to}, c.now())
+		err = checkBackfill(&s, schedule.BackfillWindow{From: from, To: to}, c.now())
 	}
 	if err == nil {
-		err = c.orderSchedule(ctx, id, schedule.Order{Backfill: &schedule.Window{From: from.UTC(), To: to.UTC()}})
+		err = c.orderSchedule(ctx, id, schedule.Command{Backfill: &schedule.BackfillWindow{From: from.UTC(), To: to.UTC()}})
 	}
 	if err != nil {
 		return fmt.Errorf("client: backfill schedule: %w", err)
@@ -156,27 +156,27 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, from, to time.
 	return nil
 }
 
-func checkBackfill(s *ScheduleStatus, w schedule.Window, now time.Time) error {
+func checkBackfill(s *ScheduleStatus, w schedule.BackfillWindow, now time.Time) error {
 	switch {
-	case s.RuntimeStatus.Terminal() || s.Ending:
-		return fmt.Errorf("schedule %q has ended or was deleted: %w", s.Schedule.ID, ErrTerminal)
-	case len(s.Backfills) >= schedule.MaxBackfills:
+	case s.RuntimeStatus.Terminal() || s.Deleting:
+		return fmt.Errorf("schedule %q has ended or was deleted: %w", s.Schedule.ID, ErrEnded)
+	case len(s.Backfills) >= schedule.MaxPendingBackfills:
 		return &provider.FieldError{
 			Field:   "from",
-			Problem: fmt.Sprintf("exceeds the limit of %d waiting backfills; try again later", schedule.MaxBackfills),
+			Problem: fmt.Sprintf("exceeds the limit of %d waiting backfills; try again later", schedule.MaxPendingBackfills),
 		}
-	case s.Schedule.When == "": // it has not begun, and shows nothing of itself
-		s.Schedule.When = "@yearly"
+	case s.Schedule.Expression == "": // it has not begun, and shows nothing of itself
+		s.Schedule.Expression = "@yearly"
 	}
-	return s.Schedule.CheckWindow(w, now)
+	return s.Schedule.ValidateWindow(w, now)
 }
 
 // DeleteSchedule ends a schedule when its current run has ended, or immediately if there is none. To cancel the run
 // too, cancel the schedule's instance. If the schedule has already ended, DeleteSchedule purges it. It returns
 // ErrNotFound if the schedule does not exist.
 func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
-	err := c.orderSchedule(ctx, id, schedule.Order{End: true})
-	if errors.Is(err, ErrTerminal) {
+	err := c.orderSchedule(ctx, id, schedule.Command{Delete: true})
+	if errors.Is(err, ErrEnded) {
 		err = c.Purge(ctx, schedule.InstanceID(id))
 	}
 	if err != nil {
@@ -186,11 +186,11 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string) error {
 }
 
 // orderSchedule gives a schedule an order.
-func (c *Client) orderSchedule(ctx context.Context, id string, o schedule.Order) error {
+func (c *Client) orderSchedule(ctx context.Context, id string, o schedule.Command) error {
 	if err := checkScheduleID(id); err != nil {
 		return err
 	}
-	return c.Raise(ctx, schedule.InstanceID(id), schedule.EventOrder, o)
+	return c.RaiseEvent(ctx, schedule.InstanceID(id), schedule.CommandEvent, o)
 }
 
 func checkScheduleID(id string) error { return checkText("id", id, 1, schedule.MaxIDBytes) }
@@ -211,11 +211,11 @@ func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error
 // scheduleStatusOf is what an instance shows of the schedule that it is. One that has not begun, or that failed to begin, shows its id alone.
 func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID, instanceIsPaused: in.Status == StatusPaused}
-	if in.Name != schedule.Orchestration {
+	if in.Name != schedule.OrchestrationName {
 		return s, fmt.Errorf("client: schedule: instance %q runs orchestration %q and is not a schedule: %w",
 			in.InstanceID, in.Name, ErrNotFound)
 	}
-	s.Schedule.ID, _ = schedule.IDOf(in.InstanceID)
+	s.Schedule.ID, _ = schedule.ParseInstanceID(in.InstanceID)
 	if len(in.CustomStatus) == 0 {
 		return s, nil
 	}
@@ -280,17 +280,17 @@ func (c *Client) schedulesPage(ctx context.Context, p Paging) (page Page[Schedul
 
 // listedSchedule is a schedule that is noted, as it is read for a page. One that is gone is not there.
 type listedSchedule struct {
-	noted   provider.NotedSchedule
+	noted   provider.ScheduleEntry
 	status  ScheduleStatus
 	isThere bool
 }
 
 // readNoted reads a schedule that is noted. Of one that is gone that is noted in its turn, unless somebody may be making it; where that fails it
 // is tried at the next list.
-func (c *Client) readNoted(ctx context.Context, noted provider.NotedSchedule) (ScheduleStatus, error) {
+func (c *Client) readNoted(ctx context.Context, noted provider.ScheduleEntry) (ScheduleStatus, error) {
 	s, err := c.Schedule(ctx, noted.ID)
 	if errors.Is(err, ErrNotFound) && c.now().Sub(noted.NotedAt) > forgetAfter {
-		_ = c.hub.ForgetSchedule(ctx, noted)
+		_ = c.hub.DeleteScheduleEntry(ctx, noted)
 	}
 	return s, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOption is an option of Start, StartItem, StartOrRaise, StartOrUpdate and Restart. Some options apply to some of
+// StartOption is an option of Start, PrepareStart, StartOrRaiseEvent, StartOrUpdate and Restart. Some options apply to some of
 // these calls only.
 type StartOption func(*startOptions)
 
@@ -26,9 +26,9 @@ type startOptions struct {
 	version        string
 	delay          time.Duration
 	tags           map[string]string
-	ifExists       *ExistsPolicy
+	ifExists       *IDConflictPolicy
 	from           *int64
-	past           *provider.Past // of a restart from an event
+	past           *provider.RestartSource // of a restart from an event
 }
 
 // WithInstanceID sets the ID of the new instance: 1 to 1,024 bytes of UTF-8 without control characters. The default is
@@ -102,7 +102,7 @@ func (c *Client) startOf(ctx context.Context, orchestration string, input any, o
 	s := provider.Start{
 		InstanceID: c.instanceIDFor(orchestration, o), StartID: startIDFor(orchestration, o),
 		Name: orchestration, Version: o.version, Input: payload, Tags: o.tags,
-		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx), Past: o.past,
+		StartAt: c.startAtFor(o.delay), RequestedBy: c.caller(ctx), RestartFrom: o.past,
 	}
 	if err := c.sealInput(ctx, &s); err != nil {
 		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)

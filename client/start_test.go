@@ -143,7 +143,7 @@ func TestStartRefuses(t *testing.T) {
 			if !errors.As(err, &field) || field.Field != tt.field {
 				t.Errorf("error %v, want one of field %s", err, tt.field)
 			}
-			if page, err := p.ListInstances(t.Context(), provider.Query{}); err != nil || len(page.Instances) != 0 {
+			if page, err := p.ListInstances(t.Context(), provider.ListQuery{}); err != nil || len(page.Instances) != 0 {
 				t.Errorf("started %v, %v", page.Instances, err)
 			}
 		})
@@ -210,7 +210,7 @@ func TestInputLimit(t *testing.T) {
 	}
 	_, err := c.Start(t.Context(), "hello", input(200<<10+1))
 	var large *perdure.PayloadTooLargeError
-	if !errors.As(err, &large) || large.What != "input" || large.Bytes != 200<<10+1 || large.Limit != 200<<10 {
+	if !errors.As(err, &large) || large.Name != "input" || large.Bytes != 200<<10+1 || large.Limit != 200<<10 {
 		t.Errorf("one byte more: %v", err)
 	}
 }

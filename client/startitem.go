@@ -9,37 +9,37 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrNoStartItem means that the client's hub cannot start instances in a transaction of the caller. See
+// ErrPrepareStartUnsupported means that the client's hub cannot start instances in a transaction of the caller. See
 // provider.StartPreparer.
-var ErrNoStartItem = errors.New("hub does not support starts in a transaction")
+var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a transaction")
 
-// StartItem prepares a start that is part of your own DynamoDB transaction, so that your data is written and the
+// PrepareStart prepares a start that is part of your own DynamoDB transaction, so that your data is written and the
 // orchestration started, or neither:
 //
-//	start, err := hub.StartItem(ctx, "Fulfil", order, client.WithIdempotencyKey(order.ID))
+//	start, err := hub.PrepareStart(ctx, "Fulfil", order, client.WithIdempotencyKey(order.ID))
 //	…
 //	_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-//		TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: putOrder}),
+//		TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: putOrder}),
 //	})
 //	…
 //	err = start.Begin(ctx)
 //
-// StartItem itself creates nothing. Call Begin after the transaction to start the instance immediately. If the process
+// PrepareStart itself creates nothing. Call Begin after the transaction to start the instance immediately. If the process
 // dies before, the sweeper starts it within minutes. If the transaction fails, Refusal reports whether the start was
-// the reason. A start with an idempotency key that was already made returns ErrAlreadyStarted, from StartItem or
+// the reason. A start with an idempotency key that was already made returns ErrAlreadyStarted, from PrepareStart or
 // Refusal.
 //
-// StartItem returns the errors of Start, and ErrNoStartItem if the hub does not use DynamoDB. IfExists is not
+// PrepareStart returns the errors of Start, and ErrPrepareStartUnsupported if the hub does not use DynamoDB. IfExists is not
 // supported.
 //
 // The hub's table must be in the same account and region as yours, and the caller needs the permissions of the CDK
 // construct's GrantStartDirect. If the input is stored in the payload store, the transaction must follow within two
-// days. StartItem costs one strongly consistent read, and the start costs six write units more than a plain Start. See
+// days. PrepareStart costs one strongly consistent read, and the start costs six write units more than a plain Start. See
 // docs/guides/transactional-starts.md.
-func (c *Client) StartItem(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
+func (c *Client) PrepareStart(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {
-		return nil, fmt.Errorf("client: start item %q: %w", orchestration, ErrNoStartItem)
+		return nil, fmt.Errorf("client: start item %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}
 	err := onlyStarts(opts)
 	if err != nil {

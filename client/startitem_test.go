@@ -36,7 +36,7 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 		_ = next(perdure.WithTraceParent(ctx, trace))
 	}}
 	c := client.New(hub, client.WithClock(func() time.Time { return began }), client.WithInterceptors(traced))
-	if _, err := c.StartItem(t.Context(), "hello", 0, client.WithInstanceID("one")); err != nil {
+	if _, err := c.PrepareStart(t.Context(), "hello", 0, client.WithInstanceID("one")); err != nil {
 		t.Fatal(err)
 	}
 	if want := (perdure.ClientCall{Operation: "Start", InstanceID: "one", Name: "hello"}); len(calls) != 1 || calls[0] != want {
@@ -51,7 +51,7 @@ func TestAPreparedStartIsInterceptedAsAStart(t *testing.T) {
 func TestAHubWithoutPreparedStartsSaysSo(t *testing.T) {
 	t.Parallel()
 	c := client.New(fakeprovider.New(func() time.Time { return began }, "hello"))
-	if _, err := c.StartItem(t.Context(), "hello", 0); !errors.Is(err, client.ErrNoStartItem) || !strings.Contains(err.Error(), `"hello"`) {
+	if _, err := c.PrepareStart(t.Context(), "hello", 0); !errors.Is(err, client.ErrPrepareStartUnsupported) || !strings.Contains(err.Error(), `"hello"`) {
 		t.Error(err)
 	}
 }

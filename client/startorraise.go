@@ -7,12 +7,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrRaise raises an external event in the instance with the ID of WithInstanceID, which is required, and first
+// StartOrRaiseEvent raises an external event in the instance with the ID of WithInstanceID, which is required, and first
 // starts the instance if it does not exist. It takes the arguments of Start and Raise and returns their errors.
 //
 // The result started reports whether this call, or an earlier one with the same key, started the instance. If it is
 // false, the instance existed already, possibly of another orchestration, and the input was not used. If the instance
-// is being purged, StartOrRaise waits until the ID is free or ctx ends. If the instance has ended, StartOrRaise returns
+// is being purged, StartOrRaiseEvent waits until the ID is free or ctx ends. If the instance has ended, StartOrRaiseEvent returns
 // ErrTerminal. With IfExists(Replace), it purges the ended instance and starts a new one. An instance that has not
 // ended is never replaced. IfExists(Ignore) has no effect.
 //
@@ -22,7 +22,7 @@ import (
 // WithIdempotencyKey sets the key of the start and the ID of the event (WithEventID), so that a repeated call starts
 // the instance and raises the event at most once. A repetition returns ErrTerminal if the instance has ended, even if
 // it received the event, and ErrPurged if it was purged. Without a key, a repeated call raises another event.
-func (c *Client) StartOrRaise(ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption) (started bool, err error) {
+func (c *Client) StartOrRaiseEvent(ctx context.Context, orchestration string, input any, event string, data any, opts ...StartOption) (started bool, err error) {
 	o := startOptionsOf(opts)
 	s, err := c.startToTell(ctx, orchestration, input, "an event", opts)
 	if err != nil {
@@ -60,12 +60,12 @@ func (c *Client) startToTell(ctx context.Context, orchestration string, input an
 	if err == nil {
 		s, err = c.startOf(ctx, orchestration, input, opts)
 	}
-	s.Look = true // as a rule the instance is there
+	s.CheckFirst = true // as a rule the instance is there
 	return s, err
 }
 
 // beginToTell makes the start of an instance that is to be told something, and returns that which is there: with Replace, what is over makes way.
-func (c *Client) beginToTell(ctx context.Context, s *provider.Start, p *ExistsPolicy) (in provider.Instance, err error) {
+func (c *Client) beginToTell(ctx context.Context, s *provider.Start, p *IDConflictPolicy) (in provider.Instance, err error) {
 	replace := p != nil && *p == Replace
 	err = c.call(ctx, callStart, s.InstanceID, s.Name, func(ctx context.Context) (err error) {
 		s.TraceParent = traceOf(ctx)
@@ -78,7 +78,7 @@ func (c *Client) beginToTell(ctx context.Context, s *provider.Start, p *ExistsPo
 // tellLife sends a message to the life of an id that was read, unless it is over.
 func (c *Client) tellLife(ctx context.Context, in *provider.Instance, m provider.Message) error {
 	if in.Status.Terminal() {
-		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrTerminal)
+		return fmt.Errorf("instance %q is %s: %w", m.InstanceID, in.Status, ErrEnded)
 	}
 	m.StartID = in.StartID
 	m.TraceParent = traceOf(ctx)

@@ -36,7 +36,7 @@ func TestStartOrRaise(t *testing.T) {
 	c, h := occupied(t)
 	tell := func(id, key string) bool {
 		t.Helper()
-		started, err := c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey(key))
+		started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey(key))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,14 +66,14 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	h.Append("one", completed("1"))
-	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.Ignore)}} {
-		if started, err := c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started || !errors.Is(err, client.ErrTerminal) {
+	for _, opts := range [][]client.StartOption{nil, {client.IfExists(client.UseExisting)}} {
+		if started, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, append(opts, one)...); started || !errors.Is(err, client.ErrEnded) {
 			t.Errorf("%v, %v", started, err)
 		}
 	}
 	h.calls = nil
 	anew := func() (bool, error) {
-		return c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, one, client.IfExists(client.Replace), client.WithIdempotencyKey("k"))
+		return c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one, client.IfExists(client.Replace), client.WithIdempotencyKey("k"))
 	}
 	if started, err := anew(); !started || err != nil {
 		t.Errorf("%v, %v", started, err)
@@ -84,11 +84,11 @@ func TestStartOrRaiseWhereTheInstanceIsOver(t *testing.T) {
 	}
 
 	// What is not over is raised in, and its own instance, once over, is not started anew.
-	if started, err := c.StartOrRaise(t.Context(), "hello", 0, "paid", 8, one, client.IfExists(client.Replace)); started || err != nil {
+	if started, err := c.StartOrRaiseEvent(t.Context(), "hello", 0, "paid", 8, one, client.IfExists(client.Replace)); started || err != nil {
 		t.Errorf("%v, %v", started, err)
 	}
 	h.Append("one", completed("1"))
-	if started, err := anew(); !started || !errors.Is(err, client.ErrTerminal) {
+	if started, err := anew(); !started || !errors.Is(err, client.ErrEnded) {
 		t.Errorf("repeated: %v, %v", started, err)
 	}
 	if len(h.raised()) != 2 {
@@ -111,7 +111,7 @@ func TestStartOrRaiseIsRepeated(t *testing.T) {
 				c, h := occupied(t)
 				h.fail, h.done = n, done
 				tell := func() error {
-					_, err := c.StartOrRaise(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey("k"))
+					_, err := c.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, client.WithInstanceID(id), client.WithIdempotencyKey("k"))
 					return err
 				}
 				if err := tell(); err == nil {
@@ -144,7 +144,7 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 		started, next  bool // next: the event is for the life that has begun meanwhile
 		failed         error
 	}{
-		"ends before":              {"start", "end", false, false, client.ErrTerminal},
+		"ends before":              {"start", "end", false, false, client.ErrEnded},
 		"is purged before":         {"start", "purge", true, true, nil},
 		"begins anew before":       {"start", "anew", false, true, nil},
 		"continues before":         {"start", "continue", false, false, nil},
@@ -152,7 +152,7 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 		"is purged in between":     {"send", "purge", false, false, nil},
 		"begins anew in between":   {"send", "anew", false, false, nil},
 		"continues in between":     {"send", "continue", false, false, nil},
-		"continues, and ends then": {"start", "continue and end", false, false, client.ErrTerminal},
+		"continues, and ends then": {"start", "continue and end", false, false, client.ErrEnded},
 	} {
 		cl, h := occupied(t)
 		was := h.life(t, "one")
@@ -170,7 +170,7 @@ func TestStartOrRaiseMeetsAChange(t *testing.T) {
 				_, _ = h.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "one", StartID: "the other's", Name: "hello"})
 			}
 		}
-		started, err := cl.StartOrRaise(t.Context(), "bye", 0, "paid", 7, one)
+		started, err := cl.StartOrRaiseEvent(t.Context(), "bye", 0, "paid", 7, one)
 		if started != c.started || !errors.Is(err, c.failed) {
 			t.Errorf("%s: %v, %v", name, started, err)
 		}
@@ -190,7 +190,7 @@ func TestStartOrRaiseRefuses(t *testing.T) {
 	t.Parallel()
 	c, h := occupied(t)
 	tell := func(orchestration, event string, data any, opts ...client.StartOption) error {
-		_, err := c.StartOrRaise(t.Context(), orchestration, 0, event, data, opts...)
+		_, err := c.StartOrRaiseEvent(t.Context(), orchestration, 0, event, data, opts...)
 		return err
 	}
 	fresh := client.WithInstanceID("new")
@@ -206,7 +206,7 @@ func TestStartOrRaiseRefuses(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10), fresh)); !ok || large.What != "data" {
+	if large, ok := errors.AsType[*perdure.PayloadTooLargeError](tell("bye", "paid", strings.Repeat("x", 200<<10), fresh)); !ok || large.Name != "data" {
 		t.Errorf("too much data: %v", large)
 	}
 	if err := tell("nobody", "paid", 7, one); !errors.Is(err, client.ErrUnknownOrchestration) {

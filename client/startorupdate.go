@@ -8,7 +8,7 @@ import (
 
 // StartOrUpdate sends an update to the instance with the ID of WithInstanceID, which is required, first starts the
 // instance if it does not exist, and waits for the result. It takes the arguments of Start and Update and returns their
-// errors. StartOrRaise describes when an instance is started and the result started.
+// errors. StartOrRaiseEvent describes when an instance is started and the result started.
 //
 // WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID), so that a repeated call starts
 // the instance and handles the update at most once, and returns the same result. A repetition returns ErrTerminal if

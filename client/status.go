@@ -69,10 +69,10 @@ type Status struct {
 	// terminated, or is blocked. List does not set them.
 	Output  json.RawMessage  `json:"output,omitempty"`
 	Failure *history.Failure `json:"failure,omitempty"`
-	// OutputSealed and CustomStatusSealed describe an output and a custom status that this client cannot decode (see
+	// EncodedOutput and EncodedCustomStatus describe an output and a custom status that this client cannot decode (see
 	// WithCodec). Otherwise they are nil.
-	OutputSealed       *SealedPayload `json:"outputSealed,omitempty"`
-	CustomStatusSealed *SealedPayload `json:"customStatusSealed,omitempty"`
+	EncodedOutput       *EncodedPayload `json:"outputSealed,omitempty"`
+	EncodedCustomStatus *EncodedPayload `json:"customStatusSealed,omitempty"`
 	// Paused holds the requester, reason and time of a pause. It is nil if the instance is not paused. List sets it
 	// only if Query.Status is StatusPaused.
 	Paused *history.Pause `json:"paused,omitempty"`
@@ -106,7 +106,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 		return s, nil
 	}
 
-	end, err := c.hub.ReadEnd(ctx, in.ExecutionID)
+	end, err := c.hub.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil {
 		return s, fmt.Errorf("instance %q: result: %w", in.InstanceID, err)
 	}
@@ -122,7 +122,7 @@ func (c *Client) withResult(ctx context.Context, in provider.Instance) (Status, 
 		return s, nil
 	}
 	about.Kind = perdure.PayloadOrchestrationOutput
-	if s.Output, s.OutputSealed, err = c.unseal(ctx, about, end.Output); err != nil {
+	if s.Output, s.EncodedOutput, err = c.unseal(ctx, about, end.Output); err != nil {
 		return s, fmt.Errorf("result: %w", err)
 	}
 	return s, nil

@@ -7,31 +7,31 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TokenProblem is why a completion token (perdure.ActivityInfo.Token) is not accepted. The HTTP API uses the same
+// TokenErrorReason is why a completion token (perdure.ActivityInfo.CompletionToken) is not accepted. The HTTP API uses the same
 // strings.
-type TokenProblem string
+type TokenErrorReason string
 
 // Problems of a completion token.
 const (
 	// TokenInvalid means that this hub did not issue the token, or that its key was deleted.
-	TokenInvalid TokenProblem = "invalid_token"
-	// TokenOfOtherHub means that the token names another hub (TokenError.Hub).
-	TokenOfOtherHub TokenProblem = "other_hub"
+	TokenInvalid TokenErrorReason = "invalid_token"
+	// TokenWrongHub means that the token names another hub (TokenError.Hub).
+	TokenWrongHub TokenErrorReason = "other_hub"
 	// TokenSuperseded means that the token's attempt has failed or timed out and a later attempt with another token is
 	// current (TokenError.CurrentAttempt).
-	TokenSuperseded TokenProblem = "superseded"
-	// TokenOver means that the activity has ended or that its last attempt timed out. A second completion also returns
+	TokenSuperseded TokenErrorReason = "superseded"
+	// TokenActivityEnded means that the activity has ended or that its last attempt timed out. A second completion also returns
 	// it.
-	TokenOver TokenProblem = "activity_over"
-	// TokenGone means that the activity's execution has ended, continued as new, or was purged.
-	TokenGone TokenProblem = "execution_over"
+	TokenActivityEnded TokenErrorReason = "activity_over"
+	// TokenExecutionEnded means that the activity's execution has ended, continued as new, or was purged.
+	TokenExecutionEnded TokenErrorReason = "execution_over"
 )
 
 // TokenError reports a completion token that is not accepted. It never contains the token. With TokenInvalid and
-// TokenOfOtherHub it is a provider.ErrToken, and only Hub may be set.
+// TokenWrongHub it is a provider.ErrInvalidToken, and only Hub may be set.
 type TokenError struct {
-	Problem TokenProblem
-	// Hub is the hub that the token names, without verification. It is set if Problem is TokenOfOtherHub.
+	Reason TokenErrorReason
+	// Hub is the hub that the token names, without verification. It is set if Problem is TokenWrongHub.
 	Hub string
 	// InstanceID, ExecutionID, ActivityID and Attempt identify the attempt to which the token belongs.
 	InstanceID, ExecutionID string
@@ -44,24 +44,24 @@ type TokenError struct {
 // Error implements error.
 func (e *TokenError) Error() string {
 	of := fmt.Sprintf("instance %q: execution %s: attempt %d of activity #%d", e.InstanceID, e.ExecutionID, e.Attempt, e.ActivityID)
-	switch e.Problem {
-	case TokenOfOtherHub:
+	switch e.Reason {
+	case TokenWrongHub:
 		return fmt.Sprintf("token belongs to hub %q; use that hub", e.Hub)
 	case TokenSuperseded:
 		return fmt.Sprintf("%s: superseded by attempt %d, which has another token", of, e.CurrentAttempt)
-	case TokenOver:
+	case TokenActivityEnded:
 		return of + ": activity has ended"
-	case TokenGone:
+	case TokenExecutionEnded:
 		return of + ": execution has ended or was purged"
 	default:
 		return "token was not issued by this hub, or its key was deleted"
 	}
 }
 
-// Unwrap returns provider.ErrToken for a token that does not belong to this hub, and otherwise nil.
+// Unwrap returns provider.ErrInvalidToken for a token that does not belong to this hub, and otherwise nil.
 func (e *TokenError) Unwrap() error {
-	if e.Problem == TokenInvalid || e.Problem == TokenOfOtherHub {
-		return provider.ErrToken
+	if e.Reason == TokenInvalid || e.Reason == TokenWrongHub {
+		return provider.ErrInvalidToken
 	}
 	return nil
 }
@@ -69,10 +69,10 @@ func (e *TokenError) Unwrap() error {
 // tokenError is what is wrong with a token that cannot be read.
 func tokenError(err error) error {
 	if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); ok {
-		return &TokenError{Problem: TokenOfOtherHub, Hub: provider.Echo(foreign.Hub)}
+		return &TokenError{Reason: TokenWrongHub, Hub: provider.Excerpt(foreign.Hub)}
 	}
-	if errors.Is(err, provider.ErrToken) {
-		return &TokenError{Problem: TokenInvalid}
+	if errors.Is(err, provider.ErrInvalidToken) {
+		return &TokenError{Reason: TokenInvalid}
 	}
 	return err
 }

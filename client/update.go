@@ -33,23 +33,23 @@ type UpdateCode string
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
 	UpdateRejected UpdateCode = "rejected"
-	// UpdateUnknown means that the code had not set a handler of this name. Failure lists the names that it had set.
-	UpdateUnknown UpdateCode = history.UpdateUnknown
+	// UpdateHandlerNotFound means that the code had not set a handler of this name. Failure lists the names that it had set.
+	UpdateHandlerNotFound UpdateCode = history.RejectedNoHandler
 	// UpdateBadInput means that the input does not match the handler's input type. Failure has the position.
-	UpdateBadInput UpdateCode = history.UpdateBadInput
-	// UpdateMisused means that the validator tried to schedule, wait or decide something. Failure has the position.
-	UpdateMisused UpdateCode = history.UpdateMisused
-	// UpdateTooMany means that the execution was running the maximum number of handlers. Send another update later.
-	UpdateTooMany UpdateCode = history.UpdateTooMany
+	UpdateBadInput UpdateCode = history.RejectedInput
+	// UpdateValidatorNotReadOnly means that the validator tried to schedule, wait or decide something. Failure has the position.
+	UpdateValidatorNotReadOnly UpdateCode = history.RejectedNotReadOnly
+	// UpdateLimitExceeded means that the execution was running the maximum number of handlers. Send another update later.
+	UpdateLimitExceeded UpdateCode = history.RejectedLimit
 	// UpdateFailed means that the handler returned an error. Failure has the error.
 	UpdateFailed UpdateCode = "failed"
-	// UpdateLeft means that the update was accepted, but the execution ended or continued as new before the handler
+	// UpdateAborted means that the update was accepted, but the execution ended or continued as new before the handler
 	// returned.
-	UpdateLeft UpdateCode = "left"
-	// UpdateForgotten means that the update was accepted long ago and its result is no longer stored.
-	UpdateForgotten UpdateCode = "forgotten"
-	// UpdateSealed means that the update is completed, but this client cannot decode the result. Sealed describes it.
-	UpdateSealed UpdateCode = "sealed"
+	UpdateAborted UpdateCode = "left"
+	// UpdateResultExpired means that the update was accepted long ago and its result is no longer stored.
+	UpdateResultExpired UpdateCode = "forgotten"
+	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. Sealed describes it.
+	UpdateResultEncoded UpdateCode = "sealed"
 	// UpdatePending means that there was no response in time. Status is the status of the instance.
 	UpdatePending UpdateCode = "pending"
 )
@@ -67,8 +67,8 @@ type UpdateError struct {
 	// the update when they continue. Otherwise Status is empty.
 	Status RuntimeStatus
 
-	// Sealed describes a result that this client cannot decode. Otherwise it is nil.
-	Sealed *SealedPayload
+	// EncodedResult describes a result that this client cannot decode. Otherwise it is nil.
+	EncodedResult *EncodedPayload
 
 	cause error // of one that is pending: what the caller's context ended with; of one that is sealed, why
 }
@@ -78,7 +78,7 @@ func (e *UpdateError) Error() string {
 	return fmt.Sprintf("instance %q: update %q (%s): %s", e.InstanceID, e.Update, e.UpdateID, e.Message)
 }
 
-// As finds the details of the handler's error. Use perdure.DetailsOf to read them.
+// As finds the details of the handler's error. Use perdure.ErrorDetails to read them.
 func (e *UpdateError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
 // Unwrap returns the engine error that caused the handler's failure, the error of the caller's context if the update is
@@ -112,7 +112,7 @@ type UpdateWaiter interface {
 }
 
 // Update sends an update to an instance, waits for its handler and returns the handler's result as JSON. The instance's
-// code sets the handler with perdure.HandleUpdate. The input is encoded as JSON; a json.RawMessage is used as is. It
+// code sets the handler with perdure.SetUpdateHandler. The input is encoded as JSON; a json.RawMessage is used as is. It
 // has at most perdure.MaxPayloadBytes, or perdure.MaxLargePayloadBytes if the hub has a payload store.
 //
 // The instance processes the update in order with its other messages. The validator accepts or rejects the update, then
@@ -155,7 +155,7 @@ type updating struct {
 	data                 history.Payload
 	startID              string // of the life that it is for
 	status               RuntimeStatus
-	answer               *provider.UpdateAnswer
+	answer               *provider.UpdateResult
 }
 
 func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions) (u *updating, err error) {
@@ -200,7 +200,7 @@ func (u *updating) run(ctx context.Context) (json.RawMessage, error) {
 
 // unanswered is why there is no answer: that there was none in time, where the update is, or may be, on its way.
 func (u *updating) unanswered(ctx context.Context, err error) error {
-	if ctx.Err() == nil || u.startID == "" || errors.Is(err, ErrTerminal) || errors.Is(err, ErrNotFound) {
+	if ctx.Err() == nil || u.startID == "" || errors.Is(err, ErrEnded) || errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return &UpdateError{
@@ -232,13 +232,13 @@ func (u *updating) send(ctx context.Context) error {
 		return err
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{
-		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data, Named: u.named,
+		Kind: provider.MessageUpdate, InstanceID: u.instanceID, StartID: u.startID, Name: u.name, EventID: u.id, Data: u.data, CustomUpdateID: u.named,
 		RequestedBy: u.c.caller(ctx), TraceParent: traceOf(ctx),
 	})
 }
 
 func (u *updating) over(status RuntimeStatus) error {
-	return fmt.Errorf("instance %q is %s: %w", u.instanceID, status, ErrTerminal)
+	return fmt.Errorf("instance %q is %s: %w", u.instanceID, status, ErrEnded)
 }
 
 // readAnswer reads the answer, if there is one for this life of the instance.
@@ -338,13 +338,13 @@ func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 		e.Code, e.Message = UpdateFailed, "handler failed: "+a.Error.Message
 	case provider.UpdateRejected:
 		e.Code, e.Message = UpdateCode(a.Reason), "rejected: "+messageOf(a.Error)
-		if a.Reason == history.UpdateRefused {
+		if a.Reason == history.RejectedByValidator {
 			e.Code = UpdateRejected
 		}
-	case provider.UpdateLeft:
-		e.Code, e.Message = UpdateLeft, "execution ended before the handler returned: "+a.Reason
+	case provider.UpdateAborted:
+		e.Code, e.Message = UpdateAborted, "execution ended before the handler returned: "+a.Reason
 	default:
-		e.Code, e.Message = UpdateForgotten, "accepted earlier, and its result is no longer stored"
+		e.Code, e.Message = UpdateResultExpired, "accepted earlier, and its result is no longer stored"
 	}
 	return nil, e
 }
@@ -352,12 +352,12 @@ func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 // shown is what the handler has returned, as far as the client can show it.
 func (u *updating) shown(ctx context.Context) (json.RawMessage, error) {
 	doc, err := u.c.vault.Open(ctx, u.about(perdure.PayloadUpdateResult), u.answer.Result)
-	s, sealed := SealedOf(u.answer.Result)
+	s, sealed := EncodedPayloadOf(u.answer.Result)
 	if err == nil || !sealed || !vault.IsFinal(err) {
 		return doc, err
 	}
 	return nil, &UpdateError{
-		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdateSealed, Sealed: &s, cause: err,
+		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdateResultEncoded, EncodedResult: &s, cause: err,
 		Message: fmt.Sprintf("completed, but its result of %d bytes cannot be decoded: %v", s.Bytes, err),
 	}
 }

@@ -33,7 +33,7 @@ func answerIn(t *testing.T, p *fakeprovider.Provider, d time.Duration) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(d, func() {
-		if err := p.AnswerUpdates(context.WithoutCancel(t.Context()), provider.UpdateAnswer{
+		if err := p.PutUpdateResults(context.WithoutCancel(t.Context()), provider.UpdateResult{
 			InstanceID: "one", StartID: in.StartID, UpdateID: "u1", Outcome: provider.UpdateCompleted, Result: history.Payload(`"done"`),
 		}); err != nil {
 			t.Error(err)
@@ -110,11 +110,11 @@ func TestUpdateOfWhatEndsMeanwhile(t *testing.T) {
 			day, stop := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer stop()
 			got, err := c.Update(day, "one", "address", nil, client.WithUpdateID("u1"))
-			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrTerminal) {
+			if answered && (err != nil || string(got) != `"done"`) || !answered && !errors.Is(err, client.ErrEnded) {
 				t.Errorf("answered=%t: %s, %v", answered, got, err)
 			}
 			n := sentUpdates(p)
-			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrTerminal) || sentUpdates(p) != n {
+			if _, err := c.Update(t.Context(), "one", "address", nil); !errors.Is(err, client.ErrEnded) || sentUpdates(p) != n {
 				t.Errorf("of one that is over: %v", err)
 			}
 		})
@@ -190,7 +190,7 @@ type endsBehind struct {
 }
 
 // ReadUpdate is the fake's.
-func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+func (h *endsBehind) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	a, err := h.Provider.ReadUpdate(ctx, instanceID, updateID)
 	const behind = 4 // as it is sent, and with the first look at the instance
 	if h.reads++; h.reads == behind {

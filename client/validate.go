@@ -80,11 +80,11 @@ func encodePayload(field string, input any, limit int) (history.Payload, error) 
 	}
 	switch {
 	case len(doc) > limit:
-		return nil, &perdure.PayloadTooLargeError{What: field, Bytes: len(doc), Limit: limit}
+		return nil, &perdure.PayloadTooLargeError{Name: field, Bytes: len(doc), Limit: limit}
 	case !utf8.Valid(doc):
 		return nil, &provider.FieldError{Field: field, Problem: "is not valid UTF-8"}
 	case !json.Valid(doc):
 		return nil, &provider.FieldError{Field: field, Problem: "is not valid JSON: " + json.Unmarshal(doc, new(json.RawMessage)).Error()}
 	}
-	return history.Inline(doc), nil
+	return history.NewInlinePayload(doc), nil
 }

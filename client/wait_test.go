@@ -22,7 +22,7 @@ func mustStart(t *testing.T, c *client.Client, id string) {
 }
 
 func completed(output string) history.Event {
-	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.Inline([]byte(output))}
+	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.NewInlinePayload([]byte(output))}
 }
 
 func TestWaitReturnsTheEnd(t *testing.T) {

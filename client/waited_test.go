@@ -12,13 +12,13 @@ import (
 
 // waited returns what a call that asks to be waited for leaves in history.
 func waited(e history.Event) history.Event {
-	e.Cancel = &history.CancelNote{Wait: true}
+	e.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	return at(10, e)
 }
 
 // told returns the end of a call that was cancelled, with the time when the worker saw the cancel.
 func told(e history.Event, ended string, seen int) history.Event {
-	e.Cancel = &history.CancelNote{Ended: ended}
+	e.Cancel = &history.CancelDetails{Outcome: ended}
 	if seen > 0 {
 		e.Cancel.SeenAt = due(seen)
 	}
@@ -35,20 +35,20 @@ func TestCancellationsTellDecidedSeenAndEndedOfWhatWasWaitedFor(t *testing.T) {
 		seen   int
 		unsaid bool
 		left   provider.ActivityRecord
-		want   client.CancelEnd
+		want   client.CancelOutcome
 	}{
-		"never began":      {end: told(failed, history.EndNeverBegan, 30), seen: 30, want: client.EndNeverStarted},
-		"given up":         {end: told(failed, history.EndGivenUp, 30), seen: 30, want: client.EndLeaked},
-		"its worker died":  {end: told(failed, history.EndWorkerGone, 30), seen: 30, want: client.EndWorkerGone},
-		"its time is over": {end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.EndTimedOut},
-		"returned":         {end: told(failed, history.EndReturned, 30), seen: 30, want: client.EndStopped},
-		"a result":         {end: told(history.Event{Kind: history.ActivityCompleted}, history.EndReturned, 30), seen: 30, want: client.EndFinished},
-		"not asked for":    {end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.EndStopped},
+		"never began":      {end: told(failed, history.OutcomeNeverStarted, 30), seen: 30, want: client.OutcomeNeverStarted},
+		"given up":         {end: told(failed, history.OutcomeAbandoned, 30), seen: 30, want: client.OutcomeAbandoned},
+		"its worker died":  {end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, want: client.OutcomeWorkerLost},
+		"its time is over": {end: told(history.Event{Kind: history.ActivityFailed}, "", 0), want: client.OutcomeTimedOut},
+		"returned":         {end: told(failed, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeStopped},
+		"a result":         {end: told(history.Event{Kind: history.ActivityCompleted}, history.OutcomeReturned, 30), seen: 30, want: client.OutcomeCompleted},
+		"not asked for":    {end: at(40, history.Event{Kind: history.ActivityFailed}), unsaid: true, want: client.OutcomeStopped},
 		"seen, and not over": {
 			end: at(40, history.Event{Kind: history.TurnStarted}), left: provider.ActivityRecord{SeenAt: instant(30)}, seen: 30,
 		},
 		"its worker died, and had seen it": {
-			end: told(failed, history.EndWorkerGone, 30), seen: 30, left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.EndWorkerGone,
+			end: told(failed, history.OutcomeWorkerLost, 30), seen: 30, left: provider.ActivityRecord{SeenAt: instant(30)}, want: client.OutcomeWorkerLost,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,11 +103,11 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 		request(history.SubOrchestrationCancelRequested, 4, "parent_cancelled"), request(history.SubOrchestrationCancelRequested, 5, "parent_cancelled"),
 		request(history.SubOrchestrationCancelRequested, 7, "timeout"),
 	)
-	child := client.PendingItem{What: client.PendingSubOrchestration, Since: instant(10), Attempt: 1, CancelledAt: instant(20)}
+	child := client.PendingItem{Kind: client.PendingSubOrchestration, ScheduledAt: instant(10), Attempt: 1, CancelledAt: instant(20)}
 	ship, mail := child, child
-	ship.ID, ship.Name, ship.ChildID, ship.CancelReason = 4, "ship", "s", "parent_cancelled"
-	mail.ID, mail.Name, mail.ChildID, mail.CancelReason = 7, "mail", "m", "timeout"
-	activity := client.PendingItem{What: client.PendingActivity, Since: instant(10), Attempt: 1}
+	ship.ID, ship.Name, ship.InstanceID, ship.CancelReason = 4, "ship", "s", "parent_cancelled"
+	mail.ID, mail.Name, mail.InstanceID, mail.CancelReason = 7, "mail", "m", "timeout"
+	activity := client.PendingItem{Kind: client.PendingActivity, ScheduledAt: instant(10), Attempt: 1}
 	charge, weigh := activity, activity
 	charge.ID, charge.Name, charge.CancelledAt, charge.CancelReason = 2, "charge", instant(20), "requested"
 	weigh.ID, weigh.Name = 6, "weigh"
@@ -115,7 +115,7 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 		t.Errorf("before the ends (-want +got):\n%s", diff)
 	}
 	p.Append("one", // a child that is cancelled is not tried again; one is not there
-		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.EndGivenUp, 30),
+		told(history.Event{Kind: history.ActivityFailed, SourceEventID: 2, Attempt: 1}, history.OutcomeAbandoned, 30),
 		at(40, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 4, Error: &history.Failure{Type: "E"}}), // in its undo, say
 		at(40, history.Event{Kind: history.TimerCreated, FireAt: due(1040)}),                                              // the body's own, #15
 		at(40, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 7, InstanceID: "m", Error: &history.Failure{Type: history.TypeNotFound}}),

@@ -12,21 +12,21 @@ import (
 )
 
 // Waiting reports that calls fail and are being retried.
-type Waiting struct {
-	// For is the service that rejects calls or does not respond, such as "DynamoDB". It is empty if unknown.
-	For string
-	// SoFar is the time since the last successful call.
-	SoFar time.Duration
+type Stall struct {
+	// Service is the service that rejects calls or does not respond, such as "DynamoDB". It is empty if unknown.
+	Service string
+	// Elapsed is the time since the last successful call.
+	Elapsed time.Duration
 	// Err is the latest error.
 	Err error
 }
 
 // patient returns the patience of an operation. tell may be nil.
-func (c *Client) patient(tell func(Waiting)) *patience.Patience {
+func (c *Client) patient(tell func(Stall)) *patience.Patience {
 	if tell == nil {
 		return patience.New(c.now, c.sleep, nil)
 	}
-	return patience.New(c.now, c.sleep, func(soFar time.Duration, err error) { tell(Waiting{For: serviceOf(err), SoFar: soFar, Err: err}) })
+	return patience.New(c.now, c.sleep, func(soFar time.Duration, err error) { tell(Stall{Service: serviceOf(err), Elapsed: soFar, Err: err}) })
 }
 
 // serviceOf returns which service a call that failed was for.

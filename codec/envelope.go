@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Keys generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements it with
+// KeyProvider generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements it with
 // AWS KMS.
-type Keys interface {
+type KeyProvider interface {
 	// GenerateDataKey returns a new 32-byte key for AES-256, and the same key wrapped, in at most 65,535 bytes.
 	GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error)
 	// UnwrapDataKey returns the key of a wrapped key. If it can never be unwrapped, the error must be marked with
@@ -46,7 +46,7 @@ func WithClock(now func() time.Time) EnvelopeOption { return func(e *envelope) {
 //
 // id is the ID of the codec. Name it after the master key, because payloads with this ID must stay readable. If the
 // master key is deleted, instances that read such payloads are blocked. Envelope panics if keys is nil.
-func Envelope(id string, keys Keys, opts ...EnvelopeOption) perdure.Codec {
+func Envelope(id string, keys KeyProvider, opts ...EnvelopeOption) perdure.Codec {
 	if keys == nil {
 		panic("codec: Envelope: keys is nil")
 	}
@@ -59,7 +59,7 @@ func Envelope(id string, keys Keys, opts ...EnvelopeOption) perdure.Codec {
 
 type envelope struct {
 	id   string
-	keys Keys
+	keys KeyProvider
 	now  func() time.Time
 
 	making  sync.Mutex // held while a key is made

@@ -180,7 +180,7 @@ func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provid
 // deleteAsMapping deletes records by a call that no function makes: operations leaves it out.
 func (h *hub) deleteAsMapping(queueURL string, records []provider.Record) {
 	for i := range records {
-		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: &records[i].Lock})
+		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: &records[i].ReceiptHandle})
 	}
 }
 
@@ -199,7 +199,7 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	for i, id := range ids {
 		t.Events = append(t.Events, history.Event{
 			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested, Time: time.Now().UTC(), SourceEventID: id,
-			Reason: string(perdure.ReasonSelectLoser), Message: "too slow", RequestedBy: history.RequestedByBody,
+			Reason: string(perdure.ReasonSelectLoser), Message: "too slow", RequestedBy: history.RequestedByOrchestration,
 		})
 	}
 	t.Cancels = provider.CancelsOf(t.Events)
@@ -258,7 +258,7 @@ func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 func (f *floor) sent() (all []provider.ActivityOutcome) {
 	for _, c := range f.made() {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || *in.QueueUrl != f.Provider.Hub().InboxURL {
+		if !ok || *in.QueueUrl != f.Provider.Config().InboxURL {
 			continue
 		}
 		for i := range in.Entries {
@@ -331,7 +331,7 @@ func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 				w := f.worker(nil)
 				over, stop := (<-chan []string)(nil), func() error { return nil }
 				if polled {
-					stop = f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Loops: 1})
+					stop = f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Concurrency: 1})
 				} else {
 					over = f.handled(ctx, w)
 				}
@@ -495,8 +495,8 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
-		if failed := <-over; len(failed) > 0 || w.Leaked() != 0 {
-			t.Errorf("failed %v, leaked %d", failed, w.Leaked())
+		if failed := <-over; len(failed) > 0 || w.AbandonedActivities() != 0 {
+			t.Errorf("failed %v, leaked %d", failed, w.AbandonedActivities())
 		}
 		if got := f.sent(); len(got) != 1 || !strings.Contains(string(got[0].Result), "done in the end") {
 			t.Errorf("sent %+v", got)
@@ -521,8 +521,8 @@ func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 		if took := time.Since(at); took < 10*time.Second || took > 11*time.Second {
 			t.Errorf("it was waited for %v, want 10 s from when it was told", took)
 		}
-		if w.Leaked() != 1 {
-			t.Errorf("%d leaked", w.Leaked())
+		if w.AbandonedActivities() != 1 {
+			t.Errorf("%d leaked", w.AbandonedActivities())
 		}
 		made := len(f.made())
 		time.Sleep(3 * time.Hour) // it returns: nobody hears it, and nothing is renewed or polled for it
@@ -580,8 +580,8 @@ func TestCustomGracePeriod(t *testing.T) {
 				time.Sleep(time.Minute)
 				f.cancel(in, 3)
 				<-over
-				if took := time.Since(f.seenAt()); w.Leaked() != leaked || took != min(grace, 12*time.Second) {
-					t.Errorf("%d leaked after %v, want %d", w.Leaked(), took, leaked)
+				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked || took != min(grace, 12*time.Second) {
+					t.Errorf("%d leaked after %v, want %d", w.AbandonedActivities(), took, leaked)
 				}
 				f.wantSent(1 - int(leaked))
 			})
@@ -599,8 +599,8 @@ func TestZeroGracePeriod(t *testing.T) {
 		f.cancel(in, 3)
 		at := time.Now()
 		<-over
-		if took := time.Since(at); took > time.Second || w.Leaked() != 1 {
-			t.Errorf("it was waited for %v, %d leaked", took, w.Leaked())
+		if took := time.Since(at); took > time.Second || w.AbandonedActivities() != 1 {
+			t.Errorf("it was waited for %v, %d leaked", took, w.AbandonedActivities())
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
@@ -722,8 +722,8 @@ func crowd(t *testing.T, instances, activities, every int) {
 				cancelled++
 			}
 		}
-		if want := (instances + every - 1) / every * activities; cancelled != want || w.Leaked() != 0 {
-			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.Leaked())
+		if want := (instances + every - 1) / every * activities; cancelled != want || w.AbandonedActivities() != 0 {
+			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.AbandonedActivities())
 		}
 		last := time.Duration(0)
 		for _, s := range f.told {
@@ -880,7 +880,7 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 		}, 3 * time.Second},
 		"a renewal is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
 			time.Sleep(10 * time.Second)
-			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{QueueUrl: new("sim://default"), ReceiptHandle: &r.Lock})
+			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle})
 		}, 28 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -917,7 +917,7 @@ func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Hour})
 		f.failing("ChangeMessageVisibilityBatch").Store(true)
 		began := time.Now()
-		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Loops: 1})
+		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(15*time.Minute + 2*time.Second)
 		f.wantCause(3, perdure.ReasonLockLost)
 		if after := f.seenAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
@@ -944,10 +944,10 @@ func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
 		if told := f.seenAt().Sub(began); told != 88*time.Second {
 			t.Errorf("told after %v, want 88 s: time for the grace, and 2 s to tell how it ended", told)
 		}
-		f.wantCause(3, perdure.ReasonDeadline)
-		f.wantCause(4, perdure.ReasonDeadline)
-		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 6 || w.Leaked() != 1 {
-			t.Errorf("sent %+v, %d leaked", got, w.Leaked())
+		f.wantCause(3, perdure.ReasonInvocationDeadline)
+		f.wantCause(4, perdure.ReasonInvocationDeadline)
+		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 6 || w.AbandonedActivities() != 1 {
+			t.Errorf("sent %+v, %d leaked", got, w.AbandonedActivities())
 		}
 		time.Sleep(5 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 3 {
@@ -980,15 +980,15 @@ func TestShutdownReportsLeakedActivities(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
 		w := f.worker(nil)
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		at := time.Now()
 		if err := stop(); err == nil || time.Since(at) != 15*time.Second {
 			t.Errorf("stopped after %v with %v", time.Since(at), err)
 		}
 		f.wantCause(3, perdure.ReasonShutdown)
-		if w.Leaked() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
-			t.Errorf("%d leaked, logged:\n%s", w.Leaked(), f.log.String())
+		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
+			t.Errorf("%d leaked, logged:\n%s", w.AbandonedActivities(), f.log.String())
 		}
 		f.wantSent(0)
 		if again := f.receive("sim://default"); len(again) != 2 {

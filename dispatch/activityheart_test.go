@@ -49,7 +49,7 @@ func (s *strolls) walk(ctx context.Context, w stroll) (int, error) {
 	s.begins = append(s.begins, fmt.Sprintf("attempt %d after %d %v", info.Attempt, last.Page, ok))
 	s.mu.Unlock()
 	for n := last.Page + 1; n <= w.Pages; n++ {
-		if n == w.StopsAt && info.Attempt == 1 && info.AttemptCount == 1 {
+		if n == w.StopsAt && info.Attempt == 1 && info.DeliveryCount == 1 {
 			if w.Hangs {
 				<-ctx.Done()
 				return 0, context.Cause(ctx)
@@ -119,7 +119,7 @@ func TestHeartbeatsAreWrittenOnceASecond(t *testing.T) {
 		if len(got) != 9 || !slices.Contains(got, `{"Page":11}`) || !slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }) {
 			t.Errorf("written: %s", got)
 		}
-		if r := s.recorded(in, 3); string(r.Details) != got[len(got)-1] || time.Since(r.BeatenAt) > 2*time.Second || r.End != "" || s.recordReads() != 1 {
+		if r := s.recorded(in, 3); string(r.Details) != got[len(got)-1] || time.Since(r.LastHeartbeatAt) > 2*time.Second || r.CancelOutcome != "" || s.recordReads() != 1 {
 			t.Errorf("%+v, %d reads: want the test's own alone", r, s.recordReads())
 		}
 	})
@@ -189,7 +189,7 @@ func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
 	t.Run("after a shutdown", func(t *testing.T) {
 		t.Parallel()
 		strolling(t, stroll{Pages: 1000, Each: 90 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-			stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords, dispatch.PollOptions{Grace: time.Second})
+			stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords, dispatch.PollOptions{GracePeriod: time.Second})
 			time.Sleep(5 * time.Second)
 			_ = stop()
 			s.wantOnFrom(in, 67) // pages of 6 s
@@ -209,8 +209,8 @@ func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
 			limited, stop := context.WithTimeout(ctx, 20*time.Second)
 			defer stop()
 			<-s.handled(limited, w)
-			if s.wantOnFrom(in, 37); w.Leaked() != 1 { // the grace is 9 s
-				t.Errorf("%d leaked", w.Leaked())
+			if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace is 9 s
+				t.Errorf("%d leaked", w.AbandonedActivities())
 			}
 		})
 	})
@@ -310,7 +310,7 @@ func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-		r := provider.ActivityRecord{ActivityID: 3, Details: []byte(`{"Page":5}`), BeatenAt: time.Now()}
+		r := provider.ActivityRecord{ActivityID: 3, Details: []byte(`{"Page":5}`), LastHeartbeatAt: time.Now()}
 		if err := s.Provider.PutActivityRecords(ctx, in.ExecutionID, r); err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +416,7 @@ func TestAHeartbeatTimeoutDoesNotCutTheGrace(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		f.cancel(in, 3)
 		<-over
-		if r := f.recorded(in, 3); r.End != provider.EndFinished {
+		if r := f.recorded(in, 3); r.CancelOutcome != provider.OutcomeCompleted {
 			t.Errorf("%+v", r)
 		}
 		f.wantSent(1)

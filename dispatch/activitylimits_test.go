@@ -34,7 +34,7 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 		r = perdure.NewRegistry()
 	}
 	perdure.AddOrchestration(r, "errand", func(ctx *perdure.OrchestrationContext, e errand) (string, error) {
-		opts := []perdure.ActivityCallOption{perdure.WithScheduleToClose(e.Close)}
+		opts := []perdure.ActivityCallOption{perdure.WithScheduleToCloseTimeout(e.Close)}
 		if e.Retries > 0 {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: e.Retries}))
 		}
@@ -50,10 +50,10 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 	})
 	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
 		retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: e.Retries})
-		return perdure.CallActivityByName[int](ctx, "fail", 1, perdure.WithScheduleToClose(e.Close), retry).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "fail", 1, perdure.WithScheduleToCloseTimeout(e.Close), retry).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "errand-given-up", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
-		doing := perdure.CallActivityByName[string](ctx, "job", e.Job, perdure.WithScheduleToClose(e.Close))
+		doing := perdure.CallActivityByName[string](ctx, "job", e.Job, perdure.WithScheduleToCloseTimeout(e.Close))
 		first, err := perdure.Select(ctx, doing, perdure.CreateTimer(ctx, time.Second))
 		return first, errors.Join(err, perdure.Sleep(ctx, 2*e.Close))
 	})

@@ -65,7 +65,7 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 				for _, ms := range []int{10, 260, 510, 760, 990} {
 					onFloor(t, func(ctx context.Context, f *floor) {
 						in := f.jobsOf("a", forever)
-						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval, o.LockAfter = every, 2*time.Hour }))
+						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour }))
 						f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 							if strong, looks := looksStrongly(c); looks && !strong {
 								return wait(ctx, next)
@@ -126,7 +126,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
-		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }))
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }))
 		f.Cloud.Table.Lag(1000)
 		time.Sleep(time.Minute + 10*time.Millisecond)
 		var hung atomic.Int64
@@ -145,7 +145,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 	})
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
-		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }))
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }))
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) {
 				if err := sleepFor(ctx, 2*time.Second); err != nil {
@@ -198,7 +198,7 @@ func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
 	for _, ms := range []int{0, 240, 490, 740, 990} {
 		onFloor(t, func(ctx context.Context, f *floor) {
 			in := f.jobsOf("a", forever)
-			w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = time.Minute + time.Duration(ms)*time.Millisecond })
+			w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = time.Minute + time.Duration(ms)*time.Millisecond })
 			over := f.handled(ctx, w)
 			f.Cloud.Table.Lag(1000)
 			f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -223,7 +223,7 @@ func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever)
-		w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 		records := f.receive("sim://default")
 		over := make(chan []string, 1)
 		go func() { over <- f.mapped(ctx, w, records) }()
@@ -254,7 +254,7 @@ func TestACrowdMissesNothingForASecond(t *testing.T) {
 	shortrun.Skip(t)
 	for _, executions := range []int{60, 110, 180, 300} {
 		onFloor(t, func(ctx context.Context, f *floor) {
-			w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+			w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 			var all []provider.Instance
 			for i := range executions {
 				all = append(all, f.jobsOf(fmt.Sprint("i", i), job{Takes: 2 * time.Minute}))

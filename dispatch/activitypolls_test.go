@@ -86,7 +86,7 @@ func TestLooksThatFailAreNotHasty(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
-		w := f.worker(func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour }) // no renewal instead
+		w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour }) // no renewal instead
 		on := f.failing("Query")
 		over := f.handled(ctx, w)
 		time.Sleep(10*time.Second + 10*time.Millisecond)
@@ -142,7 +142,7 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 		r := perdure.NewRegistry()
 		perdure.DefineActivity[job, string]("job", opts...).Register(r, f.do)
 		f.jobsOf("a", job{Takes: time.Minute}, job{Takes: time.Minute})
-		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 		over := f.handled(ctx, w)
 		time.Sleep(20*time.Second + 10*time.Millisecond)
 		n := f.polls() - 1
@@ -154,8 +154,8 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 		want int
 	}{
 		"the worker's":   {nil, 80},
-		"five seconds":   {[]perdure.ActivityOption{perdure.CancelPollInterval(5 * time.Second)}, 4},
-		"a tenth of one": {[]perdure.ActivityOption{perdure.CancelPollInterval(100 * time.Millisecond)}, 200},
+		"five seconds":   {[]perdure.ActivityOption{perdure.WithCancelPollInterval(5 * time.Second)}, 4},
+		"a tenth of one": {[]perdure.ActivityOption{perdure.WithCancelPollInterval(100 * time.Millisecond)}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,10 +182,10 @@ func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		r := perdure.NewRegistry()
-		perdure.DefineActivity[job, string]("job", perdure.CancelPollInterval(10*time.Second)).Register(r, f.do)
+		perdure.DefineActivity[job, string]("job", perdure.WithCancelPollInterval(10*time.Second)).Register(r, f.do)
 		perdure.DefineActivity[job, string]("brief").Register(r, f.do)
 		f.jobsOf("a", job{Takes: 12 * time.Minute}, job{Takes: 5 * time.Second, Brief: true}, job{Takes: 5 * time.Second, Brief: true})
-		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LockAfter = 2 * time.Hour })
+		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute)
 		before := f.polls()

@@ -47,13 +47,13 @@ func (f *floor) recordReads() (n int) {
 
 func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 	t.Parallel()
-	for end, c := range map[provider.ActivityEnd]struct {
+	for end, c := range map[provider.CancelOutcome]struct {
 		job   job
 		takes time.Duration // from when it was seen until it had ended
 	}{
-		provider.EndStopped:  {job{Takes: time.Hour, Longer: 4 * time.Second, Fails: true}, 4 * time.Second},
-		provider.EndFinished: {job{Takes: time.Hour, Longer: 9 * time.Second}, 9 * time.Second},
-		provider.EndLeaked:   {stubborn, 10 * time.Second},
+		provider.OutcomeStopped:   {job{Takes: time.Hour, Longer: 4 * time.Second, Fails: true}, 4 * time.Second},
+		provider.OutcomeCompleted: {job{Takes: time.Hour, Longer: 9 * time.Second}, 9 * time.Second},
+		provider.OutcomeAbandoned: {stubborn, 10 * time.Second},
 	} {
 		t.Run(string(end), func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +67,7 @@ func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 					t.Errorf("failed %v", failed)
 				}
 				r := f.recorded(in, 3)
-				if after := r.SeenAt.Sub(asked); r.End != end || after < 0 || after > time.Second || r.EndedAt.Sub(r.SeenAt) != c.takes {
+				if after := r.SeenAt.Sub(asked); r.CancelOutcome != end || after < 0 || after > time.Second || r.EndedAt.Sub(r.SeenAt) != c.takes {
 					t.Errorf("%+v, asked at %v: want %s %v after it was seen", r, asked, end, c.takes)
 				}
 				f.wantNoneAgain()
@@ -84,8 +84,8 @@ func TestWhatNeverStartedIsRecorded(t *testing.T) {
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 {
 			t.Errorf("failed %v", failed)
 		}
-		for id, want := range map[int64]provider.ActivityEnd{3: provider.EndNeverStarted, 4: "", 5: provider.EndNeverStarted} {
-			if r := f.recorded(in, id); r.End != want || want != "" && (!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
+		for id, want := range map[int64]provider.CancelOutcome{3: provider.OutcomeNeverStarted, 4: "", 5: provider.OutcomeNeverStarted} {
+			if r := f.recorded(in, id); r.CancelOutcome != want || want != "" && (!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
 				t.Errorf("#%d: %+v, want %q", id, r, want)
 			}
 		}
@@ -144,7 +144,7 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 			t.Errorf("failed %v, %d ran", failed, f.ran())
 		}
 		writes := len(f.recordWrites())
-		if r := f.recorded(in, 3); first.End != provider.EndStopped || r.End != first.End || !r.SeenAt.Equal(first.SeenAt) || !r.EndedAt.Equal(first.EndedAt) || writes != 2 {
+		if r := f.recorded(in, 3); first.CancelOutcome != provider.OutcomeStopped || r.CancelOutcome != first.CancelOutcome || !r.SeenAt.Equal(first.SeenAt) || !r.EndedAt.Equal(first.EndedAt) || writes != 2 {
 			t.Errorf("%+v, then %+v, of %d writes", first, r, writes)
 		}
 		f.wantNoneAgain()
@@ -234,7 +234,7 @@ func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
-		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		_ = stop()
 		synctest.Wait()

@@ -86,7 +86,7 @@ func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (i
 	set("panics", func(int) (int, error) { panic("no such shelf") })
 	set("exits", func(int) (int, error) { runtime.Goexit(); return 1, nil })
 	set("blocks", func(int) (int, error) { time.Sleep(time.Hour); return 1, nil }) // outside of perdure: it comes back too late
-	_ = perdure.SetQueryHandler(ctx, "large", func(struct{}) (string, error) { return strings.Repeat("x", perdure.MaxQueryAnswerBytes), nil })
+	_ = perdure.SetQueryHandler(ctx, "large", func(struct{}) (string, error) { return strings.Repeat("x", perdure.MaxQueryResultBytes), nil })
 	_ = perdure.SetQueryHandler(ctx, "nothing", func(struct{}) ([]int, error) { return nil, nil })
 }
 
@@ -102,10 +102,10 @@ func (h *hub) ask(query, input string) (string, error) {
 	return h.askOf(h.Orchestrators[0], query, input)
 }
 
-func (h *hub) askOf(o provider.Asker, query, input string) (string, error) {
+func (h *hub) askOf(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
-	answer, err := o.Ask(h.t.Context(), provider.Question{InstanceID: "i-1", Name: query, Input: json.RawMessage(input)})
+	answer, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{InstanceID: "i-1", Name: query, Input: json.RawMessage(input)})
 	for _, c := range h.made()[before:] {
 		if !readsStrongly(c) {
 			h.t.Errorf("query %q has made a call of %s: %+v", query, c.Operation, c.Input)
@@ -326,7 +326,7 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 		in := h.start("waits", 1)
 		h.turn(0)
 		other := h.orchestrator(asked("other"), "other")
-		for asker, want := range map[provider.Asker]provider.QueryCode{h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked} {
+		for asker, want := range map[provider.Querier]provider.QueryCode{h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked} {
 			_, err := h.askOf(asker, "name", "")
 			e, ok := errors.AsType[*provider.QueryError](err)
 			if !ok || e.Code != want {
@@ -381,17 +381,17 @@ func TestAClientIsGivenWhomToAsk(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
 		in := h.start("counting", 1)
 		h.turn(0)
-		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err, client.ErrNobodyToAsk) {
+		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err, client.ErrQueriesUnsupported) {
 			t.Errorf("without a function: %v", err)
 		}
-		c := client.New(h.Provider, client.WithAsker(h.Orchestrators[0]))
+		c := client.New(h.Provider, client.WithQuerier(h.Orchestrators[0]))
 		if answer, err := c.Query(ctx, in.InstanceID, "heard", 1); err != nil || string(answer) != "1" {
 			t.Errorf("%s, %v", answer, err)
 		}
 		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer stop()
 		_, err := c.Query(short, in.InstanceID, "blocks", 1)
-		if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryHung {
+		if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryHandlerTimedOut {
 			t.Errorf("a handler that takes longer than there is time: %v", err)
 		}
 		time.Sleep(time.Hour) // it has come back
@@ -433,7 +433,7 @@ func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 		h.turn(0)
 		invocation, end := context.WithTimeout(ctx, time.Second)
 		defer end()
-		_, err := h.Orchestrators[0].Ask(invocation, provider.Question{InstanceID: "i-1", Name: "blocks"})
+		_, err := h.Orchestrators[0].QueryInstance(invocation, provider.QueryRequest{InstanceID: "i-1", Name: "blocks"})
 		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHung || invocation.Err() != nil {
 			t.Errorf("%v, %v", err, invocation.Err())
 		}

@@ -84,7 +84,7 @@ func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
 		h.start("slow", 1)
 		h.turn(0)
 		ask := func(ctx context.Context) (json.RawMessage, error) {
-			return h.Orchestrators[0].Ask(ctx, provider.Question{InstanceID: "i-1", Name: "slow"})
+			return h.Orchestrators[0].QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "slow"})
 		}
 		var wg sync.WaitGroup
 		for range 12 {

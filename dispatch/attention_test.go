@@ -21,14 +21,14 @@ func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		var log journal
-		k, err := dispatch.NewTimekeeper(h.Provider, &dispatch.TimekeeperOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		k, err := dispatch.NewRenewer(h.Provider, &dispatch.RenewerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen := 0
 		look := func(want map[string]any) {
 			t.Helper()
-			if _, err := k.Watch(ctx); err != nil {
+			if _, err := k.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
 			all := log.String()
@@ -46,7 +46,7 @@ func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
 		h.startAs("i-2", "sleeper", 0)
 		_ = h.loseAll() // its wake
 		time.Sleep(3 * time.Minute)
-		if _, err := k.Watch(ctx); err != nil { // notices it, beside the count
+		if _, err := k.Sweep(ctx); err != nil { // notices it, beside the count
 			t.Error(err)
 		}
 		seen = len(log.String())
@@ -108,7 +108,7 @@ func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
 		w := must(dispatch.NewWorker(perdure.NewRegistry(), h.Provider, &dispatch.WorkerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))}))
 		h.start("new", 0)
 		h.turn(0)
-		w.HandleRecords(ctx, h.receive(h.Provider.Hub().WorkQueues["default"]))
+		w.HandleRecords(ctx, h.receive(h.Provider.Config().WorkQueues["default"]))
 
 		var line map[string]any
 		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {

@@ -70,7 +70,7 @@ func TestTimersOfAnyLength(t *testing.T) {
 // Ten years do not overflow, and a timer that hops is held as long as a queue can hold it.
 func TestATimerOfTenYearsIsHeld(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 		h.start("timer", 10*365*24*time.Hour)
 		h.turn(0)
 		for hop := range 3 {

@@ -16,7 +16,7 @@ func TestABatchsEndIsToldWhileResultsAreSent(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Second}, forever)
-		inbox := f.Provider.Hub().InboxURL
+		inbox := f.Provider.Config().InboxURL
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == inbox {
 				time.Sleep(time.Minute)

@@ -17,9 +17,9 @@ import (
 // orchestrator is another environment, of another build.
 func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnLimit: time.Second}))
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second}))
 	h.t.Cleanup(o.Close)
-	if err := o.Announce(h.t.Context()); err != nil {
+	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	return o
@@ -28,7 +28,7 @@ func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestr
 // give gives what is visible in the inbox to o, once, and says what failed.
 func (h *hub) give(o *dispatch.Orchestrator) (failed []string) {
 	h.t.Helper()
-	records := h.receive(h.Provider.Hub().InboxURL)
+	records := h.receive(h.Provider.Config().InboxURL)
 	failed = o.HandleRecords(h.t.Context(), records)
 	for _, r := range records {
 		if !slices.Contains(failed, r.ID) {
@@ -98,12 +98,12 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 			now.Diagnosis.Expected != `ExternalEventSubscribed "add"` || now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
 			t.Fatalf("the instance is %s: %+v", now.Status, now.Diagnosis)
 		}
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 			t.Errorf("no other build has reported, and the watch woke %d, %v", woken, err)
 		}
 		time.Sleep(time.Second)
 		mended := h.orchestrator(sleeper(3, "add"), "mended")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the watch woke %d, %v", woken, err)
 		}
 		h.give(mended)
@@ -112,7 +112,7 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 		}
 		h.raise(in, "", 4)
 		h.give(mended)
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s %s, %v, want the sum of all three", end.Kind, end.Output, err)
 		}
@@ -128,7 +128,7 @@ func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 		rest provider.Message
 		want provider.RuntimeStatus
 	}{
-		"an event": {provider.Message{Kind: provider.MessageEventRaised, Name: "add", EventID: "second", Data: history.Inline([]byte("1"))}, provider.StatusCompleted},
+		"an event": {provider.Message{Kind: provider.MessageEventRaised, Name: "add", EventID: "second", Data: history.NewInlinePayload([]byte("1"))}, provider.StatusCompleted},
 		"a cancel": {provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"}, provider.StatusCancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,11 +182,11 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 		}
 		right := h.orchestrator(sleeper(1, "add"), "right")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Fatalf("woke %d, %v", woken, err)
 		}
 		h.give(right)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "5" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "5" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})
@@ -208,7 +208,7 @@ func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s", now.Status)
 		}
-		if woken, err := h.Timekeeper.Watch(ctx); woken == 0 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken == 0 || err != nil {
 			t.Fatalf("woke %d, %v", woken, err)
 		}
 		h.give(fresh)
@@ -230,7 +230,7 @@ func TestABlockedInstanceCanBeTerminated(t *testing.T) {
 		if failed := h.give(broken); len(failed) > 0 {
 			t.Error("it needs code to be terminated")
 		}
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || end.Kind != history.OrchestrationTerminated || h.read(in).Status != provider.StatusTerminated {
 			t.Errorf("ended with %s, %v", end.Kind, err)
 		}
@@ -249,7 +249,7 @@ func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
 			h.give(strict)
 			time.Sleep(10 * time.Minute)
 		}
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
 			t.Errorf("ended with %s %+v, %v", end.Kind, end.Error, err)
 		}
@@ -270,7 +270,7 @@ func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeBlockedOutside {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeBlockingCall {
 			t.Errorf("the instance is %s: %+v", now.Status, now.Diagnosis)
 		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") || !strings.Contains(m, "(dispatch/blocked_test.go:") {
 			t.Errorf("the diagnosis does not say where: %s", m)

@@ -39,8 +39,8 @@ func addCalling(r *perdure.Registry) *perdure.Registry {
 		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
 			return "", err
 		}
-		_, err := perdure.CallUpdate[int](ctx, id, "add", 1, perdure.StartingWith("tallies", tallying{Left: 1})).Await(ctx)
-		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceOver)), nil
+		_, err := perdure.CallUpdate[int](ctx, id, "add", 1, perdure.WithStart("tallies", tallying{Left: 1})).Await(ctx)
+		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceEnded)), nil
 	})
 	perdure.AddOrchestration(r, "accounts", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		var fs []*perdure.Future[int]
@@ -78,7 +78,7 @@ func addCalling(r *perdure.Registry) *perdure.Registry {
 			s.Total = before + n
 			return s.Total, nil
 		}),
-		perdure.Operation("close", func(_ *perdure.OrchestrationContext, s *sum, _ int) (int, error) { return s.Total, nil }, perdure.DeletesState()))
+		perdure.Operation("close", func(_ *perdure.OrchestrationContext, s *sum, _ int) (int, error) { return s.Total, nil }, perdure.DeleteState()))
 	return r
 }
 
@@ -86,7 +86,7 @@ func addCalling(r *perdure.Registry) *perdure.Registry {
 func calls(ctx *perdure.OrchestrationContext, in calling) (string, error) {
 	var opts []perdure.CallUpdateOption
 	if in.To != ctx.InstanceID() {
-		opts = append(opts, perdure.StartingWith("tallies", in.tallying))
+		opts = append(opts, perdure.WithStart("tallies", in.tallying))
 	} else if err := handleAdd(ctx, &in.tallying); err != nil {
 		return "", err
 	}
@@ -109,7 +109,7 @@ func calls(ctx *perdure.OrchestrationContext, in calling) (string, error) {
 }
 
 func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
-	return perdure.HandleUpdate(ctx, "add", func(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
+	return perdure.SetUpdateHandler(ctx, "add", func(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
 		if in.Slow {
 			if _, err := perdure.CallActivity(ctx, inc, n).Await(ctx); err != nil {
 				return nil, err
@@ -121,7 +121,7 @@ func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
 			return nil, err
 		}
 		return in.Added, nil
-	}, perdure.OneAtATime())
+	}, perdure.Serialized())
 }
 
 // tallies takes updates, one at a time, until none is left.
@@ -135,11 +135,11 @@ func tallies(ctx *perdure.OrchestrationContext, in tallying) ([]int, error) {
 			return nil, err
 		}
 		if in.Anew && in.Left < before && in.Left > 0 {
-			if err := perdure.UpdatesDone(ctx); err != nil {
+			if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 				return nil, err
 			}
 			return perdure.ContinueAsNew[[]int](ctx, in)
 		}
 	}
-	return in.Added, perdure.UpdatesDone(ctx)
+	return in.Added, perdure.AwaitUpdateHandlers(ctx)
 }

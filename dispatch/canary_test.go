@@ -50,7 +50,7 @@ func (h *hub) wantUnblocked(o *dispatch.Orchestrator, in provider.Instance, with
 		if time.Since(from) > within {
 			h.t.Fatalf("it is blocked %v after, and every environment could run it", time.Since(from))
 		}
-		if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 			h.t.Fatal(err)
 		}
 		h.give(o)
@@ -93,7 +93,7 @@ func TestWhatALongCanaryBlockedGoesOnWithinAnHour(t *testing.T) {
 		h.blockIn(canary, in)
 		both := []*dispatch.Orchestrator{canary, canary, canary, h.Orchestrators[0]}
 		for n := range 100 {
-			woken, err := h.Timekeeper.Watch(ctx)
+			woken, err := h.Timekeeper.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
 				dice := rand.New(rand.NewPCG(1, 2))
 				wakes := 0
 				for range 24 * 30 { // looks of a day
-					woken, err := h.Timekeeper.Watch(ctx)
+					woken, err := h.Timekeeper.Sweep(ctx)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -186,7 +186,7 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 			return next()
 		})
 		ask := func() {
-			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild})
+			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 			h.turn(0)
 		}
 		ask()
@@ -201,7 +201,7 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 		if reports != 1 {
 			t.Errorf("%d reports in half a minute, want 1", reports)
 		}
-		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuild); !errors.Is(err, provider.ErrNotFound) {
+		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuildInstanceID); !errors.Is(err, provider.ErrNotFound) {
 			t.Errorf("what asks for a report is an instance: %v", err)
 		}
 	})
@@ -220,11 +220,11 @@ func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 		})
 		o := must(dispatch.NewOrchestrator(sleeper(2, "add"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "new"}))
 		t.Cleanup(o.Close)
-		if err := o.Announce(ctx); err == nil {
+		if err := o.ReportBuild(ctx); err == nil {
 			t.Fatal("it has reported")
 		}
 		for range 2 { // the first is refused too, which fails no message
-			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild})
+			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 			if failed := h.give(o); len(failed) > 0 {
 				t.Errorf("%d messages failed", len(failed))
 			}
@@ -262,7 +262,7 @@ func TestWhatIsPoisonInTwoBuildsHasOneTryInEach(t *testing.T) {
 			}
 			for range 60 {
 				h.serveFor(121 * time.Second) // no delivery, of which there is one in 90, is at its end: it would be cut, and live
-				if _, err := h.Timekeeper.Watch(ctx); err != nil {
+				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}

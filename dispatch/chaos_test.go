@@ -95,7 +95,7 @@ func chaos(t *testing.T, seed uint64) {
 // no handler is set. It stops where poison has blocked the instance.
 func asksThroughout(ctx context.Context, h *hub, until time.Time) {
 	for time.Now().Before(until) {
-		_, err := h.Ask(ctx, provider.Question{InstanceID: "i-1", Name: "progress"})
+		_, err := h.QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "progress"})
 		e, ok := errors.AsType[*provider.QueryError](err)
 		if ok && e.Failure != nil && e.Failure.Type == history.TypePoison {
 			return

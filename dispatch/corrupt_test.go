@@ -30,7 +30,7 @@ func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 		}
 		batches := 0
 		for ; batches < many; batches++ {
-			records := h.receive(h.Provider.Hub().InboxURL)
+			records := h.receive(h.Provider.Config().InboxURL)
 			if len(records) == 0 {
 				break
 			}

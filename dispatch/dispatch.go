@@ -34,7 +34,7 @@ func NewOrchestrator(r *perdure.Registry, p provider.Provider, opts *Orchestrato
 
 // Announce reports the orchestrations and activities of this build to the hub, so that clients can start them by name.
 // Call it once per process.
-func (o *Orchestrator) Announce(ctx context.Context) error { return o.turns.Announce(ctx) }
+func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.turns.Announce(ctx) }
 
 // HandleRecords runs the turns for a batch of inbox records, with different instances in parallel, and returns the IDs
 // of the records that failed. If a record of an instance fails, all later records of the instance fail too (R2).
@@ -44,16 +44,16 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 	return o.turns.HandleRecords(ctx, records)
 }
 
-// Ask runs a query handler (perdure.SetQueryHandler) on the committed history of an instance and returns its result.
+// QueryInstance runs a query handler (perdure.SetQueryHandler) on the committed history of an instance and returns its result.
 // The instance can be in any status. Ask replays the code, writes and sends nothing and takes no lock. It is not a
-// turn, so it does not appear in metrics or interceptors. It implements provider.Asker.
+// turn, so it does not appear in metrics or interceptors. It implements provider.Querier.
 //
-// The replay and the handler can each take up to OrchestratorOptions.TurnLimit, and at most half of the time until ctx
+// The replay and the handler can each take up to OrchestratorOptions.TurnTimeout, and at most half of the time until ctx
 // ends. The code of an instance that is blocked as poison is not run.
 //
 // Up to four queries run concurrently. Others wait until ctx ends. A handler with three calls that have not returned is
 // not called until one of them returns.
-func (o *Orchestrator) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
+func (o *Orchestrator) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	return turns.Ask(ctx, o.turns, q)
 }
 
@@ -67,7 +67,7 @@ type Worker struct{ work *work.Worker }
 // NewWorker returns a worker for the activities in r and one work queue of the hub of p. Both are required. If opts is
 // nil, the defaults apply. It makes no calls. It returns an error if an option is invalid.
 //
-// An activity of a pushed record that runs for longer than WorkerOptions.LockAfter gets a lease
+// An activity of a pushed record that runs for longer than WorkerOptions.LeaseAfter gets a lease
 // (WorkerOptions.LockTimeout).
 func NewWorker(r *perdure.Registry, p provider.Provider, opts *WorkerOptions) (*Worker, error) {
 	if err := required("worker", r, p); err != nil {
@@ -82,7 +82,7 @@ func NewWorker(r *perdure.Registry, p provider.Provider, opts *WorkerOptions) (*
 
 // Announce reports to the hub that a worker of WorkerOptions.Queue has started. Call it once per process. The worker
 // then reports about every five minutes while it works. Activities run without it, so only log the error.
-func (w *Worker) Announce(ctx context.Context) error { return w.work.Announce(ctx) }
+func (w *Worker) ReportStart(ctx context.Context) error { return w.work.Announce(ctx) }
 
 // HandleRecords runs the activities of a batch in parallel and returns the IDs of the records that failed. It sends
 // each outcome as soon as it is available, and then deletes the record (R14). The caller deletes the last record of the
@@ -103,22 +103,22 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 }
 
 // RenewRecords extends the locks of received records that HandleRecords is processing, like
-// provider.Polling.RenewRecords. Use it as PollOptions.Renew. Each renewal also reads whether the activity is
+// provider.Poller.RenewRecords. Use it as PollOptions.Renew. Each renewal also reads whether the activity is
 // cancelled, and ends its context if it is.
 func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
 	return w.work.RenewRecords(ctx, lock, records...)
 }
 
-// Leaked returns the number of activities that were abandoned so far, because they did not return within the grace
+// AbandonedActivities returns the number of activities that were abandoned so far, because they did not return within the grace
 // period.
-func (w *Worker) Leaked() int64 { return w.work.Leaked() }
+func (w *Worker) AbandonedActivities() int64 { return w.work.Leaked() }
 
-// Timekeeper processes the timers queue and runs the sweeper. It is safe for concurrent use.
-type Timekeeper struct{ timers *timers.Timekeeper }
+// Renewer processes the timers queue and runs the sweeper. It is safe for concurrent use.
+type Renewer struct{ timers *timers.Timekeeper }
 
-// NewTimekeeper returns a timekeeper for the hub of p, which is required. If opts is nil, the defaults apply. It makes
+// NewRenewer returns a timekeeper for the hub of p, which is required. If opts is nil, the defaults apply. It makes
 // no calls. It returns an error if an option is invalid.
-func NewTimekeeper(p provider.Provider, opts *TimekeeperOptions) (*Timekeeper, error) {
+func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if p == nil {
 		return nil, fmt.Errorf("dispatch: provider of the timekeeper: %w", errNil)
 	}
@@ -126,35 +126,35 @@ func NewTimekeeper(p provider.Provider, opts *TimekeeperOptions) (*Timekeeper, e
 	if err := known("TimekeeperOptions", o.Metrics); err != nil {
 		return nil, err
 	}
-	return &Timekeeper{timers.NewTimekeeper(p, timers.Options(o))}, nil
+	return &Renewer{timers.NewTimekeeper(p, timers.Options(o))}, nil
 }
 
 // HandleRecords fires due timers, waits for timers that are nearly due, and holds the others. It returns the IDs of the
 // records that failed.
-func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+func (k *Renewer) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	return k.timers.HandleRecords(ctx, records)
 }
 
-// Watch runs the sweeper once and returns the number of instances that it woke. It wakes instances that were started
+// Sweep runs the sweeper once and returns the number of instances that it woke. It wakes instances that were started
 // without a wake or were blocked in an earlier build, continues deletions and bulk jobs, applies retention, and
 // recovers records that queues moved to their dead-letter queues. Call it every few minutes. Concurrent calls are
 // allowed.
 //
-// Watch runs for at most a minute, or until ctx ends. The next call continues with the rest, and that is not an error.
+// Sweep runs for at most a minute, or until ctx ends. The next call continues with the rest, and that is not an error.
 // The error joins the errors of the duties that failed. The other duties are done.
-func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) { return k.timers.Watch(ctx) }
+func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.timers.Watch(ctx) }
 
 // Poll processes a queue until ctx ends. It receives records, passes them to handle (the HandleRecords method of an
 // Orchestrator, Worker or Timekeeper) and deletes those that did not fail. It renews the locks of records while handle
-// runs. An outcome is not sent if the lock of its record is lost (provider.Hold).
+// runs. An outcome is not sent if the lock of its record is lost (provider.LockHold).
 //
 // If a receive fails, Poll logs the error and retries after 1 to 30 seconds. When ctx ends, Poll receives no more
-// records and waits for running calls for up to PollOptions.Grace. It then releases the remaining records to the queue,
-// ends their contexts and waits for up to PollOptions.Unwind. It returns an error with the number of released records,
+// records and waits for running calls for up to PollOptions.GracePeriod. It then releases the remaining records to the queue,
+// ends their contexts and waits for up to PollOptions.UnwindTimeout. It returns an error with the number of released records,
 // or nil if there were none.
 //
 // p, queue and handle are required. Poll returns an error if one is missing or an option is invalid.
-func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
+func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {
 	if err := opts.check(); err != nil {
 		return err
 	}

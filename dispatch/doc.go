@@ -2,7 +2,7 @@
 //
 //   - An [Orchestrator] processes inbox records: it runs the turns of their instances and commits them.
 //   - A [Worker] processes work items: it runs activities and sends their outcomes.
-//   - A [Timekeeper] processes timers, and runs the sweeper.
+//   - A [Renewer] processes timers, and runs the sweeper.
 //
 // A Lambda function passes the records of its event to HandleRecords and reports the failed ones. A process outside
 // Lambda receives records with [Poll].

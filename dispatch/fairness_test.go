@@ -32,7 +32,7 @@ func tenants() *perdure.Registry {
 			retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 			fs = append(fs, perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
 		}
-		return perdure.Values(ctx, fs)
+		return perdure.AwaitAll(ctx, fs)
 	})
 	return r
 }
@@ -43,7 +43,7 @@ func (h *hub) groupsOfWork() map[string][]string {
 	groups := map[string][]string{}
 	for _, c := range h.made() {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || *in.QueueUrl != h.Provider.Hub().WorkQueues[perdure.DefaultQueue] {
+		if !ok || *in.QueueUrl != h.Provider.Config().WorkQueues[perdure.DefaultQueue] {
 			continue
 		}
 		for _, e := range in.Entries {
@@ -90,7 +90,7 @@ func TestWorkItemsOfOneFairnessKeyAreNoFIFOGroup(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
 		h.start("tenants", []string{"a", "a"})
 		h.turn(0)
-		records := h.receive(h.Provider.Hub().WorkQueues[perdure.DefaultQueue])
+		records := h.receive(h.Provider.Config().WorkQueues[perdure.DefaultQueue])
 		if len(records) != 2 {
 			t.Fatalf("%d work items", len(records))
 		}

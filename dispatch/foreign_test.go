@@ -22,7 +22,7 @@ import (
 func (h *hub) putRaw(group, body string) {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.SendMessageBatch(h.t.Context(), &sqs.SendMessageBatchInput{
-		QueueUrl: aws.String(h.Provider.Hub().InboxURL), Entries: []sqstypes.SendMessageBatchRequestEntry{{
+		QueueUrl: aws.String(h.Provider.Config().InboxURL), Entries: []sqstypes.SendMessageBatchRequestEntry{{
 			Id: aws.String("1"), MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: aws.String(rand.Text()),
 		}},
 	})
@@ -34,7 +34,7 @@ func (h *hub) putRaw(group, body string) {
 // reasons are what the dead letters of the inbox say of themselves; they are deleted, since each holds up those of its group behind it.
 func (h *hub) reasons() (all []string) {
 	h.t.Helper()
-	url := h.Provider.Hub().DeadLetters[provider.QueueInbox]
+	url := h.Provider.Config().DeadLetters[provider.QueueInbox]
 	for {
 		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
 		if err != nil {
@@ -61,7 +61,7 @@ func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		h.raise(in, "own", 1)
-		own := h.receive(h.Provider.Hub().InboxURL)
+		own := h.receive(h.Provider.Config().InboxURL)
 		h.putRaw("another's", `{"v":1,"kind":"eventRaised","instanceId":"i-1","name":"add","eventId":"foreign","data":40}`)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("%d records failed", len(failed))
@@ -118,7 +118,7 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 	}
 	inBubble(t, simhub.Options{Registry: sleeper(len(bad)+1, "add")}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
-		group := h.receive(h.Provider.Hub().InboxURL)[0].Group
+		group := h.receive(h.Provider.Config().InboxURL)[0].Group
 		for i, b := range bad {
 			h.raise(in, fmt.Sprint(i), 1)
 			h.putRaw(group, b.body)
@@ -147,15 +147,15 @@ func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		item := provider.Record{ID: "1", Body: `{"v":1,"instanceId":"i-1","executionId":"x","activityId":3,"name":"inc","queue":"default","attempt":1,"hub":"another"}`}
 		timer := provider.Record{ID: "2", Body: `{"v":1,"instanceId":"i-1","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z","hub":"another"}`}
-		if items, bad := h.Provider.AdoptWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 || len(bad) != 1 {
+		if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 || len(bad) != 1 {
 			t.Errorf("%d work items", len(items))
 		}
-		if timers, bad := h.Provider.AdoptTimers([]provider.Record{timer}); len(timers) != 0 || len(bad) != 1 {
+		if timers, bad := h.Provider.DecodeTimers([]provider.Record{timer}); len(timers) != 0 || len(bad) != 1 {
 			t.Errorf("%d timers", len(timers))
 		}
 		for _, own := range []string{`"test"`, `""`} { // an earlier release names none
 			item.Body = strings.Replace(item.Body, `"another"`, own, 1)
-			if items, bad := h.Provider.AdoptWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
+			if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
 				t.Errorf("%s: %v", own, bad)
 			}
 			item.Body = strings.Replace(item.Body, own, `"another"`, 1)

@@ -208,7 +208,7 @@ func (h *hub) receive(queueURL string) []provider.Record {
 // turn gives what is visible in the inbox to one of the orchestrator's environments, as its mapping would.
 func (h *hub) turn(environment int) (failed []string) {
 	h.t.Helper()
-	records := h.receive(h.Provider.Hub().InboxURL)
+	records := h.receive(h.Provider.Config().InboxURL)
 	failed = h.Orchestrators[environment].HandleRecords(h.t.Context(), records)
 	for _, r := range records {
 		if !slices.Contains(failed, r.ID) {
@@ -233,7 +233,7 @@ func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
 // workItems takes the work items that are visible.
 func (h *hub) workItems() []provider.LockedWorkItem {
 	h.t.Helper()
-	items, bad := h.Provider.AdoptWorkItems(h.t.Context(), h.receive(h.Provider.Hub().WorkQueues["default"]))
+	items, bad := h.Provider.DecodeWorkItems(h.t.Context(), h.receive(h.Provider.Config().WorkQueues["default"]))
 	if len(bad) > 0 {
 		h.t.Fatal(bad)
 	}
@@ -251,7 +251,7 @@ func (h *hub) finish(in provider.Instance) history.Event {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	end, err := h.Provider.ReadEnd(h.t.Context(), now.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), now.ExecutionID)
 	if err != nil {
 		h.t.Fatalf("the instance has not ended: %v\n%v", err, h.events(now))
 	}
@@ -285,7 +285,7 @@ func (h *hub) events(in provider.Instance) []history.Event {
 // wantInstances fails unless there are so many instances: each start is one, and only one.
 func (h *hub) wantInstances(want int) {
 	h.t.Helper()
-	page, err := h.Provider.ListInstances(h.t.Context(), provider.Query{Limit: 1000})
+	page, err := h.Provider.ListInstances(h.t.Context(), provider.ListQuery{Limit: 1000})
 	if err != nil || len(page.Instances) != want {
 		h.t.Errorf("%d instances, want %d, %v", len(page.Instances), want, err)
 	}

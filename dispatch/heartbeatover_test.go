@@ -22,7 +22,7 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 				in := a.begin(question{GivesUp: time.Hour})
 				another := client.New(a.Provider)
 				if beats {
-					_ = must(a.client.Heartbeat(ctx, a.token(0), "there"))
+					_ = must(a.client.HeartbeatActivity(ctx, a.token(0), "there"))
 				}
 				if err := a.complete(0, "once"); err != nil {
 					t.Fatal(err)
@@ -31,8 +31,8 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 				a.wantOpen(in)
 				was := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1))
 				for _, holder := range []*client.Client{a.client, another, client.New(a.Provider)} {
-					_, err := holder.Heartbeat(ctx, a.token(0), "late")
-					wantProblem(t, err, client.TokenOver)
+					_, err := holder.HeartbeatActivity(ctx, a.token(0), "late")
+					wantProblem(t, err, client.TokenActivityEnded)
 				}
 				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
 					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
@@ -59,8 +59,8 @@ func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 				}
 				a.serveFor(2 * time.Minute)
 				was := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1))
-				_, err := a.client.Heartbeat(ctx, a.token(0), "late")
-				wantProblem(t, err, client.TokenGone)
+				_, err := a.client.HeartbeatActivity(ctx, a.token(0), "late")
+				wantProblem(t, err, client.TokenExecutionEnded)
 				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
 					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
 				}
@@ -85,12 +85,12 @@ func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
 			}
 			return next()
 		})
-		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Error(err)
 		}
 		a.wantOpen(in)
-		_, err := a.client.Heartbeat(ctx, a.token(0), nil)
-		wantProblem(t, err, client.TokenOver)
+		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
+		wantProblem(t, err, client.TokenActivityEnded)
 		a.serveFor(2 * time.Hour)
 		a.wantEnd(in, "once")
 	})
@@ -106,7 +106,7 @@ func TestHeartbeat_liveAttempt_costsThreeReadsAndAWrite(t *testing.T) {
 			a.hub.mu.Lock()
 			a.calls = nil
 			a.hub.mu.Unlock()
-			_ = must(a.client.Heartbeat(ctx, a.token(0), nil))
+			_ = must(a.client.HeartbeatActivity(ctx, a.token(0), nil))
 			calls := map[string]int{}
 			for _, c := range a.calls {
 				calls[c.Operation]++

@@ -128,11 +128,11 @@ func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registr
 	h.t.Helper()
 	time.Sleep(time.Second)
 	mended := h.orchestrator(r, "mended")
-	if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 		h.t.Fatalf("the watch woke %d, %v", woken, err)
 	}
 	h.give(mended)
-	if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != fmt.Sprint(want) {
+	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != fmt.Sprint(want) {
 		h.t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
 	}
 	h.events(in)
@@ -169,7 +169,7 @@ func TestABatchToABlockedInstanceIsOneWrite(t *testing.T) {
 		in := h.block(sleeper(20, "add"))
 		h.burst(in, 20)
 		h.turn(0) // cold or warm: the wake's turn has left it
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		from := len(h.made())
 		failed := h.Orchestrators[0].HandleRecords(ctx, records)
 		if got := strings.Join(h.operations(from), " "); got != "PutItem" || len(records) != 10 || len(failed) > 0 {
@@ -206,20 +206,20 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 					t.Fatalf("the instance is %s", now.Status)
 				}
 				mended := h.orchestrator(sleeper(3, "add"), "mended")
-				if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 					t.Fatalf("the watch woke %d, %v", woken, err)
 				}
 				h.give(mended)
 				if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 					t.Errorf("mended, it is %s: %+v", now.Status, now.Diagnosis)
 				}
-				if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("then the watch woke %d, %v", woken, err)
 				}
 				h.raise(in, "second", 2)
 				h.raise(in, "third", 3)
 				h.give(mended)
-				if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
 					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 				}
 			})
@@ -244,7 +244,7 @@ func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 		}
 		h.give(fresh)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})
@@ -261,7 +261,7 @@ func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) 
 		h.give(fresh)
 		h.raise(in, "first", 1)
 		for range 2 {
-			h.receive(h.Provider.Hub().InboxURL)
+			h.receive(h.Provider.Config().InboxURL)
 			time.Sleep(10 * time.Minute)
 		}
 		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
@@ -271,13 +271,13 @@ func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) 
 		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
 			t.Fatalf("%d messages failed, the instance is %s", len(failed), h.read(in).Status)
 		}
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Fatalf("the watch woke %d, %v", woken, err)
 		}
 		h.give(fresh)
 		h.raise(in, "third", 3)
 		h.give(fresh)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
 			t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
 		}
 	})
@@ -293,14 +293,14 @@ func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
 		h.give(fresh)
 		h.raise(in, "first", 1)
 		time.Sleep(time.Second)
-		if err := h.Orchestrators[0].Announce(ctx); err != nil {
+		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
 			t.Errorf("ended with %s, %v; the instance is %s", end.Kind, err, h.read(in).Status)
 		}
 	})
@@ -326,7 +326,7 @@ func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 		tries := [2]int64{a.Load(), b.Load()}
 		h.wantQuiet(ctx, second, "the rollout")
 		time.Sleep(time.Second)
-		if err := h.Orchestrators[0].Announce(ctx); err != nil { // rolled back
+		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil { // rolled back
 			t.Fatal(err)
 		}
 		h.wantQuiet(ctx, h.Orchestrators[0], "the rollback")
@@ -345,14 +345,14 @@ func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 // loop of wakes.
 func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after string) {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Watch(ctx); err != nil {
+	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
 	}
 	for range 4 { // a build that has not been asked tries three times
 		h.give(o)
 		time.Sleep(10 * time.Minute)
 	}
-	if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+	if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 		h.t.Errorf("after %s the watch wakes it again: %d, %v", after, woken, err)
 	}
 }
@@ -379,7 +379,7 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 		}
 		before := count.Load()
 		for range 10 {
-			if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 				t.Errorf("the watch woke %d, %v", woken, err)
 			}
 			h.turn(0) // which the watch has asked for a report
@@ -419,7 +419,7 @@ func TestABuildWithoutANameIsTriedOnceAProcess(t *testing.T) {
 		}
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 		h.give(h.orchestrator(sleeper(2, "add"), "dev"))
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})

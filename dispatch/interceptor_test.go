@@ -72,12 +72,12 @@ func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
 			inBubble(t, simhub.Options{CacheBytes: c.cache, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
 				in := h.start("chain", 2)
 				h.finish(in)
-				info := perdure.TurnInfo{InstanceID: "i-1", ExecutionID: in.ExecutionID, Name: "chain", Version: "0", Messages: 1}
+				info := perdure.TurnInfo{InstanceID: "i-1", ExecutionID: in.ExecutionID, Name: "chain", Version: "0", MessageCount: 1}
 				var want []perdure.TurnInfo
 				for i, replayed := range c.replayed {
 					info.Sequence, info.Replayed = int64(i+1), replayed
 					if i > 0 {
-						info.Awaited = []int64{int64(i)} // the activity that it comes back to
+						info.ScheduledByTurns = []int64{int64(i)} // the activity that it comes back to
 					}
 					want = append(want, info)
 				}
@@ -85,7 +85,7 @@ func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
 					t.Errorf("turns (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([]perdure.TurnResult{
-					{Committed: true, Events: 2, Status: history.StatusRunning}, {Committed: true, Events: 3, Status: history.StatusRunning}, {Committed: true, Events: 3, Status: history.StatusCompleted},
+					{Committed: true, EventCount: 2, Status: history.StatusRunning}, {Committed: true, EventCount: 3, Status: history.StatusRunning}, {Committed: true, EventCount: 3, Status: history.StatusCompleted},
 				}, w.results); diff != "" {
 					t.Errorf("results (-want +got):\n%s", diff)
 				}
@@ -159,8 +159,8 @@ func TestAnInterceptorLearnsOfFailures(t *testing.T) {
 		return perdure.CallActivity(ctx, func(context.Context, int) (int, error) { return 0, nil }, 1).Await(ctx)
 	})
 	for name, want := range map[string]perdure.TurnResult{
-		"fails":   {Committed: true, Events: 2, Status: history.StatusFailed, Failure: &history.Failure{Type: "error", Message: "no luck"}},
-		"unknown": {Committed: true, Events: 1, Status: history.StatusBlocked, Failure: &history.Failure{Type: history.TypeUnregistered}},
+		"fails":   {Committed: true, EventCount: 2, Status: history.StatusFailed, Failure: &history.Failure{Type: "error", Message: "no luck"}},
+		"unknown": {Committed: true, EventCount: 1, Status: history.StatusBlocked, Failure: &history.Failure{Type: history.TypeUnregistered}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -78,7 +78,7 @@ func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
 			t.Parallel()
 			r := registry()
 			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				_, err := perdure.CallActivityByName[int](ctx, "inc", 0, perdure.WithStartToClose(time.Minute)).Await(ctx)
+				_, err := perdure.CallActivityByName[int](ctx, "inc", 0, perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
 				return fmt.Sprint(err), nil
 			})
 			release := make(chan struct{})
@@ -174,7 +174,7 @@ func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
 		return 0, ctx.Err()
 	})
 	perdure.AddOrchestration(r, "waiting", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallActivityByName[int](ctx, "waits", 0, perdure.WithStartToClose(time.Hour)).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "waits", 0, perdure.WithStartToCloseTimeout(time.Hour)).Await(ctx)
 		return err.Error(), nil
 	})
 	early := perdure.Interceptor{Activity: func(ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
@@ -202,7 +202,7 @@ func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *test
 			deadly := perdure.Interceptor{Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 				f.dies.Store(turn.Sequence > 1)
 				next(ctx)
-			}, Tasks: func(context.Context, perdure.TurnTasks) {}}
+			}, OnTasks: func(context.Context, perdure.TurnTasks) {}}
 			inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: f.crash(), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly}}, func(_ context.Context, h *hub) {
 				in := h.start("sleeper", 0)
 				h.serveFor(time.Minute)

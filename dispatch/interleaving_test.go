@@ -122,7 +122,7 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 				t.Fatalf("failed %v", failed)
 			}
 		}
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s %v, %v", end.String(), end.Error, err)
 		}

@@ -161,7 +161,7 @@ func TestMetricsAreOff(t *testing.T) {
 	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) { h.finish(h.start("chain", 1)) }); len(lines) > 0 {
 		t.Errorf("%d lines", len(lines))
 	}
-	if _, err := dispatch.NewTimekeeper(nil, nil); err == nil {
+	if _, err := dispatch.NewRenewer(nil, nil); err == nil {
 		t.Error("a timekeeper without a provider")
 	}
 }
@@ -192,7 +192,7 @@ func TestEveryMetricMoves(t *testing.T) {
 		}
 		h.serveFor(2 * time.Hour)
 		for range 2 {
-			if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+			if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(2 * time.Minute)

@@ -28,10 +28,10 @@ func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
 		var log bytes.Buffer
 		for _, build := range []string{"first", "second"} {
 			o := must(dispatch.NewOrchestrator(sleeper(2, "plus"), h.Provider, &dispatch.OrchestratorOptions{
-				BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+				BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 			}))
 			t.Cleanup(o.Close)
-			if err := o.Announce(ctx); err != nil {
+			if err := o.ReportBuild(ctx); err != nil {
 				t.Fatal(err)
 			}
 			for range 3 {
@@ -64,10 +64,10 @@ func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		var log bytes.Buffer
 		newer := must(dispatch.NewOrchestrator(sleeper(1, "plus"), h.Provider, &dispatch.OrchestratorOptions{
-			BuildID: "new", TurnLimit: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+			BuildID: "new", TurnTimeout: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 		}))
 		h.t.Cleanup(newer.Close)
-		if err := newer.Announce(ctx); err != nil {
+		if err := newer.ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
 		const instances = 100
@@ -100,10 +100,10 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				var log bytes.Buffer
 				announced := func(build, waits string) *dispatch.Orchestrator {
 					o := must(dispatch.NewOrchestrator(sleeper(2, waits), h.Provider, &dispatch.OrchestratorOptions{
-						BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+						BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 					}))
 					h.t.Cleanup(o.Close)
-					if err := o.Announce(ctx); err != nil {
+					if err := o.ReportBuild(ctx); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)
@@ -114,7 +114,7 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				if canaryBegins {
 					first, second = canary, old
 				}
-				if err := old.Announce(ctx); err != nil { // an environment that starts later
+				if err := old.ReportBuild(ctx); err != nil { // an environment that starts later
 					t.Fatal(err)
 				}
 
@@ -183,10 +183,10 @@ func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 				var log bytes.Buffer
 				do(h, func(id, waits string) *dispatch.Orchestrator {
 					o := must(dispatch.NewOrchestrator(sleeper(2, waits), h.Provider, &dispatch.OrchestratorOptions{
-						BuildID: id, TurnLimit: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+						BuildID: id, TurnTimeout: time.Second, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
 					}))
 					h.t.Cleanup(o.Close)
-					if err := o.Announce(ctx); err != nil {
+					if err := o.ReportBuild(ctx); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)

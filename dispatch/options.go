@@ -32,23 +32,23 @@ type OrchestratorOptions struct {
 	// CacheBytes is the maximum size of the cache of warm instances. The default is DefaultCacheBytes. A negative value
 	// disables the cache.
 	CacheBytes int
-	// TurnLimit is the maximum time for which code may run between two awaits. Code that takes longer counts as blocked
+	// TurnTimeout is the maximum time for which code may run between two awaits. Code that takes longer counts as blocked
 	// outside perdure, and its turn is given up. The default is 10 s. It must not be negative.
-	TurnLimit time.Duration
-	// ExactRetries records retry policies without jitter, so that tests get exact waits.
-	ExactRetries bool
-	// MaxAttempts is the number of times that the code of a record may end its process, while it runs alone, before the
+	TurnTimeout time.Duration
+	// DisableJitter records retry policies without jitter, so that tests get exact waits.
+	DisableJitter bool
+	// MaxCrashes is the number of times that the code of a record may end its process, while it runs alone, before the
 	// record counts as poison. The record was delivered three times before: twice without a crash marker, and once
 	// together with others (R13). Other failures are retried without a limit. The default is DefaultMaxAttempts. It
 	// must not be negative.
-	MaxAttempts int
+	MaxCrashes int
 	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
 	// Metrics selects the dimensions of the engine's metrics (docs/operate/telemetry.md). CloudWatch bills each metric per
 	// value of its dimensions.
 	Metrics Metrics
 	// Retention is how long ended instances are kept, unless their code sets it (perdure.WithRetention). They are kept
-	// forever by default, or if the value is negative (perdure.KeepForEver).
+	// forever by default, or if the value is negative (perdure.RetainForever).
 	Retention time.Duration
 	// Interceptors are called around each turn (Turn), with the tasks that a turn scheduled and ended (Tasks), and
 	// around each run of an inline activity (Activity). The first one is the outermost. The default is none.
@@ -80,17 +80,17 @@ type WorkerOptions struct {
 	// OmitErrorTexts omits the messages of activity errors from the log, because they can contain confidential data.
 	// Only the type of a retried error is logged. History contains the full error.
 	OmitErrorTexts bool
-	// MaxAttempts is described in OrchestratorOptions.
-	MaxAttempts int
-	// SendAnewAfter is the number of deliveries after which a work item is sent again as a new record, if its code did
+	// MaxCrashes is described in OrchestratorOptions.
+	MaxCrashes int
+	// ResendAfterDeliveries is the number of deliveries after which a work item is sent again as a new record, if its code did
 	// not cause the failures. Examples are a build that does not register the activity, or an outcome that SQS did not
 	// accept. A long outage therefore does not exhaust the deliveries of the queue. The default is 50. A negative value
 	// disables this, and the work item ends in the dead-letter queue.
-	SendAnewAfter int
+	ResendAfterDeliveries int
 
-	// LockAfter is how long an activity of a pushed record runs before it gets a lease. The default is 3 s. It must not
+	// LeaseAfter is how long an activity of a pushed record runs before it gets a lease. The default is 3 s. It must not
 	// be negative.
-	LockAfter time.Duration
+	LeaseAfter time.Duration
 	// LockTimeout is the length of a lease in whole seconds. If the worker dies, its activities are started again after
 	// this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must not
 	// be negative.
@@ -102,7 +102,7 @@ type WorkerOptions struct {
 	// CancelPollInterval is the interval at which a Worker reads whether its running activities are cancelled, with one
 	// read per execution. One read per second is strongly consistent. The others are eventually consistent, at half the
 	// price. The interval is longer while reads fail, or if the process runs activities of more than 50 executions, but
-	// at most a second unless this value is longer. perdure.CancelPollInterval sets it for one activity. The default is
+	// at most a second unless this value is longer. perdure.WithCancelPollInterval sets it for one activity. The default is
 	// DefaultCancelPollInterval. It must not be negative.
 	CancelPollInterval time.Duration
 	// CancellationGracePeriod is how long a Worker waits for an activity to return after its context has ended. The
@@ -115,8 +115,8 @@ type WorkerOptions struct {
 	Codecs []perdure.Codec
 }
 
-// TimekeeperOptions configures a Timekeeper. The zero value of a field selects its default.
-type TimekeeperOptions struct {
+// RenewerOptions configures a Timekeeper. The zero value of a field selects its default.
+type RenewerOptions struct {
 	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
 	// Metrics is described in OrchestratorOptions.
@@ -144,20 +144,20 @@ const (
 // PollOptions configures Poll. The zero value of a field selects its default. A negative value disables a limit if the
 // field says so. Poll rejects other negative values.
 type PollOptions struct {
-	// Loops is the number of batches that are processed concurrently. The default is 4, or 1 for the timers queue. It
+	// Concurrency is the number of batches that are processed concurrently. The default is 4, or 1 for the timers queue. It
 	// must not be negative.
-	Loops int
-	// Lock is the length of the lock after each renewal. The default is the visibility timeout of the queue. It must
+	Concurrency int
+	// LockTimeout is the length of the lock after each renewal. The default is the visibility timeout of the queue. It must
 	// not be negative or more than 12 hours.
-	Lock time.Duration
-	// Grace is how long Poll waits for running calls after its context has ended. The default is 30 s. If the value is
+	LockTimeout time.Duration
+	// GracePeriod is how long Poll waits for running calls after its context has ended. The default is 30 s. If the value is
 	// negative, it does not wait.
-	Grace time.Duration
-	// Unwind is how long Poll waits after Grace, when it has ended the contexts of the remaining calls. A Worker waits
+	GracePeriod time.Duration
+	// UnwindTimeout is how long Poll waits after Grace, when it has ended the contexts of the remaining calls. A Worker waits
 	// for its activities for up to its CancellationGracePeriod. The default is 12 s. If the value is negative, it does
 	// not wait.
-	Unwind time.Duration
-	// Renew extends the locks of records that are being processed. The default is provider.Polling.RenewRecords. For a
+	UnwindTimeout time.Duration
+	// Renew extends the locks of records that are being processed. The default is provider.Poller.RenewRecords. For a
 	// work queue, use Worker.RenewRecords, which also reads cancellations.
 	Renew func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
 	// Logger is the logger of Poll. The default is slog.Default().
@@ -169,7 +169,7 @@ const (
 	DefaultBuildID                 = intake.DefaultBuildID          // "dev"
 	DefaultInlineTimeout           = turns.DefaultInlineTimeout     // 2 s
 	DefaultCacheBytes              = turns.DefaultCacheBytes        // 64 MiB
-	DefaultMaxAttempts             = intake.DefaultMaxAttempts      // 10
+	DefaultMaxCrashes              = intake.DefaultMaxAttempts      // 10
 	DefaultLockTimeout             = work.DefaultLockTimeout        // 30 s
 	DefaultLockRenewalBuffer       = work.DefaultLockRenewalBuffer  // 5 s
 	DefaultCancelPollInterval      = work.DefaultCancelPollInterval // 250 ms
@@ -223,7 +223,7 @@ func known(options string, m Metrics) error {
 
 func (o *OrchestratorOptions) check() error {
 	return errors.Join(
-		refuse("OrchestratorOptions", map[string]int64{"TurnLimit": int64(o.TurnLimit), "MaxAttempts": int64(o.MaxAttempts)}),
+		refuse("OrchestratorOptions", map[string]int64{"TurnLimit": int64(o.TurnTimeout), "MaxAttempts": int64(o.MaxCrashes)}),
 		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
 }
 
@@ -237,13 +237,13 @@ func codecs(options string, all []perdure.Codec) error {
 
 func (o *WorkerOptions) check() error {
 	return errors.Join(refuse("WorkerOptions", map[string]int64{
-		"MaxAttempts": int64(o.MaxAttempts), "LockAfter": int64(o.LockAfter), "LockTimeout": int64(o.LockTimeout),
+		"MaxAttempts": int64(o.MaxCrashes), "LockAfter": int64(o.LeaseAfter), "LockTimeout": int64(o.LockTimeout),
 		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
 	}), lockable("WorkerOptions.LockTimeout", o.LockTimeout), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
 }
 
 func (o *PollOptions) check() error {
-	return errors.Join(refuse("PollOptions", map[string]int64{"Loops": int64(o.Loops), "Lock": int64(o.Lock)}), lockable("PollOptions.Lock", o.Lock))
+	return errors.Join(refuse("PollOptions", map[string]int64{"Loops": int64(o.Concurrency), "Lock": int64(o.LockTimeout)}), lockable("PollOptions.LockTimeout", o.LockTimeout))
 }
 
 func orDefault[O any](opts *O) (o O) {

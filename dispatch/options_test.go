@@ -25,24 +25,24 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 		return err
 	}
 	for want, err := range map[string]error{
-		"OrchestratorOptions.TurnLimit":    orchestrator(dispatch.OrchestratorOptions{TurnLimit: -1}),
-		"OrchestratorOptions.MaxAttempts":  orchestrator(dispatch.OrchestratorOptions{MaxAttempts: -1}),
-		"WorkerOptions.MaxAttempts":        worker(dispatch.WorkerOptions{MaxAttempts: -1}),
-		"WorkerOptions.LockAfter":          worker(dispatch.WorkerOptions{LockAfter: -1}),
+		"OrchestratorOptions.TurnTimeout":  orchestrator(dispatch.OrchestratorOptions{TurnTimeout: -1}),
+		"OrchestratorOptions.MaxCrashes":   orchestrator(dispatch.OrchestratorOptions{MaxCrashes: -1}),
+		"WorkerOptions.MaxCrashes":         worker(dispatch.WorkerOptions{MaxCrashes: -1}),
+		"WorkerOptions.LeaseAfter":         worker(dispatch.WorkerOptions{LeaseAfter: -1}),
 		"WorkerOptions.LockTimeout":        worker(dispatch.WorkerOptions{LockTimeout: -1}),
 		"WorkerOptions.LockRenewalBuffer":  worker(dispatch.WorkerOptions{LockRenewalBuffer: -1}),
 		"WorkerOptions.CancelPollInterval": worker(dispatch.WorkerOptions{CancelPollInterval: -1}),
-		"PollOptions.Loops":                dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Loops: -1}),
-		"PollOptions.Lock":                 dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Lock: -1}),
+		"PollOptions.Concurrency":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Concurrency: -1}),
+		"PollOptions.LockTimeout":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{LockTimeout: -1}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want+" must not be negative") {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if err := orchestrator(dispatch.OrchestratorOptions{CacheBytes: -1, Retention: perdure.KeepForEver}); err != nil {
+	if err := orchestrator(dispatch.OrchestratorOptions{CacheBytes: -1, Retention: perdure.RetainForever}); err != nil {
 		t.Error(err)
 	}
-	if err := worker(dispatch.WorkerOptions{SendAnewAfter: -1, CancellationGracePeriod: -1}); err != nil {
+	if err := worker(dispatch.WorkerOptions{ResendAfterDeliveries: -1, CancellationGracePeriod: -1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -50,15 +50,15 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 // What is missing, or cannot be, is an error of the first call, and no panic in a loop or a lock that is never renewed.
 func TestAPollNeedsWhatItServes(t *testing.T) {
 	t.Parallel()
-	p := struct{ provider.Polling }{}
+	p := struct{ provider.Poller }{}
 	handle := func(context.Context, []provider.Record) []string { return nil }
 	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now), &dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
 	for want, err := range map[string]error{
-		"the provider of the poll: it is nil":                          dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
-		"the queue of the poll has no name":                            dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
-		`the handle of queue "inbox": it is nil`:                       dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
-		"PollOptions.Lock is 13h0m0s: a record is locked for 12h0m0s":  dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{Lock: 13 * time.Hour}),
-		"WorkerOptions.LockTimeout is 13h0m0s: a record is locked for": tooLong,
+		"the provider of the poll: it is nil":                                dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
+		"the queue of the poll has no name":                                  dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
+		`the handle of queue "inbox": it is nil`:                             dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
+		"PollOptions.LockTimeout is 13h0m0s: a record is locked for 12h0m0s": dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
+		"WorkerOptions.LockTimeout is 13h0m0s: a record is locked for":       tooLong,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

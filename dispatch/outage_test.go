@@ -111,12 +111,12 @@ func (h *hub) startPending(ctx context.Context, ids ...string) {
 func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.startPending(ctx, "i-1")
 		time.Sleep(7 * time.Hour)
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("woke %d, %v", woken, err)
 		}
 	})
@@ -129,7 +129,7 @@ func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
 		wakes := 0
 		for range 25 {
 			time.Sleep(2 * time.Minute)
-			woken, err := h.Timekeeper.Watch(ctx)
+			woken, err := h.Timekeeper.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,13 +156,13 @@ func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 			}
 			return next()
 		})
-		first, err := h.Timekeeper.Watch(ctx)
+		first, err := h.Timekeeper.Sweep(ctx)
 		if first != 5 && first != 10 || err == nil {
 			t.Errorf("woke %d, %v; want those of the other batch, and the error", first, err)
 		}
 		time.Sleep(4 * time.Minute)
 		h.receive("sim://inbox.fifo")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 15 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 15 || err != nil {
 			t.Errorf("then woke %d, %v", woken, err)
 		}
 	})
@@ -182,7 +182,7 @@ func TestStartToCloseIsATimeoutError(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, name string) (time.Duration, error) {
 		start := ctx.Now()
-		_, err := perdure.CallActivityByName[int](ctx, name, 1, perdure.WithStartToClose(3*time.Second)).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, name, 1, perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
 		if _, ok := errors.AsType[*perdure.TimeoutError](err); !ok {
 			return 0, fmt.Errorf("no TimeoutError but %w", err)
 		}

@@ -26,7 +26,7 @@ import (
 )
 
 // polled starts a Poll and returns what ends it and waits for it.
-func (h *hub) polled(ctx context.Context, p provider.Polling, queue string, handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions) (stop func() error) {
+func (h *hub) polled(ctx context.Context, p provider.Poller, queue string, handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if o.Logger == nil {
 		o.Logger = h.logger()
@@ -81,7 +81,7 @@ func (h *hub) startAs(id, name string, input any) provider.Instance {
 
 func (h *hub) wantOutput(in provider.Instance, want string) {
 	h.t.Helper()
-	end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || want != "" && string(end.Output) != want {
 		h.t.Errorf("instance %s: %v, %v, want %s", in.InstanceID, end.String(), err, want)
 	}
@@ -91,7 +91,7 @@ func (h *hub) wantOutput(in provider.Instance, want string) {
 // wantEmpty fails unless nothing is left in the queues.
 func (h *hub) wantEmpty() {
 	h.t.Helper()
-	where := h.Provider.Hub()
+	where := h.Provider.Config()
 	for _, url := range []string{where.InboxURL, where.TimersURL, where.WorkQueues["default"]} {
 		out, err := h.Cloud.Queues.GetQueueAttributes(h.t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
 		if err != nil {
@@ -108,7 +108,7 @@ func (h *hub) wantEmpty() {
 // No function is mapped to any queue: pollers alone carry chains, fan-outs, retries and timers, long ones too.
 func TestAHubIsServedByPollersAlone(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 		stop := h.pollAll(ctx, registry())
 		wants := map[string]provider.Instance{}
 		for n := range 12 {
@@ -126,7 +126,7 @@ func TestAHubIsServedByPollersAlone(t *testing.T) {
 		h.wantOutput(fan, fmt.Sprint(57*58/2))
 		h.wantOutput(retries, "3")
 		h.wantOutput(timer, "")
-		if end, err := h.Provider.ReadEnd(ctx, timer.ExecutionID); err == nil {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, timer.ExecutionID); err == nil {
 			if late := end.Time.Sub(began.Add(40 * time.Minute)); late < 0 || late > 2*time.Second {
 				t.Errorf("the timer was late by %v", late)
 			}
@@ -247,7 +247,7 @@ func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
 				in := h.startAs("a", "dawdle", 0)
 				h.turn(0)
-				p := provider.Polling(h.Provider)
+				p := provider.Poller(h.Provider)
 				if !c.renews {
 					p = forgetful{h.Provider}
 				}
@@ -322,7 +322,7 @@ func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
 			}
 			return failed
 		}
-		stop := h.polled(ctx, forgetful{h.Provider}, provider.QueueInbox, handle, dispatch.PollOptions{Loops: 1})
+		stop := h.polled(ctx, forgetful{h.Provider}, provider.QueueInbox, handle, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(90 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -354,7 +354,7 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 		in := h.startAs("a", "naps", []time.Duration{time.Second, time.Second, 45 * time.Second})
 		h.turn(0)
 		h.calls = nil
-		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Loops: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -395,7 +395,7 @@ func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
 			}
 			return failed
 		}
-		stop := h.polled(ctx, h.Provider, "default", handle, dispatch.PollOptions{Loops: 1})
+		stop := h.polled(ctx, h.Provider, "default", handle, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(5 * time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -450,7 +450,7 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 			}
 			return errors.New("refused")
 		})
-		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Loops: 1})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -507,7 +507,7 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "stubborn", 0)
 		h.turn(0)
-		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Grace: 5 * time.Second})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		ended := time.Now()
 		err := stop()
@@ -536,7 +536,7 @@ func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Lock: 30 * time.Second, Renew: w.RenewRecords})
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords})
 		time.Sleep(time.Hour)
 		f.cancel(in, 3)
 		at := time.Now()
@@ -571,7 +571,7 @@ func TestARenewalThatCannotReadIsMadeUpForByAPoll(t *testing.T) {
 			}
 			return next()
 		})
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{Lock: 30 * time.Second, Renew: w.RenewRecords})
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords})
 		time.Sleep(5 * time.Second)
 		f.cancel(in, 3)
 		time.Sleep(6 * time.Second) // the renewal is tried again after 13 s

@@ -72,7 +72,7 @@ func (h *hub) post(in provider.Instance, n int) {
 func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 	h.t.Helper()
 	now := h.read(in)
-	end, err := h.Provider.ReadEnd(ctx, now.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(ctx, now.ExecutionID)
 	if err != nil || string(end.Output) != fmt.Sprint(n) {
 		h.t.Fatalf("it is %s, ended with %s %s %v, %v", now.Status, end.Kind, end.Output, end.Error, err)
 	}
@@ -111,7 +111,7 @@ func (h *hub) wantStoredOnce(in provider.Instance, n int) {
 			h.t.Fatal(err)
 		}
 		for _, e := range h.stored(x.ExecutionID) {
-			e.Raised(func(_ string, _ int, data *history.Payload) {
+			e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 				if _, ok := data.Document(); ok {
 					inline++
 				}
@@ -184,7 +184,7 @@ func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 					time.Sleep(24 * time.Hour)
 					old := h.Orchestrators[0]
 					h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
-					if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+					if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 						t.Fatalf("the watch woke %d, %v", woken, err)
 					}
 					h.serveFor(time.Hour)
@@ -288,10 +288,10 @@ func TestAMessageCannotReferToDocuments(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
-		data := history.Place{ExecutionID: "secret", Segment: 1, EventID: 3}.Refer([]byte(`"x"`))
+		data := history.DataLocation{ExecutionID: "secret", Segment: 1, EventID: 3}.Refer([]byte(`"x"`))
 		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: data})
 		h.turn(0)
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || !strings.Contains(string(end.Output), `"ref":"x#secret/1/3"`) {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
@@ -314,11 +314,11 @@ func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.Raised(func(field string, _ int, data *history.Payload) {
+				e.EachExternalData(func(field string, _ int, data *history.Payload) {
 					if doc, ok := data.Document(); !ok || !strings.Contains(string(doc), "é") {
 						t.Errorf("execution %d, event %s: %.80s", x.Number, e.String(), *data)
 					}
-					if field == history.PlaceCarried {
+					if field == history.LocationCarriedEvents {
 						carried++
 					}
 				})

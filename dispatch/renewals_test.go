@@ -30,7 +30,7 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 		if err := json.Unmarshal([]byte(r.Body), &body); err != nil || body.Token == "" || len(body.Token) > 110 {
 			t.Fatalf("token %q, %v", body.Token, err)
 		}
-		leases = append(leases, client.Lease{Token: body.Token, ReceiptHandle: r.Lock})
+		leases = append(leases, client.Lease{Token: body.Token, ReceiptHandle: r.ReceiptHandle})
 	}
 	return leases
 }
@@ -56,7 +56,7 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []error{nil, nil, provider.ErrLockLost, provider.ErrLockLost, provider.ErrToken, provider.ErrLockLost} {
+		for i, want := range []error{nil, nil, provider.ErrLockLost, provider.ErrLockLost, provider.ErrInvalidToken, provider.ErrLockLost} {
 			if a := got[i]; !errors.Is(a.Err, want) || (want == nil) != a.ExpiresAt.Equal(began.Add(45*time.Second)) || a.CancelErr != nil {
 				t.Errorf("lease %d: %+v, want %v", i, a, want)
 			}

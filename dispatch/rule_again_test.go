@@ -108,7 +108,7 @@ func again(t *testing.T, w provider.WorkItem, receives int) provider.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return provider.Record{ID: fmt.Sprint("again-", w.ActivityID, "-", w.Attempt, "-", receives), Lock: "none", Body: string(body), ReceiveCount: receives}
+	return provider.Record{ID: fmt.Sprint("again-", w.ActivityID, "-", w.Attempt, "-", receives), ReceiptHandle: "none", Body: string(body), ReceiveCount: receives}
 }
 
 // What is told in history is not done again, whatever brings the record again; what is open is.
@@ -124,8 +124,8 @@ func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 		"a second delivery of what is open":            {counts: 2, runs: 1},
 		"a second delivery of what has ended":          {before: (*trial).settles, counts: 2},
 		"the first one of what has ended":              {before: (*trial).settles, counts: 1, runs: 1}, // it costs no look
-		"what was sent again and has ended":            {before: (*trial).settles, item: func(w *provider.WorkItem) { w.Again = true }, counts: 1},
-		"what was sent again and is open":              {item: func(w *provider.WorkItem) { w.Again = true }, counts: 1, runs: 1},
+		"what was sent again and has ended":            {before: (*trial).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1},
+		"what was sent again and is open":              {item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1, runs: 1},
 		"a second delivery of what has ended, parked":  {before: func(tr *trial, in provider.Instance) { tr.commits(in, parked) }, counts: 2},
 		"a second delivery of an attempt that is past": {before: (*trial).fails, counts: 2},
 		"the current attempt":                          {before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1},
@@ -265,7 +265,7 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))
-		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider, &dispatch.WorkerOptions{SendAnewAfter: 5}))
+		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider, &dispatch.WorkerOptions{ResendAfterDeliveries: 5}))
 		item := tr.workItems()[0]
 		for _, want := range []time.Duration{32 * time.Second, 5 * time.Minute} {
 			if item.Attempt != 2 || item.NotBefore == nil {
@@ -279,12 +279,12 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 			}
 			time.Sleep(want)
 			items := tr.workItems()
-			if len(items) != 1 || !items[0].Again || items[0].NotBefore.Sub(sent) != want {
+			if len(items) != 1 || !items[0].PossibleDuplicate || items[0].NotBefore.Sub(sent) != want {
 				t.Fatalf("after %v: %+v", want, items)
 			}
 			item = items[0]
 		}
-		if item.Anew != 2 {
+		if item.ResendCount != 2 {
 			t.Errorf("%s", item.Record.Body)
 		}
 	})

@@ -147,7 +147,7 @@ func isWork(body string) bool {
 // receiveAndTurn gives what is visible in the inbox to the first orchestrator.
 func (h *hub) receiveAndTurn() []provider.Record {
 	h.t.Helper()
-	records := h.receive(h.Provider.Hub().InboxURL)
+	records := h.receive(h.Provider.Config().InboxURL)
 	if len(records) > 0 {
 		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })...)

@@ -25,9 +25,9 @@ type holding struct{ End string }
 // addHolding adds who holds updates, and who asks.
 func addHolding(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holding) (int, error) {
-		err := perdure.HandleUpdate(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		err := perdure.SetUpdateHandler(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
-		}, perdure.ValidateUpdate(func(n int) error {
+		}, perdure.WithValidator(func(n int) error {
 			if n < 0 {
 				return errors.New("negative")
 			}
@@ -58,7 +58,7 @@ func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		if e.InstanceID != "c" || e.Update != "hold" || !strings.Contains(e.Error(), e.UpdateID) || e.UpdateID == "" {
 			return "", fmt.Errorf("the error does not say which: %w", e)
 		}
-		return e.Type + e.Reason, nil
+		return e.Type + e.RejectReason, nil
 	}
 	return fmt.Sprint(v), err
 }
@@ -91,21 +91,21 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 		want   string
 	}{
 		"it answers":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "go") }, want: "5"},
-		"it returns":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
-		"it fails":     {in: holding{"fails"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
-		"it goes anew": {in: holding{"anew"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.UpdateLeft},
+		"it returns":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
+		"it fails":     {in: holding{"fails"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
+		"it goes anew": {in: holding{"anew"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
 		"it is cancelled": {then: func(h *hub, in provider.Instance) {
 			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested"})
-		}, want: history.UpdateLeft},
-		"it is terminated": {then: (*hub).terminate, want: history.UpdateLeft},
-		"it is purged":     {then: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.UpdateLeft},
+		}, want: history.TypeUpdateAborted},
+		"it is terminated": {then: (*hub).terminate, want: history.TypeUpdateAborted},
+		"it is purged":     {then: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeUpdateAborted},
 		"it is terminated while it is paused": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
-			then:   (*hub).terminate, want: history.TypeOver,
+			then:   (*hub).terminate, want: history.TypeEnded,
 		},
 		"it is purged while it is paused": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
-			then:   func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeOver,
+			then:   func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeEnded,
 		},
 		"it goes on from a pause": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
@@ -113,7 +113,7 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 		},
 		"it is terminated while it is blocked": {
 			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
-			then:   (*hub).terminate, want: history.TypeOver,
+			then:   (*hub).terminate, want: history.TypeEnded,
 		},
 		"it is mended": {
 			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
@@ -126,9 +126,9 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 		},
 		"it ends as it takes what was parked": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.raiseNamed(in, "end"); h.turns() },
-			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1") }, want: history.TypeOver,
+			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1") }, want: history.TypeEnded,
 		},
-		"it is over before":   {before: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end"); h.turns() }, want: history.TypeOver},
+		"it is over before":   {before: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end"); h.turns() }, want: history.TypeEnded},
 		"it is purged before": {before: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,12 +164,12 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 		o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
 			h.startAs("c", "nothing", 0)
-			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...); err != nil {
+			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...); err != nil {
 				t.Fatal(err)
 			}
 			sender := h.start("asks", 1)
 			h.serveFor(time.Hour)
-			h.wantOutput(sender, fmt.Sprintf("%q", history.TypeOver))
+			h.wantOutput(sender, fmt.Sprintf("%q", history.TypeEnded))
 		})
 	}
 }
@@ -182,14 +182,14 @@ func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
 		h.turns()
 		sender := h.start("asks", -1)
 		h.serveFor(time.Minute)
-		h.wantOutput(sender, fmt.Sprintf("%q", history.UpdateRejection+history.UpdateRefused))
+		h.wantOutput(sender, fmt.Sprintf("%q", history.TypeUpdateRejected+history.RejectedByValidator))
 	})
 	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
 		h.startAs("c", "timer", time.Hour)
 		h.turns()
 		sender := h.start("asks", 1)
 		h.serveFor(time.Minute)
-		h.wantOutput(sender, fmt.Sprintf("%q", history.UpdateRejection+history.UpdateUnknown))
+		h.wantOutput(sender, fmt.Sprintf("%q", history.TypeUpdateRejected+history.RejectedNoHandler))
 	})
 }
 
@@ -197,7 +197,7 @@ func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
 func (h *hub) twice() {
 	h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 			return next()
 		}
 		err := next()
@@ -253,7 +253,7 @@ func sentUpdate(executionID string, eventID int64, at time.Time, n int) provider
 	return provider.Message{
 		Kind: provider.MessageUpdateSent, InstanceID: perdure.EntityInstanceID("sum", "k"), Name: "add", EventID: provider.StartID(executionID, eventID),
 		Data: history.Payload(fmt.Sprint(n)), SentAt: &at, Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
-		Orchestration: perdure.EntityOrchestration("sum"), Input: history.Payload("null"),
+		Orchestration: perdure.EntityOrchestrationName("sum"), Input: history.Payload("null"),
 	}
 }
 
@@ -266,7 +266,7 @@ func (h *hub) wantSum(want string) {
 // wantEntity holds the state of an entity, of the key k, against what it must be.
 func (h *hub) wantEntity(name, want string) {
 	h.t.Helper()
-	got, err := h.Orchestrators[0].Ask(h.t.Context(), provider.Question{InstanceID: perdure.EntityInstanceID(name, "k"), Name: perdure.EntityStateQuery})
+	got, err := h.Orchestrators[0].QueryInstance(h.t.Context(), provider.QueryRequest{InstanceID: perdure.EntityInstanceID(name, "k"), Name: perdure.EntityStateQuery})
 	if err != nil || string(got) != want {
 		h.t.Errorf("the state is %s, %v, want %s", got, err, want)
 	}

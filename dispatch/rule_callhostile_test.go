@@ -133,7 +133,7 @@ func TestR31MoreJoinThanMayWait(t *testing.T) {
 		h.raiseNamed(in, "go")
 		h.serveFor(10 * time.Minute)
 		h.wantStatus(in, provider.StatusRunning)
-		if answered["5"] < 900 || answered["5"]+answered[history.UpdateTooMany] != callers {
+		if answered["5"] < 900 || answered["5"]+answered[history.RejectedLimit] != callers {
 			t.Errorf("answered are %v", answered)
 		}
 	})

@@ -28,7 +28,7 @@ func cancelMessage(id, startID string) provider.Message {
 // told are the messages for the parent, which is no instance here.
 func (h *hub) told() (kinds []string) {
 	h.t.Helper()
-	items, _ := h.Provider.AdoptOrchestrationItems(h.receive(h.Provider.Hub().InboxURL))
+	items, _ := h.Provider.DecodeOrchestrationItems(h.receive(h.Provider.Config().InboxURL))
 	for _, it := range items {
 		for i := range it.Messages {
 			m := &it.Messages[i]
@@ -178,7 +178,7 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 					t.Fatalf("%s: it failed", step)
 				}
 			}
-			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeOver+`: instance "c" is over`)
+			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" is over`)
 		})
 	})
 	t.Run("it is told each time", func(t *testing.T) {
@@ -239,7 +239,7 @@ func tellsThatItIsOver(t *testing.T) {
 			if failed := h.turn(0); len(failed) > 0 {
 				t.Fatalf("%s failed", delivery)
 			}
-			h.wantTold("cancelChildOutcome " + history.TypeOver)
+			h.wantTold("cancelChildOutcome " + history.TypeEnded)
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 			for i := range cancels {
 				m := cancelMessage("i-1", fmt.Sprintf("01JEXECUTIONOFAPARENT:%d", i))
 				m.Parent.EventID = int64(i)
-				if err := h.Provider.RefuseCancel(ctx, &provider.InboxMessage{Message: m}); err != nil {
+				if err := h.Provider.RejectCancel(ctx, &provider.InboxMessage{Message: m}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -189,7 +189,7 @@ func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Fatal("failed")
 		}
-		if end, err := h.Provider.ReadEnd(t.Context(), h.read(c).ExecutionID); err != nil || string(end.Output) != "1" {
+		if end, err := h.Provider.ReadTerminalEvent(t.Context(), h.read(c).ExecutionID); err != nil || string(end.Output) != "1" {
 			t.Errorf("ended with %s, %v", end.Output, err)
 		}
 	})
@@ -201,7 +201,7 @@ func TestMessagesBeforeAStartAreNobodysTheSecondTime(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.raise(provider.Instance{InstanceID: "c"}, "too early", 100)
 		h.send(startMessage(h, "c", "s1"))
-		batch := h.receive(h.Provider.Hub().InboxURL)
+		batch := h.receive(h.Provider.Config().InboxURL)
 		for i := range batch {
 			batch[i].ReceiveCount = 2 // the function died before it did anything
 		}
@@ -224,7 +224,7 @@ func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 		})
 		h.turn(0) // the parent's
 		h.turn(0) // the child's
-		page, err := h.Provider.ListInstances(ctx, provider.Query{Name: "chain"})
+		page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Name: "chain"})
 		if err != nil || len(page.Instances) != 1 {
 			t.Fatal(err, page)
 		}
@@ -303,7 +303,7 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 				h.raise(in, "1", 1)
 			}
 			time.Sleep(time.Minute)
-			if woken, err := h.Timekeeper.Watch(ctx); woken > 0 || err != nil {
+			if woken, err := h.Timekeeper.Sweep(ctx); woken > 0 || err != nil {
 				t.Errorf("the watch woke it, %v", err)
 			}
 		}
@@ -381,7 +381,7 @@ func TestADelayedStartCanBeTerminated(t *testing.T) {
 func TestAMessageOfAnUnknownKindIsLeftForANewerBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		inbox := h.Provider.Hub().InboxURL
+		inbox := h.Provider.Config().InboxURL
 		_, err := h.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &inbox, Entries: []sqstypes.SendMessageBatchRequestEntry{{
 			Id: aws.String("0"), MessageBody: aws.String(`{"v":1,"kind":"of a later release","instanceId":"i-1"}`),
 			MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),

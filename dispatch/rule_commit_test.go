@@ -93,11 +93,11 @@ func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)
-		wake := h.receive(h.Provider.Hub().InboxURL)
+		wake := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), wake)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
 		h.complete(in, 1, 3)
-		first := h.receive(h.Provider.Hub().InboxURL)
+		first := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[1].HandleRecords(h.t.Context(), first) // environment 0 is still at segment 1
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, first...)
 		h.complete(in, 1, 4)

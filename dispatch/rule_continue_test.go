@@ -154,7 +154,7 @@ func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 	for _, repeated := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 			in := h.start("then-waits", 2)
-			_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...)
+			_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 			h.raise(in, "e", 7)
 			if repeated {
 				time.Sleep(6 * time.Minute)
@@ -177,7 +177,7 @@ func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
 		h.turn(0)
 		h.raise(in, "", 1) // no id: the watermark alone tells
 		h.raise(in, "", 2)
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		for range 2 {
 			if failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records); len(failed) > 0 {
 				t.Fatal("failed")
@@ -262,7 +262,7 @@ func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
 			newer := h.orchestrator(both, "newer")
 			h.raise(in, "1", 1)
 			h.give(newer)
-			end, err := h.Provider.ReadEnd(ctx, h.read(in).ExecutionID)
+			end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID)
 			if err != nil || end.Kind != history.OrchestrationCompleted || string(end.Output) != want {
 				t.Errorf("asked for %q: %s %s, %v, want %s", asked, end.Kind, end.Output, err, want)
 			}

@@ -467,7 +467,7 @@ func doomed() *perdure.Registry {
 // checkDoomed fails unless the deletion of the middle one has left what it should, and the hub is at rest.
 func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	h.t.Helper()
-	end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || !strings.HasSuffix(string(end.Output), `: deleted"`) {
 		h.t.Errorf("%s: the parent ended with %s %s, %v", what, end.Kind, end.Output, err)
 	}
@@ -503,7 +503,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 	}
 	if err := del(client.New(h.Provider)); err != nil {
 		h.serveFor(3 * time.Minute)
-		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 			h.t.Errorf("%s: watch: %v", what, err)
 		}
 	}
@@ -618,7 +618,7 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 					}
 					return err
 				})
-				_, err := h.Timekeeper.Watch(ctx)
+				_, err := h.Timekeeper.Sweep(ctx)
 				h.interfere(nil)
 				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !lives.Load() || err != nil {
 					t.Errorf("the next life is %s, begun: %v, %v", now.Status, lives.Load(), err)
@@ -651,7 +651,7 @@ func TestTheWatchFinishesADeletion(t *testing.T) {
 			want  provider.RuntimeStatus
 		}{{time.Minute, provider.StatusDeleting}, {2 * time.Minute, ""}, {time.Hour, ""}} {
 			time.Sleep(watch.after)
-			if _, err := h.Timekeeper.Watch(ctx); err != nil {
+			if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -32,10 +32,10 @@ func lengthyPurges() map[string]lengthy {
 	return map[string]lengthy{
 		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
 			for n := range 5 * pages {
-				a := provider.UpdateAnswer{
+				a := provider.UpdateResult{
 					InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: fmt.Sprint("u", n), Name: "change", Outcome: provider.UpdateCompleted, Result: history.Payload(big),
 				}
-				if err := h.Provider.AnswerUpdates(ctx, a); err != nil {
+				if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
 					h.t.Fatal(err)
 				}
 			}
@@ -47,7 +47,7 @@ func lengthyPurges() map[string]lengthy {
 			}
 		}},
 		"payloads": {service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
-			for n := range provider.PayloadsAtOnce * pages {
+			for n := range provider.PayloadBatchSize * pages {
 				if err := h.Provider.Payloads().PutPayload(ctx, provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n)), []byte("{}")); err != nil {
 					h.t.Fatal(err)
 				}
@@ -113,7 +113,7 @@ func (h *hub) purgeAtLength(ctx context.Context, long lengthy, dies bool) {
 			h.t.Errorf("it has died, and the instance is %s", s.Status)
 		}
 		time.Sleep(3 * time.Minute)
-		_ = must(h.Timekeeper.Watch(ctx))
+		_ = must(h.Timekeeper.Sweep(ctx))
 	}
 	if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) || h.storedAnswers(in.InstanceID) > 0 || len(h.keysOf(ctx, in.ExecutionID)) > 0 {
 		h.t.Errorf("%v, and %d answers, %d payloads are left", err, h.storedAnswers(in.InstanceID), len(h.keysOf(ctx, in.ExecutionID)))

@@ -29,10 +29,10 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 	tokens = make(chan string, 10)
 	refuse := func(ctx context.Context, way string) (string, error) {
 		if way == "token" {
-			tokens <- perdure.ActivityInfoFrom(ctx).Token
+			tokens <- perdure.ActivityInfoFrom(ctx).CompletionToken
 			return "", perdure.ErrPending
 		}
-		return "", fmt.Errorf("refused: %w", perdure.WithDetails(errors.New("no"), refusal{secret}))
+		return "", fmt.Errorf("refused: %w", perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
 	}
 	perdure.AddActivity(r, "refuse", refuse)
 	perdure.AddActivity(r, "refuse-inline", refuse, perdure.Inline())
@@ -44,8 +44,8 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 		case "inline":
 			_, err = perdure.CallActivityByName[string](ctx, "refuse-inline", way).Await(ctx)
 		case "update":
-			if err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, int) (int, error) {
-				return 0, perdure.WithDetails(errors.New("no"), refusal{secret})
+			if err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, int) (int, error) {
+				return 0, perdure.WithErrorDetails(errors.New("no"), refusal{secret})
 			}); err != nil {
 				return "", err
 			}
@@ -54,11 +54,11 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 		default:
 			_, err = perdure.CallActivityByName[string](ctx, "refuse", way, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Minute})).Await(ctx)
 		}
-		seen, why := perdure.DetailsOf[refusal](err)
+		seen, why := perdure.ErrorDetails[refusal](err)
 		if why != nil || seen.Card != secret {
 			return "", fmt.Errorf("%w: %+v, %w", err, seen, why)
 		}
-		return "", perdure.WithDetails(err, refusal{seen.Card})
+		return "", perdure.WithErrorDetails(err, refusal{seen.Card})
 	})
 	return tokens
 }
@@ -66,7 +66,7 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 // wantRefused fails unless an error has the secret as its details.
 func wantRefused(t *testing.T, err error) {
 	t.Helper()
-	if got, why := perdure.DetailsOf[refusal](err); why != nil || got.Card != secret {
+	if got, why := perdure.ErrorDetails[refusal](err); why != nil || got.Card != secret {
 		t.Errorf("the details of %v are %+v, %v", err, got, why)
 	}
 }
@@ -90,7 +90,7 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 				switch way {
 				case "token":
 					for range 2 { // attempts
-						if err := c.Fail(ctx, <-tokens, perdure.WithDetails(errors.New("no"), refusal{secret})); err != nil {
+						if err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
 							t.Fatal(err)
 						}
 						h.serveFor(2 * time.Minute)
@@ -100,10 +100,10 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 						_, err := c.Update(ctx, "i-1", "change", 1)
 						wantRefused(t, err)
 						_, err = client.New(h.Provider).Update(ctx, "i-1", "change", 1)
-						if why := errorOf(perdure.DetailsOf[refusal](err)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
+						if why := errorOf(perdure.ErrorDetails[refusal](err)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
 							t.Errorf("without the codec there is %v", why)
 						}
-						_ = c.Raise(ctx, "i-1", "over", "")
+						_ = c.RaiseEvent(ctx, "i-1", "over", "")
 					}()
 				case "activity":
 					if p := must(c.Pending(ctx, "i-1", "", 0)); len(p.Items) != 1 || p.Items[0].LastError == nil || string(p.Items[0].LastError.Details) != `{"Card":"4111-1111"}` {
@@ -116,7 +116,7 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 				if way != "update" {
 					wantRefused(t, errorOf(client.Result[string](s)))
 					blind := errorOf(client.Result[string](must(client.New(h.Provider).Status(ctx, "i-1"))))
-					if why := errorOf(perdure.DetailsOf[refusal](blind)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
+					if why := errorOf(perdure.ErrorDetails[refusal](blind)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
 						t.Errorf("without the codec there is %v", why)
 					}
 				}
@@ -175,7 +175,7 @@ func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
 		_ = must(plain.Start(ctx, "refused", "token", client.WithInstanceID("i-1")))
 		h.serveFor(time.Second)
 		for range 2 {
-			if err := plain.Fail(ctx, <-tokens, perdure.WithDetails(errors.New("no"), refusal{secret})); err != nil {
+			if err := plain.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
 				t.Fatal(err)
 			}
 			h.serveFor(2 * time.Minute)
@@ -198,7 +198,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 	tokens := refusing(r)
 	perdure.AddOrchestration(r, "told", func(ctx *perdure.OrchestrationContext, way string) (string, error) {
 		_, err := perdure.CallActivityByName[string](ctx, "refuse", way).Await(ctx)
-		seen, why := perdure.DetailsOf[refusal](err)
+		seen, why := perdure.ErrorDetails[refusal](err)
 		return fmt.Sprintf("%s, %v", seen.Card, why), nil
 	})
 	codec := &turning{id: "turned"}
@@ -207,7 +207,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 		_ = must(c.Start(ctx, "told", "token", client.WithInstanceID("i-1")))
 		h.serveFor(time.Second)
 		h.deployWith(r, "without", nil)
-		if err := c.Fail(ctx, <-tokens, perdure.WithDetails(errors.New("no"), refusal{secret})); err != nil {
+		if err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -216,7 +216,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 		}
 		h.deployWith(r, "with", []perdure.Codec{codec})
 		for range 4 {
-			_ = must(h.Timekeeper.Watch(ctx))
+			_ = must(h.Timekeeper.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got := must(client.Result[string](must(c.Status(ctx, "i-1")))); got != secret+", <nil>" {
@@ -289,7 +289,7 @@ func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.turn(0)
-				f := must(h.Provider.ReadEnd(ctx, in.ExecutionID)).Error.Cause
+				f := must(h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)).Error.Cause
 				if got, want := string(must(json.Marshal(f))), string(must(json.Marshal(c.want))); got != want {
 					t.Errorf("history has %s, want %s", got, want)
 				}

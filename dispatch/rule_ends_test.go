@@ -148,7 +148,7 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 					if now := h.read(in); now.Status != provider.StatusTerminated || now.Diagnosis != nil || crashed.Load() != dies {
 						t.Errorf("it is %s, %+v; crashed: %v", now.Status, now.Diagnosis, crashed.Load())
 					}
-					end, err := h.Provider.ReadEnd(t.Context(), in.ExecutionID)
+					end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationTerminated || end.Message != "give up" {
 						t.Errorf("it ended with %s, %v", end.String(), err)
 					}
@@ -176,7 +176,7 @@ func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 			return in
 		}
 		begin()
-		raise := func(n int) error { return c.Raise(ctx, "id", "add", n, client.WithEventID("the same")) }
+		raise := func(n int) error { return c.RaiseEvent(ctx, "id", "add", n, client.WithEventID("the same")) }
 		if err := errors.Join(raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"), c.Purge(ctx, "id", client.Force())); err != nil {
 			t.Fatal(err)
 		}
@@ -189,11 +189,11 @@ func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
-		if err := c.Raise(ctx, "id", "add", 3); err != nil {
+		if err := c.RaiseEvent(ctx, "id", "add", 3); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
-		if end, err := h.Provider.ReadEnd(ctx, next.ExecutionID); err != nil || string(end.Output) != "5" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, next.ExecutionID); err != nil || string(end.Output) != "5" {
 			t.Errorf("it ended with %s %s, %v", end.String(), end.Output, err)
 		}
 	})

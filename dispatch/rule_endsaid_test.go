@@ -21,12 +21,12 @@ import (
 func (s *sagas) limited() *perdure.Registry {
 	r := s.registry()
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-		opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToClose(3 * time.Second)}
+		opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second)}
 		if d.Every > 0 {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: d.Every, BackoffCoefficient: 1}))
 		}
 		if d.Close > 0 {
-			opts = append(opts, perdure.WithScheduleToClose(d.Close))
+			opts = append(opts, perdure.WithScheduleToCloseTimeout(d.Close))
 		}
 		_, err := perdure.CallActivityByName[string](ctx, "do", d, opts...).Await(ctx)
 		return endOf(err), nil
@@ -37,7 +37,7 @@ func (s *sagas) limited() *perdure.Registry {
 // withoutQueues is an orchestrator of a deployment that has no work queues any more.
 func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 	s.t.Helper()
-	where := s.Provider.Hub()
+	where := s.Provider.Config()
 	where.WorkQueues = map[string]string{}
 	where.DeadLetters = maps.Clone(where.DeadLetters)
 	delete(where.DeadLetters, perdure.DefaultQueue)
@@ -51,7 +51,7 @@ func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 }
 
 // wantWhy fails unless people are told that the activity #3 ended so.
-func (s *sagas) wantWhy(in provider.Instance, want client.CancelEnd) {
+func (s *sagas) wantWhy(in provider.Instance, want client.CancelOutcome) {
 	s.t.Helper()
 	got, err := client.Collect(client.New(s.Provider).Cancellations(s.t.Context(), in.InstanceID, ""))
 	if err != nil || len(got) != 1 || got[0].End != want || got[0].EndedAt.IsZero() {
@@ -66,10 +66,10 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 	for name, c := range map[string]struct {
 		job  deed
 		ends string
-		why  client.CancelEnd
+		why  client.CancelOutcome
 	}{
-		"it had failed":        {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.EndStopped},
-		"it had been given up": {deed{Job: stubborn, Every: time.Hour}, `"requested, given_up"`, client.EndLeaked},
+		"it had failed":        {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
+		"it had been given up": {deed{Job: stubborn, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +88,7 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 				later := s.withoutQueues(s.limited())
 				for range 20 {
 					time.Sleep(time.Second)
-					h.Timekeeper.HandleRecords(ctx, h.receive(h.Provider.Hub().TimersURL))
+					h.Timekeeper.HandleRecords(ctx, h.receive(h.Provider.Config().TimersURL))
 					h.give(later)
 				}
 				h.wantOutput(in, c.ends)
@@ -108,7 +108,7 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 		s.hub = h
 		in := h.startAs("a", "listens", deed{Job: stubborn})
 		undeleted := func() {
-			records := h.receive(h.Provider.Hub().InboxURL)
+			records := h.receive(h.Provider.Config().InboxURL)
 			if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
 				t.Fatal(failed)
 			}
@@ -126,7 +126,7 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 			t.Fatalf("it began %d times", n)
 		}
 		h.wantOutput(in, `"requested, worker_gone"`)
-		s.wantWhy(in, client.EndWorkerGone)
+		s.wantWhy(in, client.OutcomeWorkerLost)
 		time.Sleep(3 * time.Hour)
 	})
 }
@@ -150,7 +150,7 @@ func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T)
 		s.worker().HandleRecords(ctx, second)
 		h.turn(0)
 		h.wantOutput(in, `"requested, given_up"`)
-		s.wantWhy(in, client.EndLeaked)
+		s.wantWhy(in, client.OutcomeAbandoned)
 		time.Sleep(3 * time.Hour)
 	})
 }
@@ -174,7 +174,7 @@ func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
 				return s.do(ctx, d)
 			})
 			perdure.AddOrchestration(r, "twice", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-				_, err := perdure.CallActivityByName[string](ctx, "do-or", d, perdure.WaitForCancellation(), perdure.WithStartToClose(3*time.Second),
+				_, err := perdure.CallActivityByName[string](ctx, "do-or", d, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Second),
 					perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1})).Await(ctx)
 				return endOf(err), nil
 			})

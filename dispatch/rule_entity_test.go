@@ -27,7 +27,7 @@ func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, 
 		for i := 0; i < len(operations); i += 2 {
 			v, err := perdure.CallEntity[int](ctx, "sum", "k", operations[i].(string), operations[i+1]).Await(ctx)
 			if e, failed := errors.AsType[*perdure.CallUpdateError](err); failed {
-				all = append(all, e.Type+e.Reason)
+				all = append(all, e.Type+e.RejectReason)
 			} else if err != nil {
 				return "", err
 			} else {
@@ -75,7 +75,7 @@ func TestR31ACallIsJoined(t *testing.T) {
 	})
 	for _, operation := range []string{"add", "add-slowly"} {
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-			h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+			h.startAs(sumInstance.InstanceID, perdure.EntityOrchestrationName("sum"), nil)
 			h.turns()
 			in := h.start("joins", operation)
 			h.serveFor(time.Minute)
@@ -256,7 +256,7 @@ func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
 		h.send(first)
 		h.turns()
 		h.wantSum(`{"Total":4,"Operations":1}`)
-		if told := h.toldOf("px"); len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.UpdatePurged {
+		if told := h.toldOf("px"); len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.TypeUpdatePurged {
 			t.Errorf("who sent the copy was told %+v", told)
 		}
 		late := sentUpdate("rx", 2, time.Now(), 8) // what is late, and was sent to this life, is taken
@@ -299,7 +299,7 @@ func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.StartingWith("later", holding{})).Await(ctx)
+		return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holding{})).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("starts-unknown", 1)
@@ -307,10 +307,10 @@ func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 		h.wantStatus(provider.Instance{InstanceID: "u"}, provider.StatusBlocked)
 		known := registry()
 		perdure.AddOrchestration(known, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.StartingWith("later", holding{})).Await(ctx)
+			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holding{})).Await(ctx)
 		})
 		perdure.AddOrchestration(known, "later", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
-			if err := perdure.HandleUpdate(ctx, "hold", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }); err != nil {
+			if err := perdure.SetUpdateHandler(ctx, "hold", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }); err != nil {
 				return 0, err
 			}
 			return 0, perdure.Sleep(ctx, time.Hour)
@@ -337,7 +337,7 @@ func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
 		h.wantStatus(sumInstance, provider.StatusCancelled)
 		in := h.startAs("i-2", "on-sum", 1)
 		h.serveFor(time.Minute)
-		h.wantOutput(in, fmt.Sprintf("%q", history.TypeOver))
+		h.wantOutput(in, fmt.Sprintf("%q", history.TypeEnded))
 	})
 }
 

@@ -24,7 +24,7 @@ func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 		in := provider.Instance{InstanceID: perdure.EntityInstanceID("steady", "k")}
 		call := func(n int64) {
 			m := sentUpdate("px", n, time.Now(), 1)
-			m.InstanceID, m.Orchestration = in.InstanceID, perdure.EntityOrchestration("steady")
+			m.InstanceID, m.Orchestration = in.InstanceID, perdure.EntityOrchestrationName("steady")
 			h.send(m)
 			time.Sleep(500 * time.Millisecond)
 		}
@@ -48,7 +48,7 @@ func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 				told[m.Error.Type+m.Error.Reason]++
 			}
 		}
-		if told["done"] != 10 || told[history.UpdateRejection+history.UpdateRefused]+told[history.TypeOver] != 30 {
+		if told["done"] != 10 || told[history.TypeUpdateRejected+history.RejectedByValidator]+told[history.TypeEnded] != 30 {
 			t.Errorf("the callers are told %v", told)
 		}
 	})

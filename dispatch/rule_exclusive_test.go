@@ -145,7 +145,7 @@ func holdsAll(ctx *perdure.OrchestrationContext, all []hold) (string, error) {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute}))
 		}
 		if x.Short > 0 {
-			opts = append(opts, perdure.WithScheduleToClose(x.Short))
+			opts = append(opts, perdure.WithScheduleToCloseTimeout(x.Short))
 		}
 		name := "hold"
 		if x.Unknown {
@@ -188,7 +188,7 @@ func exclusive(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hu
 // fifo is the queue of keys.
 const fifo = "default.fifo"
 
-func (h *hub) fifoURL() string { return h.Provider.Hub().WorkQueues[fifo] }
+func (h *hub) fifoURL() string { return h.Provider.Config().WorkQueues[fifo] }
 
 // keyedWorker is the function of the queue of keys, in an environment of its own.
 func (h *hub) keyedWorker(by *holders) *dispatch.Worker {
@@ -214,7 +214,7 @@ func TestR29OneOfAKeyRunsAtATime(t *testing.T) {
 		in := h.start("holds", all)
 		h.serveFor(time.Hour)
 		for _, of := range []provider.Instance{more, in} {
-			if end, err := h.Provider.ReadEnd(ctx, of.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
+			if end, err := h.Provider.ReadTerminalEvent(ctx, of.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
 				t.Fatalf("%v %v", end.String(), err)
 			}
 		}
@@ -245,7 +245,7 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 		h.turn(0)
 		refused := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && *in.QueueUrl == h.Provider.Hub().InboxURL && strings.Contains(*in.Entries[0].MessageBody, `"a1"`) {
+			if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && *in.QueueUrl == h.Provider.Config().InboxURL && strings.Contains(*in.Entries[0].MessageBody, `"a1"`) {
 				refused++
 				return errors.New("no connection")
 			}
@@ -327,7 +327,7 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Provider.RedispatchOrchestration(ctx, o, provider.Since{}); err != nil {
+		if _, err := h.Provider.RedispatchOrchestration(ctx, o, provider.RedispatchFrom{}); err != nil {
 			t.Fatal(err)
 		}
 		if copies := h.receive(h.fifoURL()); len(copies) > 0 {
@@ -344,15 +344,15 @@ func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
 		"sent anew": func(ctx context.Context, h *hub, r provider.Record) error {
-			items, _ := h.Provider.AdoptWorkItems(ctx, []provider.Record{r})
+			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
-			w.Anew++
+			w.ResendCount++
 			return h.Provider.PutWorkItems(ctx, w)
 		},
 		"before its time, which no queue waits for": func(ctx context.Context, h *hub, r provider.Record) error {
-			items, _ := h.Provider.AdoptWorkItems(ctx, []provider.Record{r})
+			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w, at := items[0].WorkItem, time.Now().Add(10*time.Second)
-			w.Anew, w.NotBefore = w.Anew+1, &at
+			w.ResendCount, w.NotBefore = w.ResendCount+1, &at
 			return h.Provider.PutWorkItems(ctx, w)
 		},
 		"redriven, of a kind that this build cannot read": func(ctx context.Context, h *hub, r provider.Record) error {
@@ -378,14 +378,14 @@ func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 			return redriven(ctx, h, r)
 		},
 		"picked up": func(ctx context.Context, h *hub, r provider.Record) error {
-			items, _ := h.Provider.AdoptWorkItems(ctx, []provider.Record{r})
+			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
-			w.PickedUp = w.PickedUp.Next(r.ID)
+			w.Redrive = w.Redrive.Next(r.ID)
 			return h.Provider.PutWorkItems(ctx, w)
 		},
 		"redriven": redriven,
 		"reconciled": func(ctx context.Context, h *hub, _ provider.Record) error {
-			_, err := h.Provider.ReconcileInstance(ctx, "i-1", provider.Reconcile{Run: "2026-01-01T00:00:00Z"})
+			_, err := h.Provider.ReconcileInstance(ctx, "i-1", provider.ReconcileOptions{Run: "2026-01-01T00:00:00Z"})
 			return err
 		},
 	} {
@@ -502,7 +502,7 @@ func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 					_ = h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3, Reason: string(perdure.ReasonRequested)})
 				}()
 				h.serveFor(2 * time.Minute)
-				end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+				end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -541,7 +541,7 @@ func TestR29ASuspectDoesNotWaitForThoseBehindIt(t *testing.T) {
 		began := time.Now()
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", Kills: 4, For: 4 * time.Second}, {Key: "a", Name: "a2"}, {Key: "a", Name: "a3"}})
 		h.wantEnd(in, "a1 a2 a3")
-		end, _ := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+		end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 		if took := end.Time.Sub(began); took > 40*time.Minute { // two deaths before the lease, of 15 minutes each
 			t.Errorf("took %v", took)
 		}
@@ -559,7 +559,7 @@ func TestR29ASuspectWaitsForThoseBehindAnother(t *testing.T) {
 		for i := range records {
 			if w, _ := provider.DecodeWorkItem(records[i].Body); w.ExclusiveKey == "b" {
 				records[i].ReceiveCount = 3
-				if _, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}); err != nil {
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}); err != nil {
 					t.Fatal(err)
 				}
 				records[i].ReceiveCount = 4
@@ -612,7 +612,7 @@ func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: 5 * time.Minute}, {Key: "a", Name: "a2"}})
 		h.turn(0)
 		first := h.keyedWorker(by)
-		stop := h.polled(ctx, h.Provider, fifo, first.HandleRecords, dispatch.PollOptions{Renew: first.RenewRecords, Grace: time.Second})
+		stop := h.polled(ctx, h.Provider, fifo, first.HandleRecords, dispatch.PollOptions{Renew: first.RenewRecords, GracePeriod: time.Second})
 		time.Sleep(10 * time.Second)
 		stopped := make(chan error)
 		go func() { stopped <- stop() }()
@@ -683,7 +683,7 @@ func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 		in := h.start("holds", all)
 		h.wantEnd(in, "a0 a1 a2 a3")
 		by.wantBegan(t, "a0", "a1", "a2", "a3")
-		if end, _ := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID); end.Time.Sub(began) > 24*time.Minute+time.Second {
+		if end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID); end.Time.Sub(began) > 24*time.Minute+time.Second {
 			t.Errorf("what went back for that was not there at once: all took %v", end.Time.Sub(began))
 		}
 		h.checkRest()
@@ -723,7 +723,7 @@ func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 		third := h.startAs("i-3", "holds", []hold{{Key: "b", Name: "b1"}})
 		h.serveFor(4 * time.Hour)
 		for id, most := range map[string]time.Duration{second.ExecutionID: time.Hour, third.ExecutionID: time.Second} {
-			if end, err := h.Provider.ReadEnd(ctx, id); err != nil || end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > most {
+			if end, err := h.Provider.ReadTerminalEvent(ctx, id); err != nil || end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > most {
 				t.Errorf("%s ended with %v %v after %v", id, end.Kind, err, end.Time.Sub(began))
 			}
 		}

@@ -69,7 +69,7 @@ func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 func (s *sagas) wantFrozenUndone(id string) {
 	s.t.Helper()
 	now, err := s.Provider.ReadInstance(s.t.Context(), id)
-	if want := `"requested, ` + string(perdure.EndWorkerGone) + `"`; err != nil || string(now.CustomStatus) != want || len(s.seen(&s.undone)) != 1 {
+	if want := `"requested, ` + string(perdure.OutcomeWorkerLost) + `"`; err != nil || string(now.CustomStatus) != want || len(s.seen(&s.undone)) != 1 {
 		s.t.Errorf("the deed ended %s, %v, want %s; undone %d times", now.CustomStatus, err, want, len(s.seen(&s.undone)))
 	}
 }

@@ -51,7 +51,7 @@ func TestR31AnEntityTakesAllThatWasParked(t *testing.T) {
 		return *taken, nil
 	}))
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-		in := h.startAs(perdure.EntityInstanceID("notes", "k"), perdure.EntityOrchestration("notes"), nil)
+		in := h.startAs(perdure.EntityInstanceID("notes", "k"), perdure.EntityOrchestrationName("notes"), nil)
 		h.turns()
 		h.parkMany(in, provider.MessageUpdate, "note")
 		h.wantStatus(in, provider.StatusRunning)

@@ -49,7 +49,7 @@ func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("then-waits", 2)
-		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...)
+		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: string(perdure.ReasonRequested), Text: "enough"})
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCancelled {
@@ -113,7 +113,7 @@ func TestR15ARedeliveryDeletesNoSchedulesOfEarlierTurns(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.raise(in, "f", 1)
 		h.Cloud.ResetCounts()
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(ctx, records)
 		records[0].ReceiveCount++
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
@@ -258,7 +258,7 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 			return next()
 		})
 		for n := range 20 {
-			records := h.receive(h.Provider.Hub().InboxURL)
+			records := h.receive(h.Provider.Config().InboxURL)
 			invocation, stop := context.WithTimeout(ctx, 30*time.Second)
 			if failed := h.Orchestrators[0].HandleRecords(invocation, records); len(records) != min(n+1, 2) || len(failed) != len(records) {
 				t.Fatalf("%d of %d records failed", len(failed), len(records))
@@ -321,12 +321,12 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Errorf("the instance is %s: it stalls its group", now.Status)
 		}
-		if left := h.receive(h.Provider.Hub().InboxURL); len(left) > 0 {
+		if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
 			t.Errorf("%d messages are left", len(left))
 		}
 		time.Sleep(time.Second)
 		mended := h.orchestrator(collector(many, "add"), "mended")
-		h.Timekeeper.Watch(h.t.Context())
+		h.Timekeeper.Sweep(h.t.Context())
 		turns := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && strings.HasPrefix(text(put.TransactItems[0].Put.Item, "sk"), "h#") {
@@ -344,7 +344,7 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 			t.Errorf("failed %v in %d turns", failed, turns)
 		}
 		h.events(in)
-		if end, err := h.Provider.ReadEnd(t.Context(), in.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
+		if end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s, %v", end.Kind, err)
 		}
 	})
@@ -365,7 +365,7 @@ func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 		})
 		look, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
-		if woken, err := h.Timekeeper.Watch(look); woken != 1 || err == nil {
+		if woken, err := h.Timekeeper.Sweep(look); woken != 1 || err == nil {
 			t.Errorf("woke %d, %v", woken, err)
 		}
 	})

@@ -58,7 +58,7 @@ func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					end, err := s.Provider.ReadEnd(t.Context(), kid.ExecutionID)
+					end, err := s.Provider.ReadTerminalEvent(t.Context(), kid.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationCancelled || len(s.seen(&s.undone)) != 1 {
 						t.Errorf("the child ended with %s, %v, is %s, and was undone %d times", end.String(), err, kid.Status, len(s.seen(&s.undone)))
 					}
@@ -84,7 +84,7 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 			s := &sagas{}
 			r := s.registry()
 			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-				opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToClose(3 * time.Second)}
+				opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second)}
 				if c.every > 0 {
 					opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: c.every, BackoffCoefficient: 1}))
 				}
@@ -124,10 +124,10 @@ func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 			s.turn(0)
 			over := provider.Timer{
 				V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3,
-				FireAt: time.Now().Add(closes), Activity: true, WaitCancel: true,
+				FireAt: time.Now().Add(closes), Activity: true, WaitForCancellation: true,
 			}
 			attempt := over
-			attempt.FireAt, attempt.Activity, attempt.WaitCancel, attempt.Attempt = time.Now().Add(time.Hour), false, false, 2
+			attempt.FireAt, attempt.Activity, attempt.WaitForCancellation, attempt.Attempt = time.Now().Add(time.Hour), false, false, 2
 			timers := []provider.Timer{over, attempt}
 			if attemptFirst {
 				timers = []provider.Timer{attempt, over}

@@ -49,7 +49,7 @@ func (w *workshop) ran() (all, outside int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.runs {
-		if w.runs[i].Token != "" {
+		if w.runs[i].CompletionToken != "" {
 			outside++
 		}
 	}
@@ -109,7 +109,7 @@ func TestR20AProcessThatDiesInABodySendsTheStepToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token == "" {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			simhub.Die(ctx)
 		}
 		return n + 1, nil
@@ -194,7 +194,7 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 	for _, works := range []time.Duration{0, time.Hour} {
 		w := &workshop{}
 		w.code = func(ctx context.Context, _ int) (int, error) {
-			if perdure.ActivityInfoFrom(ctx).Token == "" {
+			if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 				time.Sleep(30 * time.Minute)
 				return 1, nil
 			}
@@ -213,7 +213,7 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 			})
 			in := h.start("works", 1)
 			over := make(chan []string, 1)
-			records := h.receive(h.Provider.Hub().InboxURL)
+			records := h.receive(h.Provider.Config().InboxURL)
 			go func() { over <- o.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
 			h.serveFor(20 * time.Minute)
 			w.wantRuns(t, 2, 1)
@@ -259,7 +259,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		let := make(chan struct{})
 		w.code = func(ctx context.Context, _ int) (int, error) {
-			if perdure.ActivityInfoFrom(ctx).Token != "" {
+			if perdure.ActivityInfoFrom(ctx).CompletionToken != "" {
 				return 2, nil
 			}
 			<-let // it does not heed its end
@@ -286,7 +286,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token == "" {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			return 1, sleepFor(ctx, time.Minute)
 		}
 		return 2, nil
@@ -328,7 +328,7 @@ func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token == "" {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			time.Sleep(time.Hour)
 		}
 		return n + 1, nil
@@ -659,7 +659,7 @@ func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		at, ok := ctx.Deadline()
-		if perdure.ActivityInfoFrom(ctx).Token == "" && ok {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" && ok {
 			deadline = time.Until(at)
 		}
 		return n, nil
@@ -681,7 +681,7 @@ func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 	var latest time.Time // until when the step had that the next commit is of
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
-		if at, _ := ctx.Deadline(); perdure.ActivityInfoFrom(ctx).Token == "" {
+		if at, _ := ctx.Deadline(); perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			latest = at
 		}
 		return n + 1, sleepFor(ctx, 400*time.Millisecond)
@@ -786,7 +786,7 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Second) }}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return callWork(ctx, n, perdure.WithStartToClose(300*time.Millisecond)).Await(ctx)
+		return callWork(ctx, n, perdure.WithStartToCloseTimeout(300*time.Millisecond)).Await(ctx)
 	}
 	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))

@@ -23,7 +23,7 @@ import (
 func napping() (w *workshop, why *atomic.Value) {
 	w, why = &workshop{}, &atomic.Value{}
 	w.code = func(ctx context.Context, n int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token != "" {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken != "" {
 			return n, nil
 		}
 		err := sleepFor(ctx, time.Duration(n)*time.Millisecond)
@@ -86,7 +86,7 @@ func (h *hub) meanwhile(in provider.Instance) {
 	events, _ := o.Events()
 	last := events[len(events)-1].ID
 	turn := &provider.Turn{
-		InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark, Before: o.State(history.KeepTimers),
+		InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark, Before: o.State(history.TrackTimers),
 		Events: []history.Event{{ID: last + 1, Kind: history.TurnStarted, Time: time.Now().UTC(), BuildID: "test"}},
 	}
 	turn.Events = append(turn.Events,
@@ -108,7 +108,7 @@ func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 			t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
 		}
 		w.wantRuns(t, 3, 1)
-		if why.Load() != perdure.ReasonDeadline {
+		if why.Load() != perdure.ReasonInvocationDeadline {
 			t.Errorf("it was stopped for %v", why.Load())
 		}
 		h.checkRest()
@@ -303,7 +303,7 @@ func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{InlineTimeout: time.Minute}, nil, func(ctx context.Context, h *hub) {
 		h.start("works", 20_000)
 		w.code = func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, 20*time.Second) }
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		locked := time.Now().Add(5 * time.Second)
 		for i := range records {
 			records[i].Hold = provider.NewHold(time.Now(), 5*time.Second)

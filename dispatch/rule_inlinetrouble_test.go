@@ -185,7 +185,7 @@ func isRetry(w ddbtypes.TransactWriteItem) bool {
 func lastArrived(h *hub, in provider.Instance) (last history.Event) {
 	h.t.Helper()
 	for _, e := range h.stored(in.ExecutionID) {
-		if e.Arrives() {
+		if e.IsInlineOutcome() {
 			last = e
 		}
 	}
@@ -203,7 +203,7 @@ func TestMetricsOfSteps(t *testing.T) {
 		switch a := perdure.ActivityInfoFrom(ctx); {
 		case n == 1: // the loser of the race
 			return n, sleepFor(ctx, time.Second)
-		case n == 2 && a.Token == "": // it overruns, and ignores that
+		case n == 2 && a.CompletionToken == "": // it overruns, and ignores that
 			time.Sleep(time.Minute)
 		case n == 3 && a.Attempt < 3:
 			return 0, errors.New("again")

@@ -64,11 +64,11 @@ func TestALoopOverAMapIsTold(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
-		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != `"abc"` {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"abc"` {
 			t.Errorf("mended, it ended with %s, %v", end.Output, err)
 		}
 	})
@@ -85,7 +85,7 @@ func TestAnotherBuildMayChangeAnInput(t *testing.T) {
 		next := must(dispatch.NewOrchestrator(ranging("a", "B"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		defer next.Close()
 		h.give(next)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
 			t.Errorf("it ended with %s, %v, want what was decided before", end.Output, err)
 		}
 		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1", `history has ActivityScheduled \"echo\" with the input \"b\"`} {

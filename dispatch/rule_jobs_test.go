@@ -22,34 +22,34 @@ func TestR22JobsDealWithWhatTheyMatch(t *testing.T) {
 			h.begin(fmt.Sprintf("over-%d", i), "nothing", 0)
 		}
 		h.serveFor(time.Minute)
-		run := func(b client.Bulk) client.Job {
+		run := func(b client.JobRequest) client.Job {
 			t.Helper()
-			j, err := cl.Bulk(ctx, b)
+			j, err := cl.StartJob(ctx, b)
 			if err != nil {
 				t.Fatal(err)
 			}
 			h.begin("late-"+string(b.Operation), "sums", 0)
 			h.watch()
 			h.serveFor(time.Minute)
-			if j, err = cl.Job(ctx, j.ID); err != nil || !j.Over() {
+			if j, err = cl.Job(ctx, j.ID); err != nil || !j.Ended() {
 				t.Fatalf("%+v, %v", j, err)
 			}
 			return j
 		}
-		filter := client.Filter{Name: "sums", StartedBefore: time.Now()}
-		if j := run(client.Bulk{Operation: client.OperationCancel, Filter: filter, Message: "enough"}); j.Matched != 30 || j.Done != 30 {
+		filter := client.Filter{Orchestration: "sums", StartedBefore: time.Now()}
+		if j := run(client.JobRequest{Operation: client.OperationCancel, Filter: filter, Message: "enough"}); j.Matched != 30 || j.Done != 30 {
 			t.Errorf("cancel: %+v", j)
 		}
 		if s, err := cl.Status(ctx, "sums-7"); err != nil || s.Status != client.StatusCancelled || s.Failure.Message != "enough" {
 			t.Errorf("cancelled: %+v, %v", s, err)
 		}
-		if j := run(client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "sums"}}); j.Matched != 1 {
+		if j := run(client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sums"}}); j.Matched != 1 {
 			t.Errorf("terminate: %+v", j)
 		}
 		if s, err := cl.Status(ctx, "late-cancel"); err != nil || s.Status != client.StatusTerminated {
 			t.Errorf("terminated: %+v, %v", s, err)
 		}
-		if j := run(client.Bulk{Operation: client.OperationPurge, All: true}); j.Matched != 61 || j.Done != 61 {
+		if j := run(client.JobRequest{Operation: client.OperationPurge, All: true}); j.Matched != 61 || j.Done != 61 {
 			t.Errorf("purge: %+v", j)
 		}
 		if s, err := cl.Status(ctx, "late-terminate"); err != nil || s.Status != client.StatusRunning {
@@ -66,11 +66,11 @@ func TestR22AJobLetsAnotherLifeBeAndCanBeCancelled(t *testing.T) {
 		cl := client.New(h.Provider)
 		old := h.begin("a", "sums", 0)
 		h.serveFor(time.Minute)
-		j, err := cl.Bulk(ctx, client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "sums"}, Force: true})
+		j, err := cl.StartJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "sums"}, Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.Batch, j.Matched, j.AtEnd = []provider.Target{{InstanceID: "a", CreatedAt: old.CreatedAt}}, 1, true
+		j.Batch, j.Matched, j.MatchingDone = []provider.Target{{InstanceID: "a", CreatedAt: old.CreatedAt}}, 1, true
 		if err := h.Provider.PutJob(ctx, &j); err != nil {
 			t.Fatal(err)
 		}
@@ -85,11 +85,11 @@ func TestR22AJobLetsAnotherLifeBeAndCanBeCancelled(t *testing.T) {
 		if now := h.read(old); now.StartID != "another" {
 			t.Errorf("the new life is %+v", now)
 		}
-		if err := h.Provider.DeleteLife(ctx, "a", old.StartID, true); err != nil || h.read(old).Status.Terminal() {
+		if err := h.Provider.DeleteIncarnation(ctx, "a", old.StartID, true); err != nil || h.read(old).Status.Terminal() {
 			t.Errorf("the new life was deleted for the old one: %v", err)
 		}
 		time.Sleep(time.Second)
-		j, err = cl.Bulk(ctx, client.Bulk{Operation: client.OperationPurge, All: true, Force: true})
+		j, err = cl.StartJob(ctx, client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
 		if err != nil {
 			t.Fatal(err)
 		}

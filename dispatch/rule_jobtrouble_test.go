@@ -53,9 +53,9 @@ func (h *hub) completed(n int, id func(i int) string) {
 }
 
 // bulk begins a job.
-func (h *hub) bulk(b client.Bulk) client.Job {
+func (h *hub) bulk(b client.JobRequest) client.Job {
 	h.t.Helper()
-	j, err := client.New(h.Provider).Bulk(h.t.Context(), b)
+	j, err := client.New(h.Provider).StartJob(h.t.Context(), b)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func (h *hub) look(j client.Job) client.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
 	defer stop()
-	_, _ = h.Timekeeper.Watch(ctx)
+	_, _ = h.Timekeeper.Sweep(ctx)
 	time.Sleep(2 * time.Minute)
 	now, err := client.New(h.Provider).Job(h.t.Context(), j.ID)
 	if err != nil {
@@ -89,7 +89,7 @@ func keyOf(c simaws.Call) string {
 	return ""
 }
 
-var purgeNothing = client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "nothing"}}
+var purgeNothing = client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing"}}
 
 // A time that nothing can have started at selects nothing: DynamoDB refuses to look there, so that the job would never end. It is refused at once; one
 // that was begun all the same ends.
@@ -100,8 +100,8 @@ func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
 		cl := client.New(h.Provider)
 		b := purgeNothing
 		b.Filter.StartedAfter = time.Now().Add(24 * time.Hour)
-		_, err := cl.Bulk(ctx, b)
-		_, dry := cl.BulkPreview(ctx, b)
+		_, err := cl.StartJob(ctx, b)
+		_, dry := cl.PreviewJob(ctx, b)
 		for _, err := range []error{err, dry} {
 			if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "startedAfter" {
 				t.Errorf("%v", err)
@@ -143,7 +143,7 @@ func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
 			"ended before":          {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
 			"ended before, or then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
 		} {
-			p, err := cl.BulkPreview(ctx, client.Bulk{Operation: client.OperationPurge, Filter: want.f})
+			p, err := cl.PreviewJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: want.f})
 			if err != nil || p.Matched != want.n || !p.Complete {
 				t.Errorf("%s: %+v, %v, want %d", name, p, err, want.n)
 			}
@@ -158,8 +158,8 @@ func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
 		h.startPending(ctx, "stuck")
 		time.Sleep(40 * days)
 		h.watch()
-		b := client.Bulk{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
-		if p, err := client.New(h.Provider).BulkPreview(ctx, b); err != nil || p.Matched != 1 {
+		b := client.JobRequest{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
+		if p, err := client.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
 			t.Errorf("%+v, %v", p, err)
 		}
 	})
@@ -203,10 +203,10 @@ func TestR22AJobGoesOnBehindAnInstanceThatCannotBeRead(t *testing.T) {
 			it["tags"] = textValue("{")
 			h.putItem(it)
 		}
-		if page, err := h.Provider.ListInstances(ctx, provider.Query{Limit: 1000}); err != nil || len(page.Instances) != many {
+		if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != many {
 			t.Errorf("%d are listed, %v", len(page.Instances), err)
 		}
-		p, err := client.New(h.Provider).BulkPreview(ctx, purgeNothing)
+		p, err := client.New(h.Provider).PreviewJob(ctx, purgeNothing)
 		if err != nil || p.Matched != many {
 			t.Errorf("a dry run: %+v, %v", p, err)
 		}
@@ -259,7 +259,7 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
 		h.begin("alive", "sums", 0)
 		h.serveFor(time.Minute)
-		other := h.bulk(client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "sums"}})
+		other := h.bulk(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
 		time.Sleep(time.Second)
 		j := h.bulk(purgeNothing) // the newest is the first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -273,7 +273,7 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 			t.Errorf("the other: %+v", other)
 		}
 		looks := 1
-		for ; !j.Over() && looks < 60; looks++ {
+		for ; !j.Ended() && looks < 60; looks++ {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "too long") {
@@ -334,7 +334,7 @@ func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
 		for range 30 {
 			j = h.look(j)
 		}
-		if j.Over() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
+		if j.Ended() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
 			t.Errorf("%s, matched %d, done %d with %d deletions, %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
 		}
 		h.interfere(nil)
@@ -387,7 +387,7 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 					j = h.look(j)
 				}
 				t.Logf("in an hour: %d queries throttled, %d notes of the job, %d instances deleted", asked, notes, len(deleted))
-				if j.Over() || j.Failed > 0 || j.Done != j.Matched || j.Done != int64(len(deleted)) || len(j.Errors) > 1 {
+				if j.Ended() || j.Failed > 0 || j.Done != j.Matched || j.Done != int64(len(deleted)) || len(j.Errors) > 1 {
 					t.Errorf("after the hour: %s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
 				if what != "each query" && asked > looks*6 || notes > looks+2 {
@@ -438,7 +438,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.Bulk{Operation: client.OperationPurge, All: true})}
+		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.JobRequest{Operation: client.OperationPurge, All: true})}
 		var calls atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)
@@ -452,7 +452,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 			second := make(chan struct{})
 			go func() {
 				defer close(second)
-				_, _ = h.Timekeeper.Watch(h.t.Context())
+				_, _ = h.Timekeeper.Sweep(h.t.Context())
 			}()
 			jobs[0] = h.look(jobs[0])
 			<-second

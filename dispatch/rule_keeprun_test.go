@@ -148,7 +148,7 @@ func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 	for i := range o.Segments {
 		for _, w := range provider.OutputsOf(o.Origin(), o.Segments[i], nil).WorkItems {
 			if w.ActivityID == activityID {
-				w.Again = true
+				w.PossibleDuplicate = true
 				return w
 			}
 		}

@@ -85,7 +85,7 @@ func runBulky(ctx context.Context, h *hub, c *client.Client) {
 	if _, err := c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+	if err := c.RaiseEvent(ctx, "i-1", "go", largeText("e")); err != nil {
 		h.t.Fatal(err)
 	}
 	h.serveFor(3 * time.Hour)
@@ -211,7 +211,7 @@ func TestR28WithoutABucketTheLimitIsAsBefore(t *testing.T) {
 		_, err := c.Start(ctx, "fails", largeText("b"), client.WithInstanceID("i-1"))
 		want(err, perdure.MaxPayloadBytes)
 		_ = must(c.Start(ctx, "fails", 0, client.WithInstanceID("i-1")))
-		want(c.Raise(ctx, "i-1", "go", largeText("e")), perdure.MaxPayloadBytes)
+		want(c.RaiseEvent(ctx, "i-1", "go", largeText("e")), perdure.MaxPayloadBytes)
 		h.serveFor(time.Minute)
 		_, err = client.Result[string](must(c.Status(ctx, "i-1")))
 		want(err, perdure.MaxPayloadBytes)
@@ -240,7 +240,7 @@ func TestR28AReplayGoesByTheLimitOfThen(t *testing.T) {
 		h.serveFor(time.Minute)
 		later := h.with(simhub.Options{Registry: r, CacheBytes: -1, Bucket: true})
 		c := client.New(later.Provider)
-		if err := c.Raise(ctx, "i-1", "go", "!"); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "go", "!"); err != nil {
 			t.Fatal(err)
 		}
 		later.serveFor(time.Hour)
@@ -299,7 +299,7 @@ func TestR28ALargeResultIsFetchedWhenItIsWanted(t *testing.T) {
 		_ = must(c.Start(ctx, "picky", 5, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		for range 3 { // each is replayed from the beginning
-			if err := c.Raise(ctx, "i-1", "go", "!"); err != nil {
+			if err := c.RaiseEvent(ctx, "i-1", "go", "!"); err != nil {
 				t.Fatal(err)
 			}
 			h.serveFor(time.Minute)
@@ -349,7 +349,7 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		}
 		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
 		c = client.New(later.Provider)
-		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		later.serveFor(time.Hour)
@@ -366,7 +366,7 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		if err := h.Cloud.Bucket.PutObject(ctx, simhub.PayloadBucket, key, data); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Raise(ctx, "i-1", "look again", 0); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "look again", 0); err != nil {
 			t.Fatal(err)
 		}
 		later.serveFor(time.Hour)
@@ -386,10 +386,10 @@ func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
-		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
-		where := h.Provider.Hub()
+		where := h.Provider.Config()
 		without := h.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "without"})
 		without.serveFor(time.Hour)
 		s := must(client.New(without.Provider).Status(ctx, "i-1"))
@@ -397,19 +397,19 @@ func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 			t.Fatalf("%s, %+v", s.Status, s.Failure)
 		}
 		with := without.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "with", Bucket: true})
-		if with.Provider.Hub().PayloadBucket != where.PayloadBucket {
+		if with.Provider.Config().PayloadBucket != where.PayloadBucket {
 			t.Fatal("the bucket is another")
 		}
 		for range 4 {
-			_ = must(with.Timekeeper.Watch(ctx))
+			_ = must(with.Timekeeper.Sweep(ctx))
 			with.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
 			t.Errorf("%v, %v", marksOf(t, got...), err)
 		}
 		for _, e := range with.events(with.first(ctx)) {
-			e.Payloads(func(p history.EventPayload) {
-				if key := p.Payload.StoredAt(); provider.MailedPayload(key) {
+			e.EachPayload(func(p history.EventPayload) {
+				if key := p.Payload.StorageKey(); provider.IsMessagePayloadKey(key) {
 					t.Errorf("event %d refers to %s, a message's copy, which expires", e.ID, key)
 				}
 			})
@@ -437,7 +437,7 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "go", largeText("e")); err != nil {
 			t.Fatal(err)
 		}
 		for range 6 {
@@ -488,7 +488,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 			inBubble(t, o, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider, client.WithCodec(&turning{id: "turned"}))
 				_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))
-				if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+				if err := c.RaiseEvent(ctx, "i-1", "go", largeText("e")); err != nil {
 					t.Fatal(err)
 				}
 				began.Store(true)
@@ -517,14 +517,14 @@ func TestR28EveryMessageTwice(t *testing.T) {
 	r := registry()
 	bulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
-		for _, url := range h.Provider.Hub().WorkQueues {
+		for _, url := range h.Provider.Config().WorkQueues {
 			h.Cloud.Queues.Disorder(url, simaws.Disorder{Seed: 1, Duplicate: 1, Reorder: true})
 		}
 		c := client.New(h.Provider)
 		runBulky(ctx, h, c)
 		for _, call := range h.made() { // all that was sent to the inbox is sent again, as by those who did not hear of it
 			sent, ok := call.Input.(*sqs.SendMessageBatchInput)
-			if ok && *sent.QueueUrl == h.Provider.Hub().InboxURL {
+			if ok && *sent.QueueUrl == h.Provider.Config().InboxURL {
 				h.resend(ctx, sent)
 			}
 		}
@@ -559,7 +559,7 @@ func TestR28AMessageOutlivesItsSender(t *testing.T) {
 		if got, err := client.Result[[]string](must(c.Status(ctx, "child-1"))); err != nil || marksOf(t, got...) != "ct" {
 			t.Errorf("%v, %v", marksOf(t, got...), err)
 		}
-		if err := c.Raise(ctx, "detached-1", "told", largeText("e")); err != nil {
+		if err := c.RaiseEvent(ctx, "detached-1", "told", largeText("e")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -609,13 +609,13 @@ func TestR28ARestartOwnsItsInput(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
 		id := must(c.Restart(ctx, "i-1"))
 		h.purgeBy(ctx, c, "i-1")
-		if err := c.Raise(ctx, id, "told", largeText("u")); err != nil {
+		if err := c.RaiseEvent(ctx, id, "told", largeText("u")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -639,7 +639,7 @@ func TestR28AStartThatIsRepeatedLeavesNothing(t *testing.T) {
 		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err, client.ErrAlreadyExists) {
 			t.Errorf("%v", err)
 		}
-		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.Ignore)))
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.UseExisting)))
 		if keys := h.keys("x/"); len(keys) != 1 {
 			t.Errorf("%v", keys)
 		}

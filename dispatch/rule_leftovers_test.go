@@ -188,13 +188,13 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 				h.startEveryKind(0)
 				h.serveFor(later)
 				time.Sleep(time.Millisecond)
-				j := h.bulk(client.Bulk{Operation: client.OperationPurge, All: true, Force: true})
+				j := h.bulk(client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
 				for range 10 {
-					if j = h.look(j); j.Over() {
+					if j = h.look(j); j.Ended() {
 						break
 					}
 				}
-				if j.Done != j.Matched || !j.Over() {
+				if j.Done != j.Matched || !j.Ended() {
 					t.Errorf("%+v", j)
 				}
 				lives, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: "chain-1-0", Name: "sums", Input: encoded(t, 0), StartID: "another"})

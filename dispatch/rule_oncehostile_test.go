@@ -63,7 +63,7 @@ func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
 func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]perdure.ActivityCallOption{
-		"start-to-close": perdure.WithStartToClose(10 * time.Minute), "heartbeat": perdure.WithHeartbeatTimeout(10 * time.Minute),
+		"start-to-close": perdure.WithStartToCloseTimeout(10 * time.Minute), "heartbeat": perdure.WithHeartbeatTimeout(10 * time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,10 +108,10 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 				var ended string
 				for _, e := range h.events(in) {
 					if (e.Kind == history.ActivityFailed || e.Kind == history.ActivityCompleted) && e.Cancel != nil {
-						ended = e.Cancel.Ended
+						ended = e.Cancel.Outcome
 					}
 				}
-				if retried != (string(end.Output) == "1") || ended != history.EndGivenUp {
+				if retried != (string(end.Output) == "1") || ended != history.OutcomeAbandoned {
 					t.Errorf("it ended with %s %+v, and the activity as %q", end.String(), end.Error, ended)
 				}
 				h.checkRest()
@@ -133,8 +133,8 @@ func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 		in := h.start("once", 0)
 		h.finish(in)
 		for _, e := range h.events(in) {
-			if e.Kind == history.ActivityFailed && history.EndOf(&e) != history.EndWorkerGone {
-				t.Errorf("it ended as %q", history.EndOf(&e))
+			if e.Kind == history.ActivityFailed && history.CancelOutcomeOf(&e) != history.OutcomeWorkerLost {
+				t.Errorf("it ended as %q", history.CancelOutcomeOf(&e))
 			}
 		}
 		h.checkRest()
@@ -201,7 +201,7 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
-	r := d.onceRegistry(func(context.Context) (int, error) { return 0, perdure.ErrPending }, perdure.WaitForCancellation(), perdure.WithStartToClose(3*time.Hour))
+	r := d.onceRegistry(func(context.Context) (int, error) { return 0, perdure.ErrPending }, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Hour))
 	fault := throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, notesThePending) })
 	inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("once", 0))

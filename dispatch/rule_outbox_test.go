@@ -35,7 +35,7 @@ func broad() *perdure.Registry {
 	})
 	perdure.AddOrchestration(r, "everything", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for i := range n {
-			perdure.CallActivity(ctx, inc, i, perdure.WithScheduleToClose(time.Hour))
+			perdure.CallActivity(ctx, inc, i, perdure.WithScheduleToCloseTimeout(time.Hour))
 			perdure.CreateTimer(ctx, time.Minute)
 			perdure.CallSubOrchestrationByName[int](ctx, "nothing", i)
 			perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, i)

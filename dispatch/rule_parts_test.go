@@ -34,7 +34,7 @@ func (n *narrow) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]
 		return nil, fmt.Errorf("%d events: %w", len(t.Events), provider.ErrTooLarge)
 	}
 	refused, err := n.Provider.AckOrchestrationItem(ctx, t)
-	if err == nil && t.Events[0].Parked > 0 {
+	if err == nil && t.Events[0].ParkedConsumed > 0 {
 		n.parted.Store(true)
 	}
 	return refused, err
@@ -149,7 +149,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 		if end := h.end(in); end.Kind != p.end || end.Error == nil && string(end.Output) != fmt.Sprint(p.plan.All) {
 			t.Errorf("crash at call %d: ended with %s %s %v, want %s, %d", n, end.String(), end.Output, end.Error, p.end, p.plan.All)
 		}
-		if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.Parked > 0 }) {
+		if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
 			t.Errorf("crash at call %d: no turn took parked inputs alone", n)
 		}
 		if err := h.CheckRest(ctx); err != nil {
@@ -183,9 +183,9 @@ func (h *hub) narrowed(r *perdure.Registry, build string, events int) *dispatch.
 // on is an environment of a build on a provider.
 func (h *hub) on(p provider.Provider, r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	o := must(dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.DiscardHandler)}))
+	o := must(dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}))
 	h.t.Cleanup(o.Close)
-	if err := o.Announce(h.t.Context()); err != nil {
+	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	return o
@@ -194,7 +194,7 @@ func (h *hub) on(p provider.Provider, r *perdure.Registry, build string) *dispat
 // end is how the instance has ended.
 func (h *hub) end(in provider.Instance) history.Event {
 	h.t.Helper()
-	end, err := h.Provider.ReadEnd(h.t.Context(), h.read(in).ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), h.read(in).ExecutionID)
 	if err != nil {
 		h.t.Errorf("it is %s, and has not ended: %v", h.read(in).Status, err)
 	}
@@ -211,7 +211,7 @@ func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
 		h.Orchestrators[0] = h.narrowed(planned("add"), "mended", 25)
 		zombie := h.narrowed(planned("add"), "mended", 25)
 		h.raise(in, "the last", 7)
-		batch := h.receive(h.Provider.Hub().InboxURL)
+		batch := h.receive(h.Provider.Config().InboxURL)
 		dies, done := false, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if dies && c.Operation == "SendMessageBatch" {
@@ -272,7 +272,7 @@ func TestR4AMessageIsNotCountedTwiceWhereATurnIsTooLarge(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(4, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
-		first := h.receive(h.Provider.Hub().InboxURL)
+		first := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(ctx, first) // dies before its record is deleted
 		zombie := h.orchestrator(sleeper(4, "add"), "wide")
 		h.Orchestrators[0].Close()
@@ -281,7 +281,7 @@ func TestR4AMessageIsNotCountedTwiceWhereATurnIsTooLarge(t *testing.T) {
 			h.raise(in, "", n+1) // without an id, the number is all that tells a repeat
 		}
 		time.Sleep(2 * time.Minute)
-		batch := h.receive(h.Provider.Hub().InboxURL)
+		batch := h.receive(h.Provider.Config().InboxURL)
 		reads := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "Query" {
@@ -380,7 +380,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 			t.Errorf("crash at call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 		}
 		events := h.stored(in.ExecutionID)
-		first := slices.IndexFunc(events, func(e history.Event) bool { return e.Parked > 0 })
+		first := slices.IndexFunc(events, func(e history.Event) bool { return e.ParkedConsumed > 0 })
 		if first < 0 || half.parted.Load() && !slices.ContainsFunc(events[first+1:], func(e history.Event) bool { return e.Kind == history.InputsParked }) {
 			t.Errorf("crash at call %d: it was not blocked between two parts", n)
 		}

@@ -70,7 +70,7 @@ func (h *hub) wantPaused(in provider.Instance) provider.Instance {
 	if now.Status != provider.StatusPaused || now.Paused == nil || now.Paused.By != "ann" || now.Paused.Message != "to look at it" || now.Paused.At.IsZero() {
 		h.t.Fatalf("the instance is %s: %+v\n%v", now.Status, now.Paused, h.events(now))
 	}
-	if left := h.receive(h.Provider.Hub().InboxURL); len(left) > 0 {
+	if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
 		h.t.Errorf("%d messages wait in the inbox, such as %s", len(left), left[0].Body)
 	}
 	return now
@@ -97,7 +97,7 @@ func pausedMeanwhile(h *hub, in provider.Instance) {
 
 // loseWake deletes what lies in the inbox.
 func (h *hub) loseWake() {
-	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Hub().InboxURL)...)
+	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 }
 
 // pausedBeforeItBegins pauses an instance before its first turn.
@@ -435,7 +435,7 @@ func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
 				h.give(broken)
 				h.wantPaused(in)
 				other := h.orchestrator(sleeper(3, "minus"), "other")
-				if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("the watch woke %d, %v", woken, err)
 				}
 
@@ -444,14 +444,14 @@ func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
 				h.wantStatus(in, provider.StatusBlocked)
 				time.Sleep(time.Second)
 				mended := h.orchestrator(sleeper(3, "add"), "mended")
-				if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 					t.Errorf("the watch woke %d, %v", woken, err)
 				}
 				h.give(mended)
 				h.wantStatus(in, provider.StatusRunning)
 				h.raise(in, "", 4)
 				h.give(mended)
-				if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
+				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
 					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 				}
 				other.Close()
@@ -469,13 +469,13 @@ func TestR25TheWatchLetsAPausedInstanceBe(t *testing.T) {
 		h.loseWake()
 		time.Sleep(10 * time.Minute)
 		h.pause(in, "p1")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil { // no history says yet that it is paused
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil { // no history says yet that it is paused
 			t.Errorf("the watch woke %d, %v", woken, err)
 		}
 		h.turn(0)
 		h.wantPaused(in)
 		for range 5 {
-			if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 				t.Errorf("the watch woke %d, %v", woken, err)
 			}
 			time.Sleep(time.Hour)
@@ -484,7 +484,7 @@ func TestR25TheWatchLetsAPausedInstanceBe(t *testing.T) {
 		if err != nil || a.Blocked != 0 || !a.OldestPending.IsZero() {
 			t.Errorf("attention: %+v, %v", a, err)
 		}
-		page, err := h.Provider.ListInstances(ctx, provider.Query{Status: provider.StatusPaused})
+		page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Status: provider.StatusPaused})
 		if err != nil || len(page.Instances) != 1 || page.Instances[0].Paused == nil {
 			t.Errorf("listed as paused: %+v, %v", page.Instances, err)
 		}
@@ -551,9 +551,9 @@ func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				h.loseWake()
-				_ = h.Provider.DeleteRecords(ctx, "default", h.receive(h.Provider.Hub().WorkQueues["default"])...)
+				_ = h.Provider.DeleteRecords(ctx, "default", h.receive(h.Provider.Config().WorkQueues["default"])...)
 
-				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.Reconcile{Run: "run-1"}); err != nil {
+				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -577,7 +577,7 @@ func TestR25EveryMessageTwice(t *testing.T) {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
-				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
 				}
 				err := next()

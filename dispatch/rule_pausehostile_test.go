@@ -42,7 +42,7 @@ func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
 		h.wantPaused(in)
 
 		h.resume(in, "r1")
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, PickedUp: &provider.PickedUp{Record: "lost", Times: 1}})
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "lost", Times: 1}})
 		h.turn(0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s", end.String())

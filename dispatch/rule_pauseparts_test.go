@@ -65,7 +65,7 @@ func TestR25WhatWasParkedIsTakenInPartsAcrossACrashAtAnyCall(t *testing.T) {
 						if end := h.end(in); string(end.Output) != fmt.Sprint(c.plan.All) {
 							t.Errorf("crash at call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 						}
-						if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.Parked > 0 }) {
+						if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
 							t.Errorf("crash at call %d: no turn took parked inputs alone", n)
 						}
 						h.checkRest()
@@ -211,7 +211,7 @@ func TestR25AWakeMendsTheStatusOfAPausedInstance(t *testing.T) {
 		h.wantStatus(in, provider.StatusPending)
 		time.Sleep(10 * time.Minute)
 		for _, want := range []int{1, 0} {
-			if woken, err := h.Timekeeper.Watch(ctx); woken != want || err != nil {
+			if woken, err := h.Timekeeper.Sweep(ctx); woken != want || err != nil {
 				t.Errorf("the watch woke %d, %v, want %d", woken, err, want)
 			}
 			h.turns()

@@ -46,7 +46,7 @@ func TestR25ATurnBehindAResumeThatTakesItsProcessDownBlocksItsInstance(t *testin
 		if more := f.ran.Load() - ran; more != 1 {
 			t.Errorf("its code ran %d times, want once", more)
 		}
-		if bodies, _ := h.dead(h.Provider.Hub().DeadLetters[provider.QueueInbox]); len(bodies) != 2 {
+		if bodies, _ := h.dead(h.Provider.Config().DeadLetters[provider.QueueInbox]); len(bodies) != 2 {
 			t.Errorf("%d messages are in the dead letters, want both resumes", len(bodies))
 		}
 		f.alive.Store(true)

@@ -58,7 +58,7 @@ func TestR28AStartWhoseAnswerIsLostKeepsItsInput(t *testing.T) {
 }
 
 // noBucket is a hub without a store of large payloads.
-type noBucket struct{ client.Hub }
+type noBucket struct{ client.Backend }
 
 // TestR28ARestartWithoutTheBucketIsRefused: who has neither bucket nor codec begins nothing that refers to another instance's payload.
 func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
@@ -114,8 +114,8 @@ func TestR28DetailsThatLookSealedAreDetails(t *testing.T) {
 				if left, err := client.Result[string](s); err != nil || left != string(looks) {
 					t.Errorf("details: %s, %v", left, err)
 				}
-				if s.CustomStatusSealed != nil || string(s.CustomStatus) != string(looks) {
-					t.Errorf("custom status: %s, %+v", s.CustomStatus, s.CustomStatusSealed)
+				if s.EncodedCustomStatus != nil || string(s.CustomStatus) != string(looks) {
+					t.Errorf("custom status: %s, %+v", s.CustomStatus, s.EncodedCustomStatus)
 				}
 			})
 		})
@@ -141,7 +141,7 @@ func TestR28WhatCannotBeSealedIsNotParkedInTheClear(t *testing.T) {
 		codec.fail(perdure.NonRetryable(errors.New("the key is gone")))
 		blind := client.New(h.Provider)
 		for _, id := range []string{"i-1", "i-2"} {
-			if err := blind.Raise(ctx, id, "go", secret); err != nil {
+			if err := blind.RaiseEvent(ctx, id, "go", secret); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -179,17 +179,17 @@ func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", "c", client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "told", largeText("t")); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
 		past := h.events(h.first(ctx))
-		key := past[len(past)-1].Output.StoredAt()
+		key := past[len(past)-1].Output.StorageKey()
 		if err := h.Provider.Payloads().DeletePayloads(ctx, key); err != nil {
 			t.Fatal(err)
 		}
 		_, err := client.Result[[]string](must(c.Status(ctx, "i-1")))
-		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key || !errors.Is(err, perdure.ErrPayloadMissing) {
+		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key || !errors.Is(err, perdure.ErrPayloadNotFound) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -66,7 +66,7 @@ func endRepairable(ctx context.Context, h *hub, c *client.Client) (past []histor
 	h.t.Helper()
 	_ = must(c.Start(ctx, "listening", 0, client.WithInstanceID("listener")))
 	_ = must(c.Start(ctx, "repairable", largeText("b"), client.WithInstanceID("i-1")))
-	if err := c.Raise(ctx, "i-1", "go", largeText("e")); err != nil {
+	if err := c.RaiseEvent(ctx, "i-1", "go", largeText("e")); err != nil {
 		h.t.Fatal(err)
 	}
 	h.serveFor(time.Minute)
@@ -80,7 +80,7 @@ func endRepairable(ctx context.Context, h *hub, c *client.Client) (past []histor
 // lastCut is the last event from which a restart may begin.
 func lastCut(past []history.Event) int64 {
 	for i := range slices.Backward(past) {
-		if history.CheckCut(past, past[i].ID) == nil {
+		if history.CheckRestartPoint(past, past[i].ID) == nil {
 			return past[i].ID
 		}
 	}
@@ -99,7 +99,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 				inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1, Codecs: codecs}, func(ctx context.Context, h *hub) {
 					c := client.New(h.Provider, client.WithCodec(append(codecs, nil)[0]))
 					past := endRepairable(ctx, h, c)
-					past = slices.DeleteFunc(past, func(e history.Event) bool { return history.CheckCut(past, e.ID) != nil })
+					past = slices.DeleteFunc(past, func(e history.Event) bool { return history.CheckRestartPoint(past, e.ID) != nil })
 					if more = n < len(past); !more {
 						return
 					}
@@ -114,7 +114,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 					h.purgeBy(ctx, c, "i-1")
 					h.deployWith(repairable(), "fresh", codecs) // whose processes have nothing in memory
 					for _, event := range []string{"go", "end"} {
-						if err := c.Raise(ctx, "again", event, largeText("e")); err != nil {
+						if err := c.RaiseEvent(ctx, "again", event, largeText("e")); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -179,11 +179,11 @@ func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 		c := client.New(h.Provider)
 		past := endRepairable(ctx, h, c)
 		old := h.first(ctx)
-		if err := h.Provider.Payloads().DeletePayloads(ctx, past[0].Input.StoredAt()); err != nil {
+		if err := h.Provider.Payloads().DeletePayloads(ctx, past[0].Input.StorageKey()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := h.restarter().Restart(ctx, "i-1", client.FromEvent(lastCut(past)), client.WithInstanceID("again"))
-		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || !errors.Is(err, perdure.ErrPayloadMissing) || !strings.Contains(e.Key, old.ExecutionID) {
+		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || !errors.Is(err, perdure.ErrPayloadNotFound) || !strings.Contains(e.Key, old.ExecutionID) {
 			t.Errorf("%v", err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "again"); !errors.Is(err, provider.ErrNotFound) {
@@ -200,21 +200,21 @@ func TestR28AnExportedHistoryStaysSealed(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "listening", 0, client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "end", secret); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "end", secret); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
 		in := h.first(ctx)
 		events := h.events(in)
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExternalEventRaised })
-		place := history.Place{ExecutionID: in.ExecutionID, EventID: events[i].ID}
+		place := history.DataLocation{ExecutionID: in.ExecutionID, EventID: events[i].ID}
 		ref, _ := place.ReferTo(events[i].Data).Reference()
 		doc := must(history.NewDocument("i-1", "listening", history.DocumentExecution{ExecutionID: in.ExecutionID, Number: 1, Events: events}))
 		if b := must(json.Marshal(doc)); strings.Contains(string(b), secret) {
 			t.Error("it has the secret")
 		}
 		found, err := doc.Find(ref)
-		if err != nil || !history.Payload(found).IsSealed() {
+		if err != nil || !history.Payload(found).IsEncoded() {
 			t.Errorf("%s, %v", found, err)
 		}
 		doc.Executions[0].Events[i].Data = history.Payload(fmt.Sprintf("%q", secret)) // opened by who exported it
@@ -230,9 +230,9 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
 		"sent anew": func(ctx context.Context, h *hub, r provider.Record) error {
-			items, _ := h.Provider.AdoptWorkItems(ctx, []provider.Record{r})
+			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
-			w.Anew++
+			w.ResendCount++
 			return h.Provider.PutWorkItems(ctx, w)
 		},
 		"redriven":  redriven,
@@ -251,7 +251,7 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 				for i, mark := range all {
 					fs[i] = perdure.CallActivityByName[string](ctx, "keyed", largeText(mark), perdure.Exclusive("k"))
 				}
-				return perdure.Values(ctx, fs)
+				return perdure.AwaitAll(ctx, fs)
 			})
 			inBubble(t, simhub.Options{Registry: r, Bucket: true, Exclusive: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider)
@@ -360,7 +360,7 @@ func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
 		want := make([]string, many)
 		for i := range want {
 			want[i] = fmt.Sprintf("%04d", i)
-			if err := c.Raise(ctx, "i-1", "go", want[i]+strings.Repeat("e", 110<<10)); err != nil {
+			if err := c.RaiseEvent(ctx, "i-1", "go", want[i]+strings.Repeat("e", 110<<10)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -144,9 +144,9 @@ func TestR28NothingIsStoredInTheClear(t *testing.T) {
 		_ = must(c.Start(ctx, "secretive", []string{secret}, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		if s := must(c.Status(ctx, "i-1")); string(s.CustomStatus) != fmt.Sprintf("%q", secret) {
-			t.Errorf("custom status %s, %+v", s.CustomStatus, s.CustomStatusSealed)
+			t.Errorf("custom status %s, %+v", s.CustomStatus, s.EncodedCustomStatus)
 		}
-		if err := c.Raise(ctx, "i-1", "go", secret); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "go", secret); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -156,7 +156,7 @@ func TestR28NothingIsStoredInTheClear(t *testing.T) {
 			t.Errorf("%q, %v, %s", got, err, s.Status)
 		}
 		blind := must(client.New(h.Provider).Status(ctx, "i-1"))
-		if _, err := client.Result[string](blind); !errors.Is(err, perdure.ErrCodecUnknown) || blind.OutputSealed == nil || blind.CustomStatusSealed.Codec != "turned" {
+		if _, err := client.Result[string](blind); !errors.Is(err, perdure.ErrUnknownCodec) || blind.EncodedOutput == nil || blind.EncodedCustomStatus.Codec != "turned" {
 			t.Errorf("%+v, %v", blind, err)
 		}
 		for _, call := range h.made() {
@@ -177,7 +177,7 @@ func TestR28WhatAClientLeavesPlainIsSealed(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "child", "", client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "told", secret); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", secret); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -205,7 +205,7 @@ func TestR28OldPayloadsAreReadAfterAChange(t *testing.T) {
 				_ = must(c.Start(ctx, "child", secret, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
 				h.deployWith(r, "later", after)
-				if err := c.Raise(ctx, "i-1", "told", "!"); err != nil {
+				if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -225,7 +225,7 @@ func (h *hub) deployWith(r *perdure.Registry, build string, codecs []perdure.Cod
 		o.Close()
 	}
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, Codecs: codecs, CacheBytes: -1}))
-	if err := o.Announce(h.t.Context()); err != nil {
+	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	h.Orchestrators = []*dispatch.Orchestrator{o}
@@ -242,7 +242,7 @@ func TestR28ABuildWithoutTheCodecBlocks(t *testing.T) {
 		_ = must(c.Start(ctx, "child", secret, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		h.deployWith(r, "without", nil)
-		if err := c.Raise(ctx, "i-1", "told", "!"); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
@@ -253,7 +253,7 @@ func TestR28ABuildWithoutTheCodecBlocks(t *testing.T) {
 
 		h.deployWith(r, "with", []perdure.Codec{codec})
 		for range 4 {
-			_ = must(h.Timekeeper.Watch(ctx))
+			_ = must(h.Timekeeper.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != secret+"!" {
@@ -271,7 +271,7 @@ func TestR28AnOutageOfACodecBlocksNothing(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "secretive", []string{secret, secret}, client.WithInstanceID("i-1")))
-		if err := c.Raise(ctx, "i-1", "go", secret); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "go", secret); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
@@ -315,7 +315,7 @@ func TestR28InputsAreComparedByTheirDocuments(t *testing.T) {
 				_ = must(c.Start(ctx, "changing", 0, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
 				now.Store(changes)
-				if err := c.Raise(ctx, "i-1", "told", "!"); err != nil {
+				if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -359,7 +359,7 @@ func TestR28AReplayOpensWhatIsAwaited(t *testing.T) {
 		_ = must(c.Start(ctx, "picky", 20, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		codec.opened("")
-		if err := c.Raise(ctx, "i-1", "told", "!"); err != nil {
+		if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)

@@ -130,7 +130,7 @@ func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
 		c := client.New(h.Provider, client.WithCodec(&codec.turning))
 		for _, id := range []string{"bursts", "goes on"} {
 			_ = must(c.Start(ctx, "child", id, client.WithInstanceID(id)))
-			if err := c.Raise(ctx, id, "told", "!"); err != nil {
+			if err := c.RaiseEvent(ctx, id, "told", "!"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
 
 		h.deployWith(r, "mended", []perdure.Codec{&codec.turning})
 		for range 4 {
-			_ = must(h.Timekeeper.Watch(ctx))
+			_ = must(h.Timekeeper.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "bursts"))); err != nil || got != "bursts!" {
@@ -183,7 +183,7 @@ func TestR28APurgeThatDiesMidwayIsFinished(t *testing.T) {
 		}
 		refuses.Store(false)
 		for range 4 {
-			_ = must(h.Timekeeper.Watch(ctx))
+			_ = must(h.Timekeeper.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if _, err := c.Status(ctx, "i-1"); !errors.Is(err, client.ErrNotFound) || len(h.keys("x/")) > 0 {

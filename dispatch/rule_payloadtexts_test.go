@@ -24,7 +24,7 @@ func TestR28ALongReasonBlocks(t *testing.T) {
 		hub := client.New(h.Provider, client.WithCodec(c))
 		id := must(hub.Start(ctx, "hears-long", 1))
 		h.serveFor(time.Minute)
-		if err := hub.Raise(ctx, id, "go", "heard"); err != nil {
+		if err := hub.RaiseEvent(ctx, id, "go", "heard"); err != nil {
 			t.Fatal(err)
 		}
 		c.fail(perdure.NonRetryable(errors.New(strings.Repeat("\x01", 500<<10))))
@@ -34,7 +34,7 @@ func TestR28ALongReasonBlocks(t *testing.T) {
 			t.Errorf("%s, %+v", s.Status, s.Failure)
 		}
 		c.fail(nil)
-		if err := hub.Raise(ctx, id, "go", "again"); err != nil {
+		if err := hub.RaiseEvent(ctx, id, "go", "again"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)

@@ -20,10 +20,10 @@ import (
 // validator refuses what begins with "no".
 func telling(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, told []string) ([]string, error) {
-		err := perdure.HandleUpdate(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
 			told = append(told, s)
 			return s, nil
-		}, perdure.ValidateUpdate(func(s string) error {
+		}, perdure.WithValidator(func(s string) error {
 			if strings.HasPrefix(s, "no") {
 				return errors.New("refused")
 			}
@@ -77,7 +77,7 @@ func (h *hub) tellBy(ctx context.Context, c *client.Client, id, text string) (a 
 
 func (h *hub) raiseBy(ctx context.Context, c *client.Client, event string) {
 	h.t.Helper()
-	if err := c.Raise(ctx, "i-1", "go", event); err != nil {
+	if err := c.RaiseEvent(ctx, "i-1", "go", event); err != nil {
 		h.t.Fatal(err)
 	}
 	h.serveFor(time.Minute)
@@ -105,7 +105,7 @@ func TestR28AnUpdateIsSealed(t *testing.T) {
 		}
 		got := h.tellBy(ctx, blind, "u-3", secret) // plain on its way, and sealed before it is history
 		e, told := errors.AsType[*client.UpdateError](got.err)
-		if !told || e.Code != client.UpdateSealed || e.Sealed == nil || e.Sealed.Codec != "turned" || !errors.Is(got.err, perdure.ErrCodecUnknown) {
+		if !told || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil || e.EncodedResult.Codec != "turned" || !errors.Is(got.err, perdure.ErrUnknownCodec) {
 			t.Errorf("%s, %v", got.result, got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-3", ""); got.text() != secret {
@@ -183,7 +183,7 @@ func TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "growing", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.HandleUpdate(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) { return largeText(s), nil })
+		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) { return largeText(s), nil })
 		if err != nil {
 			return 0, err
 		}

@@ -39,13 +39,13 @@ type question struct {
 
 func (q question) options() (opts []perdure.ActivityCallOption) {
 	if q.StartToClose > 0 {
-		opts = append(opts, perdure.WithStartToClose(q.StartToClose))
+		opts = append(opts, perdure.WithStartToCloseTimeout(q.StartToClose))
 	}
 	if q.Heartbeat > 0 {
 		opts = append(opts, perdure.WithHeartbeatTimeout(q.Heartbeat))
 	}
 	if q.ScheduleToClose > 0 {
-		opts = append(opts, perdure.WithScheduleToClose(q.ScheduleToClose))
+		opts = append(opts, perdure.WithScheduleToCloseTimeout(q.ScheduleToClose))
 	}
 	if q.Every > 0 {
 		opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: q.Every, BackoffCoefficient: 1, MaxInterval: q.Every}))
@@ -75,7 +75,7 @@ type asking struct {
 func (a *asking) ask(ctx context.Context, q question) (string, error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	a.mu.Lock()
-	a.tokens = append(a.tokens, handedToken{info.Token, info.Attempt, time.Now()})
+	a.tokens = append(a.tokens, handedToken{info.CompletionToken, info.Attempt, time.Now()})
 	first := len(a.tokens) == 1
 	a.mu.Unlock()
 	if first || !q.Once {
@@ -143,14 +143,14 @@ func (a *asking) begin(q question) provider.Instance {
 }
 
 func (a *asking) complete(n int, result string) error {
-	return a.client.Complete(a.t.Context(), a.token(n), result)
+	return a.client.CompleteActivity(a.t.Context(), a.token(n), result)
 }
 
 // beatWhile sends a heartbeat a minute while the functions run, for so many minutes.
 func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 	go func() {
 		for range minutes {
-			if _, err := a.client.Heartbeat(ctx, token, nil); err != nil {
+			if _, err := a.client.HeartbeatActivity(ctx, token, nil); err != nil {
 				a.t.Error(err)
 			}
 			time.Sleep(time.Minute)
@@ -162,7 +162,7 @@ func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 // wantEnd fails unless an instance has ended with a text, which it need not be all of.
 func (a *asking) wantEnd(in provider.Instance, want string) {
 	a.t.Helper()
-	end, err := a.Provider.ReadEnd(a.t.Context(), in.ExecutionID)
+	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), want) {
 		a.t.Errorf("ended with %s, want %q, %v", end.Output, want, err)
 	}
@@ -171,14 +171,14 @@ func (a *asking) wantEnd(in provider.Instance, want string) {
 // wantOpen fails if an instance has ended.
 func (a *asking) wantOpen(in provider.Instance) {
 	a.t.Helper()
-	if end, err := a.Provider.ReadEnd(a.t.Context(), in.ExecutionID); err == nil {
+	if end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID); err == nil {
 		a.t.Fatalf("it has ended with %s", end.Output)
 	}
 }
 
-func wantProblem(t *testing.T, err error, want client.TokenProblem) {
+func wantProblem(t *testing.T, err error, want client.TokenErrorReason) {
 	t.Helper()
-	if got, ok := errors.AsType[*client.TokenError](err); !ok || got.Problem != want {
+	if got, ok := errors.AsType[*client.TokenError](err); !ok || got.Reason != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -191,11 +191,11 @@ func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 		in := a.begin(question{})
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
-		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.LookAt.IsZero() || r.Pending.Name != "ask" {
+		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.NextCheckAt.IsZero() || r.Pending.Name != "ask" {
 			t.Errorf("%+v", r)
 		}
 		p, err := a.client.Pending(ctx, in.InstanceID, "", 0)
-		if err != nil || p.Total != 1 || p.Items[0].HandedOverAt.IsZero() || p.Items[0].NoWorker || p.Items[0].LastError != nil || p.Items[0].Attempt != 1 {
+		if err != nil || p.Total != 1 || p.Items[0].ResultPendingSince.IsZero() || p.Items[0].NoWorker || p.Items[0].LastError != nil || p.Items[0].Attempt != 1 {
 			t.Errorf("%+v, %v", p, err)
 		}
 
@@ -204,7 +204,7 @@ func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "forty-two")
-		wantProblem(t, a.complete(0, "again"), client.TokenGone)
+		wantProblem(t, a.complete(0, "again"), client.TokenExecutionEnded)
 		a.checkRest()
 		if n := len(a.handedOver()); n != 1 {
 			t.Errorf("it ran %d times", n)
@@ -221,30 +221,30 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 		in := a.begin(question{Every: time.Minute})
 		good := a.token(0)
 		for _, bad := range []string{"", "c1", "c1.1.", good[:len(good)-1], good + "A", strings.Replace(good, "c1.", "w1.", 1), "c1.9" + good[4:], strings.Repeat("x", 10_000)} {
-			err := a.client.Complete(ctx, bad, "no")
+			err := a.client.CompleteActivity(ctx, bad, "no")
 			wantProblem(t, err, client.TokenInvalid)
-			if !errors.Is(err, provider.ErrToken) || bad != "" && len(bad) > 5 && strings.Contains(err.Error(), bad) {
+			if !errors.Is(err, provider.ErrInvalidToken) || bad != "" && len(bad) > 5 && strings.Contains(err.Error(), bad) {
 				t.Errorf("%v", err)
 			}
 		}
 		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1, Queue: "default"}
-		work, err := a.Provider.OpenCompletion(ctx, provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
+		work, err := a.Provider.VerifyCompletionToken(ctx, provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
 		if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); !ok || foreign.Hub != "elsewhere" || work.ActivityID != 0 {
 			t.Errorf("%+v, %v", work, err)
 		}
 
-		if err := a.client.Fail(ctx, good, errors.New("not me")); err != nil {
+		if err := a.client.FailActivity(ctx, good, errors.New("not me")); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(2 * time.Minute)
-		err = a.client.Complete(ctx, good, "late")
+		err = a.client.CompleteActivity(ctx, good, "late")
 		wantProblem(t, err, client.TokenSuperseded)
 		if got, _ := errors.AsType[*client.TokenError](err); got.CurrentAttempt != 2 || got.InstanceID != in.InstanceID || got.ActivityID != 3 {
 			t.Errorf("%+v", got)
 		}
-		_, err = a.client.Heartbeat(ctx, good, nil)
+		_, err = a.client.HeartbeatActivity(ctx, good, nil)
 		wantProblem(t, err, client.TokenSuperseded)
-		wantProblem(t, a.client.Fail(ctx, good, errors.New("late")), client.TokenSuperseded)
+		wantProblem(t, a.client.FailActivity(ctx, good, errors.New("late")), client.TokenSuperseded)
 		if a.token(1) == good {
 			t.Error("two attempts have one token")
 		}
@@ -253,15 +253,15 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "second")
-		for _, err := range []error{a.complete(1, "x"), a.client.Fail(ctx, a.token(1), errors.New("x"))} {
-			wantProblem(t, err, client.TokenGone)
+		for _, err := range []error{a.complete(1, "x"), a.client.FailActivity(ctx, a.token(1), errors.New("x"))} {
+			wantProblem(t, err, client.TokenExecutionEnded)
 		}
 		if err := a.client.Purge(ctx, in.InstanceID); err != nil {
 			t.Fatal(err)
 		}
-		wantProblem(t, a.complete(1, "x"), client.TokenGone)
-		_, err = a.client.Heartbeat(ctx, a.token(1), "where")
-		wantProblem(t, err, client.TokenGone)
+		wantProblem(t, a.complete(1, "x"), client.TokenExecutionEnded)
+		_, err = a.client.HeartbeatActivity(ctx, a.token(1), "where")
+		wantProblem(t, err, client.TokenExecutionEnded)
 		if left := a.item("x#"+in.ExecutionID, "a#0000000003"); len(left) > 0 {
 			t.Errorf("%v is left of a purged instance", left)
 		}
@@ -278,8 +278,8 @@ func TestR26ATokenOfAnActivityThatHasEndedSaysSo(t *testing.T) {
 		}
 		a.serveFor(time.Minute)
 		a.wantOpen(in)
-		wantProblem(t, a.complete(0, "twice"), client.TokenOver)
-		wantProblem(t, a.client.Fail(ctx, a.token(0), errors.New("twice")), client.TokenOver)
+		wantProblem(t, a.complete(0, "twice"), client.TokenActivityEnded)
+		wantProblem(t, a.client.FailActivity(ctx, a.token(0), errors.New("twice")), client.TokenActivityEnded)
 		a.serveFor(2 * time.Hour)
 		a.wantEnd(in, "once")
 	})
@@ -290,7 +290,7 @@ func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: time.Hour})
-		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
 		away := true
@@ -304,14 +304,14 @@ func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
 			t.Fatal("it was sent")
 		}
 		away = false
-		if _, err := a.client.Heartbeat(ctx, a.token(0), "still there"); err != nil {
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), "still there"); err != nil {
 			t.Error(err)
 		}
 		if err := a.complete(0, "sent"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.client.Heartbeat(ctx, a.token(0), "still there") // before a turn has taken the result
-		wantProblem(t, err, client.TokenOver)
+		_, err := a.client.HeartbeatActivity(ctx, a.token(0), "still there") // before a turn has taken the result
+		wantProblem(t, err, client.TokenActivityEnded)
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "sent")
 	})
@@ -338,7 +338,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 						}
 						a.serveFor(10 * time.Minute)
 					} else { // both messages are in one turn
-						a.interfere(a.holdBack(a.Provider.Hub().InboxURL, 30*time.Second))
+						a.interfere(a.holdBack(a.Provider.Config().InboxURL, 30*time.Second))
 						if err := a.complete(0, "early"); err != nil {
 							t.Fatal(err)
 						}
@@ -390,7 +390,7 @@ func TestR26ALimitEndsAPendingAttempt(t *testing.T) {
 				a.wantOpen(in)
 				a.serveFor(10 * time.Second)
 				a.wantEnd(in, test.want)
-				wantProblem(t, a.complete(0, "late"), client.TokenGone)
+				wantProblem(t, a.complete(0, "late"), client.TokenExecutionEnded)
 				a.serveFor(48 * time.Hour)
 				a.checkRest()
 			})
@@ -402,7 +402,7 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 10 * time.Minute, Every: time.Minute})
-		if _, err := a.client.Heartbeat(ctx, a.token(0), map[string]int{"page": 7}); err != nil {
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), map[string]int{"page": 7}); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(12 * time.Minute)
@@ -410,7 +410,7 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 		if len(runs) != 2 || runs[1].attempt != 2 || runs[1].token == runs[0].token {
 			t.Fatalf("%+v", runs)
 		}
-		_, err := a.client.Heartbeat(ctx, a.token(0), nil)
+		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
 		wantProblem(t, err, client.TokenSuperseded)
 		if r := a.retryOf(in); r.Attempt != 2 || r.Pending == nil || r.Error.Type != history.TypeTimeout {
 			t.Errorf("%+v", r)
@@ -435,7 +435,7 @@ func TestR26HeartbeatsKeepAPendingAttemptAlive(t *testing.T) {
 		a.beatWhile(ctx, a.token(0), hours*60)
 		timers := 0
 		for _, c := range a.made()[from:] {
-			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == a.Provider.Hub().TimersURL {
+			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == a.Provider.Config().TimersURL {
 				timers += len(in.Entries)
 			}
 		}
@@ -471,7 +471,7 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 					}
 					beat := func() {
 						once.Do(func() {
-							_, told = a.client.Heartbeat(ctx, a.token(0), nil)
+							_, told = a.client.HeartbeatActivity(ctx, a.token(0), nil)
 							if after {
 								toldLate = a.complete(0, "late")
 							}
@@ -496,8 +496,8 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 					a.wantOpen(in)
 					a.serveFor(time.Minute)
 				} else {
-					wantProblem(t, told, client.TokenOver)
-					wantProblem(t, toldLate, client.TokenOver)
+					wantProblem(t, told, client.TokenActivityEnded)
+					wantProblem(t, toldLate, client.TokenActivityEnded)
 				}
 				a.wantEnd(in, "heartbeat timeout")
 				a.checkRest()
@@ -515,7 +515,7 @@ func TestR26ALimitBesideACompletion(t *testing.T) {
 			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 5 * time.Minute, Every: every})
 				a.serveFor(4*time.Minute + 40*time.Second)
-				a.interfere(a.holdBack(a.Provider.Hub().InboxURL, time.Minute))
+				a.interfere(a.holdBack(a.Provider.Config().InboxURL, time.Minute))
 				if err := a.complete(0, "just in time"); err != nil {
 					t.Fatal(err)
 				}
@@ -534,9 +534,9 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
-		a.interfere(a.holdBack(a.Provider.Hub().InboxURL, 10*time.Second))
+		a.interfere(a.holdBack(a.Provider.Config().InboxURL, 10*time.Second))
 		for _, why := range []string{"no", "no", "another no"} {
-			if err := a.client.Fail(ctx, a.token(0), errors.New(why)); err != nil {
+			if err := a.client.FailActivity(ctx, a.token(0), errors.New(why)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -544,12 +544,12 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 		if runs := a.handedOver(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
 			t.Fatalf("%+v, %+v", runs, a.retryOf(in))
 		}
-		if err := a.client.Fail(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
+		if err := a.client.FailActivity(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "never")
-		if err := a.client.Fail(ctx, a.token(1), perdure.ErrPending); err == nil {
+		if err := a.client.FailActivity(ctx, a.token(1), perdure.ErrPending); err == nil {
 			t.Error("an attempt failed with ErrPending")
 		}
 		a.checkRest()
@@ -561,13 +561,13 @@ func TestR26AHolderHearsACancel(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{StartToClose: time.Hour, GivesUp: 5 * time.Minute})
-		if c, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil || c.Requested {
+		if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || c.Requested {
 			t.Fatalf("%+v, %v", c, err)
 		}
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "failed: ")
-		_, err := a.client.Heartbeat(ctx, a.token(0), nil)
-		wantProblem(t, err, client.TokenGone) // the instance is over, too
+		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
+		wantProblem(t, err, client.TokenExecutionEnded) // the instance is over, too
 		a.serveFor(2 * time.Hour)
 		a.checkRest()
 	})
@@ -582,9 +582,9 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 		want string
 		how  string
 	}{
-		"completed": {func(a *asking) error { return a.complete(0, "paid") }, "returned", history.EndReturned},
-		"failed":    {func(a *asking) error { return a.client.Fail(a.t.Context(), a.token(0), errors.New("undone")) }, "returned", history.EndReturned},
-		"given up":  {nil, "cancelled", history.EndGivenUp},
+		"completed": {func(a *asking) error { return a.complete(0, "paid") }, "returned", history.OutcomeReturned},
+		"failed":    {func(a *asking) error { return a.client.FailActivity(a.t.Context(), a.token(0), errors.New("undone")) }, "returned", history.OutcomeReturned},
+		"given up":  {nil, "cancelled", history.OutcomeAbandoned},
 	} {
 		for _, every := range []time.Duration{0, time.Hour} {
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
@@ -593,7 +593,7 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 					in := a.begin(question{Waited: true, GivesUp: time.Minute, Every: every})
 					a.serveFor(time.Minute)
 					a.wantOpen(in)
-					if c, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil || !c.Requested {
+					if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || !c.Requested {
 						t.Fatalf("%+v, %v", c, err)
 					}
 					if test.end != nil {
@@ -607,8 +607,8 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 						a.serveFor(30 * time.Second)
 					}
 					a.wantEnd(in, test.want)
-					if n := a.cancelNote(in); n.Ended != test.how || n.SeenAt == nil {
-						t.Errorf("ended as %q, and saw the cancel at %v", n.Ended, n.SeenAt)
+					if n := a.cancelNote(in); n.Outcome != test.how || n.SeenAt == nil {
+						t.Errorf("ended as %q, and saw the cancel at %v", n.Outcome, n.SeenAt)
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -627,7 +627,7 @@ func TestR26APendingActivityThatIsCancelledBeforeHasItsGrace(t *testing.T) {
 		a.wantOpen(in)
 		a.serveFor(30 * time.Second)
 		a.wantEnd(in, "cancelled")
-		if how := a.endedAs(in); how != history.EndGivenUp {
+		if how := a.endedAs(in); how != history.OutcomeAbandoned {
 			t.Errorf("ended as %q", how)
 		}
 		a.checkRest()
@@ -635,10 +635,10 @@ func TestR26APendingActivityThatIsCancelledBeforeHasItsGrace(t *testing.T) {
 }
 
 // endedAs is how the activity of an instance ended that was cancelled.
-func (a *asking) endedAs(in provider.Instance) string { return a.cancelNote(in).Ended }
+func (a *asking) endedAs(in provider.Instance) string { return a.cancelNote(in).Outcome }
 
 // cancelNote is what its end says of the cancel.
-func (a *asking) cancelNote(in provider.Instance) (n history.CancelNote) {
+func (a *asking) cancelNote(in provider.Instance) (n history.CancelDetails) {
 	a.t.Helper()
 	for _, e := range a.events(in) {
 		if (e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed) && e.Cancel != nil {
@@ -663,9 +663,9 @@ func TestR26AWorkerThatDiesBehindItsHandoverRunsNothingAgain(t *testing.T) {
 			intercept, crashed := crashOnce(true, handsOver)
 			askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
-				by := a.retryOf(in).LookBy
+				by := a.retryOf(in).NextCheckID
 				a.serveFor(time.Hour)
-				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.LookBy != by || by == "" {
+				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.NextCheckID != by || by == "" {
 					t.Errorf("ran %d times, %+v", len(a.handedOver()), r)
 				}
 				if err := a.complete(0, "once"); err != nil {
@@ -731,7 +731,7 @@ func TestR26AnAttemptThatWasOutOfTimeIsGivenUpForTheWait(t *testing.T) {
 		}
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "cancelled")
-		if how := a.endedAs(in); how != history.EndGivenUp {
+		if how := a.endedAs(in); how != history.OutcomeAbandoned {
 			t.Errorf("ended as %q", how)
 		}
 		a.serveFor(time.Hour)
@@ -762,17 +762,17 @@ func TestR26ATimerOfAnotherTimeMovesNothingOn(t *testing.T) {
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
 		a.serveFor(time.Minute)
-		if _, err := a.client.Heartbeat(ctx, a.token(0), nil); err != nil {
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
 		before := a.retryOf(in)
-		other := before.LookAt.Add(-2 * time.Minute)
+		other := before.NextCheckAt.Add(-2 * time.Minute)
 		a.send(provider.Message{
 			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Attempt: 1, FireAt: &other,
 		})
 		a.serveFor(time.Minute)
-		if r := a.retryOf(in); !r.LookAt.Equal(before.LookAt) || r.LookBy != before.LookBy {
-			t.Errorf("the next look was at %v by %s, and is at %v by %s", before.LookAt, before.LookBy, r.LookAt, r.LookBy)
+		if r := a.retryOf(in); !r.NextCheckAt.Equal(before.NextCheckAt) || r.NextCheckID != before.NextCheckID {
+			t.Errorf("the next look was at %v by %s, and is at %v by %s", before.NextCheckAt, before.NextCheckID, r.NextCheckAt, r.NextCheckID)
 		}
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
@@ -871,11 +871,11 @@ func (a *asking) throughTrouble(n int64, q question) {
 		a.t.Errorf("call %d: %+v", n, runs)
 	}
 	token := func() string { runs := a.handedOver(); return runs[len(runs)-1].token }
-	a.insist(func() error { _, err := a.client.Heartbeat(a.t.Context(), token(), "there"); return err })
+	a.insist(func() error { _, err := a.client.HeartbeatActivity(a.t.Context(), token(), "there"); return err })
 	a.serveFor(time.Minute)
-	a.insist(func() error { return a.client.Complete(a.t.Context(), token(), "in the end") })
+	a.insist(func() error { return a.client.CompleteActivity(a.t.Context(), token(), "in the end") })
 	a.serveFor(12 * time.Hour)
-	end, err := a.Provider.ReadEnd(a.t.Context(), in.ExecutionID)
+	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), "in the end") && !strings.Contains(string(end.Output), "timeout") {
 		a.t.Errorf("call %d: ended with %s, %v", n, end.Output, err)
 	}
@@ -908,7 +908,7 @@ func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 	askingOn(t, simhub.Options{Environments: 2}, func(ctx context.Context, a *asking) {
 		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			in, ok := c.Input.(*sqs.SendMessageBatchInput)
-			if ok && *in.QueueUrl == a.Provider.Hub().TimersURL {
+			if ok && *in.QueueUrl == a.Provider.Config().TimersURL {
 				if err := next(); err != nil {
 					return err
 				}
@@ -947,7 +947,7 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Hub, a.client = second, client.New(second.Provider)
-		if _, err := second.Provider.ReconcileInstance(ctx, in.InstanceID, provider.Reconcile{Run: "r-1"}); err != nil {
+		if _, err := second.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "r-1"}); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(50 * time.Minute)
@@ -966,9 +966,9 @@ const handedFor = 12 * time.Hour
 // handsOverAndWaits waits for an activity that is completed from outside: of its first attempt with it, or of its second, once the first was
 // out of time.
 func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
-	opts := []perdure.ActivityCallOption{perdure.WithStartToClose(handedFor)}
+	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handedFor)}
 	if late {
-		opts = []perdure.ActivityCallOption{perdure.WithStartToClose(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
+		opts = []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
 	}
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
@@ -988,9 +988,9 @@ func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 		}
 		token := tokens.SignCompletion(&w)
 		if time.Since(begun) > 7*time.Minute {
-			return c.Complete(h.t.Context(), token, "answered")
+			return c.CompleteActivity(h.t.Context(), token, "answered")
 		}
-		_, err = c.Heartbeat(h.t.Context(), token, nil)
+		_, err = c.HeartbeatActivity(h.t.Context(), token, nil)
 		return err
 	}
 	go func() {
@@ -999,9 +999,9 @@ func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 			time.Sleep(10 * time.Second)
 			switch problem, _ := errors.AsType[*client.TokenError](call(attempt)); {
 			case problem == nil:
-			case problem.Problem == client.TokenSuperseded:
+			case problem.Reason == client.TokenSuperseded:
 				attempt = problem.CurrentAttempt
-			case problem.Problem == client.TokenGone && time.Since(begun) > 7*time.Minute:
+			case problem.Reason == client.TokenExecutionEnded && time.Since(begun) > 7*time.Minute:
 				return
 			}
 		}

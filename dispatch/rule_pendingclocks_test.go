@@ -22,7 +22,7 @@ func (a *asking) beatEvery(ctx context.Context, holder *client.Client, token str
 	go func() {
 		defer close(done)
 		for {
-			if _, err := holder.Heartbeat(ctx, token, nil); err != nil {
+			if _, err := holder.HeartbeatActivity(ctx, token, nil); err != nil {
 				a.t.Error(err)
 				return
 			}
@@ -43,7 +43,7 @@ func TestR26AHeartbeatOfTomorrowKeepsNothingAliveForEver(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
-		if _, err := a.holderBy(30*24*time.Hour).Heartbeat(ctx, a.token(0), nil); err != nil {
+		if _, err := a.holderBy(30*24*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
 		a.beatEvery(ctx, a.client, a.token(0), time.Minute, time.Hour)
@@ -78,10 +78,10 @@ func TestR26AHeartbeatOfTheNextAttemptCountsBehindALaterOne(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
-		if _, err := a.holderBy(3*time.Hour).Heartbeat(ctx, a.token(0), nil); err != nil {
+		if _, err := a.holderBy(3*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.client.Fail(ctx, a.token(0), context.DeadlineExceeded); err != nil {
+		if err := a.client.FailActivity(ctx, a.token(0), context.DeadlineExceeded); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(90 * time.Second)
@@ -116,10 +116,10 @@ func TestR26AResultByAnotherClockCounts(t *testing.T) {
 			in := a.begin(question{ScheduleToClose: time.Hour, Heartbeat: 10 * time.Minute})
 			a.serveFor(5 * time.Minute)
 			holder := a.holderBy(off)
-			if _, err := holder.Heartbeat(ctx, a.token(0), nil); err != nil {
+			if _, err := holder.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 				t.Errorf("%v: heartbeat: %v", off, err)
 			}
-			if err := holder.Complete(ctx, a.token(0), "forty-two"); err != nil {
+			if err := holder.CompleteActivity(ctx, a.token(0), "forty-two"); err != nil {
 				t.Errorf("%v: complete: %v", off, err)
 			}
 			a.serveFor(time.Minute)
@@ -137,7 +137,7 @@ func TestR26AFailureByAnotherClockIsTriedAgainInTime(t *testing.T) {
 		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 			in := a.begin(question{Every: 10 * time.Minute})
 			a.serveFor(time.Minute)
-			if err := a.holderBy(off).Fail(ctx, a.token(0), errors.New("nobody is there")); err != nil {
+			if err := a.holderBy(off).FailActivity(ctx, a.token(0), errors.New("nobody is there")); err != nil {
 				t.Fatal(err)
 			}
 			a.serveFor(8 * time.Minute)

@@ -35,7 +35,7 @@ func TestR26APauseKeepsWhatAHolderSends(t *testing.T) {
 		if n := len(a.handedOver()); n != 2 {
 			t.Fatalf("it ran %d times, and its first holder is silent: %+v", n, a.handedOver())
 		}
-		if _, err := a.client.Heartbeat(ctx, a.token(1), nil); err != nil { // its time is nearly over
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(1), nil); err != nil { // its time is nearly over
 			t.Fatal(err)
 		}
 		while(func() {

@@ -22,7 +22,7 @@ func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
 	perdure.AddActivity(r, "ask", func(ctx context.Context, _ int) (string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		tokens = append(tokens, perdure.ActivityInfoFrom(ctx).Token)
+		tokens = append(tokens, perdure.ActivityInfoFrom(ctx).CompletionToken)
 		return "", perdure.ErrPending
 	})
 	perdure.AddOrchestration(r, "asks-all", func(ctx *perdure.OrchestrationContext, n int) (bytes int, err error) {
@@ -50,7 +50,7 @@ func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
 		var reads []float64
 		for _, token := range tokens {
 			before := h.Cloud.Capacity().Read
-			if err := c.Complete(ctx, token, result); err != nil {
+			if err := c.CompleteActivity(ctx, token, result); err != nil {
 				t.Fatal(err)
 			}
 			reads = append(reads, h.Cloud.Capacity().Read-before)

@@ -29,7 +29,7 @@ import (
 // pickUp lets the watch look, until what was moved is picked up.
 func (h *hub) pickUp(ctx context.Context) {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Watch(ctx); err != nil {
+	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -94,7 +94,7 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 				}
 				return next()
 			})
-			if _, err := h.Timekeeper.Watch(ctx); err == nil {
+			if _, err := h.Timekeeper.Sweep(ctx); err == nil {
 				t.Error("the look says nothing of it")
 			}
 			h.interfere(nil)
@@ -193,8 +193,8 @@ func TestR13WhatIsPickedUpTogetherLeadsBackToAllOfIt(t *testing.T) {
 		h.turn(0)
 		time.Sleep(10 * time.Minute)
 		now := time.Now().UTC()
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, PickedUp: &provider.PickedUp{Record: "a", Times: 1, MovedAt: &now}})
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, PickedUp: &provider.PickedUp{Record: "b", Times: 1}})
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "a", Times: 1, MovedAt: &now}})
+		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "b", Times: 1}})
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
@@ -325,7 +325,7 @@ func TestAStoppedProcessSpendsNoDeliveries(t *testing.T) {
 				deliveries++
 				<-ctx.Done()
 				return nil
-			}, dispatch.PollOptions{Loops: 1, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
+			}, dispatch.PollOptions{Concurrency: 1, GracePeriod: -1, Logger: slog.New(slog.DiscardHandler)})
 			stop()
 		}
 		t.Logf("%d deliveries in an hour of a process that is stopped every 2.3 seconds", deliveries)

@@ -399,7 +399,7 @@ func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 					t.Fatalf("after %d deliveries it is %s: %+v", f.ran.Load(), now.Status, now.Diagnosis)
 				}
 				h.wantDead("sim://inbox-dead.fifo", "poison")
-				if woken, err := h.Timekeeper.Watch(ctx); woken != 0 || err != nil {
+				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
 					t.Errorf("no other build has reported, and the watch woke %d, %v", woken, err)
 				}
 				f.alive.Store(true)
@@ -432,11 +432,11 @@ func TestR13APoisonTurnAfterContinueAsNewIsInTheDeadLetters(t *testing.T) {
 		f.alive.Store(true)
 		time.Sleep(time.Second)
 		mended := h.orchestrator(r, "mended")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the watch woke %d, %v", woken, err)
 		}
 		h.give(mended)
-		if end, err := h.Provider.ReadEnd(ctx, h.read(in).ExecutionID); err != nil || string(end.Output) != "7" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID); err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})
@@ -489,11 +489,11 @@ func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.t.Helper()
 	time.Sleep(time.Second)
 	mended := h.orchestrator(f.registry(), "mended")
-	if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 		h.t.Errorf("the watch woke %d, %v", woken, err)
 	}
 	h.give(mended)
-	end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil || string(end.Output) != "7" {
 		h.t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 	}
@@ -530,11 +530,11 @@ func TestR13AReplayThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 		f.alive.Store(true)
 		time.Sleep(time.Second)
 		mended := h.orchestrator(r, "mended")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the watch woke %d, %v", woken, err)
 		}
 		h.give(mended)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})
@@ -605,7 +605,7 @@ func TestR13AHistoryThatCannotBeReadBlocksItsInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := h.orchestrator(sleeper(1, "add"), "later")
-		if woken, err := h.Timekeeper.Watch(ctx); woken != 1 || err != nil {
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the watch woke %d, %v", woken, err)
 		}
 		h.give(later)
@@ -614,7 +614,7 @@ func TestR13AHistoryThatCannotBeReadBlocksItsInstance(t *testing.T) {
 		}
 		h.raise(in, "f", 6)
 		h.give(later)
-		if end, err := h.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
 			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 		}
 	})
@@ -642,17 +642,17 @@ func TestR13WhatAQueueMovedAwayIsPickedUp(t *testing.T) {
 				}
 				time.Sleep(2 * time.Second)
 				h.exhaust(ctx, name, c.url)
-				if _, err := h.Timekeeper.Watch(ctx); err != nil {
+				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)
-				if _, err := h.Timekeeper.Watch(ctx); err != nil { // what was picked up is left alone
+				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // what was picked up is left alone
 					t.Fatal(err)
 				}
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted || c.want != "" && string(end.Output) != c.want {
 					t.Errorf("ended with %s %s", end.Kind, end.Output)
 				}
-				h.wantDead(h.Provider.Hub().DeadLetters[name], "picked up")
+				h.wantDead(h.Provider.Config().DeadLetters[name], "picked up")
 			})
 		})
 	}
@@ -698,12 +698,12 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 						}
 						return errors.New("the process has died")
 					})
-					if _, err := h.Timekeeper.Watch(ctx); err == nil {
+					if _, err := h.Timekeeper.Sweep(ctx); err == nil {
 						t.Error("the look says nothing of it")
 					}
 					h.interfere(nil)
 					time.Sleep(2 * time.Minute)
-					if _, err := h.Timekeeper.Watch(ctx); err != nil {
+					if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 						t.Fatal(err)
 					}
 					if end := h.finish(in); string(end.Output) != "1" {
@@ -760,7 +760,7 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
 			if n == 2 { // in this one it dies
-				if _, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: doubtful.ExecutionID, Record: records[0]}); err != nil {
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: doubtful.ExecutionID, Record: records[0]}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -151,8 +151,8 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 					in := h.start("chain", 3)
 					began := time.Now()
 					h.interfere(hang(began.Add(time.Hour), affected, done))
-					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", CacheBytes: -1, MaxAttempts: 3}))
-					w := must(dispatch.NewWorker(registry(), h.Provider, &dispatch.WorkerOptions{MaxAttempts: 3}))
+					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", CacheBytes: -1, MaxCrashes: 3}))
+					w := must(dispatch.NewWorker(registry(), h.Provider, &dispatch.WorkerOptions{MaxCrashes: 3}))
 					most := 0
 					for time.Since(began) < 4*time.Hour {
 						inbox, work := h.receive("sim://inbox.fifo"), h.receive("sim://default")
@@ -167,7 +167,7 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 						}
 						time.Sleep(5 * time.Second)
 					}
-					end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+					end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 					if err != nil || string(end.Output) != "3" {
 						t.Errorf("after %d deliveries of a message it ended with %s %s, %v", most, end.String(), end.Output, err)
 					}

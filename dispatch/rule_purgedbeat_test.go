@@ -46,7 +46,7 @@ func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (cal
 	h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
 	h.turn(0) // #6 is scheduled
 	beat := func(ctx context.Context) error {
-		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{ActivityID: 6, Details: json.RawMessage(`"half way"`), BeatenAt: time.Now()})
+		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{ActivityID: 6, Details: json.RawMessage(`"half way"`), LastHeartbeatAt: time.Now()})
 	}
 	if before {
 		if err := beat(ctx); err != nil {

@@ -22,9 +22,9 @@ func TestAPutBesideTheEndOfItsScheduleIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := registry()
-			schedule.AddTo(r)
+			schedule.Register(r)
 			perdure.AddOrchestration(r, "report", func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil })
-			s := schedule.Schedule{ID: "s", Orchestration: "report", When: "rate(1 hours)", Input: []byte("1")}
+			s := schedule.Schedule{ID: "s", Orchestration: "report", Expression: "rate(1 hours)", Input: []byte("1")}
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider)
 				if err := c.PutSchedule(ctx, s); err != nil {
@@ -49,7 +49,7 @@ func TestAPutBesideTheEndOfItsScheduleIsNotLost(t *testing.T) {
 					t.Error(err)
 				}
 				<-served
-				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning || got.Started != 1 || got.Ending {
+				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning || got.Started != 1 || got.Deleting {
 					t.Errorf("%+v, %v", got, err)
 				}
 			})

@@ -54,7 +54,7 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 				past := h.events(over)
 				restarts := 0
 				for i := range past {
-					if history.CheckCut(past, past[i].ID) != nil {
+					if history.CheckRestartPoint(past, past[i].ID) != nil {
 						continue
 					}
 					restarts++
@@ -170,7 +170,7 @@ func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool
 // cutAt returns the first event from some event on behind which a history can be cut, or its first event where there is none.
 func cutAt(past []history.Event, from int64) int64 {
 	for ; from < int64(len(past)); from++ {
-		if history.CheckCut(past, from) == nil {
+		if history.CheckRestartPoint(past, from) == nil {
 			return from
 		}
 	}
@@ -219,7 +219,7 @@ func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	if _, err := perdure.StartOrchestration(ctx, "nothing", 1); err != nil {
 		return "", err
 	}
-	bill := perdure.CallActivityByName[string](ctx, "do", "bill "+ctx.InstanceID(), perdure.WithScheduleToClose(time.Minute))
+	bill := perdure.CallActivityByName[string](ctx, "do", "bill "+ctx.InstanceID(), perdure.WithScheduleToCloseTimeout(time.Minute))
 	child := perdure.CallSubOrchestrationByName[int](ctx, "sleeps", 1)
 	reminder := perdure.CreateTimer(ctx, time.Hour)
 	if _, err := perdure.CallActivityByName[string](ctx, "do", "ship").Await(ctx); err != nil {
@@ -256,7 +256,7 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 		c.mend()
 		past := h.events(in)
 		ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
-		instances := len(must(h.Provider.ListInstances(ctx, provider.Query{})).Instances)
+		instances := len(must(h.Provider.ListInstances(ctx, provider.ListQuery{})).Instances)
 		time.Sleep(40 * 24 * time.Hour) // longer than a start is repeated
 
 		again := h.restart(in.InstanceID, "again", past[ship].ID)
@@ -331,11 +331,11 @@ func TestR30TheSameRestartTwice(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
 		in := h.start("order", 1)
 		h.serveFor(time.Second)
-		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err, client.ErrNotTerminal) {
+		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err, client.ErrNotEnded) {
 			t.Errorf("a restart of what is under way is %v", err)
 		}
 		h.finish(in)
-		instances := len(must(h.Provider.ListInstances(ctx, provider.Query{})).Instances)
+		instances := len(must(h.Provider.ListInstances(ctx, provider.ListQuery{})).Instances)
 
 		ids := make([]string, 4)
 		var all sync.WaitGroup

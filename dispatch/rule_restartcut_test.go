@@ -27,7 +27,7 @@ func (h *hub) restartEach(in provider.Instance) (all []provider.Instance) {
 	over := h.read(in)
 	past := h.events(over)
 	for i := range past {
-		if history.CheckCut(past, past[i].ID) == nil {
+		if history.CheckRestartPoint(past, past[i].ID) == nil {
 			all = append(all, h.restart(in.InstanceID, fmt.Sprint("from-", past[i].ID), past[i].ID))
 		}
 	}
@@ -158,7 +158,7 @@ func TestR30WhatWasBlockedGoesOnInTheCodeOfToday(t *testing.T) {
 
 		again := h.restart(in.InstanceID, "again", past[lastOf(past, history.InputsParked)].ID)
 		h.give(h.orchestrator(sleeper(3, "add"), "after"))
-		if end := must(h.Provider.ReadEnd(ctx, again.ExecutionID)); string(end.Output) != "3" {
+		if end := must(h.Provider.ReadTerminalEvent(ctx, again.ExecutionID)); string(end.Output) != "3" {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
 	})
@@ -183,7 +183,7 @@ func TestR30RestartsFromTwoEvents(t *testing.T) {
 		ids := map[string]bool{}
 		cuts := int64(0)
 		for i := range past {
-			if history.CheckCut(past, past[i].ID) != nil {
+			if history.CheckRestartPoint(past, past[i].ID) != nil {
 				continue
 			}
 			cuts++
@@ -279,7 +279,7 @@ func TestR30ATokenOfTheOldExecution(t *testing.T) {
 
 		again := h.restart(in.InstanceID, "again", 3)
 		h.serveFor(time.Minute)
-		if err := client.New(h.Provider).Complete(ctx, token, "too late"); err == nil {
+		if err := client.New(h.Provider).CompleteActivity(ctx, token, "too late"); err == nil {
 			t.Error("the old token is taken")
 		}
 		h.serveFor(time.Minute)
@@ -316,7 +316,7 @@ func TestR30ACutWhereACancelWaits(t *testing.T) {
 			t.Errorf("a restart where a cancel waits is %v", err)
 		}
 		for i := range past {
-			if history.CheckCut(past, past[i].ID) != nil {
+			if history.CheckRestartPoint(past, past[i].ID) != nil {
 				continue
 			}
 			again := h.restart(in.InstanceID, fmt.Sprint("from-", past[i].ID), past[i].ID)

@@ -57,7 +57,7 @@ func TestR30TheLastInputLiesInHistoryOnce(t *testing.T) {
 // More documents of earlier executions than a history shows of one event: a restart has them all, also once the old instance is purged.
 func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 	t.Parallel()
-	const letters = 30 // of 180 KB: more than provider.ShownDocuments
+	const letters = 30 // of 180 KB: more than provider.MaxResolvedBytes
 	text := func(n int) string { return fmt.Sprint(n, strings.Repeat("0123456789", 18<<10)) }
 	r := registry()
 	perdure.AddOrchestration(r, "collects", func(ctx *perdure.OrchestrationContext, execution int) (int, error) {

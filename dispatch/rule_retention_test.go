@@ -32,7 +32,7 @@ const days = 24 * time.Hour
 // watch is a look of the renewer.
 func (h *hub) watch() {
 	h.t.Helper()
-	if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+	if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }
@@ -63,7 +63,7 @@ func (h *hub) executions(id string) (numbers []int64) {
 func withRetentions() *perdure.Registry {
 	r := registry()
 	body := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
-	perdure.AddOrchestration(r, "kept", body, perdure.WithRetention(perdure.KeepForEver))
+	perdure.AddOrchestration(r, "kept", body, perdure.WithRetention(perdure.RetainForever))
 	perdure.AddOrchestration(r, "brief", body, perdure.WithRetention(3*days))
 	// periodic continues as new every six hours, until it has done so n times.
 	perdure.AddOrchestration(r, "periodic", periodic)
@@ -322,7 +322,7 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 					}
 					return simhub.ErrCrashed
 				})
-				_, _ = h.Timekeeper.Watch(h.t.Context())
+				_, _ = h.Timekeeper.Sweep(h.t.Context())
 				h.interfere(nil)
 				h.serveFor(time.Duration(random.IntN(30)) * time.Hour)
 			}
@@ -378,7 +378,7 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 			}
 			return next()
 		})
-		_, _ = h.Timekeeper.Watch(h.t.Context())
+		_, _ = h.Timekeeper.Sweep(h.t.Context())
 		h.interfere(nil)
 		if at := text(h.item("i#a", "i"), "seeking"); at == "" {
 			t.Error("how far the search has come is not known")

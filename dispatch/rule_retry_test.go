@@ -94,7 +94,7 @@ func trying(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *t
 		return len(tr.ran()), err
 	})
 	perdure.AddOrchestration(r, "tries-in-time", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(), perdure.WithScheduleToClose(3*s.Every+s.Every/2)).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(), perdure.WithScheduleToCloseTimeout(3*s.Every+s.Every/2)).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
 		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()), perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
@@ -235,7 +235,7 @@ func TestR14AChainEndsByItself(t *testing.T) {
 // Waits beyond what a queue can delay are exact, by schedules and by hops.
 func TestR14RetriesOfAnHourAndADayAreExact(t *testing.T) {
 	t.Parallel()
-	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersHops} {
+	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		for _, every := range []time.Duration{14 * time.Minute, time.Hour, 26 * time.Hour} {
 			t.Run(fmt.Sprint(timers, every), func(t *testing.T) {
 				t.Parallel()
@@ -532,11 +532,11 @@ func TestR14ABlockedInstancesActivitiesAreTriedAgain(t *testing.T) {
 			t.Errorf("parked: %v", parked)
 		}
 		time.Sleep(time.Second)
-		if err := mended.Announce(ctx); err != nil {
+		if err := mended.ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
 		tr.Orchestrators[0] = mended
-		if _, err := tr.Timekeeper.Watch(ctx); err != nil {
+		if _, err := tr.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		tr.serveFor(time.Hour)
@@ -569,7 +569,7 @@ func TestR14RetriesNeedNoCode(t *testing.T) {
 // An attempt that waits and the schedule-to-close time of its activity are both schedules, and messages, of one activity.
 func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 	t.Parallel()
-	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersHops} {
+	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		for _, takes := range []time.Duration{time.Second, time.Hour} { // the last attempt is made, or is still made when time is over
 			t.Run(fmt.Sprint(timers, takes), func(t *testing.T) {
 				t.Parallel()
@@ -629,7 +629,7 @@ func TestR14AnAttemptThatCanNeverBeSentFailsTheActivity(t *testing.T) {
 	trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries", stubbornness{Every: time.Second})
 		tr.turn(0)
-		where := tr.Provider.Hub()
+		where := tr.Provider.Config()
 		where.WorkQueues = map[string]string{}
 		without, err := dynamo.New(where, dynamo.Clients{Table: tr.Cloud.Table, Queues: tr.Cloud.Queues, Schedules: tr.Cloud.Schedules})
 		if err != nil {

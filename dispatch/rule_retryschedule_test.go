@@ -60,7 +60,7 @@ func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
 		if n := tr.Cloud.Schedules.Count(); n != 0 {
 			t.Errorf("%d schedules are left", n)
 		}
-		if end, err := tr.Provider.ReadEnd(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
+		if end, err := tr.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
 			t.Errorf("ended with %s, %v", end.String(), err)
 		}
 	})

@@ -268,7 +268,7 @@ func TestR11AnyMessageRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
-		wake := h.receive(h.Provider.Hub().InboxURL)
+		wake := h.receive(h.Provider.Config().InboxURL)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
 		h.complete(in, 0, 99) // of nothing that was ever scheduled
 		if failed := h.turn(0); len(failed) > 0 || len(h.workItems()) != 1 {
@@ -282,19 +282,19 @@ func TestR11TheWatchWakesWhatIsStillPending(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
-		wake := h.receive(h.Provider.Hub().InboxURL)
+		wake := h.receive(h.Provider.Config().InboxURL)
 		_ = h.Provider.DeleteRecords(ctx, provider.QueueInbox, wake...)
-		if woken, err := h.Timekeeper.Watch(ctx); err != nil || woken != 0 {
+		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 0 {
 			t.Errorf("at once: woke %d, %v", woken, err)
 		}
 		time.Sleep(2*time.Minute + time.Second)
-		if woken, err := h.Timekeeper.Watch(ctx); err != nil || woken != 1 {
+		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 1 {
 			t.Errorf("after two minutes: woke %d, %v", woken, err)
 		}
 		if end := h.finish(in); string(end.Output) != "1" {
 			t.Errorf("ended with %s", end.String())
 		}
-		if woken, err := h.Timekeeper.Watch(ctx); err != nil || woken != 0 {
+		if woken, err := h.Timekeeper.Sweep(ctx); err != nil || woken != 0 {
 			t.Errorf("when it is over: woke %d, %v", woken, err)
 		}
 	})

@@ -135,7 +135,7 @@ func TestAnHourOfThrottledStatusesRunsNoActivityTwice(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "is-cancelled", Reason: "requested"})
 		for range 7 {
 			h.serveFor(10 * time.Minute)
-			if _, err := h.Timekeeper.Watch(ctx); err != nil && time.Now().After(throttled.until) {
+			if _, err := h.Timekeeper.Sweep(ctx); err != nil && time.Now().After(throttled.until) {
 				t.Error(err) // until then it cannot note what it has looked at either
 			}
 		}
@@ -201,7 +201,7 @@ func TestARefreshThatCannotReadHoldsNothingUp(t *testing.T) {
 			t.Errorf("the event behind it: %v", events)
 		}
 		time.Sleep(5 * time.Minute)
-		timers, _ := h.Provider.AdoptTimers(h.receive("sim://timers"))
+		timers, _ := h.Provider.DecodeTimers(h.receive("sim://timers"))
 		if len(timers) != 1 || timers[0].Refresh != 4 || timers[0].TimerID != 2 || timers[0].ExecutionID != in.ExecutionID || timers[0].Segment != 1 {
 			t.Errorf("timers %+v", timers)
 		}

@@ -50,7 +50,7 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {
-			if _, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}); err != nil {
+			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
@@ -171,7 +171,7 @@ func TestR13ASuspectThatDoesNotFitGoesBackUnmarked(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, it := range h.workItemsAfter(20 * time.Second) {
-			died, err := h.Provider.MarkAttempt(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record})
+			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record})
 			if want := int(it.ActivityID) - 3; err != nil || died != want { // the first was unmarked by who lives, the other bears its one
 				t.Errorf("#%d bears %d marks, %v", it.ActivityID, died, err)
 			}

@@ -37,7 +37,7 @@ func countRaised(events []history.Event) (n int) {
 func (h *hub) turns() {
 	h.t.Helper()
 	for {
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		if len(records) == 0 {
 			return
 		}
@@ -56,7 +56,7 @@ func TestR24EveryMessageTwiceIsOneEvent(t *testing.T) {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
-				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
 				}
 				err := next()
@@ -174,8 +174,8 @@ func TestR24WhatWasToldUndeliveredIsNeverDelivered(t *testing.T) {
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 				sender := h.start("tells", tells{To: "c", Events: 1})
 				h.turn(0)
-				records := h.receive(h.Provider.Hub().InboxURL)
-				items, _ := h.Provider.AdoptOrchestrationItems(records)
+				records := h.receive(h.Provider.Config().InboxURL)
+				items, _ := h.Provider.DecodeOrchestrationItems(records)
 				if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
 					t.Fatal("it failed")
 				}
@@ -222,13 +222,13 @@ func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testi
 		time.Sleep(time.Hour)
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turn(0)
-		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Hub().InboxURL)); len(failed) > 0 {
+		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Config().InboxURL)); len(failed) > 0 {
 			t.Fatal("it failed")
 		}
-		if _, err := h.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(late)}); err != nil {
+		if _, err := h.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := late.Begin(ctx); err != nil {
+		if err := late.Wake(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour) // the message is delivered again
@@ -247,7 +247,7 @@ func TestR24AnEventForTheLastLifeIsNotTheNextOnes(t *testing.T) {
 		h.turns()
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turn(0)
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
 			t.Fatal("it failed")
 		}

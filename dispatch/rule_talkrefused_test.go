@@ -25,19 +25,19 @@ func TestR24TwoRefusalsAtOnceAreBothWrittenDown(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && !met {
 				met = true
-				if err := h.Provider.RefuseEvents(ctx, "", other); err != nil {
+				if err := h.Provider.RejectEvents(ctx, "", other); err != nil {
 					t.Error(err)
 				}
 			}
 			return next()
 		})
 		for range 2 { // it is there already the second time: it is replaced, and not created
-			if err := h.Provider.RefuseEvents(ctx, "", one); err != nil {
+			if err := h.Provider.RejectEvents(ctx, "", one); err != nil {
 				t.Fatal(err)
 			}
 			met, one.Parent.EventID, other.Parent.EventID = false, 7, 7
 		}
-		refused := must(h.Provider.RefusedEvents(ctx, "c"))
+		refused := must(h.Provider.ReadRejectedEvents(ctx, "c"))
 		if !refused.Has(&one.Message) || !refused.Has(&other.Message) {
 			t.Errorf("written down is %v", refused)
 		}

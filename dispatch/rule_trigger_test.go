@@ -72,7 +72,7 @@ func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed boo
 		h.raise(in, "early", 1)
 		if late {
 			h.serveFor(delay / 2)
-			h.receive(h.Provider.Hub().TimersURL)
+			h.receive(h.Provider.Config().TimersURL)
 			time.Sleep(delay)
 			h.raise(in, "early", 1) // the queue does not know the first any more, but the instance does
 		}

@@ -26,11 +26,11 @@ func TestR1OnlyTheInboxMakesTurns(t *testing.T) {
 		h.turn(0)
 		before := len(h.made())
 		time.Sleep(2 * time.Minute)
-		timers := h.receive(h.Provider.Hub().TimersURL)
+		timers := h.receive(h.Provider.Config().TimersURL)
 		if failed := h.Timekeeper.HandleRecords(h.t.Context(), timers); len(timers) != 1 || len(failed) > 0 {
 			t.Fatalf("%d timers, failed %v", len(timers), failed)
 		}
-		if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range h.made()[before:] {
@@ -74,7 +74,7 @@ func TestR2TheMessageThatEndsTheExecutionEndsTheTurn(t *testing.T) {
 		h.turn(0)
 		h.complete(in, 1, 3)
 		h.complete(in, 1, 4)
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		if failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records); len(records) != 2 || len(failed) > 0 {
 			t.Fatalf("%d records, failed %v", len(records), failed)
 		}
@@ -105,7 +105,7 @@ func TestR2FailingOneMessageFailsAllLaterOnesOfItsGroup(t *testing.T) {
 			}
 			return next()
 		})
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
 		h.interfere(nil)
 		if want := []string{records[0].ID, records[1].ID, records[2].ID}; !slices.Equal(failed, want) {
@@ -121,18 +121,18 @@ func TestR3EverySegmentHasItsHeader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 1)
-		wake := h.receive(h.Provider.Hub().InboxURL)
+		wake := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), wake)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
 		h.complete(in, 1, 3)
-		outcome := h.receive(h.Provider.Hub().InboxURL)
+		outcome := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), outcome)
 		for sk, wm := range map[string]string{"h#0000000000": "", "h#0000000001": wake[0].Sequence, "h#0000000002": outcome[0].Sequence} {
 			item := h.item("x#"+in.ExecutionID, sk)
 			if text(item, "nonce") == "" || item["parts"] == nil || text(item, "wm") != wm {
 				t.Errorf("%s: nonce %q, parts %v, wm %q, want wm %q", sk, text(item, "nonce"), item["parts"], text(item, "wm"), wm)
 			}
-			if inbox := text(item, "inbox"); wm != "" && inbox != h.Provider.Hub().InboxURL {
+			if inbox := text(item, "inbox"); wm != "" && inbox != h.Provider.Config().InboxURL {
 				t.Errorf("%s: inbox %q", sk, inbox)
 			}
 		}
@@ -160,7 +160,7 @@ func TestR4WhatIsSettledIsNotDispatchedAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)
-		wake := h.receive(h.Provider.Hub().InboxURL)
+		wake := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), wake)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
 		first := h.workItems()

@@ -62,7 +62,7 @@ func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error)
 		}
 		if c.Anew && c.Events > 1 {
 			if c.Done {
-				if err := perdure.UpdatesDone(ctx); err != nil {
+				if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 					return "", err
 				}
 			}
@@ -72,7 +72,7 @@ func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error)
 		}
 	}
 	if c.Done {
-		if err := perdure.UpdatesDone(ctx); err != nil {
+		if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -80,7 +80,7 @@ func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error)
 }
 
 func handleChanges(ctx *perdure.OrchestrationContext, heard *[]string) error {
-	return perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
+	return perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
 		*heard = append(*heard, c.Say)
 		if c.Raise {
 			perdure.RaiseEvent(ctx, ctx.InstanceID(), "add", 100)
@@ -101,7 +101,7 @@ func handleChanges(ctx *perdure.OrchestrationContext, heard *[]string) error {
 			return "", errors.New(c.Fail)
 		}
 		return strings.Join(*heard, " "), nil
-	}, perdure.ValidateUpdate(func(c change) error {
+	}, perdure.WithValidator(func(c change) error {
 		if c.Refuse != "" {
 			return fmt.Errorf("%w: %s after %d", errChange, c.Refuse, len(*heard))
 		}
@@ -262,7 +262,7 @@ func TestR27EveryMessageTwice(t *testing.T) {
 func sentTwice(ctx context.Context, h *hub) simaws.Interceptor {
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Hub().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 			return next()
 		}
 		err := next()
@@ -294,7 +294,7 @@ func TestR27TwoCallersWithOneID(t *testing.T) {
 				t.Errorf("answered %s, %v", got, err)
 			}
 		}
-		if left := h.receive(h.Provider.Hub().InboxURL); len(left) > 0 {
+		if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
 			t.Errorf("what is answered is sent again: %s", left[0].Body)
 		}
 	})
@@ -312,23 +312,23 @@ func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
 				h.update(in, "u2", change{Refuse: "b"})
 				h.raise(in, "e1", 1)
 				h.turn(0)
-				time.Sleep(provider.AnswerLife + time.Hour)
+				time.Sleep(provider.UpdateResultRetention + time.Hour)
 				h.wantUnanswered(in, "u1")
 				h.update(in, "u1", change{Say: "again"})
 				h.update(in, "u2", change{Say: "again"})
 				h.update(in, "u3", change{Say: "c"})
 				h.turns()
 				if anew {
-					h.wantUpdated(in, "u1", provider.UpdateForgotten, "")
-					h.wantUpdated(in, "u2", provider.UpdateForgotten, "")
+					h.wantUpdated(in, "u1", provider.UpdateResultExpired, "")
+					h.wantUpdated(in, "u2", provider.UpdateResultExpired, "")
 				} else {
 					h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
 					h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 1")
 				}
 				h.wantUpdated(in, "u3", provider.UpdateCompleted, `"a 1 c"`)
 
-				known := provider.UpdateAnswer{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted, Result: history.Payload(`"a"`)}
-				if err := h.Provider.AnswerUpdates(t.Context(), known); err != nil {
+				known := provider.UpdateResult{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted, Result: history.Payload(`"a"`)}
+				if err := h.Provider.PutUpdateResults(t.Context(), known); err != nil {
 					t.Fatal(err)
 				}
 				h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
@@ -369,8 +369,8 @@ func TestR27WhatIsCommittedCounts(t *testing.T) {
 			var asked atomic.Int64
 			r := registry()
 			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-				err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) { return "done", nil },
-					perdure.ValidateUpdate(func(change) error {
+				err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) { return "done", nil },
+					perdure.WithValidator(func(change) error {
 						if first := asked.Add(1) == 1; first == rejectsFirst {
 							return errChange
 						}
@@ -511,7 +511,7 @@ func TestR27AnUpdateOfWhatNeverBegins(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"})
 		h.turns()
 		h.wantUnanswered(in, "u1")
-		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrTerminal) {
+		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("the caller is told %v", err)
 		}
 		h.serveFor(2 * time.Hour)
@@ -527,7 +527,7 @@ func TestR27AHandlerThatIsSetLater(t *testing.T) {
 		h.raise(in, "e1", 1)
 		h.update(in, "u2", change{Say: "late"})
 		h.turn(0)
-		h.wantUpdated(in, "u1", provider.UpdateRejected, history.UpdateUnknown)
+		h.wantUpdated(in, "u1", provider.UpdateRejected, history.RejectedNoHandler)
 		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"1 late"`)
 		h.wantReplays(addChanging(registry()), in)
 		h.raise(in, "e2", 2)

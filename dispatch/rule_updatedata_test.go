@@ -22,9 +22,9 @@ type reading struct {
 func reads(ctx *perdure.OrchestrationContext, r reading) ([]string, error) {
 	var opts []perdure.UpdateHandlerOption
 	if r.Alone {
-		opts = append(opts, perdure.OneAtATime())
+		opts = append(opts, perdure.Serialized())
 	}
-	err := perdure.HandleUpdate(ctx, "read", func(ctx *perdure.OrchestrationContext, text string) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, "read", func(ctx *perdure.OrchestrationContext, text string) (int, error) {
 		if r.Slow {
 			if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
 				return 0, err
@@ -64,7 +64,7 @@ func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	perdure.AddOrchestration(o.Registry, "has-read", func(ctx *perdure.OrchestrationContext, texts []int) (int, error) {
 		var fs []*perdure.Future[int]
 		for i, bytes := range texts {
-			fs = append(fs, perdure.CallUpdate[int](ctx, "reader", "read", textsOf(i+1, bytes)[i], perdure.StartingWith("reads", r)))
+			fs = append(fs, perdure.CallUpdate[int](ctx, "reader", "read", textsOf(i+1, bytes)[i], perdure.WithStart("reads", r)))
 		}
 		return len(fs), perdure.WhenAll(ctx, perdure.Awaitables(fs)...)
 	})

@@ -41,7 +41,7 @@ func TestR27APausedInstanceIsUpdatedWhenItGoesOn(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
 		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
-		h.wantUpdated(in, "asked", provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted))
+		h.wantUpdated(in, "asked", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
 		h.checkRest()
 	})
 }
@@ -133,11 +133,11 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.raise(in, "e1", 1)
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted)},
 		"it ends in the turn that accepts": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted)},
 		"the handler returns in the turn of the end": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
@@ -149,7 +149,7 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 			h.raise(in, "e1", 1)
 			h.turns()
 			h.raise(in, "e2", 2)
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationContinuedAsNew)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationContinuedAsNew)},
 		"it continues as new behind it": {changing{Events: 2, Anew: true, Done: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
@@ -162,19 +162,19 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationTerminated)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationTerminated)},
 		"it is terminated while it is paused": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.pause(in, "p1")
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationTerminated)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationTerminated)},
 		"it is cancelled": {changing{Events: 1, Done: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
-		}, provider.UpdateLeft, history.TerminalReason(history.OrchestrationCancelled)},
+		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCancelled)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +212,7 @@ func TestR27AnEndWithoutCodeAnswers(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
 			t.Errorf("ended with %s", end.String())
 		}
-		h.wantUpdated(in, "u1", provider.UpdateLeft, history.TerminalReason(history.OrchestrationFailed))
+		h.wantUpdated(in, "u1", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
 		h.checkRest()
 	})
 }
@@ -227,7 +227,7 @@ func TestR27TheEndOfADamagedInstance(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		h.serveFor(time.Hour)
 		h.wantStatus(in, provider.StatusTerminated)
-		if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrTerminal) {
+		if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("the caller is told %v", err)
 		}
 	})
@@ -311,7 +311,7 @@ func TestR27ACancelledHandlerAnswers(t *testing.T) {
 			return "", err
 		}
 		_, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
-		if done := perdure.UpdatesDone(perdure.WithoutCancel(ctx)); done != nil {
+		if done := perdure.AwaitUpdateHandlers(perdure.WithoutCancel(ctx)); done != nil {
 			return "", done
 		}
 		return strings.Join(heard, " "), err
@@ -336,7 +336,7 @@ func TestR27AnUpdateThatTakesItsProcessDown(t *testing.T) {
 	f := &fatal{}
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
 			f.ran.Add(1)
 			f.dies.Store(!f.alive.Load())
 			return "done", nil
@@ -378,13 +378,13 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 		open := perdure.WaitForExternalEvent[int](ctx, "never")
-		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
 			if c.Say == "blocks" {
 				hung.Add(1)
 			}
 			return "done", nil
 		},
-			perdure.ValidateUpdate(func(c change) error {
+			perdure.WithValidator(func(c change) error {
 				switch c.Say {
 				case "waits":
 					_, err := open.Await(ctx)
@@ -393,7 +393,7 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 					defer func() { _ = recover() }()
 					perdure.CallActivity(ctx, inc, 1)
 				case "sets a handler":
-					return perdure.HandleUpdate(ctx, "more", func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil })
+					return perdure.SetUpdateHandler(ctx, "more", func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil })
 				case "elsewhere":
 					done := make(chan struct{})
 					go func() {
@@ -421,8 +421,8 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		before := len(h.events(in))
 		for say, want := range map[string]string{
-			"waits": history.UpdateMisused, "schedules": history.UpdateMisused, "sets a handler": history.UpdateMisused, "elsewhere": history.UpdateMisused,
-			"panics": history.UpdateRefused + ": no: ",
+			"waits": history.RejectedNotReadOnly, "schedules": history.RejectedNotReadOnly, "sets a handler": history.RejectedNotReadOnly, "elsewhere": history.RejectedNotReadOnly,
+			"panics": history.RejectedByValidator + ": no: ",
 		} {
 			h.update(in, say, change{Say: say})
 			h.turns()
@@ -434,13 +434,13 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 		h.send(updateMessage(in, "bad", history.Payload(`{"say":7}`)))
 		h.update(in, "reads", change{Say: "reads"})
 		h.turns()
-		h.wantUpdated(in, "bad", provider.UpdateRejected, history.UpdateBadInput)
+		h.wantUpdated(in, "bad", provider.UpdateRejected, history.RejectedInput)
 		h.wantUpdated(in, "reads", provider.UpdateCompleted, `"done"`)
 		h.wantReplays(r, in)
 
 		h.update(in, "blocks", change{Say: "blocks"})
 		h.serveFor(30 * time.Minute)
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockedOutside || !strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockingCall || !strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
 			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
 		}
 		h.wantUnanswered(in, "blocks")
@@ -469,7 +469,7 @@ func TestR27AnUpdateOfNoInstance(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.purge(in.InstanceID)
 		h.serveFor(time.Minute)
-		if err := <-told; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrTerminal) {
+		if err := <-told; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrEnded) {
 			t.Errorf("of one that is purged: %v", err)
 		}
 
@@ -483,7 +483,7 @@ func TestR27AnUpdateOfNoInstance(t *testing.T) {
 		h.wantUnanswered(in, "u2")
 		h.raise(next, "e1", 1)
 		h.finish(next)
-		if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrTerminal) {
+		if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("of one that is over: %v", err)
 		}
 		h.checkRest()
@@ -501,7 +501,7 @@ func TestR27AnUpdateThatComesTooLate(t *testing.T) {
 			told <- err
 		}()
 		h.serveFor(time.Minute)
-		if err := <-told; !errors.Is(err, client.ErrTerminal) {
+		if err := <-told; !errors.Is(err, client.ErrEnded) {
 			t.Errorf("it is told %v", err)
 		}
 		h.checkRest()
@@ -567,8 +567,8 @@ func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
 			err := next()
 			if d, ok := c.Input.(*dynamodb.DeleteItemInput); ok && strings.HasPrefix(text(d.Key, "sk"), "u#") && !late {
 				late = true
-				a := provider.UpdateAnswer{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted}
-				if err := h.Provider.AnswerUpdates(ctx, a); err != nil {
+				a := provider.UpdateResult{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted}
+				if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
 					t.Error(err)
 				}
 			}
@@ -620,7 +620,7 @@ func TestR27LargeUpdates(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 		var said []string
-		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
 			said = append(said, c.Say[:4])
 			return c.Say, nil
 		})
@@ -662,7 +662,7 @@ func TestR27AResultThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) {
 			return strings.Repeat("x", perdure.MaxPayloadBytes), nil
 		})
 		if err != nil {
@@ -698,7 +698,7 @@ func TestR27AReconciliationAnswers(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		h.loseWake()
 		h.wantUnanswered(in, "u1")
-		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.Reconcile{Run: "run-1"}); err != nil {
+		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {
 			t.Fatal(err)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
@@ -715,11 +715,11 @@ func TestR27AHandlerThatPanics(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.HandleUpdate(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
 			if c.Say == "panic" {
 				panic("half a change")
 			}
-			if err := perdure.UpdatesDone(ctx); err != nil {
+			if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 				return "", err
 			}
 			return "never", nil
@@ -737,7 +737,7 @@ func TestR27AHandlerThatPanics(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePanic {
 			t.Errorf("ended with %s: %+v", end.String(), end.Error)
 		}
-		h.wantUpdated(in, "u2", provider.UpdateLeft, history.TerminalReason(history.OrchestrationFailed))
+		h.wantUpdated(in, "u2", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
 		h.wantReplays(r, in)
 		h.checkRest()
 	})

@@ -37,7 +37,7 @@ func (h *hub) addMany() {
 func TestR27ACallThatIsRepeatedWhileItWaitsIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+		h.startAs(sumInstance.InstanceID, perdure.EntityOrchestrationName("sum"), nil)
 		h.turns()
 		h.addNamed(ctx, "same", 1_000_000)
 		h.addMany()
@@ -63,7 +63,7 @@ func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-				in := h.startAs(sumInstance.InstanceID, perdure.EntityOrchestration("sum"), nil)
+				in := h.startAs(sumInstance.InstanceID, perdure.EntityOrchestrationName("sum"), nil)
 				h.turns()
 				h.pause(in, "p1")
 				call(ctx, h, 1)
@@ -89,7 +89,7 @@ func TestR31AnUpdateThatEndsItsInstanceIsJoinedInItsBatch(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "ended", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		waits, end := perdure.WithCancel(ctx)
-		err := perdure.HandleUpdate(ctx, "end", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+		err := perdure.SetUpdateHandler(ctx, "end", func(_ *perdure.OrchestrationContext, n int) (int, error) {
 			end()
 			return n, nil
 		})

@@ -27,7 +27,7 @@ type addition struct {
 
 // updatesWhile adds up what its updates ask for, until its events have come.
 func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
-	err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, s addition) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, s addition) (int, error) {
 		v := 0
 		for n := range s.Inline + s.Queued {
 			var opts []perdure.ActivityCallOption
@@ -41,7 +41,7 @@ func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 		}
 		u.Sum += v
 		return v, nil
-	}, perdure.ValidateUpdate(func(s addition) error {
+	}, perdure.WithValidator(func(s addition) error {
 		if s.Refuse {
 			return errChange
 		}
@@ -51,7 +51,7 @@ func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 		if _, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 			return 0, err
 		}
-		if err = perdure.UpdatesDone(ctx); err == nil && u.Anew && u.Events > 1 {
+		if err = perdure.AwaitUpdateHandlers(ctx); err == nil && u.Anew && u.Events > 1 {
 			u.Events--
 			return perdure.ContinueAsNew[int](ctx, u)
 		}
@@ -102,7 +102,7 @@ func TestR27AnInlineActivityOfAHandlerThatKillsItsProcess(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", func(ctx context.Context, n int) (int, error) {
-		if perdure.ActivityInfoFrom(ctx).Token == "" {
+		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			simhub.Die(ctx)
 		}
 		return n + 1, nil
@@ -129,11 +129,11 @@ func TestR27AValidatorDrawsNothing(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 		numbers := ctx.Rand()
-		err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
 			perdure.CreateTimer(ctx, time.Hour+time.Duration(numbers.IntN(1<<20))*time.Second)
 			perdure.WaitForExternalEvent[int](ctx, "of "+ctx.NewUUID())
 			return "done", nil
-		}, perdure.ValidateUpdate(func(c change) error {
+		}, perdure.WithValidator(func(c change) error {
 			if ctx.Rand().Uint64() == 0 || numbers.Uint32() == 0 && c.Refuse == "" || ctx.NewUUID() == "" {
 				return errChange
 			}

@@ -59,8 +59,8 @@ func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 			h.update(in, fmt.Sprint("u", n), change{Say: say})
 		}
 		h.serveFor(time.Minute)
-		h.wantUpdated(in, "u10", provider.UpdateRejected, history.UpdateTooMany)
-		h.wantUpdated(in, "u11", provider.UpdateRejected, history.UpdateTooMany)
+		h.wantUpdated(in, "u10", provider.UpdateRejected, history.RejectedLimit)
+		h.wantUpdated(in, "u11", provider.UpdateRejected, history.RejectedLimit)
 		time.Sleep(6 * time.Minute) // the queue has forgotten the first
 		h.update(in, "u3", change{Say: "a copy"})
 		h.serveFor(time.Minute)
@@ -78,7 +78,7 @@ func TestR27ACancelWhileAHandlerAwaitsAnActivity(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, _ change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, _ change) (string, error) {
 			_, err := perdure.CallActivity(ctx, inc, 1).Await(ctx)
 			if _, cancelled := errors.AsType[*perdure.CancelledError](err); cancelled {
 				return "undone", nil
@@ -89,7 +89,7 @@ func TestR27ACancelWhileAHandlerAwaitsAnActivity(t *testing.T) {
 			return "", err
 		}
 		_, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
-		return "", errors.Join(err, perdure.UpdatesDone(perdure.WithoutCancel(ctx)))
+		return "", errors.Join(err, perdure.AwaitUpdateHandlers(perdure.WithoutCancel(ctx)))
 	})
 	changes(t, simhub.Options{Registry: r, Environments: 2}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{})
@@ -115,12 +115,12 @@ func TestR27AThousandHandlersAtATime(t *testing.T) {
 		}
 		h.serveFor(10 * time.Minute)
 		h.wantUnanswered(in, fmt.Sprint("u", most-1))
-		h.wantUpdated(in, fmt.Sprint("u", most), provider.UpdateRejected, history.UpdateTooMany)
-		h.wantUpdated(in, fmt.Sprint("u", most+1), provider.UpdateRejected, history.UpdateTooMany)
+		h.wantUpdated(in, fmt.Sprint("u", most), provider.UpdateRejected, history.RejectedLimit)
+		h.wantUpdated(in, fmt.Sprint("u", most+1), provider.UpdateRejected, history.RejectedLimit)
 		h.raise(in, "e1", 1)
 		h.finish(in)
 		for _, n := range []int{0, 499, most - 1} {
-			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateLeft, history.TerminalReason(history.OrchestrationCompleted))
+			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
 		}
 		h.checkRest()
 	})
@@ -134,7 +134,7 @@ func TestR27TenThousandUpdates(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 		n := 0
-		err := perdure.HandleUpdate(ctx, "change", func(*perdure.OrchestrationContext, change) (int, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (int, error) {
 			n++
 			return n, nil
 		})

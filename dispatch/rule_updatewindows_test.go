@@ -24,7 +24,7 @@ const spread = 1500
 func spreading() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.HandleUpdate(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
 			if c.Say == "late" {
 				for i := range spread {
 					perdure.CallActivity(ctx, inc, i)

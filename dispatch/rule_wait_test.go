@@ -101,7 +101,7 @@ func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err e
 	} else {
 		calls := all[perdure.ActivityCallOption](opts)
 		if d.Close > 0 {
-			calls = append(calls, perdure.WithScheduleToClose(d.Close))
+			calls = append(calls, perdure.WithScheduleToCloseTimeout(d.Close))
 		}
 		doing = perdure.CallActivityByName[string](ctx, "do", d, calls...)
 	}
@@ -133,7 +133,7 @@ func endOf(err error) string {
 	if !ok {
 		return err.Error()
 	}
-	return fmt.Sprintf("%s, %s", c.Reason, c.Ended)
+	return fmt.Sprintf("%s, %s", c.Reason, c.CancelOutcome)
 }
 
 func (s *sagas) registry() *perdure.Registry {
@@ -189,10 +189,10 @@ func (s *sagas) worker() *dispatch.Worker {
 
 // wantUndone fails unless the deed of an instance that is cancelled ended so, was undone once, and not before it had ended; early is how
 // much sooner that may be, of what is not seen to end.
-func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelEnd) {
+func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	s.t.Helper()
 	now := s.read(in)
-	end, err := s.Provider.ReadEnd(s.t.Context(), in.ExecutionID)
+	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if err != nil || end.Kind != history.OrchestrationCancelled {
 		s.t.Errorf("it ended with %s, %v", end.String(), err)
 	}
@@ -203,7 +203,7 @@ func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelEnd) {
 	if len(undone) != 1 {
 		s.t.Fatalf("undone %d times", len(undone))
 	}
-	if n := len(last); n > 0 && ended != perdure.EndGivenUp && undone[0].Before(last[n-1]) {
+	if n := len(last); n > 0 && ended != perdure.OutcomeAbandoned && undone[0].Before(last[n-1]) {
 		s.t.Errorf("undone %v before the end", last[n-1].Sub(undone[0]))
 	}
 	s.checkRest()
@@ -238,7 +238,7 @@ func TestAnUndoWaitsUntilWhatItUndoesHasReturned(t *testing.T) {
 				undoing(t, o, func(_ context.Context, s *sagas) {
 					in := s.startAs("a", "saga", deed{Job: j})
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
-					s.wantUndone(in, perdure.EndReturned)
+					s.wantUndone(in, perdure.OutcomeReturned)
 					s.wantDecidedSeenEnded(in)
 				})
 			})
@@ -260,7 +260,7 @@ func (s *sagas) wantDecidedSeenEnded(in provider.Instance) (seen time.Time) {
 			ended = e
 		}
 	}
-	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil || ended.Cancel.Ended == "" {
+	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil || ended.Cancel.Outcome == "" {
 		s.t.Fatalf("decided %v, ended %+v", decided, ended)
 	}
 	if seen = *ended.Cancel.SeenAt; seen.Before(decided.Time) || seen.After(ended.Time) {
@@ -276,7 +276,7 @@ func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 		in := s.startAs("a", "saga", deed{Job: stubborn})
 		var at time.Time
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
-		s.wantUndone(in, perdure.EndGivenUp)
+		s.wantUndone(in, perdure.OutcomeAbandoned)
 		if took := s.after(at); took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("undone after %v", took)
 		}
@@ -294,11 +294,11 @@ func TestAnUndoOfWhatNeverBegan(t *testing.T) {
 			s.cancelIt(in)
 			s.turn(0)
 			s.serveFor(time.Minute)
-			s.wantUndone(in, perdure.EndNeverBegan)
+			s.wantUndone(in, perdure.OutcomeNeverStarted)
 			if n := len(s.seen(&s.begun)); n > 0 {
 				t.Errorf("it ran %d times", n)
 			}
-			if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.End != provider.EndNeverStarted {
+			if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != provider.OutcomeNeverStarted {
 				t.Errorf("%+v, %v", left, err)
 			}
 		})
@@ -337,11 +337,11 @@ func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 				dead.Store(true)
 				died := time.Now()
 				s.serveFor(30 * time.Minute)
-				s.wantUndone(in, perdure.EndWorkerGone)
+				s.wantUndone(in, perdure.OutcomeWorkerLost)
 				if seen := s.wantDecidedSeenEnded(in); seen.Before(died) != (c.graced > 0) {
 					t.Errorf("the cancel was seen %v after its worker died", seen.Sub(died))
 				}
-				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.End != "" || left.SeenAt.IsZero() != (c.graced == 0) {
+				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
 					t.Errorf("its record: %+v, %v", left, err)
 				}
 				if took := s.after(died); took < 15*time.Second || took > time.Minute { // a lease, and what comes back in between may be early once
@@ -380,7 +380,7 @@ func TestAnUndoOfWhatWaitsForItsNextAttempt(t *testing.T) {
 					if n := len(s.seen(&s.begun)); n != 2 {
 						t.Errorf("%d attempts", n)
 					}
-					s.wantUndone(in, perdure.EndReturned)
+					s.wantUndone(in, perdure.OutcomeReturned)
 				})
 			})
 		}
@@ -397,7 +397,7 @@ func TestAnUndoOfWhatIsAboutToBeTriedAgain(t *testing.T) {
 				in := s.startAs("a", "saga", deed{FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second}})
 				var at time.Time
 				s.meanwhile(every+time.Hour, func() { at = s.cancelAfter(every-early, in) })
-				s.wantUndone(in, perdure.EndReturned)
+				s.wantUndone(in, perdure.OutcomeReturned)
 				if took := s.after(at); took > 10*time.Second {
 					t.Errorf("%v, %v early: undone after %v", every, early, took)
 				}
@@ -423,7 +423,7 @@ func TestAnUndoOfWhatNobodyTakesIsBounded(t *testing.T) {
 				t.Errorf("undone after %v of %v", took, closes)
 			}
 			s.serveFor(24 * time.Hour)
-			s.wantUndone(in, perdure.EndTimedOut)
+			s.wantUndone(in, perdure.OutcomeTimedOut)
 		})
 	}
 }
@@ -434,7 +434,7 @@ func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", deed{Close: 15 * time.Second, Job: stubborn})
 		s.meanwhile(time.Hour, func() { s.cancelAfter(10*time.Second, in) })
-		s.wantUndone(in, perdure.EndGivenUp)
+		s.wantUndone(in, perdure.OutcomeAbandoned)
 	})
 }
 
@@ -450,7 +450,7 @@ func TestACopyDoesNotTellTheEndOfWhatRuns(t *testing.T) {
 			go s.worker().HandleRecords(ctx, []provider.Record{items[0].Record})
 			time.Sleep(late)
 			again := items[0].WorkItem
-			again.Again = true
+			again.PossibleDuplicate = true
 			if err := s.Provider.PutWorkItems(ctx, again); err != nil {
 				t.Fatal(err)
 			}
@@ -458,7 +458,7 @@ func TestACopyDoesNotTellTheEndOfWhatRuns(t *testing.T) {
 			if n := len(s.seen(&s.begun)); n != 1 {
 				t.Errorf("a copy that came after %v: it runs %d times at once", late, n)
 			}
-			s.wantUndone(in, perdure.EndReturned)
+			s.wantUndone(in, perdure.OutcomeReturned)
 		})
 	}
 }
@@ -475,7 +475,7 @@ func TestAFailureThatIsToldAgainIsNotTheEnd(t *testing.T) {
 			time.Sleep(time.Second)
 			s.send(told)
 		})
-		s.wantUndone(in, perdure.EndReturned)
+		s.wantUndone(in, perdure.OutcomeReturned)
 		if n := len(s.seen(&s.begun)); n != 2 {
 			t.Errorf("%d attempts", n)
 		}
@@ -487,7 +487,7 @@ func (s *sagas) failure() (told provider.Message) {
 	s.t.Helper()
 	for _, c := range s.made() {
 		send, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || *send.QueueUrl != s.Provider.Hub().InboxURL {
+		if !ok || *send.QueueUrl != s.Provider.Config().InboxURL {
 			continue
 		}
 		for i := range send.Entries {
@@ -524,7 +524,7 @@ func TestAnAttemptThatWasNotSentIsNotWaitedForForEver(t *testing.T) {
 			if !crashed.Load() {
 				t.Fatal("nothing has died")
 			}
-			s.wantUndone(in, perdure.EndReturned)
+			s.wantUndone(in, perdure.OutcomeReturned)
 		})
 	}
 }
@@ -543,7 +543,7 @@ func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 		h.turn(0)
 		items := h.workItems()
 		again := items[0].WorkItem
-		again.Again = true
+		again.PossibleDuplicate = true
 		if err := h.Provider.PutWorkItems(ctx, again); err != nil {
 			t.Fatal(err)
 		}
@@ -560,7 +560,7 @@ func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 		if !done.Load() {
 			t.Error("there was no second look")
 		}
-		s.wantUndone(in, perdure.EndNeverBegan)
+		s.wantUndone(in, perdure.OutcomeNeverStarted)
 	})
 }
 
@@ -585,7 +585,7 @@ func TestWhatAWorkerThatStopsLeavesIsTold(t *testing.T) {
 			t.Errorf("failed %v", failed)
 		}
 		s.serveFor(time.Hour)
-		s.wantUndone(in, perdure.EndWorkerGone)
+		s.wantUndone(in, perdure.OutcomeWorkerLost)
 	})
 }
 
@@ -632,7 +632,7 @@ func TestNothingWaitsWhenTheInstanceEnds(t *testing.T) {
 // toldSince counts the outcomes that were sent.
 func (s *sagas) toldSince(call int) (n int) {
 	for _, c := range s.made()[call:] {
-		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Hub().InboxURL {
+		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Config().InboxURL {
 			for i := range in.Entries {
 				m, _ := provider.DecodeMessage(*in.Entries[i].MessageBody)
 				n += len(m.Outcomes)
@@ -782,7 +782,7 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 // wantInOrder fails unless what was done is undone after it has ended: an undo may be run again, by a process after one that died.
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
-	end, err := s.Provider.ReadEnd(s.t.Context(), in.ExecutionID)
+	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if want := map[bool]history.Kind{false: history.OrchestrationCancelled, true: history.OrchestrationFailed}[d.Fails]; err != nil || end.Kind != want {
 		s.t.Errorf("%s: it ended with %s, %v", when, end.String(), err)
 	}
@@ -832,7 +832,7 @@ func TestAnUndoOfAChildThatIsNotThere(t *testing.T) {
 				}
 				in := h.startAs("a", "mother", 0)
 				h.serveFor(2 * time.Hour)
-				end, err := h.Provider.ReadEnd(h.t.Context(), in.ExecutionID)
+				end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 				if out := string(end.Output); err != nil || out != `"requested, over"` && (!c.taken || !strings.Contains(out, "already_exists")) {
 					t.Errorf("ended with %s %s, %v", end.String(), out, err)
 				}

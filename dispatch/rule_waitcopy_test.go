@@ -40,7 +40,7 @@ func TestR23ACopyOfAnAttemptThatFailedTellsThatAgain(t *testing.T) {
 		work := must(dispatch.NewWorker(r, s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 		work.HandleRecords(ctx, []provider.Record{items[0].Record})
 		again := items[0].WorkItem
-		again.Again = true
+		again.PossibleDuplicate = true
 		if err := s.Provider.PutWorkItems(ctx, again); err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +52,6 @@ func TestR23ACopyOfAnAttemptThatFailedTellsThatAgain(t *testing.T) {
 		if n := len(s.seen(&s.begun)); n != 1 {
 			t.Errorf("begun %d times", n)
 		}
-		s.wantUndone(in, perdure.EndReturned)
+		s.wantUndone(in, perdure.OutcomeReturned)
 	})
 }

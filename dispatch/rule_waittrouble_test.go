@@ -92,7 +92,7 @@ func (d *polledDeed) registry(first, others time.Duration) *perdure.Registry {
 	perdure.AddOrchestration(r, "saga", func(ctx *perdure.OrchestrationContext, _ int) (_ string, err error) {
 		opts := []perdure.ActivityCallOption{perdure.WaitForCancellation()}
 		if d.limit > 0 {
-			opts = append(opts, perdure.WithStartToClose(d.limit))
+			opts = append(opts, perdure.WithStartToCloseTimeout(d.limit))
 		}
 		if d.retry {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3}))
@@ -141,7 +141,7 @@ func TestR23APollerThatDiesIsNotOvertakenByTheUndo(t *testing.T) {
 				}
 				return dying(ctx, c, next)
 			}
-			inBubble(t, simhub.Options{Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 				m := &mortal{at: at, after: after}
 				first := h.process(context.WithValue(ctx, mortalKey{}, m), r)
 				in := h.startAs("a", "saga", 0)
@@ -187,7 +187,7 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 						}
 						return next()
 					}
-					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersHops}, func(ctx context.Context, h *hub) {
+					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 						stop := h.process(ctx, r)
 						in := h.startAs("a", "saga", 0)
 						time.Sleep(time.Minute)
@@ -349,7 +349,7 @@ func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					end, err := h.Provider.ReadEnd(t.Context(), kid.ExecutionID)
+					end, err := h.Provider.ReadTerminalEvent(t.Context(), kid.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationFailed || end.Error.Type != want {
 						t.Errorf("the kid ended with %s, %+v, %v", end.String(), end.Error, err)
 					}
@@ -444,11 +444,11 @@ func TestR23AWorkItemOfTheReleaseBeforeIsNotWaitedForForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		job   job
 		begun bool
-		want  perdure.CancelEnd
+		want  perdure.CancelOutcome
 	}{
-		"returns":     {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.EndReturned},
-		"is given up": {stubborn, true, perdure.EndTimedOut},
-		"never began": {stubborn, false, perdure.EndTimedOut},
+		"returns":     {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.OutcomeReturned},
+		"is given up": {stubborn, true, perdure.OutcomeTimedOut},
+		"never began": {stubborn, false, perdure.OutcomeTimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -457,7 +457,7 @@ func TestR23AWorkItemOfTheReleaseBeforeIsNotWaitedForForEver(t *testing.T) {
 				s.turn(0)
 				items := s.workItems()
 				old := items[0].WorkItem
-				old.WaitCancel, old.Again = false, true
+				old.WaitForCancellation, old.PossibleDuplicate = false, true
 				if err := s.Provider.PutWorkItems(ctx, old); err != nil {
 					t.Fatal(err)
 				}

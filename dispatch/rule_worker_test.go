@@ -179,7 +179,7 @@ func TestR14AFastActivityIsDoneWhileASlowOneOfItsBatchRuns(t *testing.T) {
 		}
 		messages := 0
 		for _, c := range h.made() {
-			if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == h.Provider.Hub().InboxURL {
+			if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == h.Provider.Config().InboxURL {
 				messages += len(send.Entries)
 			}
 		}
@@ -239,7 +239,7 @@ func TestStartToCloseEndsTheActivitysContext(t *testing.T) {
 	}
 	perdure.AddActivity(r, "hang", hang)
 	perdure.AddOrchestration(r, "hang", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "hang", n, perdure.WithStartToClose(3*time.Second)).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "hang", n, perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("hang", 1)
@@ -266,11 +266,11 @@ func TestR19AHandledErrorIsVisibleAgainInSeconds(t *testing.T) {
 			t.Fatalf("failed %v", failed)
 		}
 		h.interfere(nil)
-		if early := h.receive(h.Provider.Hub().InboxURL); len(early) > 0 {
+		if early := h.receive(h.Provider.Config().InboxURL); len(early) > 0 {
 			t.Error("visible again at once: a failing turn would spin")
 		}
 		time.Sleep(5 * time.Second)
-		if again := h.receive(h.Provider.Hub().InboxURL); len(again) != 1 {
+		if again := h.receive(h.Provider.Config().InboxURL); len(again) != 1 {
 			t.Error("not visible again after 5 s")
 		}
 	})
@@ -293,7 +293,7 @@ func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
 			}
 			return next()
 		})
-		records := h.receive(h.Provider.Hub().InboxURL)
+		records := h.receive(h.Provider.Config().InboxURL)
 		over := make(chan []string)
 		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, records) }()
 		time.Sleep(time.Second)

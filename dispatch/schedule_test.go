@@ -67,7 +67,7 @@ func (h *hub) wantNothingLeft() {
 // A timer of a year is as exact as one of a minute, whatever holds it.
 func TestLongTimersAreExact(t *testing.T) {
 	t.Parallel()
-	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year, dynamo.TimersHops: 30 * day} { // in 2,880 hops
+	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year, dynamo.TimersRequeue: 30 * day} { // in 2,880 hops
 		for _, d := range []time.Duration{15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond, longest} {
 			t.Run(fmt.Sprintf("%s/%v", mode, d), func(t *testing.T) {
 				t.Parallel()
@@ -96,7 +96,7 @@ func TestAStartWithALongDelay(t *testing.T) {
 			t.Errorf("%d schedules", n)
 		}
 		h.serveFor(50 * time.Hour)
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if late := end.Time.Sub(at); err != nil || late < 0 || late > time.Second {
 			t.Errorf("started %v late, %v", late, err)
 		}
@@ -208,7 +208,7 @@ func TestR1ACrashAroundCreateScheduleLosesNothing(t *testing.T) {
 // The same of every call of a long timer's life, in both modes.
 func TestACrashAtAnyCallOfALongTimer(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{dynamo.TimersSchedules, dynamo.TimersHops} {
+	for _, mode := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", mode, after), func(t *testing.T) {
 				t.Parallel()

@@ -90,7 +90,7 @@ func (m *meddler) askOnce(ctx context.Context, n int) error {
 	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "nobody's"}[m.rng.IntN(6)]
 	o := m.h.Environment(m.rng.IntN(len(m.h.Orchestrators)))
 	least, begun := m.committed()
-	answer, err := o.Ask(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.Question{InstanceID: m.first.InstanceID, Name: q})
+	answer, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{InstanceID: m.first.InstanceID, Name: q})
 	most, _ := m.committed()
 	if weatherOf(err) {
 		return nil
@@ -140,7 +140,7 @@ func (m *meddler) checkAnswers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	end, err := m.h.Provider.ReadEnd(ctx, in.ExecutionID)
+	end, err := m.h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	switch took := end.Time.Sub(m.first.CreatedAt); {
 	case err != nil:
 		return err

@@ -87,7 +87,7 @@ func (x *exchange) asks(ctx context.Context) {
 		asked.err = m.insist(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
-				asked.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestration("account"), nil, op, c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
+				asked.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op, c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			case c.Account:
 				asked.result, err = m.c.CallEntity(ctx, "account", c.Key, op, c.posting, client.WithUpdateID(id))
 			case c.Starts != 0:
@@ -144,7 +144,7 @@ func (x *exchange) meddles(ctx context.Context) {
 
 // late are the errors of orders for what is not there yet, or not any more.
 func late(err error) bool {
-	return err == nil || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrTerminal) || errors.Is(err, provider.ErrAlreadyExists)
+	return err == nil || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrEnded) || errors.Is(err, provider.ErrAlreadyExists)
 }
 
 func (x *exchange) order(ctx context.Context, m *meddler, what string, f func(ctx context.Context) error) {
@@ -208,7 +208,7 @@ const echoMark = "again-"
 // hears notes what is sent from one instance to another, and has some of it come again: as from a process that stood still, and did not hear that it is answered.
 func (x *exchange) hears(c simaws.Call) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
-	if !ok || x.echoes == 0 || *in.QueueUrl != x.h.Provider.Hub().InboxURL {
+	if !ok || x.echoes == 0 || *in.QueueUrl != x.h.Provider.Config().InboxURL {
 		return
 	}
 	x.mu.Lock()
@@ -279,7 +279,7 @@ func (x *exchange) closesAll(ctx context.Context) {
 	for n := 1; m.patience(ctx) && !x.done(plain); n++ {
 		time.Sleep(3 * time.Minute)
 		if x.resounds(); n%x.watchEvery == 0 {
-			_, _ = x.h.Timekeeper.Watch(ctx)
+			_, _ = x.h.Timekeeper.Sweep(ctx)
 		}
 	}
 	time.Sleep(3 * time.Hour) // what nobody waits for is done
@@ -297,7 +297,7 @@ func (x *exchange) closesAll(ctx context.Context) {
 			return
 		}
 		if time.Sleep(3 * time.Minute); n%5 == 4 || n < x.looksBehind {
-			_, _ = x.h.Timekeeper.Watch(ctx)
+			_, _ = x.h.Timekeeper.Sweep(ctx)
 		}
 	}
 }

@@ -85,13 +85,13 @@ type ledger struct {
 // keeps is a ledger. An older one knows no operation but to post.
 func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error) {
 	handle := func(name string, f func(ctx *perdure.OrchestrationContext, p posting) (receipt, error)) error {
-		return perdure.HandleUpdate(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
+		return perdure.SetUpdateHandler(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			r, err := f(ctx, p)
 			if l.Taken++; l.Taken == l.Anew {
 				perdure.RaiseEvent(ctx, ctx.InstanceID(), "full", l.Taken) // others are under way by the time that it comes
 			}
 			return r, err
-		}, perdure.OneAtATime())
+		}, perdure.Serialized())
 	}
 	err := handle(opPost, func(_ *perdure.OrchestrationContext, p posting) (receipt, error) { return l.Book.post(p), nil })
 	if !older {
@@ -140,7 +140,7 @@ func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] 
 		return perdure.CallEntity[receipt](ctx, "account", c.Key, c.Op, c.posting, opts...)
 	}
 	if c.Starts != 0 {
-		opts = append(opts, perdure.StartingWith("ledger", ledger{Anew: c.Starts}))
+		opts = append(opts, perdure.WithStart("ledger", ledger{Anew: c.Starts}))
 	}
 	return perdure.CallUpdate[receipt](ctx, c.Key, c.Op, c.posting, opts...)
 }
@@ -222,14 +222,14 @@ func tradingRegistry() *perdure.Registry {
 	r := addTrading(perdure.NewRegistry(), false)
 	perdure.AddEntity(r, "account",
 		operationOf(opPost, posts), operationOf(opSlow, (*book).postSlowly), operationOf(opSpoil, func(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, error) { return b.spoil(p) }),
-		operationOf(opClose, closesBook, perdure.DeletesState()))
+		operationOf(opClose, closesBook, perdure.DeleteState()))
 	return r
 }
 
 // olderRegistry is a build that knows no operation but to post and to close: it parts from the history of others, and rejects them where it comes first.
 func olderRegistry() *perdure.Registry {
 	r := addTrading(perdure.NewRegistry(), true)
-	perdure.AddEntity(r, "account", operationOf(opPost, posts), operationOf(opClose, closesBook, perdure.DeletesState()))
+	perdure.AddEntity(r, "account", operationOf(opPost, posts), operationOf(opClose, closesBook, perdure.DeleteState()))
 	return r
 }
 

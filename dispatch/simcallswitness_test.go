@@ -134,14 +134,14 @@ func (a *auditor) grows(instance, id string) {
 
 func (a *auditor) picksUp(c simaws.Call) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
-	if !ok || *in.QueueUrl != a.w.h.Provider.Hub().InboxURL {
+	if !ok || *in.QueueUrl != a.w.h.Provider.Config().InboxURL {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range in.Entries {
 		m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
-		if err != nil || m.PickedUp == nil {
+		if err != nil || m.Redrive == nil {
 			continue
 		}
 		a.displaced[m.InstanceID] = true
@@ -246,7 +246,7 @@ func (a *auditor) follow(x audited) {
 func (a *auditor) wantHanded(x audited, l *life, what string, doc history.Payload) {
 	var got book
 	switch name := x.events[0].Name; name {
-	case perdure.EntityOrchestration("account"):
+	case perdure.EntityOrchestrationName("account"):
 		_ = json.Unmarshal(doc, &got)
 	case "ledger":
 		var in ledger
@@ -373,22 +373,22 @@ func (a *auditor) judge(s *sentCall) {
 		return
 	}
 	switch why := s.answered.Error.Type; why {
-	case history.UpdateFailed:
+	case history.TypeUpdateFailed:
 		is(why, func(e *history.Event) bool { return e.Error != nil })
-	case history.UpdateLeft:
+	case history.TypeUpdateAborted:
 		is(why, func(e *history.Event) bool { return e.Reason != "" })
-	case history.UpdateRejection:
+	case history.TypeUpdateRejected:
 		if !rejected {
 			a.wrongf("%s was told that it is rejected, and it was not", who)
 		}
-	case history.TypeNotFound, history.TypeOver:
+	case history.TypeNotFound, history.TypeEnded:
 		if why == history.TypeNotFound && s.event.Orchestration != "" {
 			a.wrongf("%s was told %s, and was to start it", who, why)
 		}
 		if done := slices.IndexFunc(ends, func(e *history.Event) bool { return e.Reason == "" }); done >= 0 && !s.named {
 			a.wrongf("%s was told %s, and was done: %s", who, why, ends[done].String())
 		}
-	case history.UpdatePurged:
+	case history.TypeUpdatePurged:
 		if !a.mortal[s.event.InstanceID] {
 			a.wrongf("%s was told %s of what nobody purges", who, why)
 		}
@@ -475,7 +475,7 @@ func (a *auditor) wantBook(ctx context.Context, key string) error {
 	if _, err := a.w.h.Provider.ReadInstance(ctx, id); err != nil || !some {
 		return nil //nolint:nilerr // it is purged, or nobody has called it
 	}
-	doc, err := a.w.h.Ask(ctx, provider.Question{InstanceID: id, Name: perdure.EntityStateQuery})
+	doc, err := a.w.h.QueryInstance(ctx, provider.QueryRequest{InstanceID: id, Name: perdure.EntityStateQuery})
 	if err != nil {
 		return fmt.Errorf("the state of %q: %w", id, err)
 	}

@@ -197,7 +197,7 @@ func (m *meddler) wrong(what string, err error) {
 func (m *meddler) cancel(ctx context.Context) {
 	m.moment(ctx)
 	err := m.insist(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
-	if err != nil && !errors.Is(err, client.ErrTerminal) {
+	if err != nil && !errors.Is(err, client.ErrEnded) {
 		m.wrong("cancel", err)
 	}
 }
@@ -332,7 +332,7 @@ func (m *meddler) purge(ctx context.Context, id string, opts ...client.PurgeOpti
 				return nil
 			}
 			_ = m.once(ctx, func(ctx context.Context) error {
-				_, err := m.h.Timekeeper.Watch(ctx)
+				_, err := m.h.Timekeeper.Sweep(ctx)
 				return err
 			})
 		}
@@ -393,7 +393,7 @@ func (m *meddler) checkNextLife(ctx context.Context) error {
 func (m *meddler) purgeOver(ctx context.Context) {
 	for {
 		err := m.purge(ctx, m.first.InstanceID)
-		if !errors.Is(err, client.ErrNotTerminal) || !m.patience(ctx) {
+		if !errors.Is(err, client.ErrNotEnded) || !m.patience(ctx) {
 			if err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
 				m.wrong("purge", err)
 			}
@@ -418,7 +418,7 @@ func (m *meddler) checkNone(ctx context.Context) error {
 // sent once: repeated after its instance is gone it would be for whoever has the id then.
 func (m *meddler) purgeBetweenEvents(ctx context.Context) {
 	raise := func(id string, n int) {
-		m.wrong("raise", m.c.Raise(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
+		m.wrong("raise", m.c.RaiseEvent(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
 	}
 	raise("old", 100)
 	for heard := false; !heard && m.patience(ctx); time.Sleep(time.Second) {
@@ -483,7 +483,7 @@ func (m *meddler) checkPoisoned(ctx context.Context) error {
 	if err != nil || in.Status == provider.StatusBlocked && m.w.blocked[in.InstanceID] || m.w.poison["inc"] {
 		return err
 	}
-	end, err := m.h.Provider.ReadEnd(ctx, in.ExecutionID)
+	end, err := m.h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil || string(end.Output) != `"3, poison true"` {
 		return errors.Join(err, fmt.Errorf("it ended with %s %s", end.String(), end.Output))
 	}

@@ -55,7 +55,7 @@ func (d *deliveries) see(c simaws.Call) {
 		}
 		of := handed{item.ExecutionID, item.ActivityID, item.Attempt}
 		d.expectOnce(of, item.AtMostOnce)
-		if n == 1 && item.Attempt == 1 && !item.Again && item.NotBefore == nil {
+		if n == 1 && item.Attempt == 1 && !item.PossibleDuplicate && item.NotBefore == nil {
 			fresh[of] = true // a first delivery costs nothing: nobody has looked
 		} else if why := d.whyNot(&item); why != "" {
 			pointless[of] = why
@@ -100,12 +100,12 @@ func (d *deliveries) whyNot(item *provider.WorkItem) string {
 		ids = ids.Add(r)
 	}
 	for _, r := range settled.Cancelled {
-		if !item.WaitCancel {
+		if !item.WaitForCancellation {
 			ids = ids.Add(r)
 		}
 	}
 	switch current, err := d.h.Provider.ReadRetry(ctx, item.ExecutionID, item.ActivityID); {
-	case settled.Over:
+	case settled.Ended:
 		return "its execution was over"
 	case ids.Has(item.ActivityID):
 		return "it had been settled"
@@ -134,10 +134,10 @@ func (d *deliveries) begins(ctx context.Context) {
 	of := handed{a.ExecutionID, a.ActivityID, a.Attempt}
 	if n, once := d.once[of]; once {
 		if d.once[of] = n + 1; n > 0 {
-			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s began again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.AttemptCount))
+			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s began again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount))
 		}
 	}
 	if why := d.pointless[name][of]; why != "" && !died {
-		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s began in delivery %d, before which %s", a.ActivityID, a.Attempt, a.ExecutionID, a.AttemptCount, why))
+		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s began in delivery %d, before which %s", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount, why))
 	}
 }

@@ -36,9 +36,9 @@ func (m *meddler) hold(ctx context.Context, again bool) {
 		case err == nil || weatherOf(err):
 		case !ok:
 			m.wrong("token", err)
-		case problem.Problem == client.TokenSuperseded && problem.CurrentAttempt > attempt:
+		case problem.Reason == client.TokenSuperseded && problem.CurrentAttempt > attempt:
 			attempt = problem.CurrentAttempt
-		case problem.Problem != client.TokenOver && problem.Problem != client.TokenGone:
+		case problem.Reason != client.TokenActivityEnded && problem.Reason != client.TokenExecutionEnded:
 			m.wrong("token", err)
 		}
 	}
@@ -53,10 +53,10 @@ func (m *meddler) useToken(ctx context.Context, attempt int, completes bool) err
 	}
 	token := tokens.SignCompletion(&w)
 	if !completes {
-		_, err := m.c.Heartbeat(ctx, token, nil)
+		_, err := m.c.HeartbeatActivity(ctx, token, nil)
 		return err
 	}
-	if err := m.c.Complete(ctx, token, "answered"); err != nil {
+	if err := m.c.CompleteActivity(ctx, token, "answered"); err != nil {
 		return err
 	}
 	if m.completed.IsZero() {
@@ -72,7 +72,7 @@ func (m *meddler) checkHeld(ctx context.Context, s scenario) error {
 	if err == nil || s.input == true {
 		return err
 	}
-	end, unread := m.h.Provider.ReadEnd(ctx, m.first.ExecutionID)
+	end, unread := m.h.Provider.ReadTerminalEvent(ctx, m.first.ExecutionID)
 	limit := m.first.CreatedAt.Add(handedFor)
 	switch {
 	case unread != nil || end.Kind != history.OrchestrationFailed || end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout:

@@ -203,7 +203,7 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 		case e.ID <= before.last:
 		case e.Kind == history.ActivityScheduled:
 			add(i.own, by, e.ID)
-		case e.Arrives():
+		case e.IsInlineOutcome():
 			if add(i.settled, by, e.SourceEventID); i.sent[by][e.SourceEventID] {
 				i.w.wrongf("R20: step #%d of %s is completed by the invocation that has sent it", e.SourceEventID, id)
 			}

@@ -126,7 +126,7 @@ func (c *counter) undo(u reversal) {
 			}
 		}
 	}
-	if ran && u.Ended == string(perdure.EndNeverBegan) {
+	if ran && u.Ended == string(perdure.OutcomeNeverStarted) {
 		c.errs = append(c.errs, fmt.Errorf("%s never began, and ran", u.Key))
 	}
 }
@@ -160,7 +160,7 @@ func (c *counter) registry() *perdure.Registry {
 				if f.IsDone() { // it is: Compensate has waited
 					_, why := f.Await(ctx)
 					if c, ok := errors.AsType[*perdure.CancelledError](why); ok {
-						u.Ended = string(c.Ended)
+						u.Ended = string(c.CancelOutcome)
 					}
 				}
 				_, err := perdure.CallActivityByName[string](ctx, "undo", u).Await(ctx)
@@ -303,7 +303,7 @@ func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 		}
 		undone += len(c.undone)
 	}
-	for _, end := range []perdure.CancelEnd{perdure.EndReturned, perdure.EndGivenUp, perdure.EndNeverBegan, perdure.EndOver} {
+	for _, end := range []perdure.CancelOutcome{perdure.OutcomeReturned, perdure.OutcomeAbandoned, perdure.OutcomeNeverStarted, perdure.OutcomeEnded} {
 		if seeds > 10 && ends[string(end)] == 0 {
 			t.Errorf("none ended %s", end)
 		}

@@ -330,7 +330,7 @@ func (p *patient) ended(ctx context.Context, s trouble) error {
 	if err != nil {
 		return err
 	}
-	end, err := p.h.Provider.ReadEnd(ctx, in.ExecutionID)
+	end, err := p.h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil {
 		return fmt.Errorf("it is %s, and has not ended: %w", in.Status, err)
 	}
@@ -582,7 +582,7 @@ func adds(ctx *perdure.OrchestrationContext, sum int) (int, error) {
 func (p *patient) watch(ctx context.Context, n int) {
 	for range n {
 		time.Sleep(2 * time.Minute)
-		_, _ = p.h.Timekeeper.Watch(ctx) // what fails is seen in the end
+		_, _ = p.h.Timekeeper.Sweep(ctx) // what fails is seen in the end
 	}
 }
 
@@ -601,7 +601,7 @@ func (p *patient) breaks(name string, opts ...perdure.OrchestrationOption) *perd
 // deploy has orchestrators take the place of those that are there.
 func (p *patient) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	before = p.h.Replace(these...)
-	p.insist(ctx, "announce", p.h.Environment(0).Announce)
+	p.insist(ctx, "announce", p.h.Environment(0).ReportBuild)
 	return before
 }
 
@@ -700,12 +700,12 @@ func (p *patient) is(ctx context.Context, want provider.RuntimeStatus) {
 // reported since. An hour later, when all has come that can, the watch wakes what the one behind has blocked.
 func (p *patient) rollout(ctx context.Context) {
 	old := p.broken(p.breaks("strict", perdure.FailOnNondeterminism()), 1)
-	p.insist(p.h.t.Context(), "announce", old[0].Announce) // before there was any trouble
+	p.insist(p.h.t.Context(), "announce", old[0].ReportBuild) // before there was any trouble
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at one moment
-	p.insist(ctx, "announce", p.retired[0].Announce)
+	p.insist(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
 	for looks := 0; looks < 30*24 && !p.isOver(ctx); looks++ {
 		p.watch(ctx, 1)
@@ -720,7 +720,7 @@ func (p *patient) isOver(ctx context.Context) bool {
 
 func (p *patient) raise(ctx context.Context, id string, n int) {
 	p.insist(ctx, "raise", func(ctx context.Context) error {
-		return p.c.Raise(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
+		return p.c.RaiseEvent(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
 	})
 }
 

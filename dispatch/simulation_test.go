@@ -117,7 +117,7 @@ func weather(seed uint64) *simhub.Schedule {
 	return s
 }
 
-// watchedFrom is Options.MaxAttempts of a seed. Every other one has the default, or so few that what is delivered again leaves its
+// watchedFrom is Options.MaxCrashes of a seed. Every other one has the default, or so few that what is delivered again leaves its
 // mark; functions end in time there, since a mark cannot tell one that is frozen from one that is dead. With the rest nothing is poison.
 func watchedFrom(seed uint64) (limit int, mortal bool) {
 	limits := []int{unwatched, 1, unwatched, 0}
@@ -125,7 +125,7 @@ func watchedFrom(seed uint64) (limit int, mortal bool) {
 	return limit, limit != unwatched
 }
 
-// unwatched is an Options.MaxAttempts that no message comes to.
+// unwatched is an Options.MaxCrashes that no message comes to.
 const unwatched = 1000
 
 // scenarioPoison has poison of its own in it, which is found with every seed.
@@ -187,14 +187,14 @@ func (m *meddler) judge(ctx context.Context, s intervention) error {
 // endedAs says what is wrong with the end of a scenario's instance.
 func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error {
 	h.Cloud.Table.Lag(0) // a list may be behind
-	if page, err := h.Provider.ListInstances(ctx, provider.Query{Limit: 1000}); err != nil || len(page.Instances) != s.instances {
+	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != s.instances {
 		return errors.Join(err, fmt.Errorf("%d instances, want %d", len(page.Instances), s.instances))
 	}
 	in, err := h.Provider.ReadInstance(ctx, instanceID)
 	if err != nil {
 		return err
 	}
-	end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+	end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("it has not ended: %w", err)

@@ -56,13 +56,13 @@ type witnessed struct {
 	named   bool  // an instance has named it: until then it is nobody's
 }
 
-// defaultLimit is Options.MaxAttempts by default.
+// defaultLimit is Options.MaxCrashes by default.
 const defaultLimit = 10
 
 // on tells the witness its hub.
 func (w *witness) on(h *hub) { w.h, w.deliveries.h = h, h }
 
-// limited is for a hub with that Options.MaxAttempts.
+// limited is for a hub with that Options.MaxCrashes.
 func (w *witness) limited(maxAttempts int) {
 	if maxAttempts > 0 {
 		w.limit = maxAttempts
@@ -197,7 +197,7 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 		w.wrongf("I1: execution %s gained segment %d after %d", id, sequence, x.last)
 	default:
 		x.last = sequence
-		_, err := w.h.Provider.ReadEnd(context.Background(), id)
+		_, err := w.h.Provider.ReadTerminalEvent(context.Background(), id)
 		x.dead = err == nil
 	}
 }
@@ -219,7 +219,7 @@ func (w *witness) read(ctx context.Context, pk string) {
 // decided are the cancels of an execution that are committed.
 func (w *witness) decided(id string) provider.Cancels {
 	if x := w.executions[id]; x == nil || x.deleted {
-		return provider.Cancels{{Open: true, Reason: history.ReasonInstanceDeleted}}
+		return provider.Cancels{{All: true, Reason: history.ReasonInstanceDeleted}}
 	}
 	var events []history.Event
 	for e, err := range w.h.Provider.ReadHistory(context.Background(), w.instances["x#"+id], id, 0) {
@@ -402,8 +402,8 @@ func checkSettled(id string, events []history.Event) (err error) {
 		default:
 		}
 	}
-	state := history.NewState(history.KeepOpen, events...)
-	if !state.Over() {
+	state := history.NewState(history.TrackOpen, events...)
+	if !state.Ended() {
 		return err
 	}
 	anew := events[len(events)-1].Kind == history.OrchestrationContinuedAsNew

@@ -77,7 +77,7 @@ func answersOf(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{
 			count["delivered"]++
 		case errors.Is(err, perdure.ErrInstanceNotFound):
 			count["absent"]++
-		case errors.Is(err, perdure.ErrInstanceOver):
+		case errors.Is(err, perdure.ErrInstanceEnded):
 			count["over"]++
 		default:
 			return "", err

@@ -32,17 +32,17 @@ type taskLog struct {
 }
 
 func (l *taskLog) interceptor() perdure.Interceptor {
-	return perdure.Interceptor{Tasks: func(_ context.Context, t perdure.TurnTasks) {
+	return perdure.Interceptor{OnTasks: func(_ context.Context, t perdure.TurnTasks) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if t.InstanceID != l.of {
 			return
 		}
-		for _, x := range t.Begun {
+		for _, x := range t.Scheduled {
 			l.lines = append(l.lines, strings.TrimSpace(fmt.Sprintf("%d: begins #%d %s %s %s", t.Sequence, x.ID, x.Kind, x.Name, x.InstanceID)))
 		}
 		for _, x := range t.Ended {
-			line := fmt.Sprintf("%d: ends #%d %s %s of %d %s", t.Sequence, x.ID, x.Kind, x.Name, x.BegunIn, x.End)
+			line := fmt.Sprintf("%d: ends #%d %s %s of %d %s", t.Sequence, x.ID, x.Kind, x.Name, x.ScheduledInTurn, x.Outcome)
 			if x.Attempt > 1 {
 				line += fmt.Sprintf(" after %d attempts", x.Attempt)
 			}
@@ -74,7 +74,7 @@ func manyTasks(r *perdure.Registry) {
 		return n, nil
 	})
 	perdure.AddOrchestration(r, "many-tasks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		perdure.HandleUpdate(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
 		if _, err := perdure.CallActivity(ctx, inc, 1, perdure.Inline()).Await(ctx); err != nil {
 			return "", err
 		}
@@ -87,9 +87,9 @@ func manyTasks(r *perdure.Registry) {
 			return "", err
 		}
 		never := perdure.WaitForExternalEvent[int](ctx, "never")
-		_, _ = perdure.Select(ctx, never, perdure.CreateTimer(ctx, time.Minute, perdure.WithName("patience")))
+		_, _ = perdure.Select(ctx, never, perdure.CreateTimer(ctx, time.Minute, perdure.WithTimerName("patience")))
 		add := perdure.WaitForExternalEvent[int](ctx, "add")
-		_, _ = perdure.Select(ctx, add, perdure.CreateTimer(ctx, time.Hour, perdure.WithName("limit")))
+		_, _ = perdure.Select(ctx, add, perdure.CreateTimer(ctx, time.Hour, perdure.WithTimerName("limit")))
 		perdure.WaitForExternalEvent[int](ctx, "left")
 		return "over", nil
 	})
@@ -193,7 +193,7 @@ func TestTheTasksOfAPausedInstanceEndWithIt(t *testing.T) {
 	log := &taskLog{of: "i-1"}
 	r := registry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return 0, perdure.WhenAll(ctx, perdure.CreateTimer(ctx, time.Hour, perdure.WithName("patience")), perdure.WaitForExternalEvent[int](ctx, "add"))
+		return 0, perdure.WhenAll(ctx, perdure.CreateTimer(ctx, time.Hour, perdure.WithTimerName("patience")), perdure.WaitForExternalEvent[int](ctx, "add"))
 	})
 	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true}}, func(_ context.Context, h *hub) {
 		in := h.start("waits", 0)
@@ -215,7 +215,7 @@ func TestATaskInterceptorThatBreaksTheRulesChangesNothing(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := &taskLog{of: "i-1"}
-	spoils := perdure.Interceptor{Tasks: func(_ context.Context, t perdure.TurnTasks) {
+	spoils := perdure.Interceptor{OnTasks: func(_ context.Context, t perdure.TurnTasks) {
 		for i := range t.Ended {
 			if f := t.Ended[i].Failure; f != nil {
 				f.Message, f.Type = "***", "spoiled"
@@ -262,8 +262,8 @@ func TestAProcessThatDiesOfWhatItIsToldIsNotToldAgain(t *testing.T) {
 			log := &taskLog{of: "i-1"}
 			var h *hub
 			var dies atomic.Bool
-			deadly := perdure.Interceptor{Tasks: func(ctx context.Context, turn perdure.TurnTasks) {
-				log.interceptor().Tasks(ctx, turn)
+			deadly := perdure.Interceptor{OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
+				log.interceptor().OnTasks(ctx, turn)
 				dies.Store(true)
 				_, _ = h.Provider.ReadInstance(ctx, turn.InstanceID)
 			}}
@@ -300,9 +300,9 @@ func TestATaskHasTheTraceOfTheTurnThatBeganIt(t *testing.T) {
 			Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 				next(perdure.WithTraceParent(ctx, trace(turn.Sequence)))
 			},
-			Tasks: func(ctx context.Context, turn perdure.TurnTasks) {
-				for _, x := range slices.Concat(turn.Begun, turn.Ended) {
-					if told++; x.TraceParent != trace(x.BegunIn) || perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
+			OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
+				for _, x := range slices.Concat(turn.Scheduled, turn.Ended) {
+					if told++; x.TraceParent != trace(x.ScheduledInTurn) || perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
 						t.Errorf("%s: turn %d, in %s, tells %+v", name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
 					}
 				}

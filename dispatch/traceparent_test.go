@@ -272,7 +272,7 @@ func TestATurnLearnsWhatLedToIt(t *testing.T) {
 		h.turn(0)
 		var got [][]string
 		for _, turn := range w.turns {
-			got = append(got, append(turn.TraceParents, fmt.Sprint(turn.Awaited)))
+			got = append(got, append(turn.TraceParents, fmt.Sprint(turn.ScheduledByTurns)))
 		}
 		if diff := cmp.Diff([][]string{{"[]"}, {traced(8), "[]"}, {"[1]"}}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -306,7 +306,7 @@ func TestAHostileTraceContextIsDropped(t *testing.T) {
 					t.Errorf("history ends with %s, of %q", last[len(last)-1].String(), w.turns[1].TraceParents)
 				}
 				item := provider.WorkItem{V: 1, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3, Name: "look", Queue: "default", Attempt: 1, Input: history.Payload(`"it"`), TraceParent: history.TraceParent(traced(1))}
-				h.Workers["default"].HandleRecords(ctx, []provider.Record{{ID: "w", Lock: "w", ReceiveCount: 1, Body: withTrace(t, item, hostile)}})
+				h.Workers["default"].HandleRecords(ctx, []provider.Record{{ID: "w", ReceiptHandle: "w", ReceiveCount: 1, Body: withTrace(t, item, hostile)}})
 				if !slices.Equal(v.seen["it"], []string{""}) {
 					t.Errorf("the activity had %q", v.seen["it"])
 				}
@@ -321,7 +321,7 @@ func (h *hub) groupOf(in provider.Instance) string {
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}); err != nil {
 		h.t.Fatal(err)
 	}
-	records := h.receive(h.Provider.Hub().InboxURL)
+	records := h.receive(h.Provider.Config().InboxURL)
 	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, records...)
 	return records[0].Group
 }
@@ -390,7 +390,7 @@ func TestAnEndWithoutCodeGoesOnWithTheTraceContext(t *testing.T) {
 				c.end(ctx, h, broken)
 
 				told := map[provider.MessageKind]string{}
-				for _, r := range h.receive(h.Provider.Hub().InboxURL) {
+				for _, r := range h.receive(h.Provider.Config().InboxURL) {
 					var m provider.Message
 					if err := json.Unmarshal([]byte(r.Body), &m); err != nil {
 						t.Fatal(err)

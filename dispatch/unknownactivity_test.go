@@ -31,22 +31,22 @@ func TestStatusSaysThatNoWorkerKnowsAnActivity(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("new", 0)
 		h.turn(0)
-		if x := h.pending(in.InstanceID); x.Name != "added" || !x.UnknownAt.IsZero() {
+		if x := h.pending(in.InstanceID); x.Name != "added" || !x.UnregisteredAt.IsZero() {
 			t.Errorf("sent: %+v", x)
 		}
 		began := time.Now()
 		h.serveFor(10 * time.Minute)
 		x := h.pending(in.InstanceID)
-		if told := x.UnknownAt.Sub(began); told <= 0 || told > 10*time.Minute || x.UnknownBuild != "test" {
-			t.Errorf("after ten minutes: unknown since %v to build %q", told, x.UnknownBuild)
+		if told := x.UnregisteredAt.Sub(began); told <= 0 || told > 10*time.Minute || x.UnregisteredBuildID != "test" {
+			t.Errorf("after ten minutes: unknown since %v to build %q", told, x.UnregisteredBuildID)
 		}
-		if age := time.Since(x.UnknownAt); age > 6*time.Minute {
+		if age := time.Since(x.UnregisteredAt); age > 6*time.Minute {
 			t.Errorf("what no worker knows was told %v ago last", age)
 		}
 
 		deployed, running := perdure.NewRegistry(), false
 		perdure.AddActivity(deployed, "added", func(ctx context.Context, n int) (int, error) {
-			if x := h.pending(in.InstanceID); !x.UnknownAt.IsZero() {
+			if x := h.pending(in.InstanceID); !x.UnregisteredAt.IsZero() {
 				t.Errorf("while a worker runs it: %+v", x)
 			}
 			running = true
@@ -55,7 +55,7 @@ func TestStatusSaysThatNoWorkerKnowsAnActivity(t *testing.T) {
 		w := must(dispatch.NewWorker(deployed, h.Provider, &dispatch.WorkerOptions{BuildID: "deployed"}))
 		for !running {
 			time.Sleep(time.Minute)
-			if records := h.receive(h.Provider.Hub().WorkQueues["default"]); len(records) > 0 {
+			if records := h.receive(h.Provider.Config().WorkQueues["default"]); len(records) > 0 {
 				w.HandleRecords(ctx, records)
 			}
 		}

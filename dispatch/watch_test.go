@@ -23,7 +23,7 @@ import (
 func (h *hub) loseAll() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
-		url := map[string]string{provider.QueueInbox: h.Provider.Hub().InboxURL, provider.QueueTimers: h.Provider.Hub().TimersURL}[queue]
+		url := map[string]string{provider.QueueInbox: h.Provider.Config().InboxURL, provider.QueueTimers: h.Provider.Config().TimersURL}[queue]
 		for {
 			records := h.receive(url)
 			if len(records) == 0 {
@@ -41,7 +41,7 @@ func (h *hub) loseAll() (lost []provider.Record) {
 // wantWoken lets the watch look, and fails unless it wakes so many and nothing fails.
 func (h *hub) wantWoken(want int, when string) {
 	h.t.Helper()
-	if woken, err := h.Timekeeper.Watch(h.t.Context()); woken != want || err != nil {
+	if woken, err := h.Timekeeper.Sweep(h.t.Context()); woken != want || err != nil {
 		h.t.Errorf("%s: woke %d, want %d, %v", when, woken, want, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
 			for i := range woken {
 				both.Go(func() {
 					var err error
-					if woken[i], err = h.Timekeeper.Watch(ctx); err != nil {
+					if woken[i], err = h.Timekeeper.Sweep(ctx); err != nil {
 						t.Error(err)
 					}
 				})
@@ -123,7 +123,7 @@ func TestR11WhatTheIndexShowsLateIsFound(t *testing.T) {
 		h.withoutShard(ctx, "late", shard)
 		for range 40 {
 			time.Sleep(2 * time.Minute)
-			if _, err := h.Timekeeper.Watch(ctx); err != nil {
+			if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,7 +234,7 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 		total := 0
 		for range 30 {
 			time.Sleep(2 * time.Minute)
-			woken, err := h.Timekeeper.Watch(ctx)
+			woken, err := h.Timekeeper.Sweep(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,12 +16,12 @@ import (
 func (h *hub) wrongLook(by time.Duration) {
 	h.t.Helper()
 	clock := func() time.Time { return time.Now().Add(by) }
-	p, err := dynamo.New(h.Provider.Hub(), dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}, dynamo.WithClock(clock))
+	p, err := dynamo.New(h.Provider.Config(), dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}, dynamo.WithClock(clock))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	k := must(dispatch.NewTimekeeper(p, &dispatch.TimekeeperOptions{Clock: clock}))
-	if _, err := k.Watch(h.t.Context()); err != nil {
+	k := must(dispatch.NewRenewer(p, &dispatch.RenewerOptions{Clock: clock}))
+	if _, err := k.Sweep(h.t.Context()); err != nil {
 		h.t.Error(err)
 	}
 }

@@ -34,13 +34,13 @@ func (f *floor) reports() (n int) {
 func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		k := must(dispatch.NewTimekeeper(f.Provider, &dispatch.TimekeeperOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))}))
+		k := must(dispatch.NewRenewer(f.Provider, &dispatch.RenewerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))}))
 		c := client.New(f.Provider)
 		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
 		look := func() (lines int, pending client.PendingItem) {
 			t.Helper()
 			before := strings.Count(f.log.String(), lineMissing)
-			if _, err := k.Watch(ctx); err != nil {
+			if _, err := k.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
 			p, err := c.Pending(ctx, "a", "", 0)
@@ -62,7 +62,7 @@ func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 		}
 		f.wantMetric(map[string]any{"level": "WARN", "hub": "shop", "queue": "default", "ActivitiesWithoutWorker": 2.0})
 		w := f.worker(nil)
-		if err := w.Announce(ctx); err != nil {
+		if err := w.ReportStart(ctx); err != nil {
 			t.Fatal(err)
 		}
 		over := f.handled(ctx, w)
@@ -78,7 +78,7 @@ func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 		f.jobsOf("b", job{}) // the next release of the worker dies at init
 		for range 3 {
 			time.Sleep(2 * time.Minute)
-			if _, err := k.Watch(ctx); err != nil {
+			if _, err := k.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
 		}
@@ -118,7 +118,7 @@ func TestAWorkerReportsNowAndThen(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		w := f.worker(nil)
-		if err := w.Announce(ctx); err != nil || f.reports() != 1 {
+		if err := w.ReportStart(ctx); err != nil || f.reports() != 1 {
 			t.Fatal(f.reports(), err)
 		}
 		for n := range 60 {
@@ -143,7 +143,7 @@ func TestAWorkerReportsNowAndThen(t *testing.T) {
 	})
 	onFloor(t, func(ctx context.Context, f *floor) {
 		w := f.worker(nil)
-		if err := w.Announce(ctx); err != nil {
+		if err := w.ReportStart(ctx); err != nil {
 			t.Fatal(err)
 		}
 		f.jobsOf("a", job{})
@@ -162,10 +162,10 @@ func TestAReportThatFailsHoldsNothingUp(t *testing.T) {
 		refused := f.failing("UpdateItem")
 		refused.Store(true)
 		w := f.worker(nil)
-		if err := w.Announce(ctx); err == nil {
+		if err := w.ReportStart(ctx); err == nil {
 			t.Error("it is said to be made known")
 		}
-		time.Sleep(provider.WorkerReportEvery)
+		time.Sleep(provider.WorkerReportInterval)
 		f.jobsOf("a", job{})
 		if failed := <-f.handled(ctx, w); len(failed) > 0 {
 			t.Errorf("failed %v", failed)

@@ -108,7 +108,7 @@ func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 			name: "packed",
 			act: func(t *testing.T, env *perduretest.Env) error {
 				t.Helper()
-				return env.Client().Raise(t.Context(), "one", "packed", nil)
+				return env.Client().RaiseEvent(t.Context(), "one", "packed", nil)
 			},
 			ends:  client.StatusCompleted,
 			calls: []string{"charge 7"},
@@ -163,7 +163,7 @@ func TestReadme_cancelDuringTheCharge_refundsAfterIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.At(time.Second, func() {
+	env.AfterFunc(time.Second, func() {
 		if err := env.Client().Cancel(t.Context(), id, "another shop was cheaper"); err != nil {
 			t.Error(err)
 		}
@@ -172,8 +172,8 @@ func TestReadme_cancelDuringTheCharge_refundsAfterIt(t *testing.T) {
 		t.Errorf("%s, %v", s.Status, err)
 	}
 	wantCalls(t, env, "charge 7", "refund 7")
-	if calls := env.Calls(); len(calls) == 2 && calls[1].At < calls[0].At+calls[0].Took {
-		t.Errorf("the refund started at %v, before the charge ended: %+v", calls[1].At, calls[0])
+	if calls := env.Calls(); len(calls) == 2 && calls[1].StartedAt < calls[0].StartedAt+calls[0].Duration {
+		t.Errorf("the refund started at %v, before the charge ended: %+v", calls[1].StartedAt, calls[0])
 	}
 }
 

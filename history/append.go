@@ -35,12 +35,12 @@ func appendEvent(b []byte, e *Event) ([]byte, error) {
 		return nil, err
 	}
 	b = appendStrings(b,
-		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.Change}, text{"orchestration", e.Orchestration},
+		text{"name", e.Name}, text{"version", e.Version}, text{"buildId", e.BuildID}, text{"queue", e.Queue}, text{"fairnessKey", e.FairnessKey}, text{"exclusiveKey", e.ExclusiveKey}, text{"change", e.ChangeID}, text{"orchestration", e.Orchestration},
 		text{"instanceId", e.InstanceID}, text{"executionId", e.ExecutionID}, text{"startId", e.StartID}, text{"eventId", e.EventID})
 
 	b = appendNumber(b, "number", e.Number)
 	b = appendNumber(b, "attempt", int64(e.Attempt))
-	b = appendNumber(b, "parked", e.Parked)
+	b = appendNumber(b, "parked", e.ParkedConsumed)
 	if e.Inline {
 		b = append(appendName(b, "inline"), "true"...)
 	}

@@ -26,17 +26,17 @@ func await(s *State, e *Event) {
 	s.awaited[e.EventID] = append(s.awaited[e.EventID], *e.Parent)
 }
 
-// EndWith returns the events that end an execution without running its code: those of CancelOutstanding, followed by
+// EventsToEnd returns the events that end an execution without running its code: those of CancelOutstanding, followed by
 // end. It adds the callers of updates that were never accepted to end, so that they get a response. The state must have
-// KeepOpen.
-func EndWith(s *State, reason string, end Event) []Event {
+// TrackOpen.
+func EventsToEnd(s *State, reason string, end Event) []Event {
 	cancels := s.CancelOutstanding(reason)
-	end.Callers = append(end.Callers, Unheard(s, cancels)...)
+	end.Callers = append(end.Callers, UnansweredCallers(s, cancels)...)
 	return append(cancels, end)
 }
 
-// Unheard returns the callers of updates that none of the events ends. The state must have KeepOpen.
-func Unheard(s *State, ends []Event) (callers []Parent) {
+// UnansweredCallers returns the callers of updates that none of the events ends. The state must have TrackOpen.
+func UnansweredCallers(s *State, ends []Event) (callers []Parent) {
 	over := map[string]bool{}
 	for i := range ends {
 		if ends[i].Kind == UpdateCompleted {

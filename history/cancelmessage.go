@@ -8,13 +8,13 @@ import (
 // MaxCancelMessageBytes is the maximum size of a cancel message: 4 KiB.
 const MaxCancelMessageBytes = 4 << 10
 
-// CutCancelMessage truncates a cancel message to MaxCancelMessageBytes, between characters, and appends the number of
+// TruncateCancelMessage truncates a cancel message to MaxCancelMessageBytes, between characters, and appends the number of
 // removed bytes. It returns a message that was already truncated unchanged.
-func CutCancelMessage(s string) string { return CutMessage(s, MaxCancelMessageBytes) }
+func TruncateCancelMessage(s string) string { return TruncateMessage(s, MaxCancelMessageBytes) }
 
-// CutMessage truncates a message like CutCancelMessage, to at most most bytes. The appended mark is always complete,
+// TruncateMessage truncates a message like TruncateCancelMessage, to at most most bytes. The appended mark is always complete,
 // even if it alone is longer than that.
-func CutMessage(s string, most int) string {
+func TruncateMessage(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

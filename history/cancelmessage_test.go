@@ -12,23 +12,23 @@ import (
 func TestCancelMessagesAreCutBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "short", strings.Repeat("x", history.MaxCancelMessageBytes)} {
-		if got := history.CutCancelMessage(s); got != s {
+		if got := history.TruncateCancelMessage(s); got != s {
 			t.Errorf("%d bytes became %d", len(s), len(got))
 		}
 	}
 	for n := range 8 {
 		s := strings.Repeat("x", n) + strings.Repeat("€", 5<<20/3)
-		got := history.CutCancelMessage(s)
+		got := history.TruncateCancelMessage(s)
 		text, mark, _ := strings.Cut(got, "…")
 		if len(got) > history.MaxCancelMessageBytes || len(got) < history.MaxCancelMessageBytes-8 || !utf8.ValidString(got) || !strings.HasPrefix(s, text) ||
 			mark != fmt.Sprintf(" (cut: %d bytes)", len(s)-len(text)) {
 			t.Errorf("%d bytes, ending with %q", len(got), got[len(got)-40:])
 		}
-		if again := history.CutCancelMessage(got); again != got {
+		if again := history.TruncateCancelMessage(got); again != got {
 			t.Error("it is cut again")
 		}
 	}
-	if got := history.CutMessage("a long one", 1); got != "… (cut: 10 bytes)" {
+	if got := history.TruncateMessage("a long one", 1); got != "… (cut: 10 bytes)" {
 		t.Errorf("%q", got)
 	}
 }

@@ -2,15 +2,15 @@ package history
 
 import "fmt"
 
-// CutError means that a history cannot be cut after an event.
-type CutError struct {
+// RestartPointError means that a history cannot be cut after an event.
+type RestartPointError struct {
 	// EventID is the ID of the event. Before and After are the nearest events after which the history can be cut, or 0.
 	EventID, Before, After int64
 	// Why is the reason, as a clause without a final period.
-	Why string
+	Reason string
 }
 
-func (e *CutError) Error() string {
+func (e *RestartPointError) Error() string {
 	nearest := ""
 	switch {
 	case e.Before > 0 && e.After > 0:
@@ -18,10 +18,10 @@ func (e *CutError) Error() string {
 	case e.Before+e.After > 0:
 		nearest = fmt.Sprintf("; the nearest possible event is %d", e.Before+e.After)
 	}
-	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Why, nearest)
+	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Reason, nearest)
 }
 
-// CheckCut returns a *CutError unless the history of an execution can be cut after the event with the ID at. The
+// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the ID at. The
 // execution may have ended. A history can be cut after an input event, and after all decisions that an input event
 // caused, if
 //
@@ -29,11 +29,11 @@ func (e *CutError) Error() string {
 //     parked inputs,
 //   - no work was being cancelled whose end is awaited, and
 //   - the event does not end the execution.
-func CheckCut(events []Event, at int64) error {
+func CheckRestartPoint(events []Event, at int64) error {
 	c := cutting{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
-	e := CutError{EventID: at}
+	e := RestartPointError{EventID: at}
 	if at < 1 || at > int64(len(events)) {
-		e.Why = fmt.Sprintf("out of range; the history has events 1 to %d", len(events))
+		e.Reason = fmt.Sprintf("out of range; the history has events 1 to %d", len(events))
 	}
 	for i := range events {
 		c.pass(i)
@@ -42,7 +42,7 @@ func CheckCut(events []Event, at int64) error {
 		case id == at && why == "":
 			return nil
 		case id == at:
-			e.Why = why
+			e.Reason = why
 		case why != "":
 		case id < at:
 			e.Before = id
@@ -57,7 +57,7 @@ func CheckCut(events []Event, at int64) error {
 // cutting goes through a history, from where to where it can be cut.
 type cutting struct {
 	events   []Event
-	standing Standing
+	standing Summary
 	// whole: the turn under way is taken as a whole, or not at all; why is the reason.
 	why string
 	// waits is what is scheduled and waited for when it is cancelled; ending is what is cancelled of these and has not ended.
@@ -76,7 +76,7 @@ func (c *cutting) pass(i int) {
 	c.standing.apply(e)
 
 	switch {
-	case e.Waits():
+	case e.WaitsForCancellation():
 		c.waits[e.ID] = true
 	case e.requestsCancel():
 		e.eachSource(func(id int64) {
@@ -135,7 +135,7 @@ func (e *Event) parks() bool {
 	case UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, ActivityRetryScheduled:
 		return false
 	default:
-		return e.IsInput() && !e.Kind.Terminal() && !beginsSegment(e.Kind) && !e.Arrives()
+		return e.IsInput() && !e.Kind.Terminal() && !beginsSegment(e.Kind) && !e.IsInlineOutcome()
 	}
 }
 

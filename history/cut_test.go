@@ -11,11 +11,11 @@ func TestCheckCut(t *testing.T) {
 	t.Parallel()
 	of := func(kind Kind, source int64) Event { return Event{Kind: kind, SourceEventID: source} }
 	inline := func(e Event) Event { e.Inline = true; return e }
-	waits := func(e Event) Event { e.Cancel = &CancelNote{Wait: true}; return e }
-	taking := func(n int64) Event { return Event{Kind: TurnStarted, Parked: n} }
+	waits := func(e Event) Event { e.Cancel = &CancelDetails{WaitForCancellation: true}; return e }
+	taking := func(n int64) Event { return Event{Kind: TurnStarted, ParkedConsumed: n} }
 	parking := func(in ...Event) Event { return Event{Kind: InputsParked, Inputs: in} }
 	failing := func(typ string) Event { return Event{Kind: OrchestrationFailed, Error: &Failure{Type: typ}} }
-	byBody := func(e Event) Event { e.RequestedBy = RequestedByBody; return e }
+	byBody := func(e Event) Event { e.RequestedBy = RequestedByOrchestration; return e }
 	started, turn, schedules := Event{Kind: OrchestrationStarted}, taking(0), Event{Kind: ActivityScheduled}
 	raised := Event{Kind: ExternalEventRaised}
 
@@ -76,7 +76,7 @@ func TestCheckCut(t *testing.T) {
 			}
 			var cuts []int64
 			for i := range c.events {
-				if CheckCut(c.events, c.events[i].ID) == nil {
+				if CheckRestartPoint(c.events, c.events[i].ID) == nil {
 					cuts = append(cuts, c.events[i].ID)
 				}
 			}
@@ -95,8 +95,8 @@ func TestCheckCutNamesTheNearest(t *testing.T) {
 		events[i].ID = int64(i + 1)
 	}
 	for at, want := range map[int64][2]int64{2: {1, 3}, 6: {5, 0}, 9: {5, 0}, 0: {0, 1}, -7: {0, 1}} {
-		e, is := errors.AsType[*CutError](CheckCut(events, at))
-		if !is || [2]int64{e.Before, e.After} != want || e.Why == "" || e.EventID != at {
+		e, is := errors.AsType[*RestartPointError](CheckRestartPoint(events, at))
+		if !is || [2]int64{e.Before, e.After} != want || e.Reason == "" || e.EventID != at {
 			t.Errorf("behind %d: %+v", at, e)
 		}
 	}

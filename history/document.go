@@ -65,14 +65,14 @@ func (x *DocumentExecution) validate() error {
 			return err
 		}
 	}
-	_, err := Log(x.Events)
+	_, err := Concat(x.Events)
 	return err
 }
 
 // Find returns the data that a reference in one of the executions points to: a document or an encoded payload. It
 // returns an error if the document does not contain the data, or if the data differs from the reference.
 func (d *Document) Find(ref Reference) (json.RawMessage, error) {
-	at, err := ParsePlace(ref.Ref)
+	at, err := ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 		if doc, ok := at.DocumentIn(events); ok && len(doc) > 0 {
 			return doc, ref.Check(doc)
 		}
-		if doc, _ := at.Find(events); at.Sealed && !doc.IsSealed() && len(doc) > 0 { // it was opened when it was exported
+		if doc, _ := at.Find(events); at.Encoded && !doc.IsEncoded() && len(doc) > 0 { // it was opened when it was exported
 			return json.RawMessage(doc), nil
 		}
 	}

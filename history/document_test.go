@@ -41,7 +41,7 @@ func TestDocumentsThatAreNone(t *testing.T) {
 	}
 	for tells, doc := range map[string]string{
 		"unexpected end":                            `{`,
-		`unknown format "perdure.history/2"`:             `{"format":"perdure.history/2"}`,
+		`unknown format "perdure.history/2"`:        `{"format":"perdure.history/2"}`,
 		`instance "i" has no executions`:            `{"format":"perdure.history/1","instanceId":"i"}`,
 		"execution x2: has no events":               document(`[]`),
 		`unknown kind "Later"`:                      document(`[{"id":1,"kind":"Later"}]`),

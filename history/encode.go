@@ -75,9 +75,9 @@ func lastElement(b []byte) (at int, found bool) {
 	return at, found
 }
 
-// Log joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a terminal
+// Concat joins runs of events into one history. It returns an error if the IDs have a gap or an event follows a terminal
 // event.
-func Log(runs ...[]Event) ([]Event, error) {
+func Concat(runs ...[]Event) ([]Event, error) {
 	n := 0
 	for _, run := range runs {
 		n += len(run)

@@ -64,7 +64,7 @@ func drawEvent(t *rapid.T) history.Event {
 	id := rapid.Int64Range(2, 1<<62).Draw(t, "id")
 	e := history.Event{
 		ID: id, Kind: rapid.SampledFrom(history.Kinds()).Draw(t, "kind"), Time: drawTime(t),
-		Name: drawString(t), Version: drawString(t), BuildID: drawString(t), Queue: drawString(t), Change: drawString(t),
+		Name: drawString(t), Version: drawString(t), BuildID: drawString(t), Queue: drawString(t), ChangeID: drawString(t),
 		InstanceID: drawString(t), ExecutionID: drawString(t), StartID: drawString(t), EventID: drawString(t),
 		Number: rapid.Int64().Draw(t, "number"), Attempt: rapid.Int().Draw(t, "attempt"), StartToCloseMs: rapid.Int64().Draw(t, "ms"),
 		Input: drawPayload(t), Result: drawPayload(t), Output: drawPayload(t), Data: drawPayload(t), Value: drawPayload(t), CustomStatus: drawPayload(t),
@@ -111,7 +111,7 @@ func drawPayload(t *rapid.T) history.Payload {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return history.Inline(b)
+	return history.NewInlinePayload(b)
 }
 
 func drawFailure(t *rapid.T, depth int) *history.Failure {
@@ -186,7 +186,7 @@ func TestEncodeRefuses(t *testing.T) {
 	for want, e := range map[string]history.Event{
 		"event 0: id must be":                                {Kind: history.TurnStarted},
 		"history: encode: TurnStarted #1: input is not JSON": {ID: 1, Kind: history.TurnStarted, Input: history.Payload("{")},
-		"event 1 (TimerFired): has no sourceEvent":               {ID: 1, Kind: history.TimerFired},
+		"event 1 (TimerFired): has no sourceEvent":           {ID: 1, Kind: history.TimerFired},
 	} {
 		if b, err := history.Encode([]history.Event{e}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s, %v, want %q", b, err, want)

@@ -31,7 +31,7 @@ type Event struct {
 	// ExclusiveKey limits the activities of a queue that have the same key to one running attempt at a time. Queue is
 	// then an ExclusiveQueue.
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
-	Change       string `json:"change,omitempty"`
+	ChangeID     string `json:"change,omitempty"`
 	// Orchestration is the name of the orchestration that an update starts if no instance has its ID, with Version and
 	// Input.
 	Orchestration string `json:"orchestration,omitempty"`
@@ -43,9 +43,9 @@ type Event struct {
 	// Number is the number of the execution in its instance, from 1.
 	Number  int64 `json:"number,omitempty"`
 	Attempt int   `json:"attempt,omitempty"`
-	// Parked is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs, oldest
+	// ParkedConsumed is the number of waiting inputs that a turn consumes: first arrived outcomes, then parked inputs, oldest
 	// first. 0 means all.
-	Parked int64 `json:"parked,omitempty"`
+	ParkedConsumed int64 `json:"parked,omitempty"`
 	// Inline marks an inline activity, and the outcome of an activity that ran inline. The code receives such an
 	// outcome at the start of the next turn.
 	Inline bool `json:"inline,omitempty"`
@@ -74,7 +74,7 @@ type Event struct {
 	Message     string `json:"message,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// Cancel belongs to a call with WaitForCancellation. It is nil for other events.
-	Cancel *CancelNote `json:"cancel,omitempty"`
+	Cancel *CancelDetails `json:"cancel,omitempty"`
 
 	Retry *RetryPolicy `json:"retry,omitempty"`
 	// Parent is the instance that waits for this one. For an external event from another instance, it is that instance
@@ -100,28 +100,28 @@ type Event struct {
 // The values of RequestedBy for requesters other than callers (see Requester). RequestedByClient is an unknown caller
 // of a cancel; other requests of unknown callers have no requester.
 const (
-	RequestedByBody   = "body"
-	RequestedByEngine = "engine"
-	RequestedByClient = "client"
-	RequestedByParent = "parent:" // and the instance id
+	RequestedByOrchestration = "body"
+	RequestedByEngine        = "engine"
+	RequestedByClient        = "client"
+	RequestedByParent        = "parent:" // and the instance id
 )
 
 // MaxTimerNameBytes is the maximum size of a timer's name.
 const MaxTimerNameBytes = 256
 
-// Label returns the name of the event for people: Name, or for a timer Message, which holds its name.
-func (e *Event) Label() string {
+// DisplayName returns the name of the event for people: Name, or for a timer Message, which holds its name.
+func (e *Event) DisplayName() string {
 	if e.Kind == TimerCreated {
 		return e.Message
 	}
 	return e.Name
 }
 
-// Waits reports whether the event schedules work whose end is awaited when it is cancelled.
-func (e *Event) Waits() bool { return e.Cancel != nil && e.Cancel.Wait }
+// WaitsForCancellation reports whether the event schedules work whose end is awaited when it is cancelled.
+func (e *Event) WaitsForCancellation() bool { return e.Cancel != nil && e.Cancel.WaitForCancellation }
 
-// Arrives reports whether the event is the outcome of an activity that ran inline. The next turn starts with it.
-func (e *Event) Arrives() bool {
+// IsInlineOutcome reports whether the event is the outcome of an activity that ran inline. The next turn starts with it.
+func (e *Event) IsInlineOutcome() bool {
 	return e.Inline && (e.Kind == ActivityCompleted || e.Kind == ActivityFailed)
 }
 
@@ -141,7 +141,7 @@ func (e *Event) IsInput() bool {
 	}
 	switch e.Kind {
 	case ActivityCancelRequested, SubOrchestrationCancelRequested:
-		return e.RequestedBy != RequestedByBody && e.RequestedBy != RequestedByEngine
+		return e.RequestedBy != RequestedByOrchestration && e.RequestedBy != RequestedByEngine
 	default:
 		return false
 	}
@@ -163,7 +163,7 @@ func (e *Event) Sources() (ids []int64) {
 // Settles returns the IDs of the work that this event completed, failed, fired or cancelled. An activity that will be
 // retried is not settled.
 func (e *Event) Settles() []int64 {
-	if !e.Kind.Sourced() || e.Kind == ActivityRetryScheduled {
+	if !e.Kind.HasSource() || e.Kind == ActivityRetryScheduled {
 		return nil
 	}
 	return e.Sources()
@@ -178,7 +178,7 @@ func (e *Event) Validate() error {
 		return fmt.Errorf("history: event %d: unknown kind %q (written by a later release?)", e.ID, e.Kind)
 	case e.SourceEventID != 0 && len(e.SourceEventIDs) > 0:
 		return fmt.Errorf("history: event %d (%s): has both sourceEventId and sourceEventIds", e.ID, e.Kind)
-	case e.Kind.Sourced() && e.SourceEventID == 0 && len(e.SourceEventIDs) == 0:
+	case e.Kind.HasSource() && e.SourceEventID == 0 && len(e.SourceEventIDs) == 0:
 		return fmt.Errorf("history: event %d (%s): has no sourceEventId", e.ID, e.Kind)
 	}
 	return e.validateSources()
@@ -199,7 +199,7 @@ func (e *Event) validateSources() error {
 // String returns a description of the event for logs and diagnoses: its kind and ID, and the event that it refers to.
 func (e *Event) String() string {
 	s := fmt.Sprintf("%s #%d", e.Kind, e.ID)
-	if label := e.Label(); label != "" {
+	if label := e.DisplayName(); label != "" {
 		s += fmt.Sprintf(" %q", label)
 	}
 	if e.SourceEventID != 0 {

@@ -55,7 +55,7 @@ func TestLogRefusesGapsAndWhatFollowsTheEnd(t *testing.T) {
 		for _, r := range tt.runs {
 			n += len(r)
 		}
-		log, err := history.Log(tt.runs...)
+		log, err := history.Concat(tt.runs...)
 		if tt.want == "" && (err != nil || len(log) != n) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%v: %d events, %v, want %q", tt.runs, len(log), err, tt.want)
 		}
@@ -74,12 +74,12 @@ func TestInputsAndDecisions(t *testing.T) {
 		history.ExecutionSuspended: true, history.ExecutionResumed: true, history.ExecutionRestarted: true, history.UpdateReceived: true, history.UpdateAccepted: true, history.UpdateRejected: true, history.UpdateAwaited: true, history.UpdateAnswered: true,
 	}
 	for _, k := range history.Kinds() {
-		e := history.Event{Kind: k, RequestedBy: history.RequestedByBody}
+		e := history.Event{Kind: k, RequestedBy: history.RequestedByOrchestration}
 		if e.IsInput() != inputs[k] {
 			t.Errorf("%s is an input: %v", k, e.IsInput())
 		}
 	}
-	for by, input := range map[string]bool{history.RequestedByBody: false, history.RequestedByEngine: false, history.RequestedByClient: true, "parent:p": true, "": true} {
+	for by, input := range map[string]bool{history.RequestedByOrchestration: false, history.RequestedByEngine: false, history.RequestedByClient: true, "parent:p": true, "": true} {
 		for _, k := range []history.Kind{history.ActivityCancelRequested, history.SubOrchestrationCancelRequested} {
 			if e := (history.Event{Kind: k, RequestedBy: by}); e.IsInput() != input {
 				t.Errorf("%s by %q is an input: %v", k, by, e.IsInput())
@@ -97,7 +97,7 @@ func TestTerminalKinds(t *testing.T) {
 			t.Errorf("%s is terminal: %v", k, k.Terminal())
 		}
 	}
-	if unknown := history.Kind("Teleported"); unknown.Known() || unknown.Terminal() || unknown.Sourced() {
+	if unknown := history.Kind("Teleported"); unknown.Known() || unknown.Terminal() || unknown.HasSource() {
 		t.Error("an unknown kind is none of these")
 	}
 }

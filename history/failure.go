@@ -27,13 +27,13 @@ const (
 	TypeNondeterminism = "nondeterminism"
 	// TypeUnregistered means that the build does not have the orchestration, or something that it called.
 	TypeUnregistered = "unregistered"
-	// TypeBlockedOutside means that the code blocks on something other than a future and does not return.
+	// TypeBlockingCall means that the code blocks on something other than a future and does not return.
 	// TypeForeignGoroutine means that the code used its context on another goroutine.
-	TypeBlockedOutside   = "blocked_outside"
+	TypeBlockingCall     = "blocked_outside"
 	TypeForeignGoroutine = "foreign_goroutine"
-	// TypeNotFound means that the instance does not exist. TypeOver means that it has ended.
+	// TypeNotFound means that the instance does not exist. TypeEnded means that it has ended.
 	TypeNotFound = "not_found"
-	TypeOver     = "over"
+	TypeEnded    = "over"
 	// TypeAlreadyExists means that the instance ID of a start is in use.
 	TypeAlreadyExists = "already_exists"
 	// TypeOutcomeLost means that the outcome of a sub-orchestration is unknown, for example because it was purged
@@ -66,8 +66,8 @@ func (f *Failure) Clone() *Failure {
 	return &c
 }
 
-// MaxFailureDetails is the maximum size of the details of one failure, as JSON: 4 KiB.
-const MaxFailureDetails = 4 << 10
+// MaxFailureDetailsBytes is the maximum size of the details of one failure, as JSON: 4 KiB.
+const MaxFailureDetailsBytes = 4 << 10
 
 // OmitDetails removes the details of f and records why.
 func (f *Failure) OmitDetails(why string) {
@@ -75,9 +75,9 @@ func (f *Failure) OmitDetails(why string) {
 	f.DetailsOmitted = why
 }
 
-// OmitTooLarge returns f in a form that the history can store. If details of f or of a cause are larger than
-// MaxFailureDetails, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is nil.
-func (f *Failure) OmitTooLarge() *Failure {
+// OmitLargeDetails returns f in a form that the history can store. If details of f or of a cause are larger than
+// MaxFailureDetailsBytes, or refer to data stored elsewhere, it returns a copy without them. It returns nil if f is nil.
+func (f *Failure) OmitLargeDetails() *Failure {
 	if why := f.unfit(); why != "" {
 		c := *f
 		c.OmitDetails(why)
@@ -86,7 +86,7 @@ func (f *Failure) OmitTooLarge() *Failure {
 	if f == nil {
 		return nil
 	}
-	if cause := f.Cause.OmitTooLarge(); cause != f.Cause {
+	if cause := f.Cause.OmitLargeDetails(); cause != f.Cause {
 		c := *f
 		c.Cause = cause
 		f = &c
@@ -101,25 +101,25 @@ func (f *Failure) unfit() string {
 	}
 	doc, plain := f.Details.Document()
 	switch {
-	case f.Details.IsSealed() && f.Details.StoredAt() == "":
+	case f.Details.IsEncoded() && f.Details.StorageKey() == "":
 		return ""
 	case !plain:
 		return "stored where no program can read them"
-	case len(doc) > MaxFailureDetails:
-		return TooLargeDetails(len(doc))
+	case len(doc) > MaxFailureDetailsBytes:
+		return DetailsTooLargeMessage(len(doc))
 	default:
 		return ""
 	}
 }
 
-// TooLargeDetails returns the value of DetailsOmitted for details that are too large.
-func TooLargeDetails(bytes int) string {
-	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetails)
+// DetailsTooLargeMessage returns the value of DetailsOmitted for details that are too large.
+func DetailsTooLargeMessage(bytes int) string {
+	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetailsBytes)
 }
 
-// Cut returns a shortened copy of f: its type, its reason, at most bytes bytes of its message, and the same of at most
+// Truncate returns a shortened copy of f: its type, its reason, at most bytes bytes of its message, and the same of at most
 // causes causes. Details of more than bytes bytes are dropped. It returns nil if f is nil.
-func (f *Failure) Cut(bytes, causes int) *Failure {
+func (f *Failure) Truncate(bytes, causes int) *Failure {
 	if f == nil {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (f *Failure) Cut(bytes, causes int) *Failure {
 		c.Message = strings.ToValidUTF8(c.Message[:bytes], "") + "…"
 	}
 	if causes > 0 {
-		c.Cause = f.Cause.Cut(bytes, causes-1)
+		c.Cause = f.Cause.Truncate(bytes, causes-1)
 	}
 	return c
 }

@@ -119,8 +119,8 @@ func (k Kind) Terminal() bool {
 	return t.terminal
 }
 
-// Sourced reports whether an event of this kind has SourceEventID or SourceEventIDs.
-func (k Kind) Sourced() bool {
+// HasSource reports whether an event of this kind has SourceEventID or SourceEventIDs.
+func (k Kind) HasSource() bool {
 	t, _ := k.traits()
 	return t.sourced
 }

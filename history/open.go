@@ -7,51 +7,51 @@ import (
 	"time"
 )
 
-// Open is work that an execution has scheduled or waits for and that has not ended.
-type Open struct {
+// OpenItem is work that an execution has scheduled or waits for and that has not ended.
+type OpenItem struct {
 	// ID is the ID of the event that scheduled the work.
 	ID int64
 	// Kind is the kind of that event: ActivityScheduled, TimerCreated, SubOrchestrationScheduled,
 	// ExternalEventSubscribed, ExternalEventSent, UpdateSent or UpdateAccepted, or OrchestrationStarted for the timer
 	// of a delayed start.
 	Kind Kind
-	// Name is the label of the event (Event.Label), if the state has KeepOpen. InstanceID is the ID of the
+	// Name is the label of the event (Event.DisplayName), if the state has TrackOpen. InstanceID is the ID of the
 	// sub-orchestration, or of the receiver of an event or update. EventID is the ID of an update.
 	Name, InstanceID, EventID string
 	// ScheduledAt is the time of the event.
 	ScheduledAt time.Time
 	// FireAt is when the timer fires, including the timer of a schedule-to-close time. It is zero if there is no timer.
 	FireAt time.Time
-	// Retries is true if the activity has a retry policy, so that an attempt can wait with a timer of its own. The
+	// MayHaveRetryTimer is true if the activity has a retry policy, so that an attempt can wait with a timer of its own. The
 	// history does not record its time.
-	Retries bool
-	// Waits is true if the end of the work is awaited when it is cancelled.
-	Waits bool
+	MayHaveRetryTimer bool
+	// WaitsForCancellation is true if the end of the work is awaited when it is cancelled.
+	WaitsForCancellation bool
 	// Cancelled is true if the work was cancelled and has not ended. It implies Waits.
 	Cancelled bool
-	// Arrived is true if the outcome is a parked input. CancelAsked is true if a cancel request is a parked input.
-	Arrived, CancelAsked bool
+	// Arrived is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
+	OutcomeParked, CancelRequestParked bool
 }
 
-// CloseLeeway is how much later than its worker the timer of an activity ends its schedule-to-close time. The worker
+// ScheduleToCloseGrace is how much later than its worker the timer of an activity ends its schedule-to-close time. The worker
 // reports the end more precisely.
-const CloseLeeway = time.Second
+const ScheduleToCloseGrace = time.Second
 
-// CloseBy returns when the schedule-to-close time of the activity ends. limited is false if it has none.
-func (e *Event) CloseBy() (at time.Time, limited bool) {
+// ScheduleToCloseDeadline returns when the schedule-to-close time of the activity ends. limited is false if it has none.
+func (e *Event) ScheduleToCloseDeadline() (at time.Time, limited bool) {
 	return e.Time.Add(time.Duration(e.ScheduleToCloseMs) * time.Millisecond), e.ScheduleToCloseMs > 0
 }
 
-// Expect adds open work that was scheduled before the first event of the state.
-func (s *State) Expect(o Open) {
+// AddOpen adds open work that was scheduled before the first event of the state.
+func (s *State) AddOpen(o OpenItem) {
 	if s.open == nil {
-		s.open = map[int64]Open{}
+		s.open = map[int64]OpenItem{}
 	}
 	s.open[o.ID] = o
 }
 
-// Open returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
-func (s *State) Open(id int64) (o Open, ok bool) {
+// OpenItem returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
+func (s *State) Open(id int64) (o OpenItem, ok bool) {
 	o, ok = s.open[id]
 	return o, ok
 }
@@ -59,22 +59,22 @@ func (s *State) Open(id int64) (o Open, ok bool) {
 // HasTimer reports whether the open work with an ID is a timer, or an activity with one.
 func (s *State) HasTimer(id int64) bool {
 	o := s.open[id]
-	return o.Retries || !o.FireAt.IsZero()
+	return o.MayHaveRetryTimer || !o.FireAt.IsZero()
 }
 
 // OpenCount returns the number of open items that the state keeps.
 func (s *State) OpenCount() int { return len(s.open) }
 
 // Pending yields the work that the execution waits for, in no particular order. It does not yield work whose outcome
-// has arrived, even if the outcome is parked. It yields nothing after the end. The state must have KeepOpen.
-func (s *State) Pending() iter.Seq[Open] {
-	return func(yield func(Open) bool) {
-		if s.Over() {
+// has arrived, even if the outcome is parked. It yields nothing after the end. The state must have TrackOpen.
+func (s *State) Pending() iter.Seq[OpenItem] {
+	return func(yield func(OpenItem) bool) {
+		if s.Ended() {
 			return
 		}
 		arrived := s.parkedEvents()
 		for _, o := range s.open {
-			if o.Kind == OrchestrationStarted || o.Arrived || arrived[o.ID] {
+			if o.Kind == OrchestrationStarted || o.OutcomeParked || arrived[o.ID] {
 				continue
 			}
 			if !yield(o) {
@@ -84,9 +84,9 @@ func (s *State) Pending() iter.Seq[Open] {
 	}
 }
 
-// Left yields the open work in no particular order, also after the end. It includes work whose outcome is parked, and
-// waits for external events whose end is not in the history. The state must have KeepOpen.
-func (s *State) Left() iter.Seq[Open] { return maps.Values(s.open) }
+// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is parked, and
+// waits for external events whose end is not in the history. The state must have TrackOpen.
+func (s *State) Outstanding() iter.Seq[OpenItem] { return maps.Values(s.open) }
 
 // parkedEvents returns the waits for external events that parked events end.
 func (s *State) parkedEvents() map[int64]bool {
@@ -103,13 +103,13 @@ func (s *State) parkedEvents() map[int64]bool {
 
 // CancelOutstanding returns the events that cancel all open work of an execution that ends without a replay, for the
 // given reason. All activities share one event, and so do all timers. Each sub-orchestration and each unfinished update
-// has its own. The events have no IDs and times yet. The state must have KeepOpen.
+// has its own. The events have no IDs and times yet. The state must have TrackOpen.
 func (s *State) CancelOutstanding(reason string) []Event {
 	var activities, timers []int64
 	var children, updates []Event
 	for _, id := range slices.Sorted(maps.Keys(s.open)) {
 		o := s.open[id]
-		if o.Arrived || o.Cancelled {
+		if o.OutcomeParked || o.Cancelled {
 			continue
 		}
 		switch o.Kind {
@@ -150,10 +150,10 @@ func about(e Event, ids []int64) Event {
 // startTimer is the id of a delayed start's timer: that of the event with which every execution begins.
 const startTimer = 1
 
-// Needless returns the timers that are no longer needed after events: the events cancel a timer, settle its activity,
+// ObsoleteTimers returns the timers that are no longer needed after events: the events cancel a timer, settle its activity,
 // or end what it was to start. It includes cancelled activities whose end is awaited, even if they have no timer. It
-// does not include timers that the same events create. The state must have KeepTimers or KeepOpen.
-func (s *State) Needless(events ...Event) (needless []Open) {
+// does not include timers that the same events create. The state must have TrackTimers or TrackOpen.
+func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	for i := range events {
 		e := &events[i]
 		if start, ok := s.open[startTimer]; ok && e.Kind.Terminal() {
@@ -164,11 +164,11 @@ func (s *State) Needless(events ...Event) (needless []Open) {
 		}
 		e.eachSource(func(id int64) {
 			o, ok := s.open[id]
-			if o.Waits && e.Kind == ActivityCancelRequested {
+			if o.WaitsForCancellation && e.Kind == ActivityCancelRequested {
 				o.FireAt = time.Time{} // its schedule-to-close timer stays
 			}
-			waits := o.Waits && e.Kind == ActivityCancelRequested // it may be pending, and have a timer for its grace
-			if o.Retries = o.Retries && e.givesUp(); ok && (o.Retries || waits || !o.FireAt.IsZero()) {
+			waits := o.WaitsForCancellation && e.Kind == ActivityCancelRequested // it may be pending, and have a timer for its grace
+			if o.MayHaveRetryTimer = o.MayHaveRetryTimer && e.givesUp(); ok && (o.MayHaveRetryTimer || waits || !o.FireAt.IsZero()) {
 				needless = append(needless, o)
 			}
 		})
@@ -198,7 +198,7 @@ func (s *State) track(e *Event) {
 			e.eachSource(func(id int64) { s.settle(e, id) })
 		}
 	}
-	if s.keep&KeepOpen != 0 {
+	if s.keep&TrackOpen != 0 {
 		s.trackUntimed(e)
 	}
 }
@@ -219,29 +219,29 @@ func (s *State) trackUntimed(e *Event) {
 }
 
 func (s *State) schedule(e *Event) {
-	by, limited := e.CloseBy()
+	by, limited := e.ScheduleToCloseDeadline()
 	switch {
 	case limited:
-		at := by.Add(CloseLeeway)
+		at := by.Add(ScheduleToCloseGrace)
 		s.expect(e, &at)
-	case e.Retry != nil || e.Waits() || s.keep&KeepOpen != 0:
+	case e.Retry != nil || e.WaitsForCancellation() || s.keep&TrackOpen != 0:
 		s.expect(e, nil)
 	}
 }
 
 // expect adds what an event schedules, with its timer if there is one.
 func (s *State) expect(e *Event, fireAt *time.Time) {
-	o := Open{ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time, Retries: e.Kind == ActivityScheduled && e.Retry != nil, Waits: e.Waits()}
+	o := OpenItem{ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time, MayHaveRetryTimer: e.Kind == ActivityScheduled && e.Retry != nil, WaitsForCancellation: e.WaitsForCancellation()}
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	if s.keep&KeepOpen != 0 { // else names would be kept for nothing
-		o.Name = e.Label()
+	if s.keep&TrackOpen != 0 { // else names would be kept for nothing
+		o.Name = e.DisplayName()
 	}
 	if e.Kind == UpdateAccepted {
 		o.EventID = e.EventID
 	}
-	s.Expect(o)
+	s.AddOpen(o)
 }
 
 // settle removes what an event ends. What is cancelled and waited for stays, and no other attempt of it follows.
@@ -250,14 +250,14 @@ func (s *State) settle(e *Event, id int64) {
 	if !ok {
 		return
 	}
-	stays := o.Waits && e.requestsCancel() && (s.keep&KeepOpen != 0 || !o.FireAt.IsZero())
+	stays := o.WaitsForCancellation && e.requestsCancel() && (s.keep&TrackOpen != 0 || !o.FireAt.IsZero())
 	if !stays {
 		delete(s.open, id)
 		return
 	}
 
 	o.Cancelled = true
-	o.Retries = false
+	o.MayHaveRetryTimer = false
 	s.open[id] = o
 }
 
@@ -300,8 +300,8 @@ func (s *State) trackParked(e *Event) {
 		}
 	case TurnStarted:
 		taken := len(s.parked)
-		if e.Parked > 0 {
-			taken = min(int(e.Parked), taken)
+		if e.ParkedConsumed > 0 {
+			taken = min(int(e.ParkedConsumed), taken)
 		}
 		s.parked = s.parked[taken:]
 	default:
@@ -326,15 +326,15 @@ func (s *State) park(in *Event, id int64) {
 		return
 	}
 	if in.Kind == ActivityCancelRequested {
-		o.CancelAsked = true
+		o.CancelRequestParked = true
 	} else {
-		o.Arrived = true
+		o.OutcomeParked = true
 	}
 	s.open[id] = o
 }
 
 // settles reports whether something is over with the event. An activity that is tried again is not.
-func (e *Event) settles() bool { return e.Kind.Sourced() && e.Kind != ActivityRetryScheduled }
+func (e *Event) settles() bool { return e.Kind.HasSource() && e.Kind != ActivityRetryScheduled }
 
 // eachSource calls f with the ids of the events that this one concerns, as Sources returns them.
 func (e *Event) eachSource(f func(id int64)) {

@@ -37,10 +37,10 @@ func TestCancelOutstanding(t *testing.T) {
 		{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 6, InstanceID: "a", Reason: "why", RequestedBy: "engine"},
 		{Kind: history.SubOrchestrationCancelRequested, SourceEventID: 8, InstanceID: "c", Reason: "why", RequestedBy: "engine"},
 	}
-	if diff := cmp.Diff(want, history.NewState(history.KeepOpen, past...).CancelOutstanding("why")); diff != "" {
+	if diff := cmp.Diff(want, history.NewState(history.TrackOpen, past...).CancelOutstanding("why")); diff != "" {
 		t.Error(diff)
 	}
-	if got := history.NewState(history.KeepOpen, past[:1]...).CancelOutstanding("why"); len(got) != 0 {
+	if got := history.NewState(history.TrackOpen, past[:1]...).CancelOutstanding("why"); len(got) != 0 {
 		t.Errorf("nothing was outstanding, got %v", got)
 	}
 }
@@ -55,13 +55,13 @@ func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 		history.ActivityCompleted: true, history.ActivityFailed: true, history.ActivityCancelRequested: true, history.OutputFailed: true,
 		history.ActivityRetryScheduled: false, history.ExternalEventRaised: false,
 	} {
-		state := history.NewState(history.KeepTimers, scheduled, unlimited)
-		want := history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: noon, FireAt: noon.Add(61 * time.Second)}
+		state := history.NewState(history.TrackTimers, scheduled, unlimited)
+		want := history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: noon, FireAt: noon.Add(61 * time.Second)}
 		if got, ok := state.Open(3); !ok || got != want || state.OpenCount() != 1 || !state.HasTimer(3) || state.HasTimer(4) {
 			t.Fatalf("open is %+v, want %+v", got, want)
 		}
 		end := history.Event{ID: 5, Kind: kind, SourceEventIDs: []history.Range{{First: 3, Last: 4}}}
-		got := state.Needless(end)
+		got := state.ObsoleteTimers(end)
 		state.Apply(end)
 		if len(got) == 1 != settles || state.OpenCount() == 0 != settles {
 			t.Errorf("%s: needless %+v, left %d", kind, got, state.OpenCount())
@@ -73,8 +73,8 @@ func TestTimersOfScheduleToCloseTimes(t *testing.T) {
 // schedule-to-close time goes on.
 func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 	t.Parallel()
-	waits, retry := &history.CancelNote{Wait: true}, &history.RetryPolicy{MaxAttempts: 3}
-	state := history.NewState(history.KeepOpen|history.KeepSettled,
+	waits, retry := &history.CancelDetails{WaitForCancellation: true}, &history.RetryPolicy{MaxAttempts: 3}
+	state := history.NewState(history.TrackOpen|history.TrackSettled,
 		history.Event{ID: 1, Kind: history.OrchestrationStarted},
 		history.Event{ID: 2, Kind: history.TurnStarted},
 		history.Event{ID: 3, Kind: history.ActivityScheduled, Cancel: waits, Retry: retry, ScheduleToCloseMs: 60_000},
@@ -85,14 +85,14 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 		{ID: 6, Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 3, Last: 4}}},
 		{ID: 7, Kind: history.SubOrchestrationCancelRequested, SourceEventID: 5, InstanceID: "c"},
 	}
-	needless := state.Needless(cancels...)
-	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].Retries || !needless[0].FireAt.IsZero() || needless[1].ID != 4 {
+	needless := state.ObsoleteTimers(cancels...)
+	if len(needless) != 2 || needless[0].ID != 3 || !needless[0].MayHaveRetryTimer || !needless[0].FireAt.IsZero() || needless[1].ID != 4 {
 		t.Errorf("needless %+v", needless)
 	}
 
 	state.Apply(cancels...)
 	activity, open := state.Open(3)
-	if !open || !activity.Cancelled || activity.Retries || !state.HasTimer(3) {
+	if !open || !activity.Cancelled || activity.MayHaveRetryTimer || !state.HasTimer(3) {
 		t.Errorf("#3 is %+v, %v", activity, open)
 	}
 	if _, open := state.Open(4); open {
@@ -121,13 +121,13 @@ func TestWhatIsWaitedForStaysOpenWhenItIsCancelled(t *testing.T) {
 func TestTheTimerOfADelayedStartIsNeedlessAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	state := history.NewState(history.KeepTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, StartAt: &at})
+	state := history.NewState(history.TrackTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, StartAt: &at})
 	end := history.Event{ID: 2, Kind: history.OrchestrationTerminated}
-	if got := state.Needless(end); len(got) != 1 || got[0].ID != 1 || !got[0].FireAt.Equal(at) {
+	if got := state.ObsoleteTimers(end); len(got) != 1 || got[0].ID != 1 || !got[0].FireAt.Equal(at) {
 		t.Errorf("needless %+v", got)
 	}
 	state.Apply(history.Event{ID: 2, Kind: history.TurnStarted}, history.Event{ID: 3, Kind: history.TimerFired, SourceEventID: 1})
-	if got := state.Needless(end); len(got) != 0 {
+	if got := state.ObsoleteTimers(end); len(got) != 0 {
 		t.Errorf("it has fired, needless %+v", got)
 	}
 }

@@ -24,40 +24,40 @@ const (
 	mostPauseIDs = 64
 )
 
-// Takes reports whether a pause or resume request changes anything: it is new, and the execution does not already have
+// AppliesPause reports whether a pause or resume request changes anything: it is new, and the execution does not already have
 // that state.
-func (s *Standing) Takes(order *Event) bool {
+func (s *Summary) AppliesPause(order *Event) bool {
 	pauses := order.Kind == ExecutionSuspended
 	return pauses == (s.Paused == nil) && (order.EventID == "" || !slices.Contains(s.PauseIDs, order.EventID))
 }
 
-// GoesOn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn even if
+// NeedsFirstTurn reports whether the execution was resumed or restarted and has had no turn since. It then needs a turn even if
 // no message arrives.
-func (s *Standing) GoesOn() bool { return s.Last == ExecutionResumed || s.Restarted() }
+func (s *Summary) NeedsFirstTurn() bool { return s.Last == ExecutionResumed || s.RestartPending() }
 
-// Restarted reports whether the execution was restarted from another one and has had no turn of its own. The work that
+// RestartPending reports whether the execution was restarted from another one and has had no turn of its own. The work that
 // it copied has not been sent.
-func (s *Standing) Restarted() bool { return s.Last == ExecutionRestarted }
+func (s *Summary) RestartPending() bool { return s.Last == ExecutionRestarted }
 
 // pause applies an order to pause or to resume.
-func (s *Standing) pause(e *Event) {
+func (s *Summary) pause(e *Event) {
 	s.Paused = nil
 	if e.Kind == ExecutionSuspended {
 		s.Paused = &Pause{By: e.RequestedBy, Message: e.Message, At: e.Time}
 	}
-	s.InParts = false
+	s.PartialInputs = false
 	s.notePause(e.EventID)
 }
 
 // inheritPauses takes over the ids of the executions before.
-func (s *Standing) inheritPauses(started *Event) {
+func (s *Summary) inheritPauses(started *Event) {
 	for _, id := range started.EventIDs {
 		s.notePause(id)
 	}
 }
 
 // notePause remembers an order. The ids of a copy of this standing are not changed.
-func (s *Standing) notePause(id string) {
+func (s *Summary) notePause(id string) {
 	if !strings.HasPrefix(id, PauseIDPrefix) {
 		return
 	}
@@ -66,9 +66,9 @@ func (s *Standing) notePause(id string) {
 }
 
 // restart has the execution go on, whatever held up the one that it has taken its history from.
-func (s *Standing) restart(e *Event) {
+func (s *Summary) restart(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.Paused = nil
 	s.Blocked = Blocked{}
-	s.InParts = false
+	s.PartialInputs = false
 }

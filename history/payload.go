@@ -23,8 +23,8 @@ type escaped struct {
 	Inline json.RawMessage `json:"inline"`
 }
 
-// Inline returns a payload with a JSON document. It escapes documents that look like a reference.
-func Inline(doc json.RawMessage) Payload {
+// NewInlinePayload returns a payload with a JSON document. It escapes documents that look like a reference.
+func NewInlinePayload(doc json.RawMessage) Payload {
 	if !ambiguous(doc) {
 		return Payload(doc)
 	}
@@ -35,8 +35,8 @@ func Inline(doc json.RawMessage) Payload {
 	return Payload(b)
 }
 
-// Refer returns a payload with a reference.
-func Refer(r Reference) Payload {
+// NewReferencePayload returns a payload with a reference.
+func NewReferencePayload(r Reference) Payload {
 	b, _ := json.Marshal(r) //nolint:errchkjson // strings and a number: cannot fail
 	return Payload(b)
 }

@@ -17,7 +17,7 @@ func TestInlineDocumentsComeBack(t *testing.T) {
 		`{"inline":1}`, `{"inline":null}`, `{"inline":{"inline":{"ref":"x","sha256":"y","bytes":1}}}`, `{"inline":1,"more":2}`,
 		`{"\u0072ef":"x","sha256":"y","bytes":1}`, `{"REF":"x","SHA256":"y","BYTES":1}`, `"<&>"`,
 	} {
-		p := history.Inline(json.RawMessage(doc))
+		p := history.NewInlinePayload(json.RawMessage(doc))
 		b, err := json.Marshal(p) // as an event's field is written
 		if err != nil {
 			t.Fatalf("%s: %v", doc, err)
@@ -54,7 +54,7 @@ func canonical(t *testing.T, doc []byte) string {
 func TestReferenceComesBack(t *testing.T) {
 	t.Parallel()
 	want := history.Reference{Ref: "s3://bucket/key", SHA256: "abc", Bytes: 1 << 20}
-	p := history.Refer(want)
+	p := history.NewReferencePayload(want)
 	if got, ok := p.Reference(); !ok || got != want {
 		t.Errorf("%+v, %v", got, ok)
 	}
@@ -72,7 +72,7 @@ func TestNoPayload(t *testing.T) {
 	if b, err := json.Marshal(none); err != nil || string(b) != "null" {
 		t.Errorf("%s, %v", b, err)
 	}
-	if _, err := json.Marshal(history.Inline(json.RawMessage(`{"ref":`))); err == nil {
+	if _, err := json.Marshal(history.NewInlinePayload(json.RawMessage(`{"ref":`))); err == nil {
 		t.Error("what is no JSON was written")
 	}
 	if err := (*history.Payload)(nil).UnmarshalJSON([]byte("1")); err == nil || !strings.Contains(err.Error(), "nil Payload") {

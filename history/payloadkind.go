@@ -26,8 +26,8 @@ type EventPayload struct {
 	Name    string
 }
 
-// Payloads calls f with each payload of the event and of its lists. f may replace the payload.
-func (e *Event) Payloads(f func(EventPayload)) {
+// EachPayload calls f with each payload of the event and of its lists. f may replace the payload.
+func (e *Event) EachPayload(f func(EventPayload)) {
 	each := func(p *Payload, kind PayloadKind, name string) {
 		if len(*p) > 0 {
 			f(EventPayload{p, kind, name})
@@ -55,18 +55,18 @@ func (e *Event) Payloads(f func(EventPayload)) {
 	each(&e.Data, data, e.Name)
 	each(&e.Value, PayloadSideEffect, e.Name)
 	each(&e.CustomStatus, PayloadCustomStatus, e.Name)
-	e.Error.Payloads(e.Name, f)
+	e.Error.EachPayload(e.Name, f)
 	for i := range e.CarriedEvents {
 		each(&e.CarriedEvents[i].Data, PayloadEventData, e.CarriedEvents[i].Name)
 	}
 	for i := range e.Inputs {
-		e.Inputs[i].Payloads(f)
+		e.Inputs[i].EachPayload(f)
 	}
 }
 
-// Payloads calls each with the details of f and of its causes. each may replace them. name is the name of the work that
+// EachPayload calls each with the details of f and of its causes. each may replace them. name is the name of the work that
 // failed.
-func (f *Failure) Payloads(name string, each func(EventPayload)) {
+func (f *Failure) EachPayload(name string, each func(EventPayload)) {
 	for ; f != nil; f = f.Cause {
 		if len(f.Details) > 0 {
 			each(EventPayload{&f.Details, PayloadErrorDetails, name})

@@ -11,24 +11,24 @@ import (
 	"strings"
 )
 
-// Place is the location of an external event's data in a committed event of its instance. Later events refer to it
+// DataLocation is the location of an external event's data in a committed event of its instance. Later events refer to it
 // instead of copying the data.
-type Place struct {
+type DataLocation struct {
 	ExecutionID string
 	// Segment is the segment of the turn, and EventID the ID of the event.
 	Segment, EventID int64
-	// Field is PlaceInputs or PlaceCarried if the data is in that list of the event, at Index. It is empty if the event
+	// Field is LocationInputs or LocationCarriedEvents if the data is in that list of the event, at Index. It is empty if the event
 	// itself has the data.
 	Field string
 	Index int
 	// Sealed is true if the data is an encoded payload and not a document.
-	Sealed bool
+	Encoded bool
 }
 
 // The lists of an event that contain external events.
 const (
-	PlaceInputs  = "inputs"
-	PlaceCarried = "carriedEvents"
+	LocationInputs        = "inputs"
+	LocationCarriedEvents = "carriedEvents"
 )
 
 // placePrefix marks a reference to a place in history, and placeSealed ends one to a sealed payload.
@@ -39,35 +39,35 @@ const (
 
 // String returns the place as in a Reference: x#<execution>/<segment>/<event>, then /<field>/<index> if the data is in
 // a list, then /sealed if it is an encoded payload.
-func (p Place) String() string {
+func (p DataLocation) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
 		s += fmt.Sprintf("/%s/%d", p.Field, p.Index)
 	}
-	if p.Sealed {
+	if p.Encoded {
 		s += placeSealed
 	}
 	return s
 }
 
-// ParsePlace parses the result of Place.String.
-func ParsePlace(ref string) (p Place, err error) {
+// ParseDataLocation parses the result of Place.String.
+func ParseDataLocation(ref string) (p DataLocation, err error) {
 	bare, sealed := strings.CutSuffix(ref, placeSealed)
-	p.Sealed = sealed
+	p.Encoded = sealed
 	parts := strings.Split(strings.TrimPrefix(bare, placePrefix), "/")
 	numbers := slices.Clone(parts[1:])
 	if len(parts) == 5 {
 		p.Field = parts[3]
 		numbers = []string{parts[1], parts[2], parts[4]}
 	}
-	known := len(parts) == 3 || p.Field == PlaceInputs || p.Field == PlaceCarried
+	known := len(parts) == 3 || p.Field == LocationInputs || p.Field == LocationCarriedEvents
 	if !strings.HasPrefix(ref, placePrefix) || parts[0] == "" || !known {
-		return Place{}, fmt.Errorf("history: invalid place %q (written by a later release?)", ref)
+		return DataLocation{}, fmt.Errorf("history: invalid place %q (written by a later release?)", ref)
 	}
 	var n [3]int64
 	for i, s := range numbers {
 		if n[i], err = strconv.ParseInt(s, 10, 64); err != nil || n[i] < 0 {
-			return Place{}, fmt.Errorf("history: invalid place %q: %q is not a number", ref, s)
+			return DataLocation{}, fmt.Errorf("history: invalid place %q: %q is not a number", ref, s)
 		}
 	}
 
@@ -79,15 +79,15 @@ func ParsePlace(ref string) (p Place, err error) {
 }
 
 // Refer returns a payload that refers to a document at the place.
-func (p Place) Refer(doc json.RawMessage) Payload {
-	doc = Compacted(doc)
+func (p DataLocation) Refer(doc json.RawMessage) Payload {
+	doc = CompactJSON(doc)
 	sum := sha256.Sum256(doc)
-	return Refer(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
+	return NewReferencePayload(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
 }
 
 // Find returns the data at the place. events are the events of its segment or of its whole execution. ok is false if
 // there is no such event.
-func (p Place) Find(events []Event) (data Payload, ok bool) {
+func (p DataLocation) Find(events []Event) (data Payload, ok bool) {
 	for i := range events {
 		e := &events[i]
 		if e.ID != p.EventID {
@@ -96,9 +96,9 @@ func (p Place) Find(events []Event) (data Payload, ok bool) {
 		switch {
 		case p.Field == "":
 			return e.Data, true
-		case p.Field == PlaceInputs && p.Index < len(e.Inputs):
+		case p.Field == LocationInputs && p.Index < len(e.Inputs):
 			return e.Inputs[p.Index].Data, true
-		case p.Field == PlaceCarried && p.Index < len(e.CarriedEvents):
+		case p.Field == LocationCarriedEvents && p.Index < len(e.CarriedEvents):
 			return e.CarriedEvents[p.Index].Data, true
 		}
 		return nil, false
@@ -106,8 +106,8 @@ func (p Place) Find(events []Event) (data Payload, ok bool) {
 	return nil, false
 }
 
-// ToSealed reports whether the reference is to an encoded payload and not to a document.
-func (r Reference) ToSealed() bool { return strings.HasSuffix(r.Ref, placeSealed) }
+// IsEncoded reports whether the reference is to an encoded payload and not to a document.
+func (r Reference) IsEncoded() bool { return strings.HasSuffix(r.Ref, placeSealed) }
 
 // Check returns an error unless doc is the document that r refers to.
 func (r Reference) Check(doc json.RawMessage) error {
@@ -119,8 +119,8 @@ func (r Reference) Check(doc json.RawMessage) error {
 	return nil
 }
 
-// Compacted returns a document in the compact form that Encode writes.
-func Compacted(doc []byte) []byte {
+// CompactJSON returns a document in the compact form that Encode writes.
+func CompactJSON(doc []byte) []byte {
 	if !bytes.ContainsAny(doc, " \t\r\n") {
 		return doc
 	}
@@ -133,18 +133,18 @@ func (k Kind) HasData() bool {
 	return k == ExternalEventRaised || k == UpdateReceived || k == UpdateAccepted
 }
 
-// Raised calls f with the data of each external event and update in the event and in its lists, with its field and
+// EachExternalData calls f with the data of each external event and update in the event and in its lists, with its field and
 // index. f may replace the data.
-func (e *Event) Raised(f func(field string, index int, data *Payload)) {
+func (e *Event) EachExternalData(f func(field string, index int, data *Payload)) {
 	if e.Kind.HasData() {
 		f("", 0, &e.Data)
 	}
 	for i := range e.CarriedEvents {
-		f(PlaceCarried, i, &e.CarriedEvents[i].Data)
+		f(LocationCarriedEvents, i, &e.CarriedEvents[i].Data)
 	}
 	for i := range e.Inputs {
 		if e.Inputs[i].Kind.HasData() {
-			f(PlaceInputs, i, &e.Inputs[i].Data)
+			f(LocationInputs, i, &e.Inputs[i].Data)
 		}
 	}
 }

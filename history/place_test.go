@@ -11,15 +11,15 @@ import (
 
 func TestAPlaceIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for text, p := range map[string]history.Place{
+	for text, p := range map[string]history.DataLocation{
 		"x#01JX/12/345":               {ExecutionID: "01JX", Segment: 12, EventID: 345},
-		"x#01JX/3/9/inputs/0":         {ExecutionID: "01JX", Segment: 3, EventID: 9, Field: history.PlaceInputs},
-		"x#01JX/0/1/carriedEvents/17": {ExecutionID: "01JX", EventID: 1, Field: history.PlaceCarried, Index: 17},
+		"x#01JX/3/9/inputs/0":         {ExecutionID: "01JX", Segment: 3, EventID: 9, Field: history.LocationInputs},
+		"x#01JX/0/1/carriedEvents/17": {ExecutionID: "01JX", EventID: 1, Field: history.LocationCarriedEvents, Index: 17},
 	} {
 		if p.String() != text {
 			t.Errorf("written as %q, want %q", p.String(), text)
 		}
-		if got, err := history.ParsePlace(text); err != nil || got != p {
+		if got, err := history.ParseDataLocation(text); err != nil || got != p {
 			t.Errorf("%q is read as %+v, %v", text, got, err)
 		}
 	}
@@ -31,7 +31,7 @@ func TestWhatIsNoPlaceIsAnError(t *testing.T) {
 		"", "x#", "x#a", "x#a/1", "a/1/2", "s3://a/1/2", "x#/1/2", "x#a/1/b", "x#a/-1/2", "x#a/1/2/inputs", "x#a/1/2/later/3", "x#a/1/2/inputs/x", "x#a/1/2/inputs/3/4",
 		"x#a/1/99999999999999999999",
 	} {
-		if p, err := history.ParsePlace(text); err == nil {
+		if p, err := history.ParseDataLocation(text); err == nil {
 			t.Errorf("%q is read as %+v", text, p)
 		}
 	}
@@ -46,12 +46,12 @@ func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	}
 	e := history.Event{ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "n", StartID: "s", Number: 2}
 	for _, doc := range docs {
-		e.CarriedEvents = append(e.CarriedEvents, history.CarriedEvent{Name: "n", Data: history.Inline(doc)})
-		e.Inputs = append(e.Inputs, history.Event{ID: 0, Kind: history.ExternalEventRaised, Time: noon, Name: "n", Data: history.Inline(doc)})
+		e.CarriedEvents = append(e.CarriedEvents, history.CarriedEvent{Name: "n", Data: history.NewInlinePayload(doc)})
+		e.Inputs = append(e.Inputs, history.Event{ID: 0, Kind: history.ExternalEventRaised, Time: noon, Name: "n", Data: history.NewInlinePayload(doc)})
 	}
 	events := []history.Event{e}
 	for i, doc := range docs {
-		events = append(events, history.Event{ID: int64(i) + 2, Kind: history.ExternalEventRaised, Time: noon, Name: "n", Data: history.Inline(doc)})
+		events = append(events, history.Event{ID: int64(i) + 2, Kind: history.ExternalEventRaised, Time: noon, Name: "n", Data: history.NewInlinePayload(doc)})
 	}
 	written, err := history.Encode(events)
 	if err != nil {
@@ -63,10 +63,10 @@ func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	}
 	places := 0
 	for i := range events {
-		events[i].Raised(func(field string, index int, data *history.Payload) {
+		events[i].EachExternalData(func(field string, index int, data *history.Payload) {
 			places++
 			doc, _ := data.Document()
-			at := history.Place{ExecutionID: "x", EventID: events[i].ID, Field: field, Index: index}
+			at := history.DataLocation{ExecutionID: "x", EventID: events[i].ID, Field: field, Index: index}
 			ref, ok := at.Refer(doc).Reference()
 			if !ok || ref.Ref != at.String() {
 				t.Fatalf("the reference is %+v", ref)
@@ -81,7 +81,7 @@ func TestADocumentIsFoundWhereItLies(t *testing.T) {
 	if places != 3*len(docs) {
 		t.Errorf("%d places", places)
 	}
-	for _, p := range []history.Place{{EventID: 99}, {EventID: 1, Field: history.PlaceInputs, Index: 99}, {EventID: 1, Field: history.PlaceCarried, Index: 99}} {
+	for _, p := range []history.DataLocation{{EventID: 99}, {EventID: 1, Field: history.LocationInputs, Index: 99}, {EventID: 1, Field: history.LocationCarriedEvents, Index: 99}} {
 		if data, ok := p.Find(read); ok {
 			t.Errorf("%s: found %s", p, data)
 		}
@@ -90,7 +90,7 @@ func TestADocumentIsFoundWhereItLies(t *testing.T) {
 
 func TestAnotherDocumentIsNotTheOneReferredTo(t *testing.T) {
 	t.Parallel()
-	ref, _ := history.Place{ExecutionID: "x", EventID: 2}.Refer(json.RawMessage(`"a"`)).Reference()
+	ref, _ := history.DataLocation{ExecutionID: "x", EventID: 2}.Refer(json.RawMessage(`"a"`)).Reference()
 	want := history.Reference{Ref: "x#x/0/2", SHA256: "ac8d8342bbb2362d13f0a559a3621bb407011368895164b628a54f7fc33fc43c", Bytes: 3}
 	if diff := cmp.Diff(want, ref); diff != "" {
 		t.Error(diff)

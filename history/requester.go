@@ -12,7 +12,7 @@ const MaxRequesterBytes = 2048
 // Names that the engine uses for itself become RequestedByClient. Control characters and invalid UTF-8 are removed, and
 // a name longer than MaxRequesterBytes is truncated. An empty name stays empty.
 func Requester(name string) string {
-	if name == RequestedByBody || name == RequestedByEngine || strings.HasPrefix(name, RequestedByParent) {
+	if name == RequestedByOrchestration || name == RequestedByEngine || strings.HasPrefix(name, RequestedByParent) {
 		return RequestedByClient
 	}
 	clean := strings.Map(func(r rune) rune {
@@ -21,5 +21,5 @@ func Requester(name string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(name, ""))
-	return CutMessage(clean, MaxRequesterBytes)
+	return TruncateMessage(clean, MaxRequesterBytes)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Owner identifies an execution of an instance.
-type Owner struct{ InstanceID, ExecutionID string }
+// ExecutionRef identifies an execution of an instance.
+type ExecutionRef struct{ InstanceID, ExecutionID string }
 
 const (
 	// MaxInstanceIDBytes is the maximum size of an instance ID.
@@ -20,7 +20,7 @@ const (
 
 // ChildID returns the instance ID of a sub-orchestration that was started without one, from the ID of the event that
 // schedules it. The result is unique. Running instances compare it, so it never changes.
-func (o Owner) ChildID(eventID int64) string {
+func (o ExecutionRef) ChildID(eventID int64) string {
 	own := fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 	if id := o.InstanceID + ":" + own; len(id) <= MaxInstanceIDBytes-RetrySuffixBytes {
 		return id
@@ -29,12 +29,14 @@ func (o Owner) ChildID(eventID int64) string {
 }
 
 // StartID returns the ID of the start that an event of the execution requests.
-func (o Owner) StartID(eventID int64) string { return fmt.Sprintf("%s:%d", o.ExecutionID, eventID) }
+func (o ExecutionRef) StartID(eventID int64) string {
+	return fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
+}
 
-// Takeover creates the history of a new execution from the events of another one, up to an event that CheckCut accepts.
+// Restart creates the history of a new execution from the events of another one, up to an event that CheckRestartPoint accepts.
 // The new execution continues from there. It sends the work again that was scheduled and had not ended.
-type Takeover struct {
-	From, To Owner
+type Restart struct {
+	From, To ExecutionRef
 	// StartID is the start ID of the new instance, Tags are its tags, RequestedBy is who requested the restart, and At
 	// is when.
 	StartID     string
@@ -44,12 +46,12 @@ type Takeover struct {
 	TraceParent TraceParent
 }
 
-// Of returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
+// History returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
 // modify past. References to documents of other executions do not change.
 //
 // If past ends with an input event, Of parks that event in the ExecutionRestarted, so that the first turn processes it
 // with the current code.
-func (t *Takeover) Of(past []Event) []Event {
+func (t *Restart) History(past []Event) []Event {
 	restarted := Event{
 		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,
 		Parent:      &Parent{InstanceID: t.From.InstanceID, ExecutionID: t.From.ExecutionID, EventID: past[len(past)-1].ID},
@@ -73,7 +75,7 @@ func (t *Takeover) Of(past []Event) []Event {
 }
 
 // begin has the first event say whose the execution is, and who its code has been told that it is.
-func (t *Takeover) begin(started *Event) {
+func (t *Restart) begin(started *Event) {
 	if started.ExecutionID == "" {
 		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID
 	}
@@ -82,7 +84,7 @@ func (t *Takeover) begin(started *Event) {
 }
 
 // scheduleAnew has what has not ended be the new execution's: an activity has its time anew, a child is another instance unless the code gave it its id.
-func (t *Takeover) scheduleAnew(taken []Event) {
+func (t *Restart) scheduleAnew(taken []Event) {
 	others := t.takeOverOpen(taken)
 	if len(others) == 0 {
 		return
@@ -96,15 +98,15 @@ func (t *Takeover) scheduleAnew(taken []Event) {
 }
 
 // takeOverOpen has the schedules of what is open be the new execution's, and returns the other ids of children, by those that they had.
-func (t *Takeover) takeOverOpen(taken []Event) (others map[string]string) {
-	state := NewState(KeepOpen, taken...)
+func (t *Restart) takeOverOpen(taken []Event) (others map[string]string) {
+	state := NewState(TrackOpen, taken...)
 	completed := completedChildren(taken)
 
 	others = map[string]string{}
 	for i := range taken {
 		e := &taken[i]
 		o, open := state.Open(e.ID)
-		open = open && !o.Arrived // an outcome that is parked is one
+		open = open && !o.OutcomeParked // an outcome that is parked is one
 		switch {
 		case e.Kind == ActivityScheduled && open && e.ScheduleToCloseMs > 0:
 			e.ScheduleToCloseMs += t.At.Sub(e.Time).Milliseconds()
@@ -147,27 +149,27 @@ func splitAttempt(instanceID string) (first, attempt string) {
 }
 
 // derived reports whether a child's id is one that the execution has given it (ChildID), with the id of its first attempt and that one's event.
-func (o Owner) derived(instanceID string) (first string, eventID int64, is bool) {
+func (o ExecutionRef) derived(instanceID string) (first string, eventID int64, is bool) {
 	first, _ = splitAttempt(instanceID)
 	eventID, err := strconv.ParseInt(first[strings.LastIndexByte(first, ':')+1:], 10, 64)
 	return first, eventID, err == nil && first == o.ChildID(eventID)
 }
 
 // IsDerivedChild reports whether the execution derived the instance ID with ChildID.
-func (o Owner) IsDerivedChild(instanceID string) bool {
+func (o ExecutionRef) IsDerivedChild(instanceID string) bool {
 	_, _, is := o.derived(instanceID)
 	return is
 }
 
 // referHere has references to documents of the past execution be about the same documents here: they lie in the first segment.
-func (t *Takeover) referHere(e *Event) {
+func (t *Restart) referHere(e *Event) {
 	copied := false
-	e.Raised(func(field string, index int, data *Payload) {
+	e.EachExternalData(func(field string, index int, data *Payload) {
 		ref, refers := data.Reference()
 		if !refers {
 			return
 		}
-		at, err := ParsePlace(ref.Ref)
+		at, err := ParseDataLocation(ref.Ref)
 		if err != nil || at.ExecutionID != t.From.ExecutionID {
 			return
 		}
@@ -178,12 +180,12 @@ func (t *Takeover) referHere(e *Event) {
 		at.ExecutionID, at.Segment = t.To.ExecutionID, 0
 		ref.Ref = at.String()
 		switch field {
-		case PlaceInputs:
-			e.Inputs[index].Data = Refer(ref)
-		case PlaceCarried:
-			e.CarriedEvents[index].Data = Refer(ref)
+		case LocationInputs:
+			e.Inputs[index].Data = NewReferencePayload(ref)
+		case LocationCarriedEvents:
+			e.CarriedEvents[index].Data = NewReferencePayload(ref)
 		default:
-			e.Data = Refer(ref)
+			e.Data = NewReferencePayload(ref)
 		}
 	})
 }

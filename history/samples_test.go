@@ -48,7 +48,7 @@ func samples() []sample {
 		with(one(history.ActivityFailed, 3), "sourceEventId error attempt", func(e *history.Event) { e.Error, e.Attempt = failed, 1 }),
 		with(one(history.ActivityCancelRequested, 0), "sourceEventIds reason message requestedBy", func(e *history.Event) {
 			e.SourceEventIDs = []history.Range{{First: 3, Last: 5}, {First: 8, Last: 8}}
-			e.Reason, e.Message, e.RequestedBy = "select_loser", "m", history.RequestedByBody
+			e.Reason, e.Message, e.RequestedBy = "select_loser", "m", history.RequestedByOrchestration
 		}),
 		with(one(history.TimerCreated, 0), "fireAt", func(e *history.Event) { e.FireAt = &later }),
 		with(one(history.TimerFired, 3), "sourceEventId", func(*history.Event) {}),
@@ -74,7 +74,7 @@ func samples() []sample {
 		with(one(history.UpdateReceived, 0), "name eventId data requestedBy", func(e *history.Event) { e.Name, e.EventID, e.Data, e.RequestedBy = "address", "u-1", in, alice }),
 		with(one(history.UpdateAccepted, 0), "name eventId data requestedBy", func(e *history.Event) { e.Name, e.EventID, e.Data, e.RequestedBy = "address", "u-1", in, alice }),
 		with(one(history.UpdateRejected, 0), "name eventId reason error", func(e *history.Event) {
-			e.Name, e.EventID, e.Reason, e.Error = "address", "u-1", history.UpdateRefused, failed
+			e.Name, e.EventID, e.Reason, e.Error = "address", "u-1", history.RejectedByValidator, failed
 		}),
 		with(one(history.UpdateCompleted, 3), "sourceEventId name eventId result", func(e *history.Event) { e.Name, e.EventID, e.Result = "address", "u-1", out }),
 		with(one(history.UpdateAwaited, 0), "name eventId parent", func(e *history.Event) {
@@ -86,7 +86,7 @@ func samples() []sample {
 		with(one(history.UpdateAnswered, 3), "sourceEventId instanceId result", func(e *history.Event) { e.InstanceID, e.Result = "other", out }),
 		with(one(history.SideEffectRecorded, 0), "value", func(e *history.Event) { e.Value = in }),
 		with(one(history.CustomStatusSet, 0), "customStatus", func(e *history.Event) { e.CustomStatus = in }),
-		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.Change, e.Version = "new-carrier", "2" }),
+		with(one(history.VersionMarked, 0), "change version", func(e *history.Event) { e.ChangeID, e.Version = "new-carrier", "2" }),
 		with(one(history.CancelRequested, 0), "reason message requestedBy", func(e *history.Event) {
 			e.Reason, e.Message, e.RequestedBy = "requested", "m", history.RequestedByClient
 		}),
@@ -126,7 +126,7 @@ func grown() map[string]sample {
 			"name eventId sourceEventId requestedBy",
 		},
 		"UpdateRejected-received": {
-			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", SourceEventID: 3, Reason: history.UpdateUnknown, Error: failed},
+			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", SourceEventID: 3, Reason: history.RejectedNoHandler, Error: failed},
 			"name eventId sourceEventId reason error",
 		},
 		"UpdateCompleted-failed": {
@@ -142,11 +142,11 @@ func grown() map[string]sample {
 			"sourceEventId name eventId result callers",
 		},
 		"UpdateRejected-called": {
-			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", Reason: history.UpdateRefused, Error: failed, Callers: []history.Parent{*parent}},
+			history.Event{ID: 9, Kind: history.UpdateRejected, Time: noon, Name: "address", EventID: "u-1", Reason: history.RejectedByValidator, Error: failed, Callers: []history.Parent{*parent}},
 			"name eventId reason error callers",
 		},
 		"UpdateAnswered-failed": {
-			history.Event{ID: 9, Kind: history.UpdateAnswered, Time: noon, SourceEventID: 3, InstanceID: "other", Error: &history.Failure{Type: history.UpdateFailed, Message: "m", Cause: failed}},
+			history.Event{ID: 9, Kind: history.UpdateAnswered, Time: noon, SourceEventID: 3, InstanceID: "other", Error: &history.Failure{Type: history.TypeUpdateFailed, Message: "m", Cause: failed}},
 			"sourceEventId instanceId error",
 		},
 		"OrchestrationCompleted-called": {
@@ -215,7 +215,7 @@ func grown() map[string]sample {
 		},
 		"ActivityScheduled-waits": {
 			history.Event{
-				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, Cancel: &history.CancelNote{Wait: true},
+				ID: 9, Kind: history.ActivityScheduled, Time: noon, Name: "charge", Queue: "payments", Input: in, Cancel: &history.CancelDetails{WaitForCancellation: true},
 			}, "name queue input cancel",
 		},
 		"ActivityScheduled-fair": {
@@ -231,40 +231,40 @@ func grown() map[string]sample {
 		"ActivityCompleted-ended": {
 			history.Event{
 				ID: 9, Kind: history.ActivityCompleted, Time: noon, SourceEventID: 3, Attempt: 1, Result: out,
-				Cancel: &history.CancelNote{Ended: history.EndReturned, SeenAt: &later},
+				Cancel: &history.CancelDetails{Outcome: history.OutcomeReturned, SeenAt: &later},
 			}, "sourceEventId result attempt cancel",
 		},
 		"ActivityFailed-ended": {
 			history.Event{
 				ID: 9, Kind: history.ActivityFailed, Time: noon, SourceEventID: 3, Attempt: 1,
-				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested"}, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &later},
+				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested"}, Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned, SeenAt: &later},
 			}, "sourceEventId error attempt cancel",
 		},
 		"OutputFailed-ended": {
 			history.Event{
-				ID: 9, Kind: history.OutputFailed, Time: noon, SourceEventID: 3, Error: failed, Cancel: &history.CancelNote{Ended: history.EndReturned},
+				ID: 9, Kind: history.OutputFailed, Time: noon, SourceEventID: 3, Error: failed, Cancel: &history.CancelDetails{Outcome: history.OutcomeReturned},
 			}, "sourceEventId error cancel",
 		},
 		"SubOrchestrationScheduled-waits": {
 			history.Event{
 				ID: 9, Kind: history.SubOrchestrationScheduled, Time: noon, Name: "ship", InstanceID: "child", StartID: "start", Input: in, Attempt: 1,
-				Cancel: &history.CancelNote{Wait: true},
+				Cancel: &history.CancelDetails{WaitForCancellation: true},
 			}, "name instanceId startId input attempt cancel",
 		},
 		"SubOrchestrationFailed-ended": {
 			history.Event{
 				ID: 9, Kind: history.SubOrchestrationFailed, Time: noon, SourceEventID: 3, InstanceID: "child",
-				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested", Ended: history.EndNeverBegan},
+				Error: &history.Failure{Type: history.TypeCancelled, Message: "m", Reason: "requested", CancelOutcome: history.OutcomeNeverStarted},
 			}, "sourceEventId instanceId error",
 		},
 		"ExternalEventRaised-referred": {
-			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: referred(history.PlaceInputs)}, "name eventId data",
+			history.Event{ID: 9, Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-1", Data: referred(history.LocationInputs)}, "name eventId data",
 		},
 		"OrchestrationStarted-referred": {
 			history.Event{
 				ID: 1, Kind: history.OrchestrationStarted, Time: noon, Name: "fulfil", StartID: "start", Number: 3, EventIDs: []string{"e-1"},
 				CarriedEvents: []history.CarriedEvent{{Name: "approved", EventID: "e-1", Data: referred("")}},
-				Inputs:        []history.Event{{Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-2", Data: referred(history.PlaceCarried)}},
+				Inputs:        []history.Event{{Kind: history.ExternalEventRaised, Time: noon, Name: "approved", EventID: "e-2", Data: referred(history.LocationCarriedEvents)}},
 			}, "name startId number eventIds carriedEvents inputs",
 		},
 		"OrchestrationStarted-by": {
@@ -283,12 +283,12 @@ func grown() map[string]sample {
 			history.Event{ID: 9, Kind: history.OrchestrationTerminated, Time: noon, Message: "m", RequestedBy: alice}, "message requestedBy",
 		},
 		"TurnStarted-parked": {
-			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", Parked: 4}, "version buildId parked",
+			history.Event{ID: 9, Kind: history.TurnStarted, Time: noon, Version: "1.2", BuildID: "b-1", ParkedConsumed: 4}, "version buildId parked",
 		},
 	}
 }
 
 // referred is data that is stored elsewhere in the history of its instance.
 func referred(field string) history.Payload {
-	return history.Place{ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3)}.Refer([]byte(in))
+	return history.DataLocation{ExecutionID: "01JEARLIER", Segment: 4, EventID: 17, Field: field, Index: min(len(field), 3)}.Refer([]byte(in))
 }

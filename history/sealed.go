@@ -9,7 +9,7 @@ import (
 )
 
 // Sealed is an encoded payload, or a payload in the payload store. It is stored as a Reference.
-type Sealed struct {
+type EncodedPayload struct {
 	// Codec is the ID of the codec that encoded the document. It is empty if the document is not encoded.
 	Codec string
 	// Data is the encoded document, if it is stored inline. It is nil if it is in the payload store.
@@ -44,7 +44,7 @@ func IsCodecID(id string) bool {
 }
 
 // Payload returns s as a payload.
-func (s Sealed) Payload() Payload {
+func (s EncodedPayload) Payload() Payload {
 	r := Reference{SHA256: s.SHA256, Bytes: s.Bytes}
 	switch {
 	case s.Key == "":
@@ -57,12 +57,12 @@ func (s Sealed) Payload() Payload {
 	default:
 		r.Ref = sealedObject + s.Key + ";" + s.Codec + ";" + base64.StdEncoding.EncodeToString(s.Digest)
 	}
-	return Refer(r)
+	return NewReferencePayload(r)
 }
 
 // Sealed returns how the payload is encoded or stored. ok is false if the payload is an inline document, or is encoded
 // in a way that this release does not know.
-func (p Payload) Sealed() (s Sealed, ok bool) {
+func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	r, refers := p.Reference()
 	if !refers {
 		return s, false
@@ -95,26 +95,26 @@ func (p Payload) Sealed() (s Sealed, ok bool) {
 	}
 }
 
-// IsSealed reports whether Sealed returns ok.
-func (p Payload) IsSealed() bool {
+// IsEncoded reports whether Sealed returns ok.
+func (p Payload) IsEncoded() bool {
 	if !ambiguous(p) {
 		return false
 	}
-	_, ok := p.Sealed()
+	_, ok := p.Encoded()
 	return ok
 }
 
-// StoredAt returns the key of the payload in the payload store, or an empty string.
-func (p Payload) StoredAt() string {
+// StorageKey returns the key of the payload in the payload store, or an empty string.
+func (p Payload) StorageKey() string {
 	if !ambiguous(p) {
 		return ""
 	}
-	s, _ := p.Sealed()
+	s, _ := p.Encoded()
 	return s.Key
 }
 
 // Check returns an error unless data is the stored data.
-func (s Sealed) Check(data []byte) error {
+func (s EncodedPayload) Check(data []byte) error {
 	if got := sumOf(data); got != s.SHA256 {
 		return &alteredError{key: s.Key, want: s.SHA256, got: got, bytes: len(data)}
 	}
@@ -145,7 +145,7 @@ func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
 	if doc, ok = p.Document(); ok {
 		return doc, false, true
 	}
-	if s, is := p.Sealed(); is && s.Key == "" {
+	if s, is := p.Encoded(); is && s.Key == "" {
 		return json.RawMessage(p), true, true
 	}
 	return nil, false, false
@@ -159,30 +159,30 @@ func (p Payload) Referable() (doc json.RawMessage, ok bool) {
 }
 
 // ReferTo returns a payload that refers to data at the place. It returns data unchanged if it cannot be referred to.
-func (p Place) ReferTo(data Payload) Payload {
+func (p DataLocation) ReferTo(data Payload) Payload {
 	doc, sealed, ok := data.referable()
 	if !ok {
 		return data
 	}
-	p.Sealed = sealed
+	p.Encoded = sealed
 	return p.Refer(doc)
 }
 
 // DocumentIn returns the data that a reference to the place stands for: a document, or the payload if the place is
 // sealed. events are the events of its segment or of its whole execution. ok is false if the data is not there.
-func (p Place) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
+func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	data, found := p.Find(events)
 	if !found {
 		return nil, false
 	}
 	doc, sealed, ok := data.referable()
-	return doc, ok && sealed == p.Sealed
+	return doc, ok && sealed == p.Encoded
 }
 
 // PayloadOf returns the data at the place of a reference as a payload.
 func (r Reference) PayloadOf(doc json.RawMessage) Payload {
-	if r.ToSealed() {
+	if r.IsEncoded() {
 		return Payload(doc)
 	}
-	return Inline(doc)
+	return NewInlinePayload(doc)
 }

@@ -2,9 +2,9 @@ package history
 
 import "maps"
 
-// Standing is a summary of an execution's history. It is a value: applying events to the original does not change a
+// Summary is a summary of an execution's history. It is a value: applying events to the original does not change a
 // copy.
-type Standing struct {
+type Summary struct {
 	// Name is the name of the orchestration. Version is the version that the first turn selected, and before it the
 	// requested version.
 	Name, Version string
@@ -12,8 +12,8 @@ type Standing struct {
 	StartID string
 	// Parent is the orchestration that waits for the instance, or nil.
 	Parent *Parent
-	// Bound is true after the first turn.
-	Bound bool
+	// FirstTurnRun is true after the first turn.
+	FirstTurnRun bool
 	// LastID and Last are the ID and the kind of the last event.
 	LastID int64
 	Last   Kind
@@ -25,10 +25,10 @@ type Standing struct {
 	// Parked is the number of parked inputs that no turn has consumed.
 	Parked int
 	// Arrived is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn is due.
-	Arrived int
-	// InParts is true if the last turn consumed only some of the waiting inputs, because all of them exceed one commit.
+	InlineOutcomes int
+	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all of them exceed one commit.
 	// Another turn is then due.
-	InParts bool
+	PartialInputs bool
 	// Blocked are the reports of builds that cannot process the history.
 	Blocked Blocked
 	// Paused is the current pause, or nil. An execution can be blocked and paused.
@@ -40,25 +40,25 @@ type Standing struct {
 // Blocked contains the reports of builds whose code cannot process the history of an execution. The reports are newer
 // than the last turn.
 type Blocked struct {
-	// Is is true if the execution is blocked. Build is the build that reported last, and Why its diagnosis.
-	Is    bool
-	Build string
-	Why   *Failure
-	// In has the diagnosis of each build that has reported.
-	In map[string]*Failure
+	// Active is true if the execution is blocked. Build is the build that reported last, and Why its diagnosis.
+	Active    bool
+	LastBuild string
+	Diagnosis *Failure
+	// Diagnoses has the diagnosis of each build that has reported.
+	Diagnoses map[string]*Failure
 }
 
-// Says reports whether an InputsParked event repeats the last report.
-func (b *Blocked) Says(e *Event) bool {
-	return e.Kind == InputsParked && b.same(&Blocked{Is: true, Build: e.BuildID, Why: e.Error})
+// Contains reports whether an InputsParked event repeats the last report.
+func (b *Blocked) Contains(e *Event) bool {
+	return e.Kind == InputsParked && b.same(&Blocked{Active: true, LastBuild: e.BuildID, Diagnosis: e.Error})
 }
 
 func (b *Blocked) same(o *Blocked) bool {
-	return b.Is && o.Is && b.Build == o.Build && b.Why != nil && o.Why != nil && b.Why.Type == o.Why.Type && b.Why.Message == o.Why.Message
+	return b.Active && o.Active && b.LastBuild == o.LastBuild && b.Diagnosis != nil && o.Diagnosis != nil && b.Diagnosis.Type == o.Diagnosis.Type && b.Diagnosis.Message == o.Diagnosis.Message
 }
 
 // After returns the standing after events, and does not modify s.
-func (s *Standing) After(events ...Event) Standing {
+func (s *Summary) After(events ...Event) Summary {
 	after := *s
 	for i := range events {
 		after.apply(&events[i])
@@ -66,11 +66,11 @@ func (s *Standing) After(events ...Event) Standing {
 	return after
 }
 
-// Over reports whether the execution has ended.
-func (s *Standing) Over() bool { return s.Last.Terminal() }
+// Ended reports whether the execution has ended.
+func (s *Summary) Ended() bool { return s.Last.Terminal() }
 
 // Status returns the status of the instance, if the execution is its current one.
-func (s *Standing) Status() RuntimeStatus {
+func (s *Summary) Status() RuntimeStatus {
 	if status, ends := StatusAfter(s.Last); ends {
 		return status
 	}
@@ -79,27 +79,27 @@ func (s *Standing) Status() RuntimeStatus {
 		return StatusPending
 	case s.Paused != nil:
 		return StatusPaused
-	case s.Blocked.Is:
+	case s.Blocked.Active:
 		return StatusBlocked
 	case s.Cancelling:
 		return StatusCancelling
-	case s.Last == OrchestrationStarted, s.Last == "", s.Last == ExecutionResumed && !s.Bound:
+	case s.Last == OrchestrationStarted, s.Last == "", s.Last == ExecutionResumed && !s.FirstTurnRun:
 		return StatusPending
 	default:
 		return StatusRunning
 	}
 }
 
-// Shows reports whether the status of the instance differs from before, or its custom status was set since. A blocked
+// StatusChanged reports whether the status of the instance differs from before, or its custom status was set since. A blocked
 // instance differs if the build or the diagnosis differs.
-func (s *Standing) Shows(before *Standing) bool {
+func (s *Summary) StatusChanged(before *Summary) bool {
 	if s.CustomStatusID != before.CustomStatusID || s.Status() != before.Status() {
 		return true
 	}
-	return s.Over() || s.Blocked.Is && !before.Blocked.same(&s.Blocked)
+	return s.Ended() || s.Blocked.Active && !before.Blocked.same(&s.Blocked)
 }
 
-func (s *Standing) apply(e *Event) {
+func (s *Summary) apply(e *Event) {
 	s.LastID = e.ID
 	s.Last = e.Kind
 
@@ -110,7 +110,7 @@ func (s *Standing) apply(e *Event) {
 		s.StartID = e.StartID
 		s.Parent = e.Parent
 		s.Parked = len(e.Inputs)
-		s.InParts = false
+		s.PartialInputs = false
 		s.inheritPauses(e)
 	case TurnStarted:
 		s.beginTurn(e)
@@ -126,60 +126,60 @@ func (s *Standing) apply(e *Event) {
 		s.CustomStatus = e.CustomStatus
 		s.CustomStatusID = e.ID
 	default:
-		if e.Arrives() {
-			s.Arrived++
+		if e.IsInlineOutcome() {
+			s.InlineOutcomes++
 		}
 		if e.Kind.Terminal() {
 			s.Parked = 0
-			s.Arrived = 0
-			s.InParts = false
+			s.InlineOutcomes = 0
+			s.PartialInputs = false
 			s.Blocked = Blocked{}
 			s.Paused = nil
 		}
 	}
 }
 
-// Waiting returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked inputs.
-func (s *Standing) Waiting() int { return s.Arrived + s.Parked }
+// UnconsumedInputs returns the number of inputs in the history that no turn has consumed: arrived outcomes and parked inputs.
+func (s *Summary) UnconsumedInputs() int { return s.InlineOutcomes + s.Parked }
 
 // IsDue reports whether a turn is due even if no message arrives: it consumes waiting inputs, or is the first turn
 // after a pause. No turn is due while the execution is paused or blocked.
-func (s *Standing) IsDue() bool {
-	return s.InParts || s.GoesOn() || s.Arrived > 0 && s.Paused == nil && !s.Blocked.Is
+func (s *Summary) IsDue() bool {
+	return s.PartialInputs || s.NeedsFirstTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
 }
 
 // beginTurn takes the inputs that wait: all of them, or a part.
-func (s *Standing) beginTurn(e *Event) {
-	if !s.Bound {
-		s.Bound = true
+func (s *Summary) beginTurn(e *Event) {
+	if !s.FirstTurnRun {
+		s.FirstTurnRun = true
 		s.Version = e.Version
 	}
 	s.Blocked = Blocked{}
 
-	taken := s.Waiting()
-	if e.Parked > 0 {
-		taken = min(int(e.Parked), taken)
+	taken := s.UnconsumedInputs()
+	if e.ParkedConsumed > 0 {
+		taken = min(int(e.ParkedConsumed), taken)
 	}
-	arrived := min(taken, s.Arrived)
-	s.Arrived -= arrived
+	arrived := min(taken, s.InlineOutcomes)
+	s.InlineOutcomes -= arrived
 	s.Parked -= taken - arrived
-	s.InParts = s.Waiting() > 0
+	s.PartialInputs = s.UnconsumedInputs() > 0
 }
 
 // park adds inputs that wait, and the diagnosis of the build whose code could not take them, if that is why. The builds
 // of a copy of this standing are not changed.
-func (s *Standing) park(e *Event) {
+func (s *Summary) park(e *Event) {
 	s.Parked += len(e.Inputs)
-	s.InParts = false
+	s.PartialInputs = false
 	if s.Paused != nil {
 		return
 	}
 
-	in := maps.Clone(s.Blocked.In)
+	in := maps.Clone(s.Blocked.Diagnoses)
 	if in == nil {
 		in = map[string]*Failure{}
 	}
 	in[e.BuildID] = e.Error
 
-	s.Blocked = Blocked{Is: true, Build: e.BuildID, Why: e.Error, In: in}
+	s.Blocked = Blocked{Active: true, LastBuild: e.BuildID, Diagnosis: e.Error, Diagnoses: in}
 }

@@ -6,10 +6,10 @@ package history
 // A State can start in the middle of a history; add earlier open work with Expect. A State is not safe for concurrent
 // use.
 type State struct {
-	Standing
+	Summary
 
-	keep Keep
-	open map[int64]Open
+	keep Tracking
+	open map[int64]OpenItem
 	// External events by name: mail counts those that have arrived without a wait, waits has the ids of the waits in
 	// their order.
 	mail  map[string]int
@@ -23,21 +23,21 @@ type State struct {
 	settled, cancelAsked []Range
 }
 
-// Keep selects what a State keeps in addition to its Standing.
-type Keep uint8
+// Tracking selects what a State keeps in addition to its Standing.
+type Tracking uint8
 
 const (
-	// KeepTimers keeps timers, and activities that have a schedule-to-close time or a retry policy or whose end is
+	// TrackTimers keeps timers, and activities that have a schedule-to-close time or a retry policy or whose end is
 	// awaited when they are cancelled.
-	KeepTimers Keep = 1 << iota
-	// KeepOpen keeps all open work.
-	KeepOpen
-	// KeepSettled keeps the IDs of settled work.
-	KeepSettled
+	TrackTimers Tracking = 1 << iota
+	// TrackOpen keeps all open work.
+	TrackOpen
+	// TrackSettled keeps the IDs of settled work.
+	TrackSettled
 )
 
 // NewState returns the state after events, which are usually the first ones of an execution.
-func NewState(keep Keep, events ...Event) *State {
+func NewState(keep Tracking, events ...Event) *State {
 	s := &State{keep: keep}
 	s.Apply(events...)
 	return s
@@ -48,10 +48,10 @@ func (s *State) Apply(events ...Event) {
 	for i := range events {
 		e := &events[i]
 		s.apply(e)
-		if s.keep&(KeepTimers|KeepOpen) != 0 {
+		if s.keep&(TrackTimers|TrackOpen) != 0 {
 			s.track(e)
 		}
-		if s.keep&KeepSettled != 0 {
+		if s.keep&TrackSettled != 0 {
 			s.noteSettled(e)
 			for k := range e.Inputs { // parked inputs settle their events once their turn comes
 				s.noteSettled(&e.Inputs[k])
@@ -60,16 +60,16 @@ func (s *State) Apply(events ...Event) {
 	}
 }
 
-// Keeps reports whether the state keeps everything in k.
-func (s *State) Keeps(k Keep) bool { return s.keep&k == k }
+// Tracks reports whether the state keeps everything in k.
+func (s *State) Tracks(k Tracking) bool { return s.keep&k == k }
 
 // Settled returns the IDs of settled work, including parked outcomes, in the order of the history. An ID can occur
 // twice. cancelled has the IDs of activities whose cancellation was requested; the request settles those whose end is
-// not awaited (Open.Waits). The state must have KeepSettled.
+// not awaited (OpenItem.WaitsForCancellation). The state must have TrackSettled.
 func (s *State) Settled() (ids, cancelled []Range) { return s.settled, s.cancelAsked }
 
-// SettledSet returns the IDs of Settled as a set. The state must have seen the whole history, with KeepSettled and
-// KeepOpen.
+// SettledSet returns the IDs of Settled as a set. The state must have seen the whole history, with TrackSettled and
+// TrackOpen.
 func (s *State) SettledSet() map[int64]bool {
 	set := map[int64]bool{}
 	for _, r := range s.settled {
@@ -79,7 +79,7 @@ func (s *State) SettledSet() map[int64]bool {
 	}
 	for _, r := range s.cancelAsked {
 		for id := r.First; id <= r.Last; id++ {
-			if !s.open[id].Waits {
+			if !s.open[id].WaitsForCancellation {
 				set[id] = true
 			}
 		}

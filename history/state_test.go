@@ -12,14 +12,14 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-const keepAll = history.KeepTimers | history.KeepOpen | history.KeepSettled
+const keepAll = history.TrackTimers | history.TrackOpen | history.TrackSettled
 
 // A history gives the same state however it is cut.
 func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		events := randomHistory(t)
-		for _, keep := range []history.Keep{0, history.KeepTimers, history.KeepOpen, history.KeepSettled, keepAll} {
+		for _, keep := range []history.Tracking{0, history.TrackTimers, history.TrackOpen, history.TrackSettled, keepAll} {
 			whole, cut := history.NewState(keep, events...), history.NewState(keep)
 			for rest := events; len(rest) > 0; {
 				n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
@@ -29,9 +29,9 @@ func TestAHistorySaysTheSameInAnyCuts(t *testing.T) {
 			if !reflect.DeepEqual(whole, cut) {
 				t.Fatalf("in cuts %+v, whole %+v", cut, whole)
 			}
-			var nothing history.Standing
-			if after := nothing.After(events...); !reflect.DeepEqual(after, whole.Standing) {
-				t.Fatalf("after %+v, state %+v", after, whole.Standing)
+			var nothing history.Summary
+			if after := nothing.After(events...); !reflect.DeepEqual(after, whole.Summary) {
+				t.Fatalf("after %+v, state %+v", after, whole.Summary)
 			}
 		}
 	})
@@ -59,7 +59,7 @@ func TestWhatIsOpenIsWhatNoEventHasEnded(t *testing.T) {
 		settled := state.SettledSet()
 		for i := range events {
 			found := lookFor(events, &events[i])
-			if found.scheduled && !found.ended && !state.Over() {
+			if found.scheduled && !found.ended && !state.Ended() {
 				wantPending = append(wantPending, events[i].ID)
 			}
 			if found.scheduled && !found.ended && !found.cancelled {
@@ -93,7 +93,7 @@ func lookFor(events []history.Event, scheduled *history.Event) (f found) {
 		switch {
 		case !requested:
 			f.ended, f.settled = true, true
-		case scheduled.Waits():
+		case scheduled.WaitsForCancellation():
 			f.cancelled = f.cancelled || !parked
 			f.settled = f.settled || e.Kind == history.SubOrchestrationCancelRequested
 		default:
@@ -127,8 +127,8 @@ func randomHistory(t *rapid.T) []history.Event {
 		case history.InputsParked:
 			parked += len(e.Inputs)
 		case history.TurnStarted:
-			parked -= int(e.Parked)
-			if e.Parked == 0 {
+			parked -= int(e.ParkedConsumed)
+			if e.ParkedConsumed == 0 {
 				parked = 0
 			}
 		default:
@@ -169,7 +169,7 @@ func randomEvent(t *rapid.T, open []int64, parked int) (e history.Event) {
 	case history.TurnStarted:
 		e.Version = "1.2"
 		if parked > 1 && rapid.Bool().Draw(t, "part") {
-			e.Parked = int64(rapid.IntRange(1, parked).Draw(t, "takes"))
+			e.ParkedConsumed = int64(rapid.IntRange(1, parked).Draw(t, "takes"))
 		}
 	case history.ActivityScheduled, history.SubOrchestrationScheduled:
 		randomOptions(t, &e)
@@ -185,7 +185,7 @@ func randomEvent(t *rapid.T, open []int64, parked int) (e history.Event) {
 			e.Inputs = append(e.Inputs, randomInput(t, open))
 		}
 	default:
-		if e.Kind.Sourced() {
+		if e.Kind.HasSource() {
 			randomSources(t, &e, open)
 		}
 	}
@@ -194,7 +194,7 @@ func randomEvent(t *rapid.T, open []int64, parked int) (e history.Event) {
 
 func randomOptions(t *rapid.T, e *history.Event) {
 	if rapid.Bool().Draw(t, "waits") {
-		e.Cancel = &history.CancelNote{Wait: true}
+		e.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	}
 	if e.Kind == history.ActivityScheduled && rapid.Bool().Draw(t, "retries") {
 		e.Retry = retry
@@ -238,12 +238,12 @@ func TestAStateTakesInEveryGoldenEvent(t *testing.T) {
 	}
 	for _, s := range all {
 		state := history.NewState(keepAll, s.event)
-		if state.LastID != s.event.ID || state.Last != s.event.Kind || state.Over() != s.event.Kind.Terminal() {
-			t.Errorf("%s: %+v", s.event.String(), state.Standing)
+		if state.LastID != s.event.ID || state.Last != s.event.Kind || state.Ended() != s.event.Kind.Terminal() {
+			t.Errorf("%s: %+v", s.event.String(), state.Summary)
 		}
 		scheduled := history.NewState(keepAll)
 		for _, id := range s.event.Settles() {
-			scheduled.Expect(history.Open{ID: id})
+			scheduled.AddOpen(history.OpenItem{ID: id})
 		}
 		scheduled.Apply(s.event)
 		if scheduled.OpenCount() > 0 && len(s.event.Settles()) > 0 {
@@ -278,13 +278,13 @@ func TestStatusOfAHistory(t *testing.T) {
 		{turn, history.StatusCancelling, true, 0},
 		{history.Event{ID: 6, Kind: history.OrchestrationCancelled}, history.StatusCancelled, true, 0},
 	}
-	var s history.Standing
+	var s history.Summary
 	for i := range steps {
 		step := &steps[i]
 		before := s
 		s = s.After(step.event)
-		if s.Status() != step.status || s.Parked != step.parked || s.Shows(&before) != step.shows {
-			t.Errorf("after %s: %s, %d parked, shows %v; want %s, %d, %v", step.event.String(), s.Status(), s.Parked, s.Shows(&before), step.status, step.parked, step.shows)
+		if s.Status() != step.status || s.Parked != step.parked || s.StatusChanged(&before) != step.shows {
+			t.Errorf("after %s: %s, %d parked, shows %v; want %s, %d, %v", step.event.String(), s.Status(), s.Parked, s.StatusChanged(&before), step.status, step.parked, step.shows)
 		}
 	}
 	if s.Version != "1.2" {
@@ -295,7 +295,7 @@ func TestStatusOfAHistory(t *testing.T) {
 // A turn that takes parked inputs in parts is followed by another, until the last.
 func TestParkedInputsAreTakenInParts(t *testing.T) {
 	t.Parallel()
-	state := history.NewState(history.KeepOpen,
+	state := history.NewState(history.TrackOpen,
 		history.Event{ID: 1, Kind: history.OrchestrationStarted},
 		history.Event{ID: 2, Kind: history.TurnStarted},
 		history.Event{ID: 3, Kind: history.ExternalEventSubscribed, Name: "a"},
@@ -310,15 +310,15 @@ func TestParkedInputsAreTakenInParts(t *testing.T) {
 		}
 		return ids
 	}
-	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 2 || state.InParts {
-		t.Errorf("pending %v, %+v", got, state.Standing)
+	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 2 || state.PartialInputs {
+		t.Errorf("pending %v, %+v", got, state.Summary)
 	}
-	state.Apply(history.Event{ID: 6, Kind: history.TurnStarted, Parked: 1}, history.Event{ID: 7, Kind: history.ExternalEventRaised, Name: "b"})
-	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 1 || !state.InParts || state.Blocked.Is {
-		t.Errorf("after a part: pending %v, %+v", got, state.Standing)
+	state.Apply(history.Event{ID: 6, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{ID: 7, Kind: history.ExternalEventRaised, Name: "b"})
+	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 1 || !state.PartialInputs || state.Blocked.Active {
+		t.Errorf("after a part: pending %v, %+v", got, state.Summary)
 	}
-	state.Apply(history.Event{ID: 8, Kind: history.TurnStarted, Parked: 1}, history.Event{ID: 9, Kind: history.ExternalEventRaised, Name: "a"})
-	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 0 || state.InParts {
-		t.Errorf("after the last part: pending %v, %+v", got, state.Standing)
+	state.Apply(history.Event{ID: 8, Kind: history.TurnStarted, ParkedConsumed: 1}, history.Event{ID: 9, Kind: history.ExternalEventRaised, Name: "a"})
+	if got := pending(); !slices.Equal(got, []int64{4}) || state.Parked != 0 || state.PartialInputs {
+		t.Errorf("after the last part: pending %v, %+v", got, state.Summary)
 	}
 }

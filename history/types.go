@@ -39,19 +39,19 @@ func (r *Range) UnmarshalJSON(b []byte) error {
 
 // Failure is an error as it is stored in histories, sent between functions and returned to clients.
 type Failure struct {
-	// Type is the type name of the error: one of the Type constants, or a type of your code. RetryPolicy.NonRetryable
+	// Type is the type name of the error: one of the Type constants, or a type of your code. RetryPolicy.NonRetryableErrorTypes
 	// uses it.
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
 	// Ended is how cancelled work ended whose end was awaited: one of the End constants. Otherwise it is empty.
-	Ended        string   `json:"ended,omitempty"`
-	NonRetryable bool     `json:"nonRetryable,omitempty"`
-	Cause        *Failure `json:"cause,omitempty"`
-	// Joined are the types of joined errors other than Type and the types of the causes, for RetryPolicy.NonRetryable.
+	CancelOutcome string   `json:"ended,omitempty"`
+	NonRetryable  bool     `json:"nonRetryable,omitempty"`
+	Cause         *Failure `json:"cause,omitempty"`
+	// Joined are the types of joined errors other than Type and the types of the causes, for RetryPolicy.NonRetryableErrorTypes.
 	// It has at most MaxJoined entries.
 	Joined []string `json:"joined,omitempty"`
-	// Details are the details of perdure.WithDetails, as JSON of at most MaxFailureDetails before encoding.
+	// Details are the details of perdure.WithErrorDetails, as JSON of at most MaxFailureDetailsBytes before encoding.
 	// DetailsOmitted is why the details are missing, or empty.
 	Details        Payload `json:"details,omitempty"`
 	DetailsOmitted string  `json:"detailsOmitted,omitempty"`

@@ -6,33 +6,33 @@ const UpdateIDPrefix = "perdure:update:"
 // The reasons for the rejection of an update, in the Reason of UpdateRejected. Histories store these strings, so they
 // never change.
 const (
-	// UpdateRefused means that the validator returned an error or panicked.
-	UpdateRefused = "refused"
-	// UpdateUnknown means that the code has set no handler for the update yet.
-	UpdateUnknown = "unknown_update"
-	// UpdateBadInput means that the input cannot be decoded into the handler's type.
-	UpdateBadInput = "bad_input"
-	// UpdateMisused means that the validator scheduled work, waited or made another decision.
-	UpdateMisused = "misused"
-	// UpdateTooMany means that the execution runs the maximum number of handlers.
-	UpdateTooMany = "too_many"
+	// RejectedByValidator means that the validator returned an error or panicked.
+	RejectedByValidator = "refused"
+	// RejectedNoHandler means that the code has set no handler for the update yet.
+	RejectedNoHandler = "unknown_update"
+	// RejectedInput means that the input cannot be decoded into the handler's type.
+	RejectedInput = "bad_input"
+	// RejectedNotReadOnly means that the validator scheduled work, waited or made another decision.
+	RejectedNotReadOnly = "misused"
+	// RejectedLimit means that the execution runs the maximum number of handlers.
+	RejectedLimit = "too_many"
 )
 
 // The failure types of an update that an orchestration sent to another instance, in UpdateAnswered. The failure of the
 // update itself is the Cause.
 const (
-	// UpdateFailed means that the handler returned an error.
-	UpdateFailed = "update_failed"
-	// UpdateRejection means that the update was rejected. The Reason of the failure is one of the reasons above.
-	UpdateRejection = "update_rejected"
-	// UpdateLeft means that the update was accepted, and the execution ended before the handler returned.
-	UpdateLeft = "update_left"
-	// UpdateForgotten means that the update was handled so long ago that its result is no longer stored.
-	UpdateForgotten = "update_forgotten"
-	// UpdatePurged means that the instance that may have handled the update was purged.
-	UpdatePurged = "update_purged"
+	// TypeUpdateFailed means that the handler returned an error.
+	TypeUpdateFailed = "update_failed"
+	// TypeUpdateRejected means that the update was rejected. The Reason of the failure is one of the reasons above.
+	TypeUpdateRejected = "update_rejected"
+	// TypeUpdateAborted means that the update was accepted, and the execution ended before the handler returned.
+	TypeUpdateAborted = "update_left"
+	// TypeUpdateResultExpired means that the update was handled so long ago that its result is no longer stored.
+	TypeUpdateResultExpired = "update_forgotten"
+	// TypeUpdatePurged means that the instance that may have handled the update was purged.
+	TypeUpdatePurged = "update_purged"
 )
 
-// IsLeft reports whether the event is an UpdateCompleted because the execution ended before the handler returned.
+// IsAbortedUpdate reports whether the event is an UpdateCompleted because the execution ended before the handler returned.
 // Reason is then the cancel reason of the outstanding work.
-func (e *Event) IsLeft() bool { return e.Kind == UpdateCompleted && e.Reason != "" }
+func (e *Event) IsAbortedUpdate() bool { return e.Kind == UpdateCompleted && e.Reason != "" }

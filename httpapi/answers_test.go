@@ -171,7 +171,7 @@ func TestEveryDescribedAnswerIsGiven(t *testing.T) {
 		see(r.of(t, standing(t)))
 	}
 	h := standing(t)
-	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.Inline([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
+	h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 6<<20) + `"`))})
 	see(h.call(t, get, inUse+"/history?after=2", "").want(http.StatusUnprocessableEntity))
 	for _, a := range putAnswers(t, large, down, refused) {
 		see(a)

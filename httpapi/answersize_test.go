@@ -57,7 +57,7 @@ func TestALargeHistoryComesInPagesThatFitALambda(t *testing.T) {
 	h := standing(t)
 	const events = 45
 	for range events { // 9 MB, 18 MB in Lambda's JSON
-		h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.Inline(quotes(200 << 10))})
+		h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.NewInlinePayload(quotes(200 << 10))})
 	}
 	seen, pages, after := 0, 0, int64(0)
 	for more := true; more; pages++ {
@@ -87,9 +87,9 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 	h := standing(t)
 	parked := history.Event{Kind: history.InputsParked, Time: began, BuildID: "b", Error: &history.Failure{Type: "t", Message: "m"}}
 	for n := range 40 {
-		parked.Inputs = append(parked.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.Inline(quotes(100 << 10))})
+		parked.Inputs = append(parked.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.NewInlinePayload(quotes(100 << 10))})
 	}
-	h.Append("one", parked, history.Event{Kind: history.CustomStatusSet, Time: began, CustomStatus: history.Inline([]byte("1"))})
+	h.Append("one", parked, history.Event{Kind: history.CustomStatusSet, Time: began, CustomStatus: history.NewInlinePayload([]byte("1"))})
 	h.call(t, http.MethodGet, inUse+"/history", "").want(http.StatusOK) // what comes before it
 	a := h.call(t, http.MethodGet, inUse+"/history?after=2", "")
 	a.wantProblem(http.StatusUnprocessableEntity, "answer_too_large", "after")
@@ -100,7 +100,7 @@ func TestAnEventThatNoLambdaCanAnswerSaysHowToGetIt(t *testing.T) {
 		t.Errorf("behind it: %s", got)
 	}
 	// An answer that has little less is given.
-	h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.Inline(quotes(3_100_000))})
+	h.Append("one", history.Event{Kind: history.ActivityCompleted, Time: began, SourceEventID: 2, Result: history.NewInlinePayload(quotes(3_100_000))})
 	if n := inLambda(t, h.call(t, http.MethodGet, inUse+"/history?after=4", "").want(http.StatusOK).Body.Bytes()); n > lambdaLimit || n < lambdaLimit-128<<10 {
 		t.Errorf("it takes %d bytes", n)
 	}
@@ -124,7 +124,7 @@ func TestCancellationsComeInPagesThatFitALambda(t *testing.T) {
 		if n := inLambda(t, a.Body.Bytes()); n > lambdaLimit {
 			t.Fatalf("a page takes %d bytes", n)
 		}
-		var page httpapi.Cancellations
+		var page httpapi.CancellationPage
 		if err := json.Unmarshal(a.Body.Bytes(), &page); err != nil {
 			t.Fatal(err)
 		}

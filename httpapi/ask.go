@@ -20,12 +20,12 @@ const (
 	fieldInput = "input"
 )
 
-// Answered is the response to a query.
-type Answered struct {
+// QueryResponse is the response to a query.
+type QueryResponse struct {
 	InstanceID string `json:"instanceId"`
 	Query      string `json:"query"`
-	// Answer is the result of the handler.
-	Answer json.RawMessage `json:"answer"`
+	// Result is the result of the handler.
+	Result json.RawMessage `json:"answer"`
 }
 
 // queryInstance asks an instance's code. It is a POST for the sake of its body, and changes nothing.
@@ -46,13 +46,13 @@ func queryInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Val
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, Answered{InstanceID: id, Query: query, Answer: answer})
+	return writeJSON(w, http.StatusOK, QueryResponse{InstanceID: id, Query: query, Result: answer})
 }
 
 // queryProblem is the problem of a query that has no answer; false for other errors. Its text is about the caller's instance, and its code's. None is of 500
 // and more: what a caller asks must not ring the alarm of the API.
 func queryProblem(err error) (p problem, ok bool) {
-	if errors.Is(err, client.ErrNobodyToAsk) {
+	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return problem{
 			Status: http.StatusConflict, Code: codeNobodyToAsk,
 			Detail: "no orchestrator function is available for queries: the hub's code runs elsewhere, or its " +
@@ -65,11 +65,11 @@ func queryProblem(err error) (p problem, ok bool) {
 	}
 	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixQuery + string(e.Code), Detail: e.Message, Field: fieldQuery, Details: detailsIn(err)}
 	switch e.Code {
-	case client.QueryUnknown:
+	case client.QueryHandlerNotFound:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)
 	case client.QueryBadInput:
 		p.Status, p.Field = http.StatusBadRequest, fieldInput
-	case client.QueryNotBegun:
+	case client.QueryNotStarted:
 		p.Status, p.Field, p.Retryable = http.StatusConflict, fieldInstanceID, true
 	case client.QueryBlocked, client.QueryUnregistered:
 		p.Status, p.Field = http.StatusConflict, fieldInstanceID
@@ -77,7 +77,7 @@ func queryProblem(err error) (p problem, ok bool) {
 		p.Retryable = true
 	case client.QueryUnsupported:
 		p.Status = http.StatusConflict
-	case client.QueryFailed, client.QueryMisused, client.QueryHung, client.QueryAnswerTooLarge, client.QueryDied:
+	case client.QueryFailed, client.QueryNotReadOnly, client.QueryHandlerTimedOut, client.QueryResultTooLarge, client.QueryFunctionFailed:
 	}
 	return p, true
 }

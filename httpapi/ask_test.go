@@ -14,7 +14,7 @@ import (
 func TestAQueryIsAnswered(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return json.RawMessage(`{"asked":"` + q.InstanceID + ` ` + q.Name + `","with":` + string(q.Input) + `}`), nil
 	})
 	for body, want := range map[string]string{
@@ -38,25 +38,25 @@ var queryCodes = map[client.QueryCode]struct {
 	status      int
 	code, field string
 }{
-	client.QueryNotBegun:       {http.StatusConflict, "query_not_begun", "instanceId"},
-	client.QueryUnknown:        {http.StatusNotFound, "unknown_query", "query"},
-	client.QueryUnregistered:   {http.StatusConflict, "query_unregistered", "instanceId"},
-	client.QueryBlocked:        {http.StatusConflict, "query_blocked", "instanceId"},
-	client.QueryBadInput:       {http.StatusBadRequest, "query_bad_input", "input"},
-	client.QueryFailed:         {http.StatusUnprocessableEntity, "query_failed", "query"},
-	client.QueryMisused:        {http.StatusUnprocessableEntity, "query_misused", "query"},
-	client.QueryHung:           {http.StatusUnprocessableEntity, "query_hung", "query"},
-	client.QueryAnswerTooLarge: {http.StatusUnprocessableEntity, "query_answer_too_large", "query"},
-	client.QueryTimedOut:       {http.StatusUnprocessableEntity, "query_timed_out", "query"},
-	client.QueryDied:           {http.StatusUnprocessableEntity, "query_died", "query"},
-	client.QueryUnsupported:    {http.StatusConflict, "query_unsupported", "query"},
+	client.QueryNotStarted:      {http.StatusConflict, "query_not_begun", "instanceId"},
+	client.QueryHandlerNotFound: {http.StatusNotFound, "unknown_query", "query"},
+	client.QueryUnregistered:    {http.StatusConflict, "query_unregistered", "instanceId"},
+	client.QueryBlocked:         {http.StatusConflict, "query_blocked", "instanceId"},
+	client.QueryBadInput:        {http.StatusBadRequest, "query_bad_input", "input"},
+	client.QueryFailed:          {http.StatusUnprocessableEntity, "query_failed", "query"},
+	client.QueryNotReadOnly:     {http.StatusUnprocessableEntity, "query_misused", "query"},
+	client.QueryHandlerTimedOut: {http.StatusUnprocessableEntity, "query_hung", "query"},
+	client.QueryResultTooLarge:  {http.StatusUnprocessableEntity, "query_answer_too_large", "query"},
+	client.QueryTimedOut:        {http.StatusUnprocessableEntity, "query_timed_out", "query"},
+	client.QueryFunctionFailed:  {http.StatusUnprocessableEntity, "query_died", "query"},
+	client.QueryUnsupported:     {http.StatusConflict, "query_unsupported", "query"},
 }
 
 const aQuery = "/v1/instances/one/query"
 
 // noAnswers has all queries of a hub refused with a code.
 func noAnswers(h *hub, code client.QueryCode) {
-	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: "why it is so"}
 	})
 }
@@ -74,7 +74,7 @@ func TestAQueryWithoutAnAnswer(t *testing.T) {
 			t.Errorf("%s: %s", code, a.Body)
 		}
 	}
-	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return nil, provider.ErrNotFound })
+	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return nil, provider.ErrNotFound })
 	h.call(t, http.MethodPost, aQuery, `{"query":"q"}`).wantProblem(http.StatusNotFound, "instance_not_found", "instanceId")
 }
 
@@ -90,7 +90,7 @@ func queryAnswers(t *testing.T, large string, down, refused error) (all []answer
 		noAnswers(h, code)
 		ask(`{"query":"q"}`)
 	}
-	h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+	h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 	ask(`{"query":"q"}`)
 	ask(`{"query":"q","input":` + large + `}`)
 	ask(`{"query":"q"}`, "Content-Type", "text/plain")

@@ -225,7 +225,7 @@ func TestAnyIDIsFoundAgain(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var started httpapi.Started
+		var started httpapi.StartResponse
 		a := h.call(t, http.MethodPost, hello, string(body))
 		if err := json.Unmarshal(a.Body.Bytes(), &started); err != nil || started.InstanceID != id || strings.ContainsAny(started.Links.Status, "?#% ") {
 			rt.Fatalf("started %s: %v", a.Body, err)

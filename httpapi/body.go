@@ -98,7 +98,7 @@ func readFields(d *json.Decoder, fields map[string]any) error {
 		case name == "":
 			return bodyError("has a field without a name")
 		case !known:
-			return &provider.FieldError{Field: provider.Echo(name), Problem: "is not a field of this call"}
+			return &provider.FieldError{Field: provider.Excerpt(name), Problem: "is not a field of this call"}
 		case seen[name]:
 			return &provider.FieldError{Field: name, Problem: givenTwice}
 		}
@@ -122,7 +122,7 @@ func readField(d *json.Decoder, name string, into any) error {
 	switch {
 	case errors.As(err, &wrong):
 		return &provider.FieldError{Field: name, Problem: fmt.Sprintf("must be a %s, has a JSON %s",
-			jsonType(wrong.Type), provider.Echo(wrong.Value))}
+			jsonType(wrong.Type), provider.Excerpt(wrong.Value))}
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return notJSON(d)
 	case err != nil: // the error of a time explains itself

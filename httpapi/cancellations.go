@@ -9,18 +9,18 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Cancellations is a page of the cancellations of an execution. It may have fewer items than requested if the response
+// CancellationPage is a page of the cancellations of an execution. It may have fewer items than requested if the response
 // would be too large.
-type Cancellations struct {
+type CancellationPage struct {
 	InstanceID  string                `json:"instanceId"`
 	ExecutionID string                `json:"executionId"`
 	Items       []client.Cancellation `json:"items"`
 	NextCursor  string                `json:"nextCursor,omitempty"`
 }
 
-// NewCancellations returns the response for a page.
-func NewCancellations(p client.CancellationPage) Cancellations {
-	return Cancellations{
+// NewCancellationPage returns the response for a page.
+func NewCancellationPage(p client.CancellationPage) CancellationPage {
+	return CancellationPage{
 		InstanceID: p.InstanceID, ExecutionID: p.ExecutionID, Items: append([]client.Cancellation{}, p.Items...), NextCursor: p.NextCursor,
 	}
 }
@@ -34,7 +34,7 @@ func errNoExecution() error {
 }
 
 func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 	}, func(p client.CancellationPage) (any, []client.Cancellation) {
 		items := p.Items
 		p.Items = nil
-		return NewCancellations(p), items
+		return NewCancellationPage(p), items
 	})
 	if errors.Is(err, client.ErrNotFound) { // the instance, or one of its executions
 		if _, err := h.client.Status(r.Context(), id); err != nil {
@@ -58,5 +58,5 @@ func (h *handler) cancellations(w http.ResponseWriter, r *http.Request, query ur
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewCancellations(found))
+	return writeJSON(w, http.StatusOK, NewCancellationPage(found))
 }

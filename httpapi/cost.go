@@ -11,19 +11,19 @@ const paramCost = "cost"
 
 // Cost is the cost estimate of an instance, or the reason why it is unknown.
 type Cost struct {
-	*client.Cost
+	*client.CostEstimate
 
-	Unread *Unread `json:"unread,omitempty"`
+	ReadError *ReadError `json:"unread,omitempty"`
 }
 
 // readCost reckons what an instance has cost, as long as an answer may wait for what is in a history.
 func readCost(ctx context.Context, h *handler, instanceID string) *Cost {
 	limited, stop := context.WithTimeout(ctx, pendingTime)
 	defer stop()
-	cost, err := client.CostOf(limited, h.client, instanceID)
+	cost, err := client.EstimateCost(limited, h.client, instanceID)
 	if err != nil {
 		h.log.WarnContext(ctx, "cost estimate failed", "event", logevent.CostReadFailed, "error", err)
-		return &Cost{Unread: unreadFor(err)}
+		return &Cost{ReadError: unreadFor(err)}
 	}
-	return &Cost{Cost: &cost}
+	return &Cost{CostEstimate: &cost}
 }

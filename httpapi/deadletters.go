@@ -38,15 +38,15 @@ type DeadLetter struct {
 
 // NewDeadLetter returns the response for a dead letter in a list, without its body.
 func NewDeadLetter(d *client.DeadLetter) DeadLetter {
-	about := d.About
+	about := d.Subject
 	for _, text := range []*string{(*string)(&about.Kind), &about.InstanceID, &about.ExecutionID, &about.Name} {
 		*text = short(*text)
 	}
 	return DeadLetter{Queue: d.Queue, ID: d.Record.ID, Reason: short(d.Reason), SentAt: d.SentAt, Deliveries: d.Record.ReceiveCount, Subject: about}
 }
 
-// WithBody returns the response for a single dead letter, with its body.
-func WithBody(d *client.DeadLetter) DeadLetter {
+// NewDeadLetterWithBody returns the response for a single dead letter, with its body.
+func NewDeadLetterWithBody(d *client.DeadLetter) DeadLetter {
 	answer := NewDeadLetter(d)
 	answer.Body = d.Record.Body
 	if body := []byte(d.Record.Body); json.Valid(body) {
@@ -56,7 +56,7 @@ func WithBody(d *client.DeadLetter) DeadLetter {
 }
 
 // short cuts a text that may be anything.
-func short(text string) string { return history.CutMessage(text, provider.MaxInstanceIDBytes) }
+func short(text string) string { return history.TruncateMessage(text, provider.MaxInstanceIDBytes) }
 
 // DeadLetterQueues holds the approximate number of dead letters of each queue.
 type DeadLetterQueues struct {
@@ -72,16 +72,16 @@ type DeadLetters struct {
 	ReadAt   time.Time    `json:"readAt"`
 }
 
-// DeadLettersDone is the result of a redrive or drop; see client.DeadLetterResult. Errors are the errors of the dead
+// DeadLetterResult is the result of a redrive or drop; see client.DeadLetterResult. Errors are the errors of the dead
 // letters that failed.
-type DeadLettersDone struct {
-	Done     int64    `json:"done"`
-	Kept     int64    `json:"kept"`
-	Later    int64    `json:"later"`
-	Failed   int64    `json:"failed"`
-	Sent     []string `json:"sent"`
-	Complete bool     `json:"complete"`
-	Errors   []string `json:"errors"`
+type DeadLetterResult struct {
+	Done           int64    `json:"done"`
+	Skipped        int64    `json:"kept"`
+	TooRecent      int64    `json:"later"`
+	Failed         int64    `json:"failed"`
+	SentNotDeleted []string `json:"sent"`
+	Complete       bool     `json:"complete"`
+	Errors         []string `json:"errors"`
 }
 
 // letters are the calls about dead letters.
@@ -115,13 +115,13 @@ func (l letters) list(w http.ResponseWriter, r *http.Request, query url.Values) 
 	if err != nil {
 		return err
 	}
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}
 	answer := DeadLetters{Items: []DeadLetter{}, ReadAt: l.now().UTC().Truncate(time.Millisecond)}
 	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{
-		Queue: queue, Reason: query.Get(paramReason), InstanceID: query.Get(paramInstance), Within: lettersWithin,
+		Queue: queue, ReasonPrefix: query.Get(paramReason), InstanceID: query.Get(paramInstance), TimeLimit: lettersWithin,
 	}, int(limit))
 	if err != nil {
 		return err
@@ -148,7 +148,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 	if err != nil {
 		return err
 	}
-	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{Queue: queue, IDs: []string{id}, Within: lettersWithin}, 1)
+	found, err := l.client.DeadLetters(r.Context(), client.DeadLetterQuery{Queue: queue, IDs: []string{id}, TimeLimit: lettersWithin}, 1)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 		}
 	}
 
-	answer := WithBody(&found.Items[0])
+	answer := NewDeadLetterWithBody(&found.Items[0])
 	doc, err := encode(answer)
 	if err != nil {
 		return err
@@ -182,20 +182,20 @@ func readOrder(w http.ResponseWriter, r *http.Request, redrive bool) (o letterOr
 	if q.Queue, err = pathID(r, fieldQueue, fieldQueue); err != nil {
 		return o, err
 	}
-	fields := map[string]any{fieldIDs: &q.IDs, paramReason: &q.Reason, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore, fieldAll: &o.all}
+	fields := map[string]any{fieldIDs: &q.IDs, paramReason: &q.ReasonPrefix, fieldInstanceID: &q.InstanceID, fieldSentBefore: &q.SentBefore, fieldAll: &o.all}
 	if redrive {
 		fields[paramForce] = &o.force
 	}
 	if err = readBody(w, r, fields); err != nil {
 		return o, err
 	}
-	q.Within = lettersWithin
+	q.TimeLimit = lettersWithin
 
-	filtered := q.Reason != "" || q.InstanceID != ""
+	filtered := q.ReasonPrefix != "" || q.InstanceID != ""
 	switch {
-	case len(q.IDs) > client.MaxPage:
+	case len(q.IDs) > client.MaxPageSize:
 		return o, &provider.FieldError{Field: fieldIDs, Problem: fmt.Sprintf("must have at most %d entries, has %d",
-			client.MaxPage, len(q.IDs))}
+			client.MaxPageSize, len(q.IDs))}
 	case len(q.IDs) > 0 && (filtered || o.all):
 		return o, &provider.FieldError{Field: fieldIDs, Problem: "cannot be combined with reason, instanceId or all"}
 	case filtered && o.all:
@@ -231,12 +231,12 @@ func (l letters) drop(w http.ResponseWriter, r *http.Request, _ url.Values) erro
 // lettersDone answers what came of an order. It is a problem where nothing came of it but an error: else the caller has to
 // learn what was done.
 func (l letters) done(w http.ResponseWriter, r *http.Request, operation string, o *letterOrder, done client.DeadLetterResult, err error) error {
-	if err != nil && done.Done+done.Kept+done.Later+done.Failed == 0 {
+	if err != nil && done.Done+done.Skipped+done.TooRecent+done.Failed == 0 {
 		return err
 	}
 	l.asked(r, operation, ofQueue, o.query.Queue)
-	answer := DeadLettersDone{
-		Done: done.Done, Kept: done.Kept, Later: done.Later, Failed: done.Failed, Sent: append([]string{}, done.Sent...), Complete: done.Complete, Errors: []string{},
+	answer := DeadLetterResult{
+		Done: done.Done, Skipped: done.Skipped, TooRecent: done.TooRecent, Failed: done.Failed, SentNotDeleted: append([]string{}, done.SentNotDeleted...), Complete: done.Complete, Errors: []string{},
 	}
 	for _, one := range joined(err) {
 		if why := problemOf(one).Detail; !slices.Contains(answer.Errors, why) {

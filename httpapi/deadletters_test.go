@@ -131,7 +131,7 @@ func TestARedriveOfManyIsBoundedInTimeAndGoesOn(t *testing.T) {
 	h.tick.Store(int64(400 * time.Millisecond))
 	calls, total := 0, int64(0)
 	for complete := false; !complete && calls < 100; calls++ {
-		var done httpapi.DeadLettersDone
+		var done httpapi.DeadLetterResult
 		a := h.call(t, http.MethodPost, deadDefault+"/redrive", `{"all":true,"sentBefore":"2026-07-01T03:00:00Z"}`).want(http.StatusOK)
 		if err := json.Unmarshal(a.Body.Bytes(), &done); err != nil {
 			t.Fatal(err)

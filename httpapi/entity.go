@@ -67,7 +67,7 @@ func callEntity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values
 	if len(input) == 0 {
 		input = json.RawMessage("null")
 	}
-	u := Updated{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID}
+	u := UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID}
 	return ofEntities.say(answerUpdate(h, w, r, fieldUpdate, &u, func(ctx context.Context) (json.RawMessage, error) {
 		return h.client.CallEntity(ctx, entity, key, operation, input, opts...)
 	}))

@@ -21,8 +21,8 @@ func TestAnEntityIsCalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 		})
 		h.call(t, http.MethodPost, aCall, `{"input":7}`).want(http.StatusOK).wantBody(`{"instanceId":"@sum@k","update":"add","result":{"with":7}}`)
 		in, err := h.ReadInstance(t.Context(), "@sum@k")
@@ -42,7 +42,7 @@ func TestAnEntityIsCalled(t *testing.T) {
 func TestAnEntityShowsItsState(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
-	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		switch {
 		case q.Name != perdure.EntityStateQuery:
 			return nil, errors.New("another query: " + q.Name)
@@ -78,11 +78,11 @@ func entityAnswers(t *testing.T, large string, down, refused error) (all []answe
 			noAnswers(h, code)
 			show()
 		}
-		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
-		h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 		ask(`{}`)
 		show()
-		h.AnswerWith(func(provider.Question) (json.RawMessage, error) { return json.RawMessage("null"), nil })
+		h.AnswerWith(func(provider.QueryRequest) (json.RawMessage, error) { return json.RawMessage("null"), nil })
 		show()
 		ask(`{"more":1}`)
 		all = append(all, h.call(t, http.MethodGet, aKey+"?a=1", ""), h.call(t, http.MethodPost, "/v1/entities/sum/over/add", "{}"))

@@ -7,20 +7,20 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Executions is a page of an instance's executions.
-type Executions struct {
+// ExecutionPage is a page of an instance's executions.
+type ExecutionPage struct {
 	InstanceID string             `json:"instanceId"`
 	Items      []client.Execution `json:"items"`
 	NextCursor string             `json:"nextCursor,omitempty"`
 }
 
-// NewExecutions returns the response for a page.
-func NewExecutions(instanceID string, p client.Page[client.Execution]) Executions {
-	return Executions{InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor}
+// NewExecutionPage returns the response for a page.
+func NewExecutionPage(instanceID string, p client.Page[client.Execution]) ExecutionPage {
+	return ExecutionPage{InstanceID: instanceID, Items: append([]client.Execution{}, p.Items...), NextCursor: p.NextCursor}
 }
 
 func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}
@@ -32,5 +32,5 @@ func (h *handler) executions(w http.ResponseWriter, r *http.Request, query url.V
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewExecutions(id, page))
+	return writeJSON(w, http.StatusOK, NewExecutionPage(id, page))
 }

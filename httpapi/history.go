@@ -54,7 +54,7 @@ func fill(h *handler, r *http.Request, page *historyPage, after int64, limit int
 	if err != nil {
 		return err
 	}
-	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecution(page.ExecutionID), client.After(after)) {
+	for e, err := range h.client.History(r.Context(), page.InstanceID, client.WithExecutionID(page.ExecutionID), client.AfterEvent(after)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return errNoExecution()
 		}

@@ -15,20 +15,20 @@ import (
 // longestWait keeps a call under the 30 s after which API Gateway gives up on it.
 const longestWait = 20 * time.Second
 
-// Envelope is the status of an instance and, if it has ended, its output or failure.
-type Envelope struct {
+// ResultResponse is the status of an instance and, if it has ended, its output or failure.
+type ResultResponse struct {
 	InstanceID  string               `json:"instanceId"`
 	ExecutionID string               `json:"executionId"`
 	Status      client.RuntimeStatus `json:"status"`
 	Output      json.RawMessage      `json:"output,omitempty"`
 	Failure     *history.Failure     `json:"failure,omitempty"`
-	// OutputSealed describes an output that is not returned.
-	OutputSealed *client.SealedPayload `json:"outputSealed,omitempty"`
+	// EncodedOutput describes an output that is not returned.
+	EncodedOutput *client.EncodedPayload `json:"outputSealed,omitempty"`
 }
 
-// NewEnvelope returns the response for the status of an instance.
-func NewEnvelope(s client.Status) Envelope {
-	return Envelope{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure, OutputSealed: s.OutputSealed}
+// NewResultResponse returns the response for the status of an instance.
+func NewResultResponse(s client.Status) ResultResponse {
+	return ResultResponse{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, Status: s.Status, Output: s.Output, Failure: s.Failure, EncodedOutput: s.EncodedOutput}
 }
 
 func (h *handler) read(r *http.Request) (client.Status, error) {
@@ -46,7 +46,7 @@ const shownOutput = answerLimit / 4
 // shown is a status without an output that is too large for an answer: the command line and the Go client show it.
 func shown(s client.Status) client.Status {
 	if len(s.Output) > shownOutput {
-		s.OutputSealed, s.Output = &client.SealedPayload{Bytes: int64(len(s.Output))}, nil
+		s.EncodedOutput, s.Output = &client.EncodedPayload{Bytes: int64(len(s.Output))}, nil
 	}
 	return s
 }
@@ -64,10 +64,10 @@ func (h *handler) result(w http.ResponseWriter, r *http.Request, query url.Value
 		return err
 	}
 	if s.Status.Terminal() {
-		return writeJSON(w, http.StatusOK, NewEnvelope(s))
+		return writeJSON(w, http.StatusOK, NewResultResponse(s))
 	}
 	w.Header().Set("Retry-After", "1")
-	return writeJSON(w, http.StatusAccepted, NewEnvelope(s))
+	return writeJSON(w, http.StatusAccepted, NewResultResponse(s))
 }
 
 // waitFor returns how the instance stands at the end of a wait, or, when that takes longer, how it stood at the last look.

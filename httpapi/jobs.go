@@ -60,13 +60,13 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 		return err
 	}
 	if dryRun {
-		p, err := h.client.BulkPreview(r.Context(), b)
+		p, err := h.client.PreviewJob(r.Context(), b)
 		if err != nil {
 			return err
 		}
 		return writeJSON(w, http.StatusOK, p)
 	}
-	j, err := h.client.Bulk(r.Context(), b)
+	j, err := h.client.StartJob(r.Context(), b)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *handler) bulk(w http.ResponseWriter, r *http.Request, _ url.Values) err
 	return writeJSON(w, http.StatusAccepted, NewJob(j))
 }
 
-func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun bool, err error) {
+func readBulk(w http.ResponseWriter, r *http.Request) (b client.JobRequest, dryRun bool, err error) {
 	var filter json.RawMessage
 	err = readBody(w, r, map[string]any{
 		"operation": &b.Operation, "filter": &filter, fieldAll: &b.All, paramForce: &b.Force, fieldMessage: &b.Message, "dryRun": &dryRun,
@@ -89,7 +89,7 @@ func readBulk(w http.ResponseWriter, r *http.Request) (b client.Bulk, dryRun boo
 		"name": &name, fieldVersion: &version, "parent": &parent, "statuses": &f.Statuses, "tags": &f.Tags, fieldStartedAfter: &f.StartedAfter, fieldStartedBefore: &f.StartedBefore, "updatedBefore": &f.UpdatedBefore,
 	})
 	if err == nil {
-		err = errors.Join(selectBy("name", name, &f.Name), selectBy(fieldVersion, version, &f.Version), selectBy("parent", parent, &f.Parent))
+		err = errors.Join(selectBy("name", name, &f.Orchestration), selectBy(fieldVersion, version, &f.Version), selectBy("parent", parent, &f.ParentID))
 	}
 	for name, t := range map[string]time.Time{fieldStartedAfter: f.StartedAfter, fieldStartedBefore: f.StartedBefore, "updatedBefore": f.UpdatedBefore} {
 		if err == nil {

@@ -12,20 +12,20 @@ import (
 
 const defaultPage = 100
 
-// Instances is a page of a list of instances. It may have fewer items than requested if the response would be too
+// InstancePage is a page of a list of instances. It may have fewer items than requested if the response would be too
 // large.
-type Instances struct {
+type InstancePage struct {
 	Items      []client.Status `json:"items"`
 	NextCursor string          `json:"nextCursor,omitempty"`
 }
 
-// NewInstances returns the response for a page.
-func NewInstances(p client.Page[client.Status]) Instances {
-	return Instances{Items: append([]client.Status{}, p.Items...), NextCursor: p.NextCursor}
+// NewInstancePage returns the response for a page.
+func NewInstancePage(p client.Page[client.Status]) InstancePage {
+	return InstancePage{Items: append([]client.Status{}, p.Items...), NextCursor: p.NextCursor}
 }
 
 func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}
@@ -36,18 +36,18 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request, query url.Values)
 	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.Status], error) {
 		return h.client.ListPage(ctx, q, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
 	}, func(p client.Page[client.Status]) (any, []client.Status) {
-		return Instances{NextCursor: p.NextCursor}, p.Items
+		return InstancePage{NextCursor: p.NextCursor}, p.Items
 	})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewInstances(found))
+	return writeJSON(w, http.StatusOK, NewInstancePage(found))
 }
 
 // readQuery reads which instances are asked for.
-func readQuery(query url.Values) (q client.Query, err error) {
-	q = client.Query{
-		Status: client.RuntimeStatus(query.Get("status")), Name: query.Get("name"), Version: query.Get(fieldVersion), Parent: query.Get("parent"),
+func readQuery(query url.Values) (q client.ListQuery, err error) {
+	q = client.ListQuery{
+		Status: client.RuntimeStatus(query.Get("status")), Orchestration: query.Get("name"), Version: query.Get(fieldVersion), ParentID: query.Get("parent"),
 	}
 	if q.Tags, err = tagsParam(query); err != nil {
 		return q, err

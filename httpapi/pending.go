@@ -32,11 +32,11 @@ type Instance struct {
 type Pending struct {
 	*client.Pending
 
-	Unread *Unread `json:"unread,omitempty"`
+	ReadError *ReadError `json:"unread,omitempty"`
 }
 
-// Unread is the reason why something could not be read.
-type Unread struct {
+// ReadError is the reason why something could not be read.
+type ReadError struct {
 	// Code is the code of a problem.
 	Code      string `json:"code"`
 	Detail    string `json:"detail"`
@@ -57,18 +57,18 @@ func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit i
 	case errors.Is(err, client.ErrNotFound):
 		return nil, nil //nolint:nilnil // it is being deleted
 	default:
-		return &Pending{Unread: unreadFor(err)}, err
+		return &Pending{ReadError: unreadFor(err)}, err
 	}
 }
 
 // unreadFor is why something could not be read, as the problem of an answer would say it.
-func unreadFor(err error) *Unread {
+func unreadFor(err error) *ReadError {
 	why := serverProblem(err)
-	return &Unread{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}
+	return &ReadError{Code: why.Code, Detail: why.Detail, Retryable: why.Retryable}
 }
 
 func (h *handler) status(w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func problemOf(err error) problem {
 	case errors.As(err, &field):
 		return problem{Status: http.StatusBadRequest, Code: codeInvalidRequest, Detail: field.Error(), Field: field.Field}
 	case errors.As(err, &tooLarge):
-		return problem{Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(), Field: tooLarge.What}
+		return problem{Status: http.StatusRequestEntityTooLarge, Code: codePayloadTooLarge, Detail: tooLarge.Error(), Field: tooLarge.Name}
 	case errors.Is(err, client.ErrUnknownOrchestration):
 		return problem{
 			Status: http.StatusNotFound, Code: codeUnknownOrchestration, Field: fieldOrchestration,
@@ -141,11 +141,11 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, client.ErrAlreadyExists):
 		return takenProblem(err)
-	case errors.Is(err, client.ErrTerminal):
+	case errors.Is(err, client.ErrEnded):
 		return problem{
 			Status: http.StatusGone, Code: codeInstanceOver, Detail: "instance has ended", Field: fieldInstanceID,
 		}
-	case errors.Is(err, client.ErrNotTerminal):
+	case errors.Is(err, client.ErrNotEnded):
 		return problem{
 			Status: http.StatusConflict, Code: codeInstanceNotOver, Field: fieldInstanceID,
 			Detail: "instance has not ended; cancel or terminate it first, or purge it with force=true",
@@ -155,7 +155,7 @@ func problemOf(err error) problem {
 			Status: http.StatusConflict, Code: codeNotCancellable, Field: fieldActivityID,
 			Detail: "activity is neither pending nor running",
 		}
-	case errors.Is(err, client.ErrNoDeadLetters):
+	case errors.Is(err, client.ErrDeadLettersUnsupported):
 		return problem{
 			Status: http.StatusNotFound, Code: codeNoDeadLetters,
 			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +

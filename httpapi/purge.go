@@ -34,7 +34,7 @@ func (h *handler) purge(w http.ResponseWriter, r *http.Request, query url.Values
 	}
 	var opts []client.PurgeOption
 	if !life.IsZero() {
-		opts = append(opts, client.CreatedAt(life))
+		opts = append(opts, client.IfCreatedAt(life))
 	}
 	if force {
 		opts = append(opts, client.Force())

@@ -26,7 +26,7 @@ func putInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 	if err != nil {
 		return err
 	}
-	started := NewStarted(id)
+	started := NewStartResponse(id)
 	opts = append(opts, client.WithInstanceID(id))
 	if p.update != nil {
 		return putUpdate(h, w, r, id, &p, opts)
@@ -35,7 +35,7 @@ func putInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Value
 		_, err = h.client.Start(r.Context(), *p.name, p.input, opts...)
 	} else {
 		var began bool
-		began, err = h.client.StartOrRaise(r.Context(), *p.name, p.input, *p.event, p.data, opts...)
+		began, err = h.client.StartOrRaiseEvent(r.Context(), *p.name, p.input, *p.event, p.data, opts...)
 		started.Started = &began
 	}
 	if err != nil {
@@ -53,10 +53,10 @@ func putUpdate(h *handler, w http.ResponseWriter, r *http.Request, id string, p 
 	if err != nil {
 		return err
 	}
-	var u Updated
+	var u UpdateResponse
 	return ofData(answerUpdate(h, w, r, operationPut, &u, func(ctx context.Context) (json.RawMessage, error) {
 		result, began, err := h.client.StartOrUpdate(ctx, *p.name, p.input, *p.update, p.data, opts...)
-		u = NewPutUpdate(id, *p.update, key, began)
+		u = NewPendingUpdateResponse(id, *p.update, key, began)
 		if _, told := errors.AsType[*client.UpdateError](err); err == nil || told {
 			w.Header().Set(headerLocation, u.Links.Status)
 		}

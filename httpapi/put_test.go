@@ -41,7 +41,7 @@ func putAnswers(t *testing.T, large string, failures ...error) (all []answer) {
 			updatesEnd(h, end.answer)
 			put()
 		}
-		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
 		put()
 	})
 	return all
@@ -128,8 +128,8 @@ func TestPutWithAnUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 		})
 		links := func(id string) string {
 			at := "/v1/instances/" + id
@@ -154,7 +154,7 @@ func TestPutWithAnUpdate(t *testing.T) {
 		h.UpdateWith(nil)
 		h.call(t, http.MethodPut, inUse, putUpdate, "Idempotency-Key", "slow").want(http.StatusAccepted).
 			wantBody(`{"instanceId":"one","update":"address","updateId":"slow","status":"Running","started":false,` + links("one"))
-		updatesEnd(h, rejectedFor(history.UpdateBadInput))
+		updatesEnd(h, rejectedFor(history.RejectedInput))
 		h.call(t, http.MethodPut, inUse, putUpdate).wantProblem(http.StatusBadRequest, "update_bad_input", "data")
 		large := `{"orchestration":"hello","update":"q","data":"` + strings.Repeat("x", 201<<10) + `"}`
 		h.call(t, http.MethodPut, inUse, large).wantProblem(http.StatusRequestEntityTooLarge, "payload_too_large", "data")

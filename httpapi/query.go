@@ -30,7 +30,7 @@ const (
 func parseQuery(raw string, takes []string) (url.Values, error) {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, &provider.FieldError{Field: "query", Problem: "is invalid: " + provider.Echo(err.Error())}
+		return nil, &provider.FieldError{Field: "query", Problem: "is invalid: " + provider.Excerpt(err.Error())}
 	}
 	for name, values := range query {
 		switch {
@@ -38,7 +38,7 @@ func parseQuery(raw string, takes []string) (url.Values, error) {
 			return nil, &provider.FieldError{Field: "query", Problem: "has a parameter without a name"}
 		case !slices.Contains(takes, name):
 			return nil, &provider.FieldError{
-				Field: provider.Echo(name), Problem: "is not a parameter of this call" + known(takes),
+				Field: provider.Excerpt(name), Problem: "is not a parameter of this call" + known(takes),
 			}
 		case len(values) > 1 && name != paramTag:
 			return nil, &provider.FieldError{Field: name, Problem: givenTwice}

@@ -307,7 +307,7 @@ func TestCancellations(t *testing.T) {
 	h.Append("one", history.Event{
 		Kind: history.ActivityCancelRequested, Time: later(1), SourceEventID: 2, Reason: "requested", Message: "enough", RequestedBy: "client",
 	}, history.Event{Kind: history.CancelRequested, Time: later(2), Reason: "requested", RequestedBy: "client"})
-	h.Leave("x2", provider.ActivityRecord{ActivityID: 2, SeenAt: later(3), EndedAt: later(4), End: provider.EndStopped})
+	h.Leave("x2", provider.ActivityRecord{ActivityID: 2, SeenAt: later(3), EndedAt: later(4), CancelOutcome: provider.OutcomeStopped})
 	const path = inUse + "/cancellations"
 	first := `{"target":"activity","id":2,"name":"charge","reason":"requested","message":"enough","requestedBy":"client",` +
 		`"decidedAt":"2026-07-01T03:00:01Z","seenAt":"2026-07-01T03:00:03Z","endedAt":"2026-07-01T03:00:04Z","end":"stopped"}`
@@ -358,7 +358,7 @@ func TestHistoryPagesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.start(t, "one")
-	large := history.Inline([]byte(`"` + strings.Repeat("x", 200<<10-2) + `"`))
+	large := history.NewInlinePayload([]byte(`"` + strings.Repeat("x", 200<<10-2) + `"`))
 	for range 50 {
 		h.Append("one", history.Event{Kind: history.SideEffectRecorded, Time: began, Value: large})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// RenewPath is the path of the only call that NewRenewals serves.
+// RenewPath is the path of the only call that NewRenewHandler serves.
 const RenewPath = "/v1/work-items/renew"
 
 // The codes of leases that were not extended, for programs. They only grow; unavailable and internal are among them.
@@ -26,9 +26,9 @@ const (
 	codeUnknownQueue = "unknown_queue"
 )
 
-// NewRenewals returns a handler that only renews locks of work items. Use it for a function that has the permissions of
+// NewRenewHandler returns a handler that only renews locks of work items. Use it for a function that has the permissions of
 // a worker and must not serve any other call.
-func NewRenewals(c *client.Client, opts ...Option) http.Handler {
+func NewRenewHandler(c *client.Client, opts ...Option) http.Handler {
 	return newHandler(c, []route{renewRoute()}, opts)
 }
 
@@ -67,9 +67,9 @@ type RenewalError struct {
 	Retryable bool `json:"retryable"`
 }
 
-// Renew renews leases with the request body of the HTTP call. The error's text begins with the problem code that the
+// RenewLeases renews leases with the request body of the HTTP call. The error's text begins with the problem code that the
 // HTTP call would return. Failures of called services are logged to log.
-func Renew(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
+func RenewLeases(ctx context.Context, c *client.Client, log *slog.Logger, body []byte) (Renewals, error) {
 	r, err := renew(ctx, c, log, body)
 	if err != nil {
 		p := problemOf(err)
@@ -143,7 +143,7 @@ func ofLease(i int, f *provider.FieldError) error {
 	if f.Field != fieldBody {
 		at += "." + f.Field
 	}
-	return &provider.FieldError{Field: provider.Echo(at), Problem: f.Problem}
+	return &provider.FieldError{Field: provider.Excerpt(at), Problem: f.Problem}
 }
 
 func newRenewal(r *client.LeaseRenewal) (a Renewal) {
@@ -164,7 +164,7 @@ func newRenewal(r *client.LeaseRenewal) (a Renewal) {
 func renewalError(err error) *RenewalError {
 	var field *provider.FieldError
 	switch {
-	case errors.Is(err, provider.ErrToken):
+	case errors.Is(err, provider.ErrInvalidToken):
 		return &RenewalError{Code: codeInvalidToken, Detail: "token was not issued by this hub, or its key was deleted"}
 	case errors.Is(err, provider.ErrLockLost):
 		return &RenewalError{

@@ -53,7 +53,7 @@ func TestEachLeaseIsAnsweredInItsPlace(t *testing.T) {
 	if log := h.log.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "leases=9 failed=3 error=\"the table's own words\"") {
 		t.Errorf("what failed of the service is not logged, once: %s", log)
 	}
-	direct, err := httpapi.Renew(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body))
+	direct, err := httpapi.RenewLeases(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body))
 	if err != nil || len(direct.Leases) != len(asked) || direct.Leases[1].Cancel.Reason != "select_loser" || direct.Leases[4].Error.Code != "lock_lost" {
 		t.Errorf("%+v, %v", direct, err)
 	}
@@ -77,7 +77,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 		h := setup(t)
 		h.Lock("mine", provider.Renewal{Until: began})
 		h.call(t, http.MethodPost, renew, body).wantProblem(http.StatusBadRequest, "invalid_request", field)
-		if _, err := httpapi.Renew(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body)); err == nil || !strings.HasPrefix(err.Error(), "invalid_request: "+field+" ") {
+		if _, err := httpapi.RenewLeases(t.Context(), client.New(h.Provider), slogTo(h.log), []byte(body)); err == nil || !strings.HasPrefix(err.Error(), "invalid_request: "+field+" ") {
 			t.Errorf("%.200s: %v, want %s", body, err, field)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWrongLeasesAreNamedWithTheirIndex(t *testing.T) {
 func TestTheRenewersHandlerServesNothingElse(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.api = httpapi.NewRenewals(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)))
+	h.api = httpapi.NewRenewHandler(client.New(h.Provider), httpapi.WithLogger(slogTo(h.log)))
 	h.Lock("mine", provider.Renewal{Until: began})
 	h.call(t, http.MethodPost, renew, `{"visibilityTimeout":60,"leases":`+leases(1)+`}`).want(http.StatusOK)
 	for _, target := range []string{hello, "/v1/jobs", inUse, "/v1/openapi.json"} {

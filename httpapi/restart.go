@@ -22,7 +22,7 @@ func restart(h *handler, w http.ResponseWriter, r *http.Request, _ url.Values) e
 		return err
 	}
 	h.asked(r, "restart", ofInstance, id)
-	return writeStarted(w, NewStarted(restarted))
+	return writeStarted(w, NewStartResponse(restarted))
 }
 
 func readRestart(w http.ResponseWriter, r *http.Request) ([]client.StartOption, error) {

@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Schedules is a page of schedules. It may have fewer items than requested if the response would be too large.
-type Schedules struct {
+// SchedulePage is a page of schedules. It may have fewer items than requested if the response would be too large.
+type SchedulePage struct {
 	Items      []client.ScheduleStatus `json:"items"`
 	NextCursor string                  `json:"nextCursor,omitempty"`
 }
 
-// NewSchedules returns the response for a page.
-func NewSchedules(p client.Page[client.ScheduleStatus]) Schedules {
-	return Schedules{Items: append([]client.ScheduleStatus{}, p.Items...), NextCursor: p.NextCursor}
+// NewSchedulePage returns the response for a page.
+func NewSchedulePage(p client.Page[client.ScheduleStatus]) SchedulePage {
+	return SchedulePage{Items: append([]client.ScheduleStatus{}, p.Items...), NextCursor: p.NextCursor}
 }
 
 func scheduleRoutes() []route {
@@ -37,19 +37,19 @@ func scheduleRoutes() []route {
 }
 
 func listSchedules(h *handler, w http.ResponseWriter, r *http.Request, query url.Values) error {
-	limit, err := intParam(query, paramLimit, 1, client.MaxPage, defaultPage)
+	limit, err := intParam(query, paramLimit, 1, client.MaxPageSize, defaultPage)
 	if err != nil {
 		return err
 	}
 	found, err := page(r.Context(), limit, func(ctx context.Context, limit int) (client.Page[client.ScheduleStatus], error) {
 		return h.client.SchedulesPage(ctx, client.Paging{Limit: limit, Cursor: query.Get(paramCursor)})
 	}, func(p client.Page[client.ScheduleStatus]) (any, []client.ScheduleStatus) {
-		return Schedules{NextCursor: p.NextCursor}, p.Items
+		return SchedulePage{NextCursor: p.NextCursor}, p.Items
 	})
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewSchedules(found))
+	return writeJSON(w, http.StatusOK, NewSchedulePage(found))
 }
 
 // ofSchedule serves a call of the schedule that the path names. Its id is part of an instance id, and written as one.
@@ -76,7 +76,7 @@ func putSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 	s := schedule.Schedule{ID: id}
 	err := readBody(w, r, map[string]any{
 		"id": &s.ID, "orchestration": &s.Orchestration, fieldVersion: &s.Version, "input": &s.Input,
-		"when": &s.When, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
+		"when": &s.Expression, "timeZone": &s.TimeZone, fieldFrom: &s.From, "until": &s.Until, "overlap": &s.Overlap, "catchUp": &s.CatchUp, "revision": &s.Revision,
 	})
 	switch {
 	case err != nil:
@@ -99,7 +99,7 @@ func deleteSchedule(h *handler, w http.ResponseWriter, r *http.Request, id strin
 
 // runSchedule answers with the instance id of the run.
 func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	run, err := h.client.RunSchedule(r.Context(), id)
+	run, err := h.client.TriggerSchedule(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func runSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) 
 
 // backfillSchedule answers with the schedule's instance: the runs of the window are many, or none.
 func backfillSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {
-	var of schedule.Window
+	var of schedule.BackfillWindow
 	if err := readBody(w, r, map[string]any{fieldFrom: &of.From, "to": &of.To}); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func backfillSchedule(h *handler, w http.ResponseWriter, r *http.Request, id str
 // scheduleAccepted answers with the instance that is concerned.
 func scheduleAccepted(h *handler, w http.ResponseWriter, r *http.Request, operation, instanceID string) error {
 	h.asked(r, operation, ofInstance, instanceID)
-	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: instanceID})
+	return writeJSON(w, http.StatusAccepted, AcceptedResponse{InstanceID: instanceID})
 }
 
 func pauseSchedule(h *handler, w http.ResponseWriter, r *http.Request, id string) error {

@@ -30,7 +30,7 @@ const (
 func withSchedules(t *testing.T) *hub {
 	t.Helper()
 	now := func() time.Time { return began }
-	h := &hub{Provider: fakeprovider.New(now, schedule.Orchestration), log: &bytes.Buffer{}}
+	h := &hub{Provider: fakeprovider.New(now, schedule.OrchestrationName), log: &bytes.Buffer{}}
 	h.api = httpapi.New(client.New(h.Provider, client.WithClock(now)), httpapi.WithLogger(slogTo(h.log)), httpapi.WithClock(now))
 	return h
 }
@@ -55,7 +55,7 @@ func TestASchedulesLife(t *testing.T) {
 
 	h.call(t, http.MethodPost, nightly+"/run", "").want(http.StatusAccepted).wantBody(`{"instanceId":"nightly@2026-07-01T03:00:00Z"}`)
 	h.call(t, http.MethodPost, nightly+"/backfill", aWeek).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
-	for _, end := range []provider.UpdateAnswer{{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.UpdateUnknown)} { // of this release, and of one before
+	for _, end := range []provider.UpdateResult{{Outcome: provider.UpdateCompleted, Result: history.Payload("true")}, rejectedFor(history.RejectedNoHandler)} { // of this release, and of one before
 		updatesEnd(h, end)
 		h.call(t, http.MethodPost, nightly+"/pause", `{"message":"for the migration"}`).want(http.StatusAccepted).wantBody(`{"instanceId":"schedule:nightly"}`)
 	}
@@ -162,7 +162,7 @@ func scheduleAnswers(t *testing.T, failures ...error) (all []answer) {
 	verbs := []string{"/run", "/pause", "/resume", "/backfill"}
 	bodies := map[string]string{"/backfill": aWeek}
 	h := withSchedules(t)
-	updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("true")})
+	updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("true")})
 	all = append(all, h.call(t, http.MethodPut, nightly, everyNight))
 	for _, failure := range append(failures, nil) {
 		h.FailWith(failure)

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// Accepted is the response to a call that sends something to an instance.
-type Accepted struct {
+// AcceptedResponse is the response to a call that sends something to an instance.
+type AcceptedResponse struct {
 	InstanceID string `json:"instanceId"`
 	// NotPaused reports that the status of an instance that is resumed was not Paused. A pause that has not arrived yet
 	// is ended too.
@@ -43,11 +43,11 @@ func (h *handler) raise(w http.ResponseWriter, r *http.Request, _ url.Values) er
 	case given:
 		opts = append(opts, client.WithEventID(key))
 	}
-	if err := h.client.Raise(r.Context(), id, event, json.RawMessage(data), opts...); err != nil {
+	if err := h.client.RaiseEvent(r.Context(), id, event, json.RawMessage(data), opts...); err != nil {
 		return err
 	}
 	h.asked(r, "raise", ofInstance, id)
-	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: id})
+	return writeJSON(w, http.StatusAccepted, AcceptedResponse{InstanceID: id})
 }
 
 func (h *handler) terminate(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -87,7 +87,7 @@ func tellInstance(h *handler, w http.ResponseWriter, r *http.Request, operation,
 		return err
 	}
 	h.asked(r, operation, ofInstance, id)
-	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: id, NotPaused: notPaused})
+	return writeJSON(w, http.StatusAccepted, AcceptedResponse{InstanceID: id, NotPaused: notPaused})
 }
 
 func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -107,7 +107,7 @@ func (h *handler) cancelActivity(w http.ResponseWriter, r *http.Request, _ url.V
 		return err
 	}
 	h.asked(r, "cancel activity "+strconv.FormatInt(activity, 10), ofInstance, id)
-	return writeJSON(w, http.StatusAccepted, Accepted{InstanceID: id})
+	return writeJSON(w, http.StatusAccepted, AcceptedResponse{InstanceID: id})
 }
 
 // readMessage is why something is ended, of a body that may be missing.

@@ -141,7 +141,7 @@ func (a answer) wantProblem(status int, code, field string) {
 }
 
 func completed(output string) history.Event {
-	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.Inline([]byte(output))}
+	return history.Event{Kind: history.OrchestrationCompleted, Time: began.Add(time.Second), Output: history.NewInlinePayload([]byte(output))}
 }
 
 func failed(message string) history.Event {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Started is the response to a start.
-type Started struct {
+// StartResponse is the response to a start.
+type StartResponse struct {
 	InstanceID string `json:"instanceId"`
 	Links      Links  `json:"links"`
 	// Started reports whether this start started the instance, for a start that also raises an event. Otherwise it is
@@ -32,10 +32,10 @@ type Links struct {
 	Executions string `json:"executions"`
 }
 
-// NewStarted returns the response to the start of an instance.
-func NewStarted(instanceID string) Started {
+// NewStartResponse returns the response to the start of an instance.
+func NewStartResponse(instanceID string) StartResponse {
 	at := "/v1/instances/" + escapeID(instanceID)
-	return Started{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"}}
+	return StartResponse{InstanceID: instanceID, Links: Links{Status: at, Result: at + "/result", History: at + "/history", Executions: at + "/executions"}}
 }
 
 func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) error {
@@ -52,11 +52,11 @@ func (h *handler) start(w http.ResponseWriter, r *http.Request, _ url.Values) er
 		return err
 	}
 	h.asked(r, "start", ofInstance, id)
-	return writeStarted(w, NewStarted(id))
+	return writeStarted(w, NewStartResponse(id))
 }
 
 // writeStarted answers that an instance was started.
-func writeStarted(w http.ResponseWriter, started Started) error {
+func writeStarted(w http.ResponseWriter, started StartResponse) error {
 	w.Header().Set(headerLocation, started.Links.Status)
 	return writeJSON(w, http.StatusAccepted, started)
 }
@@ -122,7 +122,7 @@ func (f *startFields) options() (opts []client.StartOption, err error) {
 		opts = append(opts, client.WithDelay(d))
 	}
 	if f.ifExists != nil {
-		opts = append(opts, client.IfExists(client.ExistsPolicy(*f.ifExists)))
+		opts = append(opts, client.IfExists(client.IDConflictPolicy(*f.ifExists)))
 	}
 	if f.from != nil {
 		opts = append(opts, client.FromEvent(*f.from))

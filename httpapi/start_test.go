@@ -147,7 +147,7 @@ func TestIDsSurvivePaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := h.call(t, http.MethodPost, hello, string(body)).want(http.StatusAccepted)
-			var started httpapi.Started
+			var started httpapi.StartResponse
 			if err := json.Unmarshal(a.Body.Bytes(), &started); err != nil {
 				t.Fatal(err)
 			}

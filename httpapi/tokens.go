@@ -18,8 +18,8 @@ const (
 	fieldDetails = "details"
 )
 
-// Beaten is the response to a heartbeat.
-type Beaten struct {
+// HeartbeatResponse is the response to a heartbeat.
+type HeartbeatResponse struct {
 	// Cancel is set if the activity is cancelled. The caller should stop, and complete or fail the attempt.
 	Cancel *RenewalCancel `json:"cancel,omitempty"`
 }
@@ -41,7 +41,7 @@ func completeActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.
 	if err := readBody(w, r, map[string]any{fieldToken: &token, "result": &result}); err != nil {
 		return err
 	}
-	if err := h.client.Complete(r.Context(), token, result); err != nil {
+	if err := h.client.CompleteActivity(r.Context(), token, result); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, ended{})
@@ -56,11 +56,11 @@ func failActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 	if doc == nil {
 		return &provider.FieldError{Field: fieldError, Problem: "is required"}
 	}
-	var failed ReportedError
-	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Final, fieldDetails: &failed.Details}); err != nil {
+	var failed ExternalError
+	if err := readObject(doc, map[string]any{"type": &failed.Type, fieldMessage: &failed.Message, "nonRetryable": &failed.Permanent, fieldDetails: &failed.Details}); err != nil {
 		return err
 	}
-	if err := h.client.Fail(r.Context(), token, &failed); err != nil {
+	if err := h.client.FailActivity(r.Context(), token, &failed); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusAccepted, ended{})
@@ -76,33 +76,33 @@ func beatActivity(h *handler, w http.ResponseWriter, r *http.Request, _ url.Valu
 	if details != nil {
 		given = details
 	}
-	cancel, err := h.client.Heartbeat(r.Context(), token, given)
+	cancel, err := h.client.HeartbeatActivity(r.Context(), token, given)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, NewBeaten(cancel))
+	return writeJSON(w, http.StatusOK, NewHeartbeatResponse(cancel))
 }
 
-// NewBeaten returns the response to a heartbeat.
-func NewBeaten(cancel provider.CancelInfo) (b Beaten) {
+// NewHeartbeatResponse returns the response to a heartbeat.
+func NewHeartbeatResponse(cancel provider.CancelInfo) (b HeartbeatResponse) {
 	if cancel.Requested {
 		b.Cancel = &RenewalCancel{Reason: cancel.Reason, Message: cancel.Message, RequestedAt: cancel.RequestedAt.UTC().Truncate(time.Millisecond)}
 	}
 	return b
 }
 
-// ReportedError is an error that a program in another language reports for an attempt. Pass it to client.Client.Fail.
-type ReportedError struct {
+// ExternalError is an error that a program in another language reports for an attempt. Pass it to client.Client.FailActivity.
+type ExternalError struct {
 	// Type is the type that orchestrations and retry policies match. If it is empty, the type is "error".
 	Type, Message string
-	// Final reports that retry policies must not retry.
-	Final bool
-	// Details are JSON details of the error (perdure.WithDetails). nil and null mean none.
+	// Permanent reports that retry policies must not retry.
+	Permanent bool
+	// Details are JSON details of the error (perdure.WithErrorDetails). nil and null mean none.
 	Details json.RawMessage
 }
 
-// As finds the details. Use perdure.DetailsOf to read them.
-func (f *ReportedError) As(target any) bool {
+// As finds the details. Use perdure.ErrorDetails to read them.
+func (f *ExternalError) As(target any) bool {
 	if len(f.Details) == 0 || string(f.Details) == "null" {
 		return false
 	}
@@ -110,10 +110,10 @@ func (f *ReportedError) As(target any) bool {
 }
 
 // Error returns the message.
-func (f *ReportedError) Error() string { return f.Message }
+func (f *ExternalError) Error() string { return f.Message }
 
 // ErrorType returns the type that histories record.
-func (f *ReportedError) ErrorType() string {
+func (f *ExternalError) ErrorType() string {
 	if f.Type == "" {
 		return "error"
 	}
@@ -121,17 +121,17 @@ func (f *ReportedError) ErrorType() string {
 }
 
 // NonRetryable returns Final.
-func (f *ReportedError) NonRetryable() bool { return f.Final }
+func (f *ExternalError) NonRetryable() bool { return f.Permanent }
 
 // tokenProblem is what the holder of a token that does nothing is sent.
 func tokenProblem(e *client.TokenError) problem {
 	status := http.StatusConflict
-	switch e.Problem {
-	case client.TokenInvalid, client.TokenOfOtherHub:
+	switch e.Reason {
+	case client.TokenInvalid, client.TokenWrongHub:
 		status = http.StatusBadRequest
-	case client.TokenGone:
+	case client.TokenExecutionEnded:
 		status = http.StatusGone
-	case client.TokenSuperseded, client.TokenOver:
+	case client.TokenSuperseded, client.TokenActivityEnded:
 	}
-	return problem{Status: status, Code: string(e.Problem), Detail: e.Error(), Field: fieldToken}
+	return problem{Status: status, Code: string(e.Reason), Detail: e.Error(), Field: fieldToken}
 }

@@ -20,8 +20,8 @@ const (
 // longestUpdate is how long a call waits for an update: API Gateway ends one after 30 s.
 const longestUpdate = 25 * time.Second
 
-// Updated is the response to an update.
-type Updated struct {
+// UpdateResponse is the response to an update.
+type UpdateResponse struct {
 	InstanceID string `json:"instanceId"`
 	Update     string `json:"update"`
 	// UpdateID is the update's ID. Repeat the call with it as the Idempotency-Key to continue waiting. It is empty if
@@ -29,8 +29,8 @@ type Updated struct {
 	UpdateID string `json:"updateId,omitempty"`
 	// Result is the handler's result. It is nil if the update is not completed.
 	Result json.RawMessage `json:"result,omitempty"`
-	// ResultSealed describes a result that is not returned.
-	ResultSealed *client.SealedPayload `json:"resultSealed,omitempty"`
+	// EncodedResult describes a result that is not returned.
+	EncodedResult *client.EncodedPayload `json:"resultSealed,omitempty"`
 	// Status is the last known status of the instance if the update is not completed.
 	Status client.RuntimeStatus `json:"status,omitempty"`
 	// Started and Links are those of a PUT that sends the update, like in type Started. Otherwise they are nil.
@@ -38,10 +38,10 @@ type Updated struct {
 	Links   *Links `json:"links,omitempty"`
 }
 
-// NewPutUpdate returns the response to a PUT that sends an update, before the update is completed.
-func NewPutUpdate(instanceID, update, updateID string, started bool) Updated {
-	links := NewStarted(instanceID).Links
-	return Updated{InstanceID: instanceID, Update: update, UpdateID: updateID, Started: &started, Links: &links}
+// NewPendingUpdateResponse returns the response to a PUT that sends an update, before the update is completed.
+func NewPendingUpdateResponse(instanceID, update, updateID string, started bool) UpdateResponse {
+	links := NewStartResponse(instanceID).Links
+	return UpdateResponse{InstanceID: instanceID, Update: update, UpdateID: updateID, Started: &started, Links: &links}
 }
 
 // updateInstance asks an instance's code to change something, and waits for a while.
@@ -67,14 +67,14 @@ func updateInstance(h *handler, w http.ResponseWriter, r *http.Request, _ url.Va
 		input = json.RawMessage("null")
 	}
 
-	u := Updated{InstanceID: id, Update: update, UpdateID: key}
+	u := UpdateResponse{InstanceID: id, Update: update, UpdateID: key}
 	return answerUpdate(h, w, r, fieldUpdate, &u, func(ctx context.Context) (json.RawMessage, error) {
 		return h.client.Update(ctx, id, update, input, opts...)
 	})
 }
 
 // answerUpdate answers with what an update comes to in time. The operation is for the log.
-func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation string, u *Updated, ask func(ctx context.Context) (json.RawMessage, error)) error {
+func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation string, u *UpdateResponse, ask func(ctx context.Context) (json.RawMessage, error)) error {
 	ctx, stop := context.WithTimeout(r.Context(), longestUpdate)
 	defer stop()
 	result, err := ask(ctx)
@@ -87,12 +87,12 @@ func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation 
 		w.Header().Set("Retry-After", "1")
 		u.UpdateID, u.Status = e.UpdateID, e.Status
 		return writeJSON(w, http.StatusAccepted, u)
-	case told && e.Code == client.UpdateSealed:
-		u.ResultSealed = e.Sealed
+	case told && e.Code == client.UpdateResultEncoded:
+		u.EncodedResult = e.EncodedResult
 	case err != nil:
 		return err
 	case len(result) > shownOutput:
-		u.ResultSealed = &client.SealedPayload{Bytes: int64(len(result))}
+		u.EncodedResult = &client.EncodedPayload{Bytes: int64(len(result))}
 	default:
 		u.Result = result
 	}
@@ -101,7 +101,7 @@ func answerUpdate(h *handler, w http.ResponseWriter, r *http.Request, operation 
 
 // detailsIn are the details that the code has given an error; nil where they are not to be had.
 func detailsIn(err error) json.RawMessage {
-	details, err := perdure.DetailsOf[json.RawMessage](err)
+	details, err := perdure.ErrorDetails[json.RawMessage](err)
 	if err != nil {
 		return nil
 	}
@@ -129,20 +129,20 @@ func ofData(err error) error {
 // updateProblem is the problem of an update that has no result; false for other errors. None is of 500 and more: what a caller asks must not ring the alarm of the API.
 func updateProblem(err error) (p problem, ok bool) {
 	e, ok := errors.AsType[*client.UpdateError](err)
-	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateSealed {
+	if !ok || e.Code == client.UpdatePending || e.Code == client.UpdateResultEncoded {
 		return p, false
 	}
 	p = problem{Status: http.StatusUnprocessableEntity, Code: prefixUpdate + string(e.Code), Detail: e.Message, Field: fieldUpdate, Details: detailsIn(err)}
 	switch e.Code {
-	case client.UpdateUnknown:
+	case client.UpdateHandlerNotFound:
 		p.Status, p.Code = http.StatusNotFound, string(e.Code)
 	case client.UpdateBadInput:
 		p.Status, p.Field = http.StatusBadRequest, fieldInput
-	case client.UpdateTooMany, client.UpdateLeft:
+	case client.UpdateLimitExceeded, client.UpdateAborted:
 		p.Status, p.Field = http.StatusConflict, fieldInstanceID
-	case client.UpdateForgotten:
+	case client.UpdateResultExpired:
 		p.Status, p.Field = http.StatusGone, headerKey
-	case client.UpdateRejected, client.UpdateMisused, client.UpdateFailed, client.UpdatePending, client.UpdateSealed:
+	case client.UpdateRejected, client.UpdateValidatorNotReadOnly, client.UpdateFailed, client.UpdatePending, client.UpdateResultEncoded:
 	}
 	return p, true
 }

@@ -16,16 +16,16 @@ import (
 const anUpdate = "/v1/instances/one/update"
 
 // updatesEnd has all updates of a hub come to an end.
-func updatesEnd(h *hub, end provider.UpdateAnswer) {
-	h.UpdateWith(func(provider.Message) *provider.UpdateAnswer { return &end })
+func updatesEnd(h *hub, end provider.UpdateResult) {
+	h.UpdateWith(func(provider.Message) *provider.UpdateResult { return &end })
 }
 
 func TestAnUpdateIsAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 		})
 		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`).want(http.StatusOK).wantBody(`{"instanceId":"one","update":"address","result":{"with":null}}`)
 		const first = `{"instanceId":"one","update":"address","updateId":"u-1","result":{"with":{"n":[1]}}}`
@@ -63,7 +63,7 @@ func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
 	t.Parallel()
 	h := standing(t)
 	ctx, leave := context.WithCancel(t.Context())
-	h.UpdateWith(func(provider.Message) *provider.UpdateAnswer {
+	h.UpdateWith(func(provider.Message) *provider.UpdateResult {
 		leave()
 		return nil
 	})
@@ -76,24 +76,24 @@ func TestUpdate_callerLeft_isNotAnsweredAsPending(t *testing.T) {
 
 // updateEnds are what there is to each end of an update without a result.
 var updateEnds = map[string]struct {
-	answer provider.UpdateAnswer
+	answer provider.UpdateResult
 	status int
 	field  string
 }{
-	"unknown_update":   {rejectedFor(history.UpdateUnknown), http.StatusNotFound, "update"},
-	"update_rejected":  {rejectedFor(history.UpdateRefused), http.StatusUnprocessableEntity, "update"},
-	"update_misused":   {rejectedFor(history.UpdateMisused), http.StatusUnprocessableEntity, "update"},
-	"update_bad_input": {rejectedFor(history.UpdateBadInput), http.StatusBadRequest, "input"},
-	"update_too_many":  {rejectedFor(history.UpdateTooMany), http.StatusConflict, "instanceId"},
+	"unknown_update":   {rejectedFor(history.RejectedNoHandler), http.StatusNotFound, "update"},
+	"update_rejected":  {rejectedFor(history.RejectedByValidator), http.StatusUnprocessableEntity, "update"},
+	"update_misused":   {rejectedFor(history.RejectedNotReadOnly), http.StatusUnprocessableEntity, "update"},
+	"update_bad_input": {rejectedFor(history.RejectedInput), http.StatusBadRequest, "input"},
+	"update_too_many":  {rejectedFor(history.RejectedLimit), http.StatusConflict, "instanceId"},
 	"update_failed": {
-		provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Error: &history.Failure{Type: "T", Message: "why it is so"}}, http.StatusUnprocessableEntity, "update",
+		provider.UpdateResult{Outcome: provider.UpdateCompleted, Error: &history.Failure{Type: "T", Message: "why it is so"}}, http.StatusUnprocessableEntity, "update",
 	},
-	"update_left":      {provider.UpdateAnswer{Outcome: provider.UpdateLeft, Reason: "why it is so"}, http.StatusConflict, "instanceId"},
-	"update_forgotten": {provider.UpdateAnswer{Outcome: provider.UpdateForgotten, Reason: "why it is so"}, http.StatusGone, "Idempotency-Key"},
+	"update_left":      {provider.UpdateResult{Outcome: provider.UpdateAborted, Reason: "why it is so"}, http.StatusConflict, "instanceId"},
+	"update_forgotten": {provider.UpdateResult{Outcome: provider.UpdateResultExpired, Reason: "why it is so"}, http.StatusGone, "Idempotency-Key"},
 }
 
-func rejectedFor(reason string) provider.UpdateAnswer {
-	return provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why it is so"}}
+func rejectedFor(reason string) provider.UpdateResult {
+	return provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: reason, Error: &history.Failure{Type: "T", Message: "why it is so"}}
 }
 
 // Every end without a result has its own code.
@@ -105,7 +105,7 @@ func TestAnUpdateWithoutAResult(t *testing.T) {
 			updatesEnd(h, want.answer)
 			a := h.call(t, http.MethodPost, anUpdate, `{"update":"q"}`)
 			a.wantProblem(want.status, code, want.field)
-			if !strings.Contains(a.Body.String(), "why it is so") && want.answer.Outcome != provider.UpdateForgotten {
+			if !strings.Contains(a.Body.String(), "why it is so") && want.answer.Outcome != provider.UpdateResultExpired {
 				t.Errorf("%s: %s", code, a.Body)
 			}
 		}
@@ -125,7 +125,7 @@ func updateAnswers(t *testing.T, large string, down, refused error) (all []answe
 			updatesEnd(h, end.answer)
 			ask(`{"update":"q"}`)
 		}
-		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
+		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload("1")})
 		ask(`{"update":"q"}`)
 		ask(`{"update":"q","input":` + large + `}`)
 		ask(`{"update":"q"}`, "Content-Type", "text/plain")
@@ -145,10 +145,10 @@ func TestAnUpdateWhoseResultIsNotShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := standing(t)
-		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Sealed{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload()})
+		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.EncodedPayload{Codec: "orders", Data: []byte("x"), Bytes: 7}.Payload()})
 		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-1").want(http.StatusOK).
 			wantBody(`{"instanceId":"one","update":"address","updateId":"u-1","resultSealed":{"codec":"orders","bytes":7}}`)
-		updatesEnd(h, provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`"` + strings.Repeat("x", 2<<20) + `"`)})
+		updatesEnd(h, provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`"` + strings.Repeat("x", 2<<20) + `"`)})
 		h.call(t, http.MethodPost, anUpdate, `{"update":"address"}`, "Idempotency-Key", "u-2").want(http.StatusOK).
 			wantBody(`{"instanceId":"one","update":"address","updateId":"u-2","resultSealed":{"bytes":2097154}}`)
 	})

@@ -30,7 +30,7 @@ func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Schedule.When
+	return s.Schedule.Expression
 }
 
 func TestWhatAStackDeclaresIsPut(t *testing.T) {
@@ -134,7 +134,7 @@ func (veiled) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]b
 func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	schedule.AddTo(r)
+	schedule.Register(r)
 	hub, err := simhub.New(simhub.Options{Registry: r, Codecs: []perdure.Codec{veiled{}}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, sealed := client.SealedOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed || s.Codec != "veiled" {
+		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed || s.Codec != "veiled" {
 			t.Errorf("%s has the input %s", e.Kind, e.Input)
 		}
 		return

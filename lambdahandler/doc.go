@@ -3,7 +3,7 @@
 //
 //	func main() { lambdahandler.StartOrchestrator(orders.Registry()) } // inbox: turns
 //	func main() { lambdahandler.StartWorker(orders.Registry()) }       // work queue: activities
-//	func main() { lambdahandler.StartRenewer(orders.Registry()) }      // timers and the sweeper
+//	func main() { lambdahandler.StartRenewer() }                       // timers and the sweeper
 //	func main() { lambdahandler.StartAPI() }                           // HTTP API
 //
 // Environment variables configure the functions. The stack sets them; docs/reference/configuration.md lists them. If a

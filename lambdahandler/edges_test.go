@@ -85,7 +85,7 @@ func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5S
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cloud := &throttled{}
-				p, err := dynamo.New(dynamo.Hub{Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo", TimersURL: "https://sqs.example/timers"}, dynamo.FromConfig(cloud.config()))
+				p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo", TimersURL: "https://sqs.example/timers"}, dynamo.FromConfig(cloud.config()))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -168,7 +168,7 @@ func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) 
 				if a.Code != http.StatusOK {
 					t.Fatalf("%d: %s", a.Code, a.Body)
 				}
-				var page httpapi.Instances
+				var page httpapi.InstancePage
 				if err := json.Unmarshal(a.Body, &page); err != nil {
 					t.Fatal(err)
 				}
@@ -411,7 +411,7 @@ func TestTwoIdempotencyKeysAreRefusedByEveryDoor(t *testing.T) {
 				}
 			}
 		}
-		if page, err := hub.Provider.ListInstances(t.Context(), provider.Query{}); err != nil || len(page.Instances) > 0 {
+		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil || len(page.Instances) > 0 {
 			t.Errorf("something was started: %+v, %v", page, err)
 		}
 	})

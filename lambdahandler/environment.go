@@ -101,7 +101,7 @@ const mostAttempts = 90
 
 // maxAttempts reads how often code may kill its process, running alone, before its record is poison.
 func (e *environment) maxAttempts() int {
-	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxAttempts, 1, mostAttempts)
+	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxCrashes, 1, mostAttempts)
 }
 
 // logsErrorTexts reads whether the error texts of activities may be logged.
@@ -195,8 +195,8 @@ func (e *environment) logLevel() slog.Level {
 }
 
 // hub reads what every function needs and, for functions that run turns, work or keep time, the queues.
-func (e *environment) hub(queues, timers bool) dynamo.Hub {
-	h := dynamo.Hub{
+func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
+	h := dynamo.HubConfig{
 		Name: e.required("PERDURE_HUB"), Table: e.required("PERDURE_TABLE"), InboxURL: e.required("PERDURE_INBOX_URL"),
 	}
 	if queues {
@@ -224,26 +224,26 @@ func (e *environment) hub(queues, timers bool) dynamo.Hub {
 }
 
 // scheduling reads how timers are held that are longer than a queue can delay.
-func (e *environment) scheduling(h *dynamo.Hub) {
-	h.Timers = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
-	switch h.Timers {
+func (e *environment) scheduling(h *dynamo.HubConfig) {
+	h.TimerMode = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
+	switch h.TimerMode {
 	case dynamo.TimersSchedules:
 		h.ScheduleGroup = e.required("PERDURE_SCHEDULE_GROUP")
 		h.ScheduleRoleARN = e.required("PERDURE_SCHEDULE_ROLE_ARN")
 		h.TimersARN = e.required("PERDURE_TIMERS_ARN")
 		h.TimersDeadLettersARN = e.required("PERDURE_TIMERS_DEAD_LETTERS_ARN")
-	case dynamo.TimersHops:
+	case dynamo.TimersRequeue:
 	default:
 		e.failf("PERDURE_TIMERS", "has the invalid value %q; use %s or %s",
-			h.Timers, dynamo.TimersSchedules, dynamo.TimersHops)
+			h.TimerMode, dynamo.TimersSchedules, dynamo.TimersRequeue)
 	}
 }
 
 // timing reads how long the queue holds a timer, and how long before it is due its schedule fires. Tests shorten both.
-func (e *environment) timing(h *dynamo.Hub) []dynamo.Option {
+func (e *environment) timing(h *dynamo.HubConfig) []dynamo.Option {
 	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", dynamoknobs.LongestDelay, time.Second, dynamoknobs.LongestDelay)
 	lead := e.duration("PERDURE_SCHEDULE_LEAD", dynamoknobs.ScheduleLead, 0, dynamoknobs.LongestDelay-time.Second)
-	if h.Timers == dynamo.TimersSchedules && lead > longest-time.Second {
+	if h.TimerMode == dynamo.TimersSchedules && lead > longest-time.Second {
 		e.failf("PERDURE_SCHEDULE_LEAD", "is %v; it must be at least 1s less than PERDURE_TIMER_LONGEST_DELAY (%v)",
 			lead, longest)
 	}

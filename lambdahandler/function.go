@@ -29,7 +29,7 @@ type Function struct {
 	// poll runs the function outside Lambda.
 	poll  func(ctx context.Context) error
 	log   *slog.Logger
-	asker provider.Asker // nil but of an orchestrator
+	asker provider.Querier // nil but of an orchestrator
 	// onLambda reports that Lambda has started the process.
 	onLambda bool
 }
@@ -81,10 +81,10 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 // Handler returns the Lambda handler, wrapped in the middleware.
 func (f *Function) Handler() lambda.Handler { return f.handler }
 
-// Asker returns an Asker that runs queries in this process, for client.WithAsker. It is nil unless the function was
+// Querier returns an Asker that runs queries in this process, for client.WithQuerier. It is nil unless the function was
 // created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the client
 // invokes the orchestrator function instead.
-func (f *Function) Asker() provider.Asker { return f.asker }
+func (f *Function) Querier() provider.Querier { return f.asker }
 
 // Serve runs the function. On Lambda it passes the handler to the runtime and does not return. Elsewhere it runs until
 // ctx ends, finishes the work that it has started, and returns nil. Records that it could not finish are logged and
@@ -111,14 +111,14 @@ func (f *Function) Serve(ctx context.Context) error {
 //
 // If `perdure verify` starts the process, the function replays the histories that it receives and needs no environment.
 func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
-	schedule.AddTo(r)
+	schedule.Register(r)
 	b := begin(true, true, opts)
 	if rehearsal.Asked(b.getenv) {
 		return b.rehearsal(r), nil
 	}
 	options := dispatch.OrchestratorOptions{
 		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
-		MaxAttempts: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
+		MaxCrashes: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
 		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(), InlineTimeout: b.env.inlineTimeout(),
 	}
 	if options.CacheBytes == 0 {
@@ -132,7 +132,7 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	if err != nil {
 		return nil, err
 	}
-	if err := o.Announce(ctx); err != nil {
+	if err := o.ReportBuild(ctx); err != nil {
 		b.log.WarnContext(ctx, "build report failed", "event", logevent.BuildReportFailed, "error", err)
 	}
 	f := b.function(inboxHandler(o), func(ctx context.Context) error {
@@ -151,7 +151,7 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	b := begin(true, false, opts)
 	options := dispatch.WorkerOptions{
 		BuildID: b.env.buildID(), HubName: b.env.optional("PERDURE_HUB", ""), Logger: b.log, Queue: b.env.optional("PERDURE_QUEUE", perdure.DefaultQueue),
-		MaxAttempts: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(), Interceptors: b.interceptors, Codecs: b.codecs,
+		MaxCrashes: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(), Interceptors: b.interceptors, Codecs: b.codecs,
 		Metrics: b.env.metrics(),
 	}
 
@@ -161,7 +161,7 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 		return nil, err
 	}
 	if !b.onLambda() {
-		b.env.checkQueue(options.Queue, p.Hub())
+		b.env.checkQueue(options.Queue, p.Config())
 	}
 	if err := b.env.err(); err != nil {
 		return nil, err
@@ -186,14 +186,14 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := dispatch.NewTimekeeper(p, &dispatch.TimekeeperOptions{HubName: b.env.optional("PERDURE_HUB", ""), Metrics: metrics, Logger: b.log})
+	k, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{HubName: b.env.optional("PERDURE_HUB", ""), Metrics: metrics, Logger: b.log})
 	if err != nil {
 		return nil, err
 	}
 	r := newRenewer(k, b.client(p), schedules, b.log)
 	return b.function(r.handle, func(ctx context.Context) error {
 		b.log.InfoContext(ctx, "serving timers and running the sweeper", "event", logevent.ServingTimers,
-			"hub", p.Hub().Name)
+			"hub", p.Config().Name)
 		b.stopped(renew(ctx, p, r))
 		return nil
 	}), nil
@@ -250,7 +250,7 @@ type binary struct {
 	settings
 
 	env     *environment
-	hub     dynamo.Hub
+	hub     dynamo.HubConfig
 	provide []dynamo.Option
 }
 
@@ -289,7 +289,7 @@ func (b *binary) clientOptions() []client.Option {
 }
 
 // client makes a client that calls on behalf of others: its caller is not the identity of these credentials.
-func (b *binary) client(h client.Hub) *client.Client {
+func (b *binary) client(h client.Backend) *client.Client {
 	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
 }
 

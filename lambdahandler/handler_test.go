@@ -47,8 +47,8 @@ func TestRecordsOfAnSQSEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []provider.Record{
-		{ID: "m-1", Lock: "r-1", Body: "{}", Group: "g", Sequence: "18849496460467696128", ReceiveCount: 3},
-		{ID: "m-2", Lock: "r-2", Body: "x", ReceiveCount: 1},
+		{ID: "m-1", ReceiptHandle: "r-1", Body: "{}", Group: "g", Sequence: "18849496460467696128", ReceiveCount: 3},
+		{ID: "m-2", ReceiptHandle: "r-2", Body: "x", ReceiveCount: 1},
 	}
 	if !slices.Equal(h.got, want) {
 		t.Errorf("got %+v", h.got)
@@ -177,11 +177,11 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 			if _, err := dynamo.New(h, dynamo.Clients{}, options...); err != nil || e.err() != nil {
 				t.Errorf("hub %+v: %v, %v", h, err, e.err())
 			}
-			want := dynamo.Hub{
-				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}, Timers: "hops",
+			want := dynamo.HubConfig{
+				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}, TimerMode: "hops",
 			}
 			if c.changes["PERDURE_TIMERS"] != "hops" {
-				want.Timers, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
+				want.TimerMode, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
 			}
 			if diff := cmp.Diff(want, h); diff != "" {
 				t.Errorf("hub (-want +got):\n%s", diff)
@@ -197,11 +197,11 @@ func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	h := e.hub(false, true)
-	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.Timers != "" {
+	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.TimerMode != "" {
 		t.Errorf("%+v: %v, %v", h, err, e.err())
 	}
 	set["PERDURE_TIMERS"] = "hops"
-	if h := e.hub(false, true); e.err() != nil || h.Timers != dynamo.TimersHops {
+	if h := e.hub(false, true); e.err() != nil || h.TimerMode != dynamo.TimersRequeue {
 		t.Errorf("told of hops: %+v, %v", h, e.err())
 	}
 	set["PERDURE_TIMERS"] = "schedules"
@@ -253,7 +253,7 @@ func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
 // answering is a handler that answers queries of one instance beside.
 type answering struct{ recorded }
 
-func (*answering) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if q.InstanceID != "order-7" {
 		return nil, fmt.Errorf("instance %q: %w", q.InstanceID, provider.ErrNotFound)
 	}

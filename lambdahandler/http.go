@@ -28,7 +28,7 @@ const (
 // httpHandler serves API Gateway's HTTP API and function URLs: both send the payload format 2.0.
 func httpHandler(h http.Handler, by authorization) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-		r, err := requestOf(client.CalledBy(ctx, by.caller(&e)), &e)
+		r, err := requestOf(client.ContextWithCaller(ctx, by.caller(&e)), &e)
 		if err != nil {
 			return events.APIGatewayV2HTTPResponse{}, err
 		}

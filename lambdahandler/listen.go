@@ -35,7 +35,7 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 		return b.env.err()
 	}
 	url := "http://" + l.Addr().String() + "/v1"
-	b.log.InfoContext(ctx, "serving the HTTP API", "event", logevent.APIServing, "hub", p.Hub().Name, "url", url)
+	b.log.InfoContext(ctx, "serving the HTTP API", "event", logevent.APIServing, "hub", p.Config().Name, "url", url)
 	b.stopped(serveHTTP(ctx, l, overHTTP(at, h, a)))
 	return nil
 }

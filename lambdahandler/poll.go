@@ -31,7 +31,7 @@ func byName(getenv func(string) string) bool {
 
 // serveQueue serves a queue of the hub until ctx ends.
 func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue string, h recordHandler, names []string, opts dispatch.PollOptions) error {
-	b.log.InfoContext(ctx, "serving a queue", "event", logevent.ServingQueue, "hub", p.Hub().Name, "queue", queue,
+	b.log.InfoContext(ctx, "serving a queue", "event", logevent.ServingQueue, "hub", p.Config().Name, "queue", queue,
 		"serves", strings.Join(names, ", "))
 	opts.Logger = b.log
 	b.stopped(dispatch.Poll(ctx, p, queue, h.HandleRecords, opts))
@@ -44,9 +44,9 @@ func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue strin
 func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, r *perdure.Registry, o *dispatch.WorkerOptions) error {
 	names := activityNames(r, o.Queue)
 	serve := func(queue string, w *dispatch.Worker) error {
-		poll := dispatch.PollOptions{Lock: o.LockTimeout, Renew: w.RenewRecords, Unwind: max(o.CancellationGracePeriod, 0) + 2*time.Second}
+		poll := dispatch.PollOptions{LockTimeout: o.LockTimeout, Renew: w.RenewRecords, UnwindTimeout: max(o.CancellationGracePeriod, 0) + 2*time.Second}
 		err := b.serveQueue(ctx, p, queue, w, names, poll)
-		if n := w.Leaked(); n > 0 {
+		if n := w.AbandonedActivities(); n > 0 {
 			b.log.WarnContext(ctx, "activities abandoned by this worker", "event", logevent.WorkerActivitiesAbandoned,
 				"leaked", n)
 		}
@@ -73,7 +73,7 @@ func (b *binary) stopped(err error) {
 }
 
 // checkQueue records an error when the hub has no such work queue: polling it could never do anything.
-func (e *environment) checkQueue(queue string, hub dynamo.Hub) {
+func (e *environment) checkQueue(queue string, hub dynamo.HubConfig) {
 	if _, ok := hub.WorkQueues[queue]; !ok {
 		e.failf("PERDURE_QUEUE", "has the value %q, but hub %q has the queues %s",
 			queue, hub.Name, strings.Join(slices.Sorted(maps.Keys(hub.WorkQueues)), ", "))
@@ -93,7 +93,7 @@ func activityNames(r *perdure.Registry, queue string) []string {
 const watchEvery = 2 * time.Minute
 
 // renew serves the timers queue and keeps watch until ctx ends.
-func renew(ctx context.Context, p provider.Polling, r *renewer) error {
+func renew(ctx context.Context, p provider.Poller, r *renewer) error {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		tick := time.NewTicker(watchEvery)

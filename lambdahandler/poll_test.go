@@ -58,7 +58,7 @@ func inMemory(t *testing.T) *simhub.Hub {
 
 func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
 	t.Parallel()
-	e, hub := &environment{}, inMemory(t).Provider.Hub()
+	e, hub := &environment{}, inMemory(t).Provider.Config()
 	e.checkQueue("payments", hub)
 	if err := e.err(); err != nil {
 		t.Error(err)

@@ -56,15 +56,15 @@ const sourceOfTicks = "aws.events"
 // renewer is the renewer function: it keeps time, keeps watch, and renews locks for processes that have no worker of
 // this module.
 type renewer struct {
-	timekeeper *dispatch.Timekeeper
+	timekeeper *dispatch.Renewer
 	client     *client.Client
 	declared   *declared
 	http       func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
 	log        *slog.Logger
 }
 
-func newRenewer(k *dispatch.Timekeeper, c *client.Client, schedules string, log *slog.Logger) *renewer {
-	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewals(c, httpapi.WithLogger(log)), authorizedByNobody), log: log}
+func newRenewer(k *dispatch.Renewer, c *client.Client, schedules string, log *slog.Logger) *renewer {
+	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewHandler(c, httpapi.WithLogger(log)), authorizedByNobody), log: log}
 }
 
 // handle dispatches an event by its kind. It refuses unknown events, and those that may be of two kinds, rather than
@@ -94,7 +94,7 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 		}
 		return r.http(ctx, request)
 	default:
-		answer, err := httpapi.Renew(ctx, r.client, r.log, raw)
+		answer, err := httpapi.RenewLeases(ctx, r.client, r.log, raw)
 		if err != nil {
 			r.log.WarnContext(ctx, "lease renewal request failed", "event", logevent.LeaseRequestFailed, "error", err)
 			return nil, err
@@ -106,6 +106,6 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 // watch is a look of the watch, and at the schedules that the stack declares.
 func (r *renewer) watch(ctx context.Context) (woken int, err error) {
 	declared := r.declared.see(ctx)
-	woken, err = r.timekeeper.Watch(ctx)
+	woken, err = r.timekeeper.Sweep(ctx)
 	return woken, errors.Join(err, declared)
 }

@@ -94,7 +94,7 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 		c := client.New(hub.Provider)
 		turn := func() {
 			t.Helper()
-			url := hub.Provider.Hub().InboxURL
+			url := hub.Provider.Config().InboxURL
 			records := received(t, hub, url)
 			if failed := hub.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 || len(records) == 0 {
 				t.Fatalf("%d of %d records have failed", len(failed), len(records))
@@ -107,7 +107,7 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 			t.Fatal(err)
 		}
 		turn()
-		queue := hub.Provider.Hub().WorkQueues["default"]
+		queue := hub.Provider.Config().WorkQueues["default"]
 		held := received(t, hub, queue)
 		if len(held) != 1 {
 			t.Fatalf("%d messages", len(held))
@@ -118,7 +118,7 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 		if err := json.Unmarshal([]byte(held[0].Body), &item); err != nil {
 			t.Fatal(err)
 		}
-		body := fmt.Sprintf(`{"visibilityTimeout":60,"leases":[{"token":%q,"receiptHandle":%q}]}`, item.Token, held[0].Lock)
+		body := fmt.Sprintf(`{"visibilityTimeout":60,"leases":[{"token":%q,"receiptHandle":%q}]}`, item.Token, held[0].ReceiptHandle)
 		byGateway := func() string {
 			t.Helper()
 			event, err := json.Marshal(events.APIGatewayV2HTTPRequest{
@@ -158,7 +158,7 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 				t.Fatalf("after %d renewals somebody else has the message", n+1)
 			}
 		}
-		if err := c.Raise(t.Context(), "i", "enough", 7); err != nil {
+		if err := c.RaiseEvent(t.Context(), "i", "enough", 7); err != nil {
 			t.Fatal(err)
 		}
 		turn()

@@ -17,7 +17,7 @@ type recordHandler interface {
 // asker is an entry to dispatch that answers queries too.
 type asker interface {
 	recordHandler
-	provider.Asker
+	provider.Querier
 }
 
 // inboxEvent is an event of the orchestrator function: records of the inbox, or a query in a direct invocation.
@@ -30,7 +30,7 @@ type inboxEvent struct {
 func inboxHandler(h asker) func(context.Context, inboxEvent) (any, error) {
 	return func(ctx context.Context, e inboxEvent) (any, error) {
 		if e.Query != nil {
-			answer, err := h.Ask(ctx, *e.Query)
+			answer, err := h.QueryInstance(ctx, *e.Query)
 			return asking.ReplyOf(e.Query, answer, err), nil
 		}
 		return failures(h.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil

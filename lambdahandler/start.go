@@ -24,8 +24,8 @@ func StartWorker(r *perdure.Registry, opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewWorker(ctx, r, opts...) })
 }
 
-// StartRenewer calls NewRenewer and Serve, like StartOrchestrator. It does not use the registry, which may be nil.
-func StartRenewer(_ *perdure.Registry, opts ...Option) {
+// StartRenewer calls NewRenewer and Serve, like StartOrchestrator.
+func StartRenewer(opts ...Option) {
 	start(func(ctx context.Context) (*Function, error) { return NewRenewer(ctx, opts...) })
 }
 

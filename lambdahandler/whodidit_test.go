@@ -152,7 +152,7 @@ func TestWhoDidItIsInHistoryAndInTheLog(t *testing.T) {
 				o.wantBy("a", history.ActivityCancelRequested, "cancel activity 3", operator("stopper"))
 				o.as(operator("canceller"), door, post, "/v1/instances/a/cancel", "")
 				o.wantBy("a", history.CancelRequested, "cancel", operator("canceller"))
-				var found httpapi.Cancellations
+				var found httpapi.CancellationPage
 				if err := json.Unmarshal(o.byHTTP(&asked{method: get, target: "/v1/instances/a/cancellations"}).Body, &found); err != nil || len(found.Items) != 2 ||
 					found.Items[0].RequestedBy != operator("stopper") || found.Items[1].RequestedBy != operator("canceller") {
 					t.Errorf("cancellations %+v, %v", found, err)
@@ -193,7 +193,7 @@ func TestWhoAskedForAJobIsInTheHistoryOfEachInstance(t *testing.T) {
 			if want := fmt.Sprintf("operation=%s job=%s requestedBy=%s\n", j.Operation, j.JobID, operator(by)); !strings.Contains(o.log.String(), want) {
 				t.Errorf("no line %s", want)
 			}
-			if _, err := o.hub.Timekeeper.Watch(t.Context()); err != nil {
+			if _, err := o.hub.Timekeeper.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			o.goOn()
@@ -233,7 +233,7 @@ func TestACallerIsNeverTakenForTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
 		for n, c := range []struct{ name, want string }{
-			{"body", "client"}, {"engine", "client"}, {"parent:p", "client"}, {"", "client"}, {"a\x00b\u0085", "ab"}, {strings.Repeat("ü", 5000), history.CutMessage(strings.Repeat("ü", 5000), history.MaxRequesterBytes)},
+			{"body", "client"}, {"engine", "client"}, {"parent:p", "client"}, {"", "client"}, {"a\x00b\u0085", "ab"}, {strings.Repeat("ü", 5000), history.TruncateMessage(strings.Repeat("ü", 5000), history.MaxRequesterBytes)},
 		} {
 			id := fmt.Sprint("i", n)
 			o.as(operator("starter"), byAPI, post, "/v1/orchestrations/wait", fmt.Sprintf(`{"instanceId":%q,"input":1}`, id))

@@ -26,7 +26,7 @@ func (b *binary) newWorkers(ctx context.Context, r *perdure.Registry, p *dynamo.
 	}
 	beside := *o
 	beside.Queue = history.ExclusiveQueue(o.Queue)
-	if _, there := p.Hub().WorkQueues[beside.Queue]; there {
+	if _, there := p.Config().WorkQueues[beside.Queue]; there {
 		w.exclusive, err = b.newWorker(ctx, r, p, &beside)
 	}
 	return w, err
@@ -37,7 +37,7 @@ func (b *binary) newWorker(ctx context.Context, r *perdure.Registry, p *dynamo.P
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Announce(ctx); err != nil {
+	if err := w.ReportStart(ctx); err != nil {
 		b.log.WarnContext(ctx, "worker report failed", "event", logevent.WorkerReportFailed, "queue", o.Queue,
 			"error", err)
 	}

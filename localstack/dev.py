@@ -37,7 +37,7 @@ def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
             continue
         # What was saved while it was being built is of a file that was watched already: it is seen next time.
         seen = {path: seen.get(path, state) for path, state in look(watched).items()}
-        say(f"deployed the change in {time.monotonic() - started:.1f} s")
+        say(f"running again, {time.monotonic() - started:.1f} s after the change")
 
 
 def look(watched: build.Sources) -> Files:

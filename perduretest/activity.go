@@ -14,18 +14,18 @@ func ContextWithActivityInfo(ctx context.Context, info perdure.ActivityInfo) con
 	return activityctx.WithInfo(ctx, (*activityctx.Info)(&info))
 }
 
-// Heartbeats receives the heartbeats of an activity and provides the details of its previous attempt. Its methods must
+// HeartbeatRecorder receives the heartbeats of an activity and provides the details of its previous attempt. Its methods must
 // be safe for concurrent use.
-type Heartbeats interface {
-	// Beat receives a heartbeat with its details as JSON, or nil if it has none. err is not nil if the details could
+type HeartbeatRecorder interface {
+	// Record receives a heartbeat with its details as JSON, or nil if it has none. err is not nil if the details could
 	// not be encoded.
-	Beat(details json.RawMessage, err error)
+	Record(details json.RawMessage, err error)
 	// LastDetails returns the details of the previous attempt as JSON, or nil if there are none.
 	LastDetails() json.RawMessage
 }
 
-// ContextWithHeartbeats returns a context for a test that calls an activity as a plain function. perdure.Heartbeat and
+// ContextWithHeartbeatRecorder returns a context for a test that calls an activity as a plain function. perdure.Heartbeat and
 // perdure.HeartbeatDetails use h.
-func ContextWithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
+func ContextWithHeartbeatRecorder(ctx context.Context, h HeartbeatRecorder) context.Context {
 	return activityctx.WithHeartbeats(ctx, h)
 }

@@ -13,10 +13,10 @@ import (
 // attempt is the second of an activity whose first came to row 6.
 type attempt struct{ beats int }
 
-func (a *attempt) Beat(json.RawMessage, error)  { a.beats++ }
-func (a *attempt) LastDetails() json.RawMessage { return json.RawMessage(`6`) }
+func (a *attempt) Record(json.RawMessage, error) { a.beats++ }
+func (a *attempt) LastDetails() json.RawMessage  { return json.RawMessage(`6`) }
 
-func ExampleContextWithHeartbeats() {
+func ExampleContextWithHeartbeatRecorder() {
 	importRows := func(ctx context.Context, rows int) int {
 		first, _ := perdure.HeartbeatDetails[int](ctx)
 		for row := first; row < rows; row++ {
@@ -25,14 +25,14 @@ func ExampleContextWithHeartbeats() {
 		return rows - first
 	}
 	var second attempt
-	n := importRows(perduretest.ContextWithHeartbeats(context.Background(), &second), 10)
+	n := importRows(perduretest.ContextWithHeartbeatRecorder(context.Background(), &second), 10)
 	fmt.Println(n, "rows,", second.beats, "heartbeats")
 	// Output: 4 rows, 4 heartbeats
 }
 
 func TestAnActivityIsToldForWhomItRuns(t *testing.T) {
 	t.Parallel()
-	want := perdure.ActivityInfo{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ActivityID: 3, Name: "charge", Attempt: 2, AttemptCount: 1, Queue: "payments"}
+	want := perdure.ActivityInfo{InstanceID: "order-17", ExecutionID: "01JEXECUTION", ActivityID: 3, Name: "charge", Attempt: 2, DeliveryCount: 1, Queue: "payments"}
 	if got := perdure.ActivityInfoFrom(perduretest.ContextWithActivityInfo(t.Context(), want)); got != want {
 		t.Errorf("%+v", got)
 	}

@@ -24,12 +24,12 @@ func TestAtAVirtualTime(t *testing.T) {
 			env.RunUntilIdle()
 			began := env.Now()
 			var at []time.Duration
-			env.At(time.Hour, func() { // at which the timer fires, too
+			env.AfterFunc(time.Hour, func() { // at which the timer fires, too
 				at = append(at, env.Now().Sub(began))
 				raise(t, env, id, "approved", "in time")
-				env.At(time.Minute, func() { at = append(at, env.Now().Sub(began)) })
+				env.AfterFunc(time.Minute, func() { at = append(at, env.Now().Sub(began)) })
 			})
-			env.At(time.Minute, func() { at = append(at, env.Now().Sub(began)) })
+			env.AfterFunc(time.Minute, func() { at = append(at, env.Now().Sub(began)) })
 			if !wait {
 				env.Advance(2 * time.Hour)
 			}
@@ -72,8 +72,8 @@ func TestAWaitThatCannotEndSaysWhy(t *testing.T) {
 		`sub-orchestration "stuck", instance "child", which is Running`,
 		`  activity "nobody", which is not registered; the registry has "nap"; register it or use Env.Stub`,
 	}
-	if !slices.Equal(idle.Waits, want) {
-		t.Errorf("%s\nwant\n%s", strings.Join(idle.Waits, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(idle.WaitingFor, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(idle.WaitingFor, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -42,13 +42,13 @@ func (b *bubble) ReadInstance(ctx context.Context, instanceID string) (in provid
 	return in, err
 }
 
-func (b *bubble) ReadEnd(ctx context.Context, executionID string) (e history.Event, err error) {
+func (b *bubble) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { e, err = b.Provider.ReadEnd(ctx, executionID) })
+	b.env.do(func() { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
 	return e, err
 }
 
-func (b *bubble) ListInstances(ctx context.Context, q provider.Query) (page provider.Page, err error) {
+func (b *bubble) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { page, err = b.Provider.ListInstances(ctx, q) })
 	return page, err
@@ -88,7 +88,7 @@ func (b *bubble) ReadRetries(ctx context.Context, executionID string) iter.Seq2[
 	})
 }
 
-func (b *bubble) ReadUpdate(ctx context.Context, instanceID, updateID string) (a provider.UpdateAnswer, err error) {
+func (b *bubble) ReadUpdate(ctx context.Context, instanceID, updateID string) (a provider.UpdateResult, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
 	return a, err
@@ -106,9 +106,9 @@ func (b *bubble) ReadWorkers(ctx context.Context) (reports map[string]provider.W
 	return reports, err
 }
 
-func (b *bubble) OpenWorkItem(ctx context.Context, token string) (w provider.WorkItem, err error) {
+func (b *bubble) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { w, err = b.Provider.OpenWorkItem(ctx, token) })
+	b.env.do(func() { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
 	return w, err
 }
 
@@ -152,16 +152,16 @@ func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from str
 	return found, next, err
 }
 
-func (b *bubble) DeleteLife(ctx context.Context, instanceID, startID string, force bool) (err error) {
+func (b *bubble) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { err = b.Provider.DeleteLife(ctx, instanceID, startID, force) })
+	b.env.do(func() { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })
 	return err
 }
 
 // Ask has the hub's orchestrators answer, whose code the test has. Their limits are of virtual time.
-func (b *bubble) Ask(ctx context.Context, q provider.Question) (answer json.RawMessage, err error) {
+func (b *bubble) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { answer, err = b.env.hub.Ask(ctx, q) })
+	b.env.do(func() { answer, err = b.env.hub.QueryInstance(ctx, q) })
 	return answer, err
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Payloads is the hub's store of large payloads, whose calls are made in the bubble.
-func (b *holders) Payloads() provider.Payloads {
+func (b *holders) Payloads() provider.PayloadStore {
 	store := vault.StoreOf(b.Provider)
 	if store == nil {
 		return nil
@@ -16,9 +16,9 @@ func (b *holders) Payloads() provider.Payloads {
 	return &bubblePayloads{store, b}
 }
 
-// SweepPayloads implements provider.PayloadKeeper.
+// SweepPayloads implements provider.PayloadStoreProvider.
 func (b *holders) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
-	k, ok := b.Provider.(provider.PayloadKeeper)
+	k, ok := b.Provider.(provider.PayloadStoreProvider)
 	if !ok {
 		return "", 0, nil
 	}
@@ -29,37 +29,37 @@ func (b *holders) SweepPayloads(ctx context.Context, after string) (next string,
 
 // bubblePayloads makes the calls of a store in the bubble.
 type bubblePayloads struct {
-	provider.Payloads
+	provider.PayloadStore
 
 	hub *holders
 }
 
 func (b *bubblePayloads) PutPayload(ctx context.Context, key string, data []byte) (err error) {
 	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { err = b.Payloads.PutPayload(ctx, key, data) })
+	b.hub.env.do(func() { err = b.PayloadStore.PutPayload(ctx, key, data) })
 	return err
 }
 
 func (b *bubblePayloads) GetPayload(ctx context.Context, key string) (data []byte, err error) {
 	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { data, err = b.Payloads.GetPayload(ctx, key) })
+	b.hub.env.do(func() { data, err = b.PayloadStore.GetPayload(ctx, key) })
 	return data, err
 }
 
 func (b *bubblePayloads) CopyPayload(ctx context.Context, from, to string) (err error) {
 	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { err = b.Payloads.CopyPayload(ctx, from, to) })
+	b.hub.env.do(func() { err = b.PayloadStore.CopyPayload(ctx, from, to) })
 	return err
 }
 
 func (b *bubblePayloads) DeletePayloads(ctx context.Context, keys ...string) (err error) {
 	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { err = b.Payloads.DeletePayloads(ctx, keys...) })
+	b.hub.env.do(func() { err = b.PayloadStore.DeletePayloads(ctx, keys...) })
 	return err
 }
 
 func (b *bubblePayloads) ListPayloads(ctx context.Context, prefix, after string) (found []provider.StoredPayload, err error) {
 	ctx = b.hub.within(ctx)
-	b.hub.env.do(func() { found, err = b.Payloads.ListPayloads(ctx, prefix, after) })
+	b.hub.env.do(func() { found, err = b.PayloadStore.ListPayloads(ctx, prefix, after) })
 	return found, err
 }

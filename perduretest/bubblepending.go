@@ -10,9 +10,9 @@ import (
 // holders are the calls of a bubble by which activities are completed from outside, and those of the store of large payloads.
 type holders struct{ visitor }
 
-func (b *holders) OpenCompletion(ctx context.Context, token string) (w provider.WorkItem, err error) {
+func (b *holders) VerifyCompletionToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { w, err = b.Provider.OpenCompletion(ctx, token) })
+	b.env.do(func() { w, err = b.Provider.VerifyCompletionToken(ctx, token) })
 	return w, err
 }
 
@@ -22,15 +22,15 @@ func (b *holders) ReadWorkItem(ctx context.Context, instanceID, executionID stri
 	return w, err
 }
 
-func (b *holders) BeatPending(ctx context.Context, executionID string, beat provider.PendingBeat) (counted bool, err error) {
+func (b *holders) HeartbeatPending(ctx context.Context, executionID string, beat provider.PendingHeartbeat) (counted bool, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { counted, err = b.Provider.BeatPending(ctx, executionID, beat) })
+	b.env.do(func() { counted, err = b.Provider.HeartbeatPending(ctx, executionID, beat) })
 	return counted, err
 }
 
-func (b *holders) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+func (b *holders) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { ended, err = b.Provider.EndPending(ctx, executionID, activityID, attempt, beatenAt) })
+	b.env.do(func() { ended, err = b.Provider.TimeOutPending(ctx, executionID, activityID, attempt, beatenAt) })
 	return ended, err
 }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func startBulk(t *testing.T, env *perduretest.Env, b client.Bulk) (jobID string) {
+func startBulk(t *testing.T, env *perduretest.Env, b client.JobRequest) (jobID string) {
 	t.Helper()
-	j, err := env.Client().Bulk(t.Context(), b)
+	j, err := env.Client().StartJob(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +47,16 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 	t.Parallel()
 	const gone = client.RuntimeStatus("")
 	for name, c := range map[string]struct {
-		bulk client.Bulk
+		bulk client.JobRequest
 		opts []perduretest.Option
 		want client.RuntimeStatus
 	}{
-		"cancel":        {bulk: client.Bulk{Operation: client.OperationCancel}, want: client.StatusCancelled},
-		"terminate":     {bulk: client.Bulk{Operation: client.OperationTerminate}, want: client.StatusTerminated},
-		"purge":         {bulk: client.Bulk{Operation: client.OperationPurge, Force: true}, want: gone},
-		"with a cache":  {bulk: client.Bulk{Operation: client.OperationCancel}, opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled},
-		"with a table":  {bulk: client.Bulk{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone},
-		"with a bucket": {bulk: client.Bulk{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone},
+		"cancel":        {bulk: client.JobRequest{Operation: client.OperationCancel}, want: client.StatusCancelled},
+		"terminate":     {bulk: client.JobRequest{Operation: client.OperationTerminate}, want: client.StatusTerminated},
+		"purge":         {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, want: gone},
+		"with a cache":  {bulk: client.JobRequest{Operation: client.OperationCancel}, opts: []perduretest.Option{perduretest.WithCache()}, want: client.StatusCancelled},
+		"with a table":  {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithTable("hub", "pk", "sk")}, want: gone},
+		"with a bucket": {bulk: client.JobRequest{Operation: client.OperationPurge, Force: true}, opts: []perduretest.Option{perduretest.WithLargePayloads()}, want: gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,10 +70,10 @@ func TestBulkJob_timeAdvances_finishes(t *testing.T) {
 			other := start(t, env, "stuck", nil)
 			env.Advance(time.Second)
 
-			c.bulk.Filter = client.Filter{Name: "sleep"}
+			c.bulk.Filter = client.Filter{Orchestration: "sleep"}
 			id := startBulk(t, env, c.bulk)
 			env.RunUntilIdle()
-			if j := readJob(t, env, id); j.Over() || j.Done > 0 {
+			if j := readJob(t, env, id); j.Ended() || j.Done > 0 {
 				t.Errorf("while the clock stands still: %+v", j)
 			}
 			env.Advance(2 * time.Minute)
@@ -97,13 +97,13 @@ func TestBulkJob_startedAtATick_waitsForTheNextTick(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
 	env.Advance(2 * time.Minute)
-	job := startBulk(t, env, client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "sleep"}})
+	job := startBulk(t, env, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
 	env.Advance(2*time.Minute - time.Second)
-	if j := readJob(t, env, job); j.Over() {
+	if j := readJob(t, env, job); j.Ended() {
 		t.Errorf("before the tick: %+v", j)
 	}
 	env.Advance(time.Second)
-	if j := readJob(t, env, job); !j.Over() || statusOf(t, env, id) != client.StatusTerminated {
+	if j := readJob(t, env, job); !j.Ended() || statusOf(t, env, id) != client.StatusTerminated {
 		t.Errorf("at the tick: %+v", j)
 	}
 }
@@ -114,8 +114,8 @@ func TestBulkJob_waitForAnInstance_endsWithTheJob(t *testing.T) {
 	env := perduretest.New(t, eventRegistry())
 	id := start(t, env, "two-events", nil)
 	env.RunUntilIdle()
-	bulk := client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "two-events"}}
-	if p, err := env.Client().BulkPreview(t.Context(), bulk); err != nil || p.Matched != 1 {
+	bulk := client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "two-events"}}
+	if p, err := env.Client().PreviewJob(t.Context(), bulk); err != nil || p.Matched != 1 {
 		t.Errorf("the preview of what was started at this moment: %+v, %v", p, err)
 	}
 	startBulk(t, env, bulk)
@@ -134,7 +134,7 @@ func TestBulkJob_cancelled_changesNothing(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", time.Hour)
-	job := startBulk(t, env, client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "sleep"}})
+	job := startBulk(t, env, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
 	if _, err := env.Client().CancelJob(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBulkJob_outage_finishesAfterIt(t *testing.T) {
 	env := perduretest.New(t, registry())
 	id := start(t, env, "sleep", 24*time.Hour)
 	env.Advance(time.Second)
-	job := startBulk(t, env, client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "sleep"}})
+	job := startBulk(t, env, client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sleep"}})
 	env.Outage(perduretest.DynamoDB, time.Hour)
 	env.Advance(time.Hour + 4*time.Minute)
 	if j := readJob(t, env, job); j.State != provider.JobCompleted || j.Done != 1 {
@@ -169,8 +169,8 @@ func TestBulkJob_startedByAnActivity_finishes(t *testing.T) {
 			var env *perduretest.Env
 			r := registry()
 			perdure.AddActivity(r, "clean", func(ctx context.Context, wait bool) (string, error) {
-				j, err := env.Client().Bulk(ctx, client.Bulk{Operation: client.OperationTerminate, Filter: client.Filter{Name: "sleep"}})
-				for wait && err == nil && !j.Over() {
+				j, err := env.Client().StartJob(ctx, client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sleep"}})
+				for wait && err == nil && !j.Ended() {
 					time.Sleep(time.Second)
 					j, err = env.Client().Job(ctx, j.ID)
 				}
@@ -204,9 +204,9 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 		ctx = perdure.WithoutCancel(ctx)
 		return perdure.CallActivityByName[string](ctx, "undo", ctx.InstanceID()).Await(ctx)
 	})
-	for name, bulk := range map[string]client.Bulk{
-		"cancel":           {Operation: client.OperationCancel, Filter: client.Filter{Name: "parent"}},
-		"purge of a child": {Operation: client.OperationPurge, Force: true, Filter: client.Filter{Name: "sleep"}},
+	for name, bulk := range map[string]client.JobRequest{
+		"cancel":           {Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "parent"}},
+		"purge of a child": {Operation: client.OperationPurge, Force: true, Filter: client.Filter{Orchestration: "sleep"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +221,7 @@ func TestBulkJob_sameProgram_sameOrder(t *testing.T) {
 }
 
 // orderOfUndo returns for which instances "undo" is called after a job.
-func orderOfUndo(t *testing.T, r *perdure.Registry, bulk client.Bulk) string {
+func orderOfUndo(t *testing.T, r *perdure.Registry, bulk client.JobRequest) string {
 	t.Helper()
 	env := perduretest.New(t, r)
 	const parents = 40
@@ -253,7 +253,7 @@ func TestAWSCalls_jobAndRetention_countNoSweep(t *testing.T) {
 		env := perduretest.New(t, r)
 		result(t, env, start(t, env, "quick", nil))
 		if len(opts) > 0 {
-			startBulk(t, env, client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "none"}})
+			startBulk(t, env, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "none"}})
 		}
 		env.Advance(7 * 24 * time.Hour)
 		return env.AWSCalls()

@@ -26,15 +26,15 @@ type Call struct {
 	Input json.RawMessage
 	// At is when the code started, in virtual time since the Env was created. Took is how long it ran, or has run so
 	// far if Running is true.
-	At, Took time.Duration
-	Running  bool
+	StartedAt, Duration time.Duration
+	Running             bool
 	// Output is the result as JSON, and Error the message of the error. Both are empty while Running is true.
 	Output json.RawMessage
 	Error  string
 }
 
-// Input returns the input of a call as a T.
-func Input[T any](c Call) (T, error) {
+// CallInput returns the input of a call as a T.
+func CallInput[T any](c Call) (T, error) {
 	var in T
 	if err := json.Unmarshal(c.Input, &in); err != nil {
 		return in, fmt.Errorf("perduretest: decode input of activity %q as %T: %w", c.Activity, in, err)
@@ -70,7 +70,7 @@ func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage)
 	c := &runningCall{
 		Call: Call{
 			Activity: name, InstanceID: info.InstanceID, ActivityID: info.ActivityID, Attempt: info.Attempt,
-			Input: slices.Clone(input), At: time.Since(l.began), Running: true,
+			Input: slices.Clone(input), StartedAt: time.Since(l.began), Running: true,
 		},
 		goroutine: thisGoroutine().id,
 	}
@@ -81,11 +81,11 @@ func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage)
 }
 
 func (l *callLog) end(c *runningCall, output json.RawMessage, failure *history.Failure) {
-	took := time.Since(l.began) - c.At
+	took := time.Since(l.began) - c.StartedAt
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.Running = false
-	c.Took = took
+	c.Duration = took
 	if failure != nil {
 		c.Error = cmp.Or(failure.Message, failure.Reason, failure.Type)
 		return
@@ -104,7 +104,7 @@ func (l *callLog) list(now time.Time, names []string) []Call {
 		}
 		call := c.Call
 		if call.Running {
-			call.Took = now.Sub(l.began) - call.At
+			call.Duration = now.Sub(l.began) - call.StartedAt
 		}
 		found = append(found, call)
 	}

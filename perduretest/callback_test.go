@@ -18,7 +18,7 @@ func TestATokenInATest(t *testing.T) {
 	var token atomic.Value
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "ask", func(ctx context.Context, _ struct{}) (int, error) {
-		token.Store(perdure.ActivityInfoFrom(ctx).Token)
+		token.Store(perdure.ActivityInfoFrom(ctx).CompletionToken)
 		return 0, perdure.ErrPending
 	})
 	perdure.AddOrchestration(r, "asks", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
@@ -27,12 +27,12 @@ func TestATokenInATest(t *testing.T) {
 	env := perduretest.New(t, r)
 	id := start(t, env, "asks", nil)
 	_, err := env.Client().Wait(t.Context(), id)
-	if err == nil || !strings.Contains(err.Error(), `activity "ask", which returned ErrPending in attempt 1; complete it with Client.Complete or Client.Fail`) {
+	if err == nil || !strings.Contains(err.Error(), `activity "ask", which returned ErrPending in attempt 1; complete it with Client.CompleteActivity or Client.FailActivity`) {
 		t.Errorf("a wait that cannot end: %v", err)
 	}
 	env.Advance(30 * 24 * time.Hour)
 	held, _ := token.Load().(string)
-	if err := env.Client().Complete(t.Context(), held, 7); err != nil {
+	if err := env.Client().CompleteActivity(t.Context(), held, 7); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted || string(s.Output) != "7" {

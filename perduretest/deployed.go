@@ -13,22 +13,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Deployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well as
+// NewDeployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well as
 // in virtual time. Its time is real: Advance sleeps, and At functions run during Advance and waits. A wait fails with
-// an *IdleError after five minutes, or after the time of WithPatience.
+// an *IdleError after five minutes, or after the time of WithHangTimeout.
 //
 // Client, History, Golden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage, Tables
 // and Watch fail the test. Options for virtual time have no effect.
 //
 // When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
-func Deployed(t *testing.T, hub client.Hub, opts ...Option) *Env {
+func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
 	t.Helper()
 	o := options{patience: deployedPatience}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	e := &Env{t: t, network: newNetwork(&options{})}
-	e.deployed = &deployedHub{Hub: hub, env: e, patience: o.patience}
+	e.deployed = &deployedHub{Backend: hub, env: e, patience: o.patience}
 	e.client = client.New(e.deployed, o.clientOptions()...)
 	t.Cleanup(e.deployed.clean)
 	return e
@@ -39,7 +39,7 @@ const deployedPatience = 5 * time.Minute
 
 // deployedHub is a deployed hub as the Client of an Env sees it.
 type deployedHub struct {
-	client.Hub
+	client.Backend
 
 	env      *Env
 	patience time.Duration
@@ -48,12 +48,12 @@ type deployedHub struct {
 	started []string
 }
 
-// Unwrap is the hub itself, for what it offers beside client.Hub.
-func (d *deployedHub) Unwrap() client.Hub { return d.Hub }
+// Unwrap is the hub itself, for what it offers beside client.Backend.
+func (d *deployedHub) Unwrap() client.Backend { return d.Backend }
 
 // StartOrchestration notes what is started.
 func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
-	in, err := d.Hub.StartOrchestration(ctx, s)
+	in, err := d.Backend.StartOrchestration(ctx, s)
 	if err == nil {
 		d.note(s.InstanceID)
 	}
@@ -62,9 +62,9 @@ func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) 
 
 // PrepareStart notes what may be started.
 func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
-	preparer, ok := offered.By[provider.StartPreparer](d.Hub)
+	preparer, ok := offered.By[provider.StartPreparer](d.Backend)
 	if !ok {
-		return nil, client.ErrNoStartItem
+		return nil, client.ErrPrepareStartUnsupported
 	}
 	prepared, err := preparer.PrepareStart(ctx, s)
 	if err == nil {

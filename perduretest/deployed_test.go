@@ -43,7 +43,7 @@ func served(t *testing.T, r *perdure.Registry) *simhub.Hub {
 func approve(t *testing.T, env *perduretest.Env) (id string) {
 	t.Helper()
 	id = start(t, env, "approve", nil)
-	env.At(20*time.Millisecond, func() { raise(t, env, id, "go", 1) })
+	env.AfterFunc(20*time.Millisecond, func() { raise(t, env, id, "go", 1) })
 	if got := result(t, env, id); got != "v1" {
 		t.Errorf("got %q", got)
 	}
@@ -59,7 +59,7 @@ func TestOneBodyInVirtualTimeAndInADeployedHub(t *testing.T) {
 	hub := served(t, approved("v1"))
 	ids := []string{}
 	t.Run("deployed", func(t *testing.T) {
-		env := perduretest.Deployed(t, hub.Provider)
+		env := perduretest.NewDeployed(t, hub.Provider)
 		ids = append(ids, approve(t, env), start(t, env, "approve", nil))
 		began := env.Now()
 		env.Advance(10 * time.Millisecond)
@@ -76,10 +76,10 @@ func TestOneBodyInVirtualTimeAndInADeployedHub(t *testing.T) {
 
 func TestAWaitInADeployedHubSaysWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
-	env := perduretest.Deployed(t, served(t, approved("v1")).Provider, perduretest.WithPatience(time.Second))
+	env := perduretest.NewDeployed(t, served(t, approved("v1")).Provider, perduretest.WithHangTimeout(time.Second))
 	_, err := env.Client().Wait(t.Context(), start(t, env, "approve", nil))
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || idle.Waited == 0 || len(idle.Waits) != 1 || !strings.Contains(idle.Waits[0], `external event "go", which was not raised`) {
+	if !ok || idle.Waited == 0 || len(idle.WaitingFor) != 1 || !strings.Contains(idle.WaitingFor[0], `external event "go", which was not raised`) {
 		t.Errorf("%v", err)
 	}
 }
@@ -91,8 +91,8 @@ type answering struct {
 	hub *simhub.Hub
 }
 
-func (a answering) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
-	return a.hub.Ask(ctx, q)
+func (a answering) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+	return a.hub.QueryInstance(ctx, q)
 }
 
 // The Client of a deployed hub is what any client of that hub is.
@@ -109,7 +109,7 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 	whole := answering{hub.Provider, hub}
 	id := ""
 	t.Run("in a test", func(t *testing.T) {
-		env := perduretest.Deployed(t, whole)
+		env := perduretest.NewDeployed(t, whole)
 		c := env.Client()
 		asked := start(t, env, "knows", nil)
 		if _, err := c.WaitForStart(t.Context(), asked); err != nil {
@@ -118,21 +118,21 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 		if got, err := c.Query(t.Context(), asked, "answer", nil); err != nil || string(got) != "7" {
 			t.Errorf("it answers %s, %v", got, err)
 		}
-		prepared, err := c.StartItem(t.Context(), "approve", nil)
+		prepared, err := c.PrepareStart(t.Context(), "approve", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := hub.Cloud.Table.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(prepared)}); err != nil {
+		if _, err := hub.Cloud.Table.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(prepared)}); err != nil {
 			t.Fatal(err)
 		}
 		id = prepared.InstanceID()
-		if _, err := c.StartItem(t.Context(), "approve", nil); err != nil { // and never committed
+		if _, err := c.PrepareStart(t.Context(), "approve", nil); err != nil { // and never committed
 			t.Error(err)
 		}
 		if _, err := c.DeadLetters(t.Context(), client.DeadLetterQuery{}, 0); err != nil {
 			t.Errorf("dead letters: %v", err)
 		}
-		if _, err := c.Reconcile(t.Context(), client.Reconciliation{Instances: []string{asked}}); err != nil {
+		if _, err := c.Reconcile(t.Context(), client.ReconcileOptions{Instances: []string{asked}}); err != nil {
 			t.Errorf("reconcile: %v", err)
 		}
 	})
@@ -142,20 +142,20 @@ func TestTheClientOfADeployedHubHasAllThatTheHubOffers(t *testing.T) {
 }
 
 // before stands before another hub.
-type before struct{ client.Hub }
+type before struct{ client.Backend }
 
-func (b before) Unwrap() client.Hub { return b.Hub }
+func (b before) Unwrap() client.Backend { return b.Backend }
 
 // A deployed hub that stands before another one prepares starts as that does.
 func TestADeployedHubThatStandsBeforeAnotherPreparesStarts(t *testing.T) {
 	t.Parallel()
 	hub := served(t, approved("v1"))
-	env := perduretest.Deployed(t, before{before{hub.Provider}})
-	prepared, err := env.Client().StartItem(t.Context(), "approve", nil)
+	env := perduretest.NewDeployed(t, before{before{hub.Provider}})
+	prepared, err := env.Client().PrepareStart(t.Context(), "approve", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if writes := dynamo.Writes(prepared); len(writes) != 2 {
+	if writes := dynamo.TransactItems(prepared); len(writes) != 2 {
 		t.Errorf("%d writes", len(writes))
 	}
 }
@@ -169,14 +169,14 @@ func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 		"Deploy":       func(env *perduretest.Env) { env.Deploy(approved("v2")) },
 		"CrashAt":      func(env *perduretest.Env) { env.CrashAt(1) },
 		"Outage":       func(env *perduretest.Env) { env.Outage(perduretest.SQS, time.Hour) },
-		"Tables":       func(env *perduretest.Env) { perduretest.Tables(env) },
-		"Watch":        perduretest.Watch,
+		"Tables":       func(env *perduretest.Env) { perduretest.TableClient(env) },
+		"Watch":        perduretest.RunSweeper,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wantFailure(t, func(t *testing.T) {
 				t.Helper()
-				do(perduretest.Deployed(t, served(t, approved("v1")).Provider))
+				do(perduretest.NewDeployed(t, served(t, approved("v1")).Provider))
 			}, name+" is not supported in a deployed hub")
 		})
 	}

@@ -16,8 +16,8 @@
 // its test with its source lines, and other tests continue.
 //
 //   - Env.Stub replaces an activity, and Env.Calls lists the calls.
-//   - Env.At runs a function at a time.
-//   - Env.Golden compares a history with a file.
+//   - Env.AfterFunc runs a function at a time.
+//   - Env.CompareGolden compares a history with a file.
 //   - Env.CrashAt, Env.Outage and Env.Deploy simulate crashes, outages and deployments.
 //   - WithNetwork runs activities that use the network, and Tables gives access to your own DynamoDB tables.
 //   - Deployed runs the same test body in a deployed hub.

@@ -127,7 +127,7 @@ func (v *vigil) isNew(ctx context.Context) bool {
 // attempts are the runs of activities that go on now.
 func (v *vigil) attempts() (all []attempt) {
 	for _, c := range v.env.log.running() {
-		all = append(all, attempt{c.InstanceID, c.ActivityID, c.At})
+		all = append(all, attempt{c.InstanceID, c.ActivityID, c.StartedAt})
 	}
 	return all
 }

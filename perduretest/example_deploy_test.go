@@ -20,7 +20,7 @@ func ExampleEnv_Deploy() { //nolint:testableexamples // it needs a test: TestExa
 	}
 	env.Advance(time.Hour)
 	env.Deploy(approved("v2"))
-	if err := env.Client().Raise(t.Context(), id, "go", 1); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, "go", 1); err != nil {
 		t.Fatal(err)
 	}
 	status, err := env.Client().Wait(t.Context(), id)

@@ -49,7 +49,7 @@ func start(t *testing.T, env *perduretest.Env, name string, input any) string {
 
 func raise(t *testing.T, env *perduretest.Env, id, event string, data any, opts ...client.RaiseOption) {
 	t.Helper()
-	if err := env.Client().Raise(t.Context(), id, event, data, opts...); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, event, data, opts...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -99,10 +99,10 @@ func TestAnEventAgainstATimer(t *testing.T) {
 			t.Errorf("got %q, %v; want %q", got, err, want)
 		}
 	}
-	if err := env.Client().Raise(t.Context(), in, "approved", "again"); !errors.Is(err, client.ErrTerminal) {
+	if err := env.Client().RaiseEvent(t.Context(), in, "approved", "again"); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("an event for an instance that is over: %v", err)
 	}
-	if err := env.Client().Raise(t.Context(), "nobody", "approved", nil); !errors.Is(err, client.ErrNotFound) {
+	if err := env.Client().RaiseEvent(t.Context(), "nobody", "approved", nil); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("an event for nobody: %v", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestTerminateRunsNoCode(t *testing.T) {
 	if err != nil || s.Status != client.StatusTerminated || s.Failure == nil || s.Failure.Message != "enough" || ran {
 		t.Errorf("%s, %+v, %v; code ran: %v", s.Status, s.Failure, err, ran)
 	}
-	if err := env.Client().Terminate(t.Context(), id, ""); !errors.Is(err, client.ErrTerminal) {
+	if err := env.Client().Terminate(t.Context(), id, ""); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("terminated twice: %v", err)
 	}
 }
@@ -229,7 +229,7 @@ func TestCancellationsAndPurge(t *testing.T) {
 	env := perduretest.New(t, r)
 	id := start(t, env, "watch", 1)
 	env.Advance(time.Minute)
-	if err := env.Client().Purge(t.Context(), id); !errors.Is(err, client.ErrNotTerminal) {
+	if err := env.Client().Purge(t.Context(), id); !errors.Is(err, client.ErrNotEnded) {
 		t.Errorf("purged while it runs: %v", err)
 	}
 	if err := env.Client().Cancel(t.Context(), id, "enough"); err != nil {
@@ -237,7 +237,7 @@ func TestCancellationsAndPurge(t *testing.T) {
 	}
 	env.Advance(time.Minute)
 	found, err := client.Collect(env.Client().Cancellations(t.Context(), id, ""))
-	if err != nil || len(found) != 2 || found[1].End != client.EndStopped || found[1].SeenAt.IsZero() {
+	if err != nil || len(found) != 2 || found[1].End != client.OutcomeStopped || found[1].SeenAt.IsZero() {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if err := env.Client().Purge(t.Context(), id); err != nil {

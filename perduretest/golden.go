@@ -30,13 +30,13 @@ func (e *Env) History(instanceID string) []history.Event {
 // updateVariable has Golden write files.
 const updateVariable = "PERDURE_UPDATE"
 
-// Golden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it fails
+// CompareGolden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it fails
 // the test with the first event that differs and reports whether running instances would be blocked. With
 // PERDURE_UPDATE=1 in the environment, it writes the file instead.
 //
 // Random IDs are compared by their first position. The file has the format of `perdure history --json`. Replay reads it
 // too.
-func (e *Env) Golden(instanceID, file string) {
+func (e *Env) CompareGolden(instanceID, file string) {
 	e.t.Helper()
 	now, err := documentOf(e, instanceID)
 	if err != nil {
@@ -79,7 +79,7 @@ func documentOf(e *Env, instanceID string) (doc history.Document, err error) {
 	slices.Reverse(executions) // the oldest first
 	all := make([]history.DocumentExecution, len(executions))
 	for i, x := range executions {
-		events, err := client.Collect(e.client.History(ctx, instanceID, client.WithExecution(x.ExecutionID)))
+		events, err := client.Collect(e.client.History(ctx, instanceID, client.WithExecutionID(x.ExecutionID)))
 		if err != nil {
 			return doc, err
 		}

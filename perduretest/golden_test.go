@@ -42,7 +42,7 @@ func golden(t *testing.T, r *perdure.Registry, file string) {
 	env := perduretest.New(t, r)
 	id := start(t, env, "rounds", 1)
 	result(t, env, id)
-	env.Golden(id, file)
+	env.CompareGolden(id, file)
 }
 
 // The variable that has files written is of a whole process.
@@ -94,7 +94,7 @@ func TestAHistoryWithOtherResultsStillReplays(t *testing.T) {
 		env.Stub("count").Returns(2)
 		id := start(t, env, "rounds", 1)
 		result(t, env, id)
-		env.Golden(id, "testdata/rounds.json")
+		env.CompareGolden(id, "testdata/rounds.json")
 	}, `"result":1`, `"result":2`, "continue: the code still makes the same decisions")
 }
 

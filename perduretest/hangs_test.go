@@ -28,7 +28,7 @@ func runs(body func(ctx *perdure.OrchestrationContext) error, work func(context.
 		if work != nil {
 			perdure.AddActivity(r, "work", func(ctx context.Context, _ struct{}) (int, error) { return 0, work(ctx) })
 		}
-		env := perduretest.New(t, r, perduretest.WithPatience(3*time.Second))
+		env := perduretest.New(t, r, perduretest.WithHangTimeout(3*time.Second))
 		id := start(t, env, "hangs", nil)
 		if _, err := env.Client().Wait(t.Context(), id); err != nil {
 			t.Error(err)
@@ -129,7 +129,7 @@ func TestAnActivityThatHangsAtTheEndFailsItsTest(t *testing.T) {
 					last()
 					return 0, nil
 				})
-				env := perduretest.New(t, r, perduretest.WithPatience(3*time.Second))
+				env := perduretest.New(t, r, perduretest.WithHangTimeout(3*time.Second))
 				start(t, env, "hangs", nil)
 				env.Advance(time.Minute)
 			}, `activity "work" of instance`, "hangs_test.go")
@@ -266,7 +266,7 @@ func TestAWaitThatGoesOnFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
-		env := perduretest.New(t, counts(), perduretest.WithPatience(time.Second))
+		env := perduretest.New(t, counts(), perduretest.WithHangTimeout(time.Second))
 		if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt})); err != nil {
 			t.Error(err)
 		}
@@ -279,7 +279,7 @@ func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 	t.Parallel()
 	wantWithin(t, 8*time.Second, func(t *testing.T) {
 		t.Helper()
-		env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second))
+		env := perduretest.New(t, counts(), perduretest.WithHangTimeout(2*time.Second))
 		start(t, env, "counts", count{To: math.MaxInt, Every: time.Second})
 		env.Advance(50 * 365 * 24 * time.Hour)
 	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-", `of orchestration "counts" is Running: `,
@@ -291,7 +291,7 @@ func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, counts())
 	_, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: math.MaxInt, Every: 365 * 24 * time.Hour}))
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.Endless, "is still active after") || !strings.Contains(idle.Endless, "days of virtual time") {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || !strings.Contains(idle.LoopDiagnosis, "is still active after") || !strings.Contains(idle.LoopDiagnosis, "days of virtual time") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := env.Client().Wait(t.Context(), start(t, env, "counts", count{To: 1, Every: 60 * 365 * 24 * time.Hour})); err != nil {
@@ -346,7 +346,7 @@ func TestWhatIsLongIsNotForEver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env := perduretest.New(t, counts(), perduretest.WithPatience(2*time.Second), perduretest.WithNetwork("slow"))
+			env := perduretest.New(t, counts(), perduretest.WithHangTimeout(2*time.Second), perduretest.WithNetwork("slow"))
 			to := shortrun.Few(500, 1000)
 			id := start(t, env, "counts", count{To: to, Slow: true})
 			wait(t, env, id)
@@ -372,9 +372,9 @@ func TestRetriesUntilAPlannedMomentGoOn(t *testing.T) {
 	perdure.AddOrchestration(r, "tries", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "slow", nil, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
 	})
-	env := perduretest.New(t, r, perduretest.WithPatience(2*time.Second), perduretest.WithNetwork("slow"))
+	env := perduretest.New(t, r, perduretest.WithHangTimeout(2*time.Second), perduretest.WithNetwork("slow"))
 	id := start(t, env, "tries", nil)
-	env.At(1500*time.Hour, func() { open.Store(true) })
+	env.AfterFunc(1500*time.Hour, func() { open.Store(true) })
 	if s, err := env.Client().Wait(t.Context(), id); err != nil || string(s.Output) != "7" {
 		t.Errorf("output %s, %v", s.Output, err)
 	}

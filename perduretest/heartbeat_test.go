@@ -43,7 +43,7 @@ func imports() *perdure.Registry {
 			opts = append(opts, perdure.WithHeartbeatTimeout(l.Beat))
 		}
 		if l.Close > 0 {
-			opts = append(opts, perdure.WithScheduleToClose(l.Close))
+			opts = append(opts, perdure.WithScheduleToCloseTimeout(l.Close))
 		}
 		return perdure.CallActivityByName[int](ctx, "import", 5, opts...).Await(ctx)
 	})

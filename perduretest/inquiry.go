@@ -34,7 +34,7 @@ func (q inquiry) isIdle() (idle bool) {
 
 // idle is the error of an instance that nothing can end.
 func (q inquiry) idle(ctx context.Context, in *provider.Instance) *IdleError {
-	return &IdleError{InstanceID: in.InstanceID, Status: in.Status, Diagnosis: in.Diagnosis, Waits: q.waits(context.WithoutCancel(ctx), in.InstanceID, mostDepth)}
+	return &IdleError{InstanceID: in.InstanceID, Status: in.Status, Diagnosis: in.Diagnosis, WaitingFor: q.waits(context.WithoutCancel(ctx), in.InstanceID, mostDepth)}
 }
 
 // hasStalled reports whether an instance waits for nothing but events, and for activities that have run for too long. It looks once in longestRun of
@@ -55,13 +55,13 @@ func (q inquiry) mayGoOn(ctx context.Context, instanceID string) bool {
 		return true
 	}
 	return slices.ContainsFunc(p.Items, func(x client.PendingItem) bool {
-		switch x.What {
+		switch x.Kind {
 		case client.PendingExternalEvent, client.PendingUpdate: // of what a handler waits for, the rest is listed, too
 			return false
 		case client.PendingSubOrchestration:
-			return q.mayGoOn(ctx, x.ChildID)
+			return q.mayGoOn(ctx, x.InstanceID)
 		case client.PendingActivity:
-			return p.ReadAt.Sub(latest(x.Since, x.NextTryAt, x.LastHeartbeatAt)) <= longestRun+q.env.stubs.takes(x.Name)
+			return p.ReadAt.Sub(latest(x.ScheduledAt, x.NextAttemptAt, x.LastHeartbeatAt)) <= longestRun+q.env.stubs.takes(x.Name)
 		default:
 			return true
 		}
@@ -85,10 +85,10 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 	for i := range p.Items {
 		x := &p.Items[i]
 		texts = append(texts, q.describeWait(ctx, instanceID, x))
-		if x.What != client.PendingSubOrchestration || depth == 0 {
+		if x.Kind != client.PendingSubOrchestration || depth == 0 {
 			continue
 		}
-		for _, deeper := range q.waits(ctx, x.ChildID, depth-1) {
+		for _, deeper := range q.waits(ctx, x.InstanceID, depth-1) {
 			texts = append(texts, "  "+deeper)
 		}
 	}
@@ -105,7 +105,7 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 		return []string{fmt.Sprintf("Client.Resume: paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
 		return []string{"its start: call Begin of the prepared start of StartItem, or let the sweeper start it with " +
-			"Advance or perduretest.Watch"}
+			"Advance or perduretest.RunSweeper"}
 	default:
 		return nil
 	}
@@ -113,18 +113,18 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 
 // describeWait describes one thing that is waited for.
 func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.PendingItem) string {
-	switch x.What {
+	switch x.Kind {
 	case client.PendingExternalEvent:
 		return fmt.Sprintf("external event %q, which was not raised%s", x.Name, q.otherEvents(ctx, instanceID))
 	case client.PendingSubOrchestration:
 		return fmt.Sprintf("sub-orchestration %q, instance %q%s",
-			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID)+describeTries(x))
+			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID)+describeTries(x))
 	case client.PendingSentEvent:
 		return fmt.Sprintf("response to event %q, raised in instance %q%s",
-			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID))
 	case client.PendingSentUpdate:
 		return fmt.Sprintf("response to update %q, sent to instance %q%s",
-			x.Name, x.ChildID, q.describeChild(ctx, x.ChildID))
+			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID))
 	case client.PendingUpdate:
 		return fmt.Sprintf("handler of update %q (%s), which has not returned", x.Name, x.UpdateID)
 	case client.PendingTimer:
@@ -132,7 +132,7 @@ func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.
 	case client.PendingActivity:
 		return fmt.Sprintf("activity %q%s", x.Name, q.describeActivity(instanceID, x))
 	default:
-		return fmt.Sprintf("%s %q", x.What, x.Name)
+		return fmt.Sprintf("%s %q", x.Kind, x.Name)
 	}
 }
 
@@ -141,16 +141,16 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 		if c.InstanceID == instanceID && c.ActivityID == x.ID {
 			var where string
 			q.env.do(func() { where = q.env.watch.whereabouts(c.goroutine) })
-			return fmt.Sprintf(", which has been running for %v: %s", q.env.Now().Sub(q.env.log.began.Add(c.At)), where)
+			return fmt.Sprintf(", which has been running for %v: %s", q.env.Now().Sub(q.env.log.began.Add(c.StartedAt)), where)
 		}
 	}
-	if !x.HandedOverAt.IsZero() {
-		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.Complete or Client.Fail",
+	if !x.ResultPendingSince.IsZero() {
+		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.CompleteActivity or Client.FailActivity",
 			x.Attempt)
 	}
-	if !x.UnknownAt.IsZero() {
+	if !x.UnregisteredAt.IsZero() {
 		if q.env.deployed != nil {
-			return fmt.Sprintf(", which build %s does not have", x.UnknownBuild)
+			return fmt.Sprintf(", which build %s does not have", x.UnregisteredBuildID)
 		}
 		return fmt.Sprintf(", which is not registered; the registry has %s; register it or use Env.Stub",
 			quoted(q.env.stubs.code.Names().Activities))
@@ -167,7 +167,7 @@ func describeTries(x *client.PendingItem) string {
 		return ""
 	}
 	return fmt.Sprintf(", which has failed %d times, last at %v: %s; attempt %d is due at %v",
-		x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextTryAt)
+		x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextAttemptAt)
 }
 
 // failureText is a failure on one line.

@@ -19,7 +19,7 @@ import (
 // network, files or processes, such as an HTTP client with keep-alive connections to a server of the test. Without
 // names it applies to all activities. Activities with a stub are not affected.
 //
-// These activities run one at a time. Their context ends after half of the Env's patience (WithPatience), and never
+// These activities run one at a time. Their context ends after half of the Env's patience (WithHangTimeout), and never
 // because of a cancellation or an activity timeout, because no virtual time passes. They and the servers that they call
 // may use Env.Client, but cannot wait for an instance.
 func WithNetwork(activities ...string) Option {
@@ -175,8 +175,8 @@ type beat struct {
 	err     error
 }
 
-// Beat implements activityctx.Heartbeats.
-func (k *keptBeats) Beat(details json.RawMessage, err error) {
+// Record implements activityctx.Heartbeats.
+func (k *keptBeats) Record(details json.RawMessage, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.kept = append(k.kept, beat{details, err})
@@ -189,6 +189,6 @@ func (k *keptBeats) handOn(to activityctx.Heartbeats) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, b := range k.kept {
-		to.Beat(b.details, b.err)
+		to.Record(b.details, b.err)
 	}
 }

@@ -58,7 +58,7 @@ func forecasts(server *httptest.Server, path string) *perdure.Registry {
 	perdure.AddOrchestration(r, "forecast", func(ctx *perdure.OrchestrationContext, days int) (string, error) {
 		var all []string
 		for day := range days {
-			said, err := perdure.CallActivityByName[string](ctx, "ask", day, perdure.WithStartToClose(time.Minute)).Await(ctx)
+			said, err := perdure.CallActivityByName[string](ctx, "ask", day, perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
 			if err != nil {
 				return "", err
 			}
@@ -90,7 +90,7 @@ func TestActivitiesUseTheNetwork(t *testing.T) {
 			if n := connections.Load(); n != 1 {
 				t.Errorf("%d connections", n)
 			}
-			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Took != 0 || string(calls[2].Output) != `"sunny"` {
+			if calls := env.Calls("ask"); len(calls) != 3 || calls[0].Duration != 0 || string(calls[2].Output) != `"sunny"` {
 				t.Errorf("%+v", calls)
 			}
 		})
@@ -102,7 +102,7 @@ func TestANetworkThatDoesNotAnswerFailsTheTest(t *testing.T) {
 	wantFailure(t, func(t *testing.T) {
 		t.Helper()
 		server, _ := weather(t)
-		env := perduretest.New(t, forecasts(server, "/never"), perduretest.WithNetwork(), perduretest.WithPatience(2*time.Second))
+		env := perduretest.New(t, forecasts(server, "/never"), perduretest.WithNetwork(), perduretest.WithHangTimeout(2*time.Second))
 		result(t, env, start(t, env, "forecast", 1))
 	}, "context deadline exceeded")
 }
@@ -113,7 +113,7 @@ func TestAConnectionInVirtualTimeIsExplained(t *testing.T) {
 	wantOutput(t, func(t *testing.T) {
 		t.Helper()
 		server, _ := weather(t)
-		env := perduretest.New(t, forecasts(server, "/"), perduretest.WithPatience(2*time.Second))
+		env := perduretest.New(t, forecasts(server, "/"), perduretest.WithHangTimeout(2*time.Second))
 		result(t, env, start(t, env, "forecast", 1))
 	}, "Use WithNetwork for activities that use the network")
 }
@@ -158,7 +158,7 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 		id := r.URL.Query().Get("id")
 		s, err := env.Client().Status(r.Context(), id)
 		if err == nil {
-			err = env.Client().Raise(r.Context(), id, "paid", string(s.Status))
+			err = env.Client().RaiseEvent(r.Context(), id, "paid", string(s.Status))
 		}
 		if _, waits := env.Client().Wait(r.Context(), id); err == nil && (waits == nil || !strings.Contains(waits.Error(), "virtual time stands still")) {
 			err = fmt.Errorf("it waits: %w", waits)
@@ -216,7 +216,7 @@ func TestAServerIsNotHeldByAnEnvThatIsLeftBehind(t *testing.T) {
 			<-elsewhere
 			return 0, nil
 		})
-		env = perduretest.New(t, r, perduretest.WithPatience(3*time.Second))
+		env = perduretest.New(t, r, perduretest.WithHangTimeout(3*time.Second))
 		result(t, env, start(t, env, "hangs", nil))
 	}, "an orchestration waits to receive from a channel")
 }

@@ -34,13 +34,13 @@ func sourceOf(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// The client's hub in virtual time is all that a hub may be beside client.Hub, but for what is of queues that an Env has no operators for.
+// The client's hub in virtual time is all that a hub may be beside client.Backend, but for what is of queues that an Env has no operators for.
 func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
-		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciling": nil, // nobody's credentials; for operators
-		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Asker": reflect.TypeFor[provider.Asker](),
-		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadKeeper": reflect.TypeFor[provider.PayloadKeeper](),
+		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
+		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Querier": reflect.TypeFor[provider.Querier](),
+		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
 	}
 	source := sourceOf(t, "../client")
 	if strings.Contains(source, "hub.(") {
@@ -68,7 +68,7 @@ func TestEveryCallOfAClientIsMadeInVirtualTime(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^func \(b \*(?:bubble|holders|visitor)\) (\w+)\(`).FindAllStringSubmatch(sourceOf(t, "."), -1) {
 		own[m[1]] = true
 	}
-	for m := range reflect.TypeFor[client.Hub]().Methods() {
+	for m := range reflect.TypeFor[client.Backend]().Methods() {
 		if !own[m.Name] {
 			t.Errorf("%s is called outside of virtual time", m.Name)
 		}

@@ -65,8 +65,8 @@ func (o *options) clientOptions() []client.Option {
 	return all
 }
 
-// WithPatience sets the real time after which the test fails because code hangs. It limits how long code may compute or
+// WithHangTimeout sets the real time after which the test fails because code hangs. It limits how long code may compute or
 // wait for the network, how long one instant of virtual time may last, and how long a wait continues without progress.
 // The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes progress is
 // not limited. With Deployed, it limits a wait, and the default is five minutes.
-func WithPatience(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }
+func WithHangTimeout(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }

@@ -103,7 +103,7 @@ func TestReplayDecodesWithTheCodecItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	perduretest.Replay(t, greeter(), doc, perduretest.DecodedBy(reversed{}))
+	perduretest.Replay(t, greeter(), doc, perduretest.WithReplayCodecs(reversed{}))
 	without := &recorder{TB: t}
 	if perduretest.Replay(without, greeter(), doc); len(without.failed) != 1 || !strings.Contains(without.failed[0], "reversed") {
 		t.Errorf("without it the test is told %q", without.failed)
@@ -118,7 +118,7 @@ func sealedHistory(t *testing.T) []history.Event {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return history.Sealed{Codec: reversed{}.ID(), Data: data, Bytes: int64(len(doc))}.Payload()
+		return history.EncodedPayload{Codec: reversed{}.ID(), Data: data, Bytes: int64(len(doc))}.Payload()
 	}
 	events := []history.Event{
 		{Kind: history.OrchestrationStarted, Name: "greets", Input: sealed(`"Ada"`), StartID: "s", Number: 1},

@@ -23,7 +23,7 @@ func TestPauseInATest(t *testing.T) {
 	if err := env.Client().Pause(t.Context(), id, "to look at it"); err != nil {
 		t.Fatal(err)
 	}
-	if err := env.Client().Raise(t.Context(), id, "go", 7); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, "go", 7); err != nil {
 		t.Fatal(err)
 	}
 	_, err := env.Client().Wait(t.Context(), id)

@@ -23,7 +23,7 @@ func TestPendingInATest(t *testing.T) {
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		return perdure.WhenAny(ctx,
 			perdure.CallActivityByName[int](ctx, "count", nil), perdure.CallActivityByName[int](ctx, "nobody", nil),
-			perdure.CreateTimer(ctx, 2*time.Hour, perdure.WithName("patience")), perdure.WaitForExternalEvent[int](ctx, "go"),
+			perdure.CreateTimer(ctx, 2*time.Hour, perdure.WithTimerName("patience")), perdure.WaitForExternalEvent[int](ctx, "go"),
 			perdure.CallSubOrchestrationByName[int](ctx, "waits-too", nil, perdure.WithInstanceID("child")))
 	})
 	perdure.AddOrchestration(r, "waits-too", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
@@ -39,15 +39,15 @@ func TestPendingInATest(t *testing.T) {
 	}
 	var got []string
 	for _, x := range p.Items {
-		line := fmt.Sprintf("%s %s%s", x.What, x.Name, x.ChildID)
+		line := fmt.Sprintf("%s %s%s", x.Kind, x.Name, x.InstanceID)
 		if !x.DueAt.IsZero() {
 			line += fmt.Sprint(" in ", x.DueAt.Sub(p.ReadAt))
 		}
 		if !x.LastHeartbeatAt.IsZero() {
 			line += fmt.Sprint(" beat ", p.ReadAt.Sub(x.LastHeartbeatAt), " ago")
 		}
-		if !x.UnknownAt.IsZero() {
-			line += " unknown to " + x.UnknownBuild
+		if !x.UnregisteredAt.IsZero() {
+			line += " unknown to " + x.UnregisteredBuildID
 		}
 		got = append(got, line)
 	}

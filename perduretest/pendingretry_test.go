@@ -30,7 +30,7 @@ func TestPendingTellsOfARetry(t *testing.T) {
 	if x.Name != "charge" || x.Attempt != 4 || x.LastError == nil || x.LastError.Message != "the bank does not answer" {
 		t.Errorf("%+v", x)
 	}
-	if failed, next := x.FailedAt.Sub(began), x.NextTryAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
+	if failed, next := x.FailedAt.Sub(began), x.NextAttemptAt.Sub(began); failed != 3*time.Minute || next != 7*time.Minute {
 		t.Errorf("failed after %v, next try after %v", failed, next)
 	}
 }

@@ -38,14 +38,14 @@ func pointerJSON(ctx *perdure.OrchestrationContext, in price) (quotes map[string
 	effect := perdure.SideEffect(ctx, func() quote { return quote{price{2}} })
 	keep("side effect", effect.Price, nil)
 	same := func(_ *perdure.OrchestrationContext, p price) (price, error) { return price{p.cents + 1}, nil }
-	err = errors.Join(perdure.HandleUpdate(ctx, "bid", same),
+	err = errors.Join(perdure.SetUpdateHandler(ctx, "bid", same),
 		perdure.SetQueryHandler(ctx, "ask", func(p price) (quote, error) { return quote{price{p.cents + 1}}, nil }))
 	event, failed := perdure.WaitForExternalEvent[price](ctx, "paid").Await(ctx)
 	keep("event", event, failed)
 	result, failed := perdure.CallActivityByName[price](ctx, "next", price{4}).Await(ctx)
 	keep("argument and result", result, failed)
 	_, failed = perdure.CallActivityByName[price](ctx, "fails", quote{price{6}}).Await(ctx)
-	details, _ := perdure.DetailsOf[price](failed)
+	details, _ := perdure.ErrorDetails[price](failed)
 	keep("details of an error", details, nil)
 	sub, failed := perdure.CallSubOrchestrationByName[price](ctx, "sub", price{8}).Await(ctx)
 	keep("child", sub, failed)
@@ -62,7 +62,7 @@ func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
 	perdure.AddOrchestration(r, "sub", func(_ *perdure.OrchestrationContext, p price) (price, error) { return p, nil })
 	perdure.AddActivity(r, "next", addPrice)
 	perdure.AddActivity(r, "fails", func(_ context.Context, q quote) (price, error) {
-		return price{}, perdure.NonRetryable(perdure.WithDetails(errors.New("sold out"), q.Price))
+		return price{}, perdure.NonRetryable(perdure.WithErrorDetails(errors.New("sold out"), q.Price))
 	})
 	env := perduretest.New(t, r)
 	c := env.Client()
@@ -84,7 +84,7 @@ func TestPayload_pointerReceiver_isEncodedByIt(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", call, result, err, want)
 		}
 	}
-	if err := c.Raise(t.Context(), id, "paid", price{3}); err != nil {
+	if err := c.RaiseEvent(t.Context(), id, "paid", price{3}); err != nil {
 		t.Fatal(err)
 	}
 	status, err := c.Wait(t.Context(), id)

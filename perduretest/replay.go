@@ -19,15 +19,15 @@ type replayOptions struct {
 	codecs      []perdure.Codec
 }
 
-// AllowOtherInputs accepts different inputs of activities and other orchestrations. Replay logs the differences and
+// AllowInputChanges accepts different inputs of activities and other orchestrations. Replay logs the differences and
 // does not fail the test. Running instances use the recorded inputs.
-func AllowOtherInputs() ReplayOption {
+func AllowInputChanges() ReplayOption {
 	return func(o *replayOptions) { o.otherInputs = true }
 }
 
-// DecodedBy sets the codecs of the history's payloads. Payloads in the payload store are compared but cannot be
+// WithReplayCodecs sets the codecs of the history's payloads. Payloads in the payload store are compared but cannot be
 // fetched: code that reads such a result fails the test.
-func DecodedBy(codecs ...perdure.Codec) ReplayOption {
+func WithReplayCodecs(codecs ...perdure.Codec) ReplayOption {
 	return func(o *replayOptions) { o.codecs = append(o.codecs, codecs...) }
 }
 
@@ -35,7 +35,7 @@ func DecodedBy(codecs ...perdure.Codec) ReplayOption {
 // makes different decisions. Keep some histories in testdata to find changes that would block running instances.
 //
 // The test also fails if the code passes a different input to an activity or another orchestration. Such a change does
-// not block instances in another build. Use AllowOtherInputs if it is intended. Otherwise the code depends on map
+// not block instances in another build. Use AllowInputChanges if it is intended. Otherwise the code depends on map
 // order, the clock or chance.
 func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()

@@ -22,14 +22,14 @@ func TestARecordedHistoryRefersToItsOwnDocuments(t *testing.T) {
 	})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	doc := json.RawMessage(`"Ada"`)
-	at := history.Place{ExecutionID: "01", Segment: 2, EventID: 2, Field: history.PlaceInputs, Index: 0}
+	at := history.DataLocation{ExecutionID: "01", Segment: 2, EventID: 2, Field: history.LocationInputs, Index: 0}
 	events := func(es ...history.Event) []history.Event {
 		for i := range es {
 			es[i].ID, es[i].Time = int64(i)+1, now
 		}
 		return es
 	}
-	raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.Inline(doc)}
+	raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: history.NewInlinePayload(doc)}
 	d, err := history.NewDocument("i", "greets",
 		history.DocumentExecution{ExecutionID: "01", Number: 1, Events: events(
 			history.Event{Kind: history.OrchestrationStarted, Name: "greets", Input: history.Payload("0"), StartID: "s", Number: 1},

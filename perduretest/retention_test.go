@@ -18,7 +18,7 @@ func keepers() *perdure.Registry {
 	r := perdure.NewRegistry()
 	echo := func(_ *perdure.OrchestrationContext, s string) (string, error) { return s, nil }
 	perdure.AddOrchestration(r, "three-days", echo, perdure.WithRetention(3*aDay))
-	perdure.AddOrchestration(r, "for-ever", echo, perdure.WithRetention(perdure.KeepForEver))
+	perdure.AddOrchestration(r, "for-ever", echo, perdure.WithRetention(perdure.RetainForever))
 	perdure.AddOrchestration(r, "no-setting", echo)
 	perdure.AddOrchestration(r, "parent", func(ctx *perdure.OrchestrationContext, child string) (string, error) {
 		return perdure.CallSubOrchestrationByName[string](ctx, child, "x", perdure.WithInstanceID("child")).Await(ctx)
@@ -153,7 +153,7 @@ func TestAdvance_idleForAYear_takesUnderASecond(t *testing.T) {
 	env := perduretest.New(t, r)
 	start(t, env, "waits", nil)
 	result(t, env, start(t, env, "ten-years", nil))
-	startBulk(t, env, client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "none"}})
+	startBulk(t, env, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "none"}})
 	if _, err := env.Client().Start(t.Context(), "for-ever", "x", client.WithDelay(400*aDay)); err != nil {
 		t.Fatal(err)
 	}

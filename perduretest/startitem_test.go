@@ -20,7 +20,7 @@ import (
 
 // save saves an order in the transaction that starts its orchestration.
 func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id string) (provider.PreparedStart, error) {
-	start, err := hub.StartItem(ctx, "sleep", time.Hour, client.WithIdempotencyKey(id))
+	start, err := hub.PrepareStart(ctx, "sleep", time.Hour, client.WithIdempotencyKey(id))
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func save(ctx context.Context, hub *client.Client, tables dynamo.TableAPI, id st
 		TableName: aws.String("orders"), ConditionExpression: aws.String("attribute_not_exists(id)"),
 		Item: map[string]types.AttributeValue{"id": text(id), "instance": text(start.InstanceID())},
 	}
-	_, err = tables.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: order})})
+	_, err = tables.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: order})})
 	if err != nil {
-		return nil, errors.Join(start.Refusal(err), err)
+		return nil, errors.Join(start.StartError(err), err)
 	}
 	return start, nil
 }
@@ -52,17 +52,17 @@ func saved(t *testing.T, tables dynamo.TableAPI, id string) string {
 }
 
 // This example tests code that writes an order and starts its orchestration in one transaction.
-func ExampleTables() { //nolint:testableexamples // it needs a test: TestExamples has one
+func ExampleTableClient() { //nolint:testableexamples // it needs a test: TestExamples has one
 	t := exampleT // in your test, its *testing.T
 
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
-	tables := perduretest.Tables(env)
+	tables := perduretest.TableClient(env)
 
 	start, err := save(t.Context(), env.Client(), tables, "order-7") // the code that is tested
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := start.Begin(t.Context()); err != nil {
+	if err := start.Wake(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -76,8 +76,8 @@ func ExampleTables() { //nolint:testableexamples // it needs a test: TestExample
 func TestAStartInATransactionHappensOnce(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
-	tables, hub := perduretest.Tables(env), env.Client()
-	late, err := hub.StartItem(t.Context(), "sleep", time.Hour, client.WithIdempotencyKey("o-1"))
+	tables, hub := perduretest.TableClient(env), env.Client()
+	late, err := hub.PrepareStart(t.Context(), "sleep", time.Hour, client.WithIdempotencyKey("o-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func TestAStartInATransactionHappensOnce(t *testing.T) {
 	if _, err := save(t.Context(), hub, tables, "o-1"); !errors.Is(err, client.ErrAlreadyStarted) {
 		t.Errorf("prepared again: %v", err)
 	}
-	_, err = tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(late)})
-	if err := late.Refusal(err); !errors.Is(err, client.ErrAlreadyStarted) {
+	_, err = tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)})
+	if err := late.StartError(err); !errors.Is(err, client.ErrAlreadyStarted) {
 		t.Errorf("prepared before, and committed late: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestAStartInATransactionHappensOnce(t *testing.T) {
 func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
-	tables := perduretest.Tables(env)
+	tables := perduretest.TableClient(env)
 	start, err := save(t.Context(), env.Client(), tables, "o-1")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAStartInATransactionIsThereExactlyIfTheOrderIs(t *testing.T) {
 		t.Error("it began by itself")
 	}
 	env.Advance(5 * time.Minute)
-	perduretest.Watch(env)
+	perduretest.RunSweeper(env)
 	if got := result(t, env, start.InstanceID()); got != "slept" {
 		t.Errorf("got %q", got)
 	}
@@ -135,13 +135,13 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 				if err != nil {
 					return "", err
 				}
-				return start.InstanceID(), start.Begin(ctx)
+				return start.InstanceID(), start.Wake(ctx)
 			})
 			perdure.AddOrchestration(r, "saves", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
 				return perdure.CallActivityByName[string](ctx, "save", id).Await(ctx)
 			})
 			env = perduretest.New(t, r, append(opts, perduretest.WithTable("orders", "id", ""))...)
-			tables = perduretest.Tables(env)
+			tables = perduretest.TableClient(env)
 			id := result(t, env, start(t, env, "saves", "o-1"))
 			if got := result(t, env, id); got != "slept" || saved(t, tables, "o-1") != id {
 				t.Errorf("got %q of %q, saved %q", got, id, saved(t, tables, "o-1"))
@@ -154,17 +154,17 @@ func TestAnActivitySavesAndStarts(t *testing.T) {
 func TestAWaitForAStartThatNobodyBegan(t *testing.T) {
 	t.Parallel()
 	env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
-	start, err := save(t.Context(), env.Client(), perduretest.Tables(env), "order-7")
+	start, err := save(t.Context(), env.Client(), perduretest.TableClient(env), "order-7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = env.Client().Wait(t.Context(), start.InstanceID())
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
-	if !ok || len(idle.Waits) != 1 || !strings.Contains(idle.Waits[0], "perduretest.Watch") {
+	if !ok || len(idle.WaitingFor) != 1 || !strings.Contains(idle.WaitingFor[0], "perduretest.RunSweeper") {
 		t.Errorf("it waits for %v", err)
 	}
 	env.Advance(5 * time.Minute)
-	perduretest.Watch(env)
+	perduretest.RunSweeper(env)
 	if s, err := env.Client().Wait(t.Context(), start.InstanceID()); err != nil || s.Status != client.StatusCompleted {
 		t.Errorf("%s, %v", s.Status, err)
 	}

@@ -278,7 +278,7 @@ func (s *stubs) standIn(e *Env, r *perdure.Registry) *perdure.Registry {
 	})
 	s.registerAgain(e)
 	code := (*perdure.Registry)(s.code)
-	schedule.AddTo(code) // as lambdahandler does
+	schedule.Register(code) // as lambdahandler does
 	return code
 }
 

@@ -65,7 +65,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 	var lines []string
 	for _, c := range env.Calls() {
 		if c.InstanceID == id {
-			lines = append(lines, fmt.Sprintf("%s(%s) attempt %d at %v took %v: %s%s", c.Activity, c.Input, c.Attempt, c.At, c.Took, c.Output, c.Error))
+			lines = append(lines, fmt.Sprintf("%s(%s) attempt %d at %v took %v: %s%s", c.Activity, c.Input, c.Attempt, c.StartedAt, c.Duration, c.Output, c.Error))
 		}
 	}
 	want := []string{
@@ -79,7 +79,7 @@ func TestStubsFailReturnAndTakeTime(t *testing.T) {
 	}
 	if calls := env.Calls("charge"); len(calls) != 4 {
 		t.Errorf("%d calls of charge", len(calls))
-	} else if p, err := perduretest.Input[payment](calls[3]); err != nil || p.Cents != 100 {
+	} else if p, err := perduretest.CallInput[payment](calls[3]); err != nil || p.Cents != 100 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
@@ -123,7 +123,7 @@ func TestAStubIsCancelled(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	env.Advance(time.Minute)
-	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Took < time.Minute || calls[0].Took > 2*time.Minute || calls[0].Error != "timeout" {
+	if calls := env.Calls(); len(calls) != 1 || calls[0].Running || calls[0].Duration < time.Minute || calls[0].Duration > 2*time.Minute || calls[0].Error != "timeout" {
 		t.Errorf("%+v", calls)
 	}
 }
@@ -134,7 +134,7 @@ func TestACallThatRunsIsListed(t *testing.T) {
 	env.Stub("charge").Takes(time.Hour).Returns(receipt{"1"})
 	start(t, env, "order", 1)
 	env.Advance(20 * time.Minute)
-	if calls := env.Calls(); len(calls) != 1 || !calls[0].Running || calls[0].Took != 20*time.Minute {
+	if calls := env.Calls(); len(calls) != 1 || !calls[0].Running || calls[0].Duration != 20*time.Minute {
 		t.Errorf("%+v", calls)
 	}
 }

@@ -41,7 +41,7 @@ func TestOutage_activityThatNobodyKnows_isIdleInTheEnd(t *testing.T) {
 	env.Outage(perduretest.DynamoDB, aDay)
 	env.Advance(aDay)
 	_, err := env.Client().Wait(t.Context(), id)
-	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.Endless != "" || !strings.Contains(err.Error(), "which is not registered") {
+	if idle, ok := errors.AsType[*perduretest.IdleError](err); !ok || idle.LoopDiagnosis != "" || !strings.Contains(err.Error(), "which is not registered") {
 		t.Errorf("%v", err)
 	}
 }
@@ -67,13 +67,13 @@ func TestStartItem_processDiesBeforeBegin_beginsWithinMinutes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := perduretest.New(t, registry(), perduretest.WithTable("orders", "id", ""))
-			tables := perduretest.Tables(env)
-			start, err := env.Client().StartItem(t.Context(), "sleep", time.Second, client.WithInstanceID("o-1"))
+			tables := perduretest.TableClient(env)
+			start, err := env.Client().PrepareStart(t.Context(), "sleep", time.Second, client.WithInstanceID("o-1"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			env.Advance(early)
-			if _, err := tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.Writes(start)}); err != nil {
+			if _, err := tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(start)}); err != nil {
 				t.Fatal(err)
 			}
 			env.Advance(5 * time.Minute)

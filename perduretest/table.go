@@ -13,7 +13,7 @@ import (
 )
 
 // WithTable adds your own table to the Env's DynamoDB, for data that is written in one transaction with a start
-// (client.StartItem). Its keys are strings; sortKey is empty if it has none. It has no indexes. Access it with Tables.
+// (client.PrepareStart). Its keys are strings; sortKey is empty if it has none. It has no indexes. Access it with Tables.
 // An empty or used name and an empty partition key fail the test.
 func WithTable(name, partitionKey, sortKey string) Option {
 	return option(func(o *options) {
@@ -21,13 +21,13 @@ func WithTable(name, partitionKey, sortKey string) Option {
 	})
 }
 
-// Tables returns a client of the Env's DynamoDB, which has the tables of WithTable and the hub's table. Its calls
+// TableClient returns a client of the Env's DynamoDB, which has the tables of WithTable and the hub's table. Its calls
 // happen in virtual time. They fail during an Outage, and CrashAt does not count them. Use it from the same goroutines
 // as Client.
 //
 // It supports GetItem, Query, PutItem, UpdateItem, DeleteItem and TransactWriteItems with condition expressions, but
 // not every option of them.
-func Tables(env *Env) dynamo.TableAPI {
+func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
 	env.virtual("Tables")
 	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}

@@ -83,17 +83,17 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	}
 }
 
-// Watch runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance and
+// RunSweeper runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance and
 // Wait.
 //
-// Wait does not advance the time for a start that was committed but not begun (client.StartItem). It returns an
+// Wait does not advance the time for a start that was committed but not begun (client.PrepareStart). It returns an
 // *IdleError instead. Use Watch or Advance.
-func Watch(env *Env) {
+func RunSweeper(env *Env) {
 	env.t.Helper()
 	env.virtual("Watch")
 	env.outside("Watch")
 	var err error
-	env.do(func() { _, err = env.hub.Timekeeper.Watch(context.Background()) })
+	env.do(func() { _, err = env.hub.Timekeeper.Sweep(context.Background()) })
 	if err != nil {
 		env.t.Fatalf("perduretest: sweeper: %v", err)
 	}

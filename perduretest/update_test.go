@@ -11,7 +11,7 @@ import (
 )
 
 func patient(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-	err := perdure.HandleUpdate(ctx, "after", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
+	err := perdure.SetUpdateHandler(ctx, "after", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
 		if d == 0 {
 			return perdure.WaitForExternalEvent[string](ctx, "never").Await(ctx)
 		}

@@ -43,21 +43,21 @@ func (b *visitor) ReadBuild(ctx context.Context, id string) (build provider.Buil
 	return build, err
 }
 
-func (b *visitor) NoteSchedule(ctx context.Context, s provider.NotedSchedule) (err error) {
+func (b *visitor) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { err = b.Provider.NoteSchedule(ctx, s) })
+	b.env.do(func() { err = b.Provider.PutScheduleEntry(ctx, s) })
 	return err
 }
 
-func (b *visitor) ForgetSchedule(ctx context.Context, s provider.NotedSchedule) (err error) {
+func (b *visitor) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
 	ctx = b.within(ctx)
-	b.env.do(func() { err = b.Provider.ForgetSchedule(ctx, s) })
+	b.env.do(func() { err = b.Provider.DeleteScheduleEntry(ctx, s) })
 	return err
 }
 
-func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.NotedSchedule, error] {
+func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	ctx = b.within(ctx)
-	return inside(b.env, func() iter.Seq2[provider.NotedSchedule, error] {
+	return inside(b.env, func() iter.Seq2[provider.ScheduleEntry, error] {
 		return b.Provider.ListSchedules(ctx, after)
 	})
 }
@@ -66,7 +66,7 @@ func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[pro
 func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := b.Provider.(provider.StartPreparer)
 	if !ok {
-		return nil, client.ErrNoStartItem
+		return nil, client.ErrPrepareStartUnsupported
 	}
 	ctx = b.within(ctx)
 	var prepared provider.PreparedStart
@@ -86,11 +86,11 @@ type bubbleStart struct {
 }
 
 // Begin implements provider.PreparedStart.
-func (s *bubbleStart) Begin(ctx context.Context) (err error) {
+func (s *bubbleStart) Wake(ctx context.Context) (err error) {
 	ctx = s.hub.within(ctx)
-	s.hub.env.do(func() { err = s.PreparedStart.Begin(ctx) })
+	s.hub.env.do(func() { err = s.PreparedStart.Wake(ctx) })
 	return err
 }
 
-// Unwrap is the start that dynamo.Writes knows.
+// Unwrap is the start that dynamo.TransactItems knows.
 func (s *bubbleStart) Unwrap() provider.PreparedStart { return s.PreparedStart }

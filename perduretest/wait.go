@@ -22,14 +22,14 @@ type IdleError struct {
 	Status     provider.RuntimeStatus
 	// Waited is how long a wait in a deployed hub took. It is 0 in virtual time.
 	Waited time.Duration
-	// Endless describes why a wait in virtual time stopped although the instance is still active: how long the wait
+	// LoopDiagnosis describes why a wait in virtual time stopped although the instance is still active: how long the wait
 	// took and which instances made turns. It is empty if nothing happens any more.
-	Endless string
+	LoopDiagnosis string
 	// Diagnosis is why a blocked instance cannot continue. It is nil for other instances.
 	Diagnosis *history.Failure
-	// Waits describes what the instance and its sub-orchestrations are waiting for, such as an event that was not
+	// WaitingFor describes what the instance and its sub-orchestrations are waiting for, such as an event that was not
 	// raised, an activity that is not registered, or a retry with its last failure.
-	Waits []string
+	WaitingFor []string
 }
 
 // Error implements error.
@@ -38,14 +38,14 @@ func (e *IdleError) Error() string {
 	if e.Waited > 0 {
 		text = fmt.Sprintf("perduretest: instance %q is %s after %v", e.InstanceID, e.Status, e.Waited)
 	}
-	if e.Endless != "" {
-		text = fmt.Sprintf("perduretest: instance %q is %s and %s", e.InstanceID, e.Status, e.Endless)
+	if e.LoopDiagnosis != "" {
+		text = fmt.Sprintf("perduretest: instance %q is %s and %s", e.InstanceID, e.Status, e.LoopDiagnosis)
 	}
 	if e.Diagnosis != nil {
 		text += ": " + e.Diagnosis.Message
 	}
-	if len(e.Waits) > 0 {
-		text += "; it is waiting for\n  " + strings.Join(e.Waits, "\n  ")
+	if len(e.WaitingFor) > 0 {
+		text += "; it is waiting for\n  " + strings.Join(e.WaitingFor, "\n  ")
 	}
 	return text
 }
@@ -91,7 +91,7 @@ func (q inquiry) stuck(ctx context.Context, p provider.Provider, instanceID, end
 		return err
 	}
 	idle := q.idle(ctx, &in)
-	idle.Endless = endless
+	idle.LoopDiagnosis = endless
 	return idle
 }
 

@@ -15,48 +15,48 @@ type ActivityRecord struct {
 	// EndedAt is the time when the cancelled activity ended or, if it was abandoned, when its worker stopped waiting
 	// for it.
 	EndedAt time.Time
-	// End is how the cancelled activity ended, or empty if that is not known.
-	End ActivityEnd
+	// CancelOutcome is how the cancelled activity ended, or empty if that is not known.
+	CancelOutcome CancelOutcome
 	// Details are the details of the last stored heartbeat, or nil.
 	Details json.RawMessage
-	// BeatenAt is the time of that heartbeat.
-	BeatenAt time.Time
+	// LastHeartbeatAt is the time of that heartbeat.
+	LastHeartbeatAt time.Time
 	// UnknownAt is the time when a worker last released the activity because its build does not register it.
 	// UnknownBuild is that build.
 	UnknownAt    time.Time
 	UnknownBuild string
 	// BegunAt is the time when a worker started the activity after UnknownAt was written.
 	BegunAt time.Time
-	// RunOutOf is the last attempt that was still running when its invocation ended, or 0. RunOuts is the number of
+	// InvocationTimeoutAttempt is the last attempt that was still running when its invocation ended, or 0. InvocationTimeouts is the number of
 	// consecutive deliveries in which that happened without a new heartbeat. Both are written together.
-	RunOutOf, RunOuts int
-	// Pending is the pending attempt that the worker of attempt PendingOf reports after its code returned
+	InvocationTimeoutAttempt, InvocationTimeouts int
+	// Pending is the pending attempt that the worker of attempt PendingAttempt reports after its code returned
 	// perdure.ErrPending. Both are written together before the report is sent, so that a copy of the work item sends
 	// the same report and does not run the code again.
-	Pending   *PendingAttempt
-	PendingOf int
-	// BeatOf is the attempt of the last heartbeat that was sent with a completion token, or 0. OverOf is the last
-	// pending attempt that was ended for its limits. Its heartbeats are rejected (WorkItems.BeatPending).
-	BeatOf, OverOf int
+	Pending        *PendingAttempt
+	PendingAttempt int
+	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0. TimedOutAttempt is the last
+	// pending attempt that was ended for its limits. Its heartbeats are rejected (WorkItems.HeartbeatPending).
+	HeartbeatAttempt, TimedOutAttempt int
 }
 
 // Unknown reports whether the latest known fact is that a worker's build does not register the activity. failedAt is
 // the time of the last failed attempt, or zero.
 func (r *ActivityRecord) Unknown(failedAt time.Time) bool {
-	return r.UnknownAt.After(r.BegunAt) && r.UnknownAt.After(r.BeatenAt) && r.UnknownAt.After(failedAt)
+	return r.UnknownAt.After(r.BegunAt) && r.UnknownAt.After(r.LastHeartbeatAt) && r.UnknownAt.After(failedAt)
 }
 
-// ActivityEnd is how a cancelled activity ended. The strings are part of the stored format.
-type ActivityEnd string
+// CancelOutcome is how a cancelled activity ended. The strings are part of the stored format.
+type CancelOutcome string
 
 // The ends of cancelled activities.
 const (
-	// EndNeverStarted means that the code did not run in the delivery that found the activity cancelled.
-	EndNeverStarted ActivityEnd = "never_started"
-	// EndStopped means that the code returned an error after its context ended.
-	EndStopped ActivityEnd = "stopped"
-	// EndFinished means that the code returned a result in spite of the cancellation.
-	EndFinished ActivityEnd = "finished"
-	// EndLeaked means that the activity was abandoned: it did not return within its grace period.
-	EndLeaked ActivityEnd = "leaked"
+	// OutcomeNeverStarted means that the code did not run in the delivery that found the activity cancelled.
+	OutcomeNeverStarted CancelOutcome = "never_started"
+	// OutcomeStopped means that the code returned an error after its context ended.
+	OutcomeStopped CancelOutcome = "stopped"
+	// OutcomeCompleted means that the code returned a result in spite of the cancellation.
+	OutcomeCompleted CancelOutcome = "finished"
+	// OutcomeAbandoned means that the activity was abandoned: it did not return within its grace period.
+	OutcomeAbandoned CancelOutcome = "leaked"
 )

@@ -24,29 +24,29 @@ type ActivityRetry struct {
 	Ended string
 	// Pending is set if the current attempt waits for asynchronous completion.
 	Pending *PendingAttempt
-	// LookAt is the time of the next check of the pending attempt's limits, or zero if it has none. LookBy is the ID of
+	// NextCheckAt is the time of the next check of the pending attempt's limits, or zero if it has none. NextCheckID is the ID of
 	// the record that caused this decision. It also serves as a version: each change of a pending attempt has another
 	// value.
-	LookAt time.Time
-	LookBy string
+	NextCheckAt time.Time
+	NextCheckID string
 }
 
-// PendingKeep is a request to store an attempt as pending, or to set the next check of its limits.
-type PendingKeep struct {
+// PendingAttemptUpdate is a request to store an attempt as pending, or to set the next check of its limits.
+type PendingAttemptUpdate struct {
 	ActivityID int64
 	Attempt    int
 	// Was is the value that ReadRetry returned. Nothing is written if another value is stored.
 	Was     ActivityRetry
 	Pending PendingAttempt
-	// LookAt and LookBy are described in ActivityRetry.
-	LookAt time.Time
-	LookBy string
+	// NextCheckAt and NextCheckID are described in ActivityRetry.
+	NextCheckAt time.Time
+	NextCheckID string
 	// Sent is true if the value is stored already. Only the timer is sent again.
 	Sent bool
 }
 
-// PendingBeat is a heartbeat that was sent with a completion token.
-type PendingBeat struct {
+// PendingHeartbeat is a heartbeat that was sent with a completion token.
+type PendingHeartbeat struct {
 	ActivityID int64
 	Attempt    int
 	At         time.Time

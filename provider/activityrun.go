@@ -3,7 +3,7 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
-// activities with TakesRun, that is, with WaitCancel or AtMostOnce, of which only one delivery may run.
+// activities with NeedsRunClaim, that is, with WaitCancel or AtMostOnce, of which only one delivery may run.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64
@@ -14,19 +14,19 @@ type Run struct {
 	Token string
 	// Until is the time when the run expires unless it is renewed.
 	Until time.Time
-	// GivenUp is true if the code of this run, or of an earlier one, did not return when its context ended, and may
-	// still be running. It is set in LeaveRun and in Taken.Before, and stays set for all later runs and attempts.
-	GivenUp bool
+	// Abandoned is true if the code of this run, or of an earlier one, did not return when its context ended, and may
+	// still be running. It is set in ReleaseRun and in RunClaim.PreviousRun, and stays set for all later runs and attempts.
+	Abandoned bool
 }
 
-// Taken is the result of TakeRun.
-type Taken struct {
+// RunClaim is the result of ClaimRun.
+type RunClaim struct {
 	// Held is true if the delivery holds the run.
 	Held bool
-	// Before is the run of the previous holder, or nil if there was none. Left is the activity record at that time.
-	Before *Run
-	Left   ActivityRecord
-	// Outcome is the outcome that EndRun stored for the same attempt. It may have been sent or not. No code of the
+	// PreviousRun is the run of the previous holder, or nil if there was none. Left is the activity record at that time.
+	PreviousRun    *Run
+	PreviousRecord ActivityRecord
+	// Outcome is the outcome that CompleteRun stored for the same attempt. It may have been sent or not. No code of the
 	// attempt is running, and Held is false.
 	Outcome *ActivityOutcome
 	// Cancel reports whether the activity is cancelled. CancelsFrom is the segment from which to continue reading the

@@ -2,8 +2,8 @@ package provider
 
 import "time"
 
-// Attention counts the instances that may need an operator. Each count is at most MaxAttention.
-type Attention struct {
+// AttentionCounts counts the instances that may need an operator. Each count is at most MaxAttention.
+type AttentionCounts struct {
 	// Blocked is the number of blocked instances, in any build.
 	Blocked int
 	// Deleting is the number of instances whose deletion has made no progress for two minutes.

@@ -16,8 +16,8 @@ type CancelInfo struct {
 	Reason, Message string
 	// RequestedAt is the time of the turn that decided the cancellation.
 	RequestedAt time.Time
-	// Ended is true if the activity is cancelled because its execution has ended. Nothing waits for the activity then.
-	Ended bool
+	// ExecutionEnded is true if the activity is cancelled because its execution has ended. Nothing waits for the activity then.
+	ExecutionEnded bool
 	// Deleted is true if the instance is deleted or being deleted. Records of the activity would never be read.
 	Deleted bool
 }
@@ -45,7 +45,7 @@ type ActivityCancel struct {
 	IDs []history.Range
 	// Open is true if all present and future activities of the execution are cancelled, for example because it has
 	// ended. IDs is then empty.
-	Open bool
+	All bool
 	// Reason and Message are described in package history.
 	Reason, Message string
 	// At is the time of the turn.
@@ -90,14 +90,14 @@ func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete
 func (c Cancels) Of(activityID int64) CancelInfo {
 	for i := range c {
 		if c[i].concerns(activityID) {
-			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, Ended: c[i].Open, Deleted: c.deleted()}
+			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, ExecutionEnded: c[i].All, Deleted: c.deleted()}
 		}
 	}
 	return CancelInfo{}
 }
 
 func (c *ActivityCancel) concerns(id int64) bool {
-	if c.Open {
+	if c.All {
 		return true
 	}
 	for _, r := range c.IDs {
@@ -117,14 +117,14 @@ func CancelsOf(events []history.Event) (all Cancels) {
 			continue
 		}
 
-		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: history.CutCancelMessage(e.Message), At: e.Time}
+		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: history.TruncateCancelMessage(e.Message), At: e.Time}
 		if e.SourceEventID != 0 {
 			c.IDs = []history.Range{{First: e.SourceEventID, Last: e.SourceEventID}}
 		}
 
 		if e.RequestedBy == history.RequestedByEngine && endsWith(events, i) {
 			c.IDs = nil
-			c.Open = true
+			c.All = true
 		}
 
 		all = append(all, c)

@@ -68,9 +68,9 @@ func (r *CancelRead) end() {
 	}
 }
 
-// Ask sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. AdoptWorkItems calls it. read
+// Ask sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems calls it. read
 // is WorkItems.ReadCancels.
-func Ask(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
+func AttachCancelReads(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
 	shared := map[string]*CancelRead{}
 	for i := range items {
 		it := &items[i]

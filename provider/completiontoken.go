@@ -17,7 +17,7 @@ const (
 	maxCompletionBytes = 4 << 10
 )
 
-// ForeignTokenError is returned for a completion token of another hub. It wraps ErrToken.
+// ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
 type ForeignTokenError struct {
 	// Hub is the hub that the token names, which is not verified. Own is the hub that received the token.
 	Hub, Own string
@@ -25,15 +25,15 @@ type ForeignTokenError struct {
 
 // Error implements error.
 func (e *ForeignTokenError) Error() string {
-	return fmt.Sprintf("token belongs to hub %q, not to %q", Echo(e.Hub), e.Own)
+	return fmt.Sprintf("token belongs to hub %q, not to %q", Excerpt(e.Hub), e.Own)
 }
 
-// Unwrap returns ErrToken.
-func (e *ForeignTokenError) Unwrap() error { return ErrToken }
+// Unwrap returns ErrInvalidToken.
+func (e *ForeignTokenError) Unwrap() error { return ErrInvalidToken }
 
 // SignCompletion returns the completion token of an attempt. The token is a secret: its holder can complete the
 // attempt. Do not log it.
-func (t *Tokens) SignCompletion(w *WorkItem) string {
+func (t *TokenSigner) SignCompletion(w *WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
@@ -50,17 +50,17 @@ func (t *Tokens) SignCompletion(w *WorkItem) string {
 }
 
 // OpenCompletion decodes a completion token and returns a work item with the signed fields. It returns a
-// *ForeignTokenError if the token names another hub, and ErrToken if the token is malformed or was signed with another
+// *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with another
 // key.
-func (t *Tokens) OpenCompletion(token string) (WorkItem, error) {
+func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")
 	if len(token) > maxCompletionBytes || kind != completionToken || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= macBytes {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
 	w, err := readCompletion(claims)
@@ -73,7 +73,7 @@ func (t *Tokens) OpenCompletion(token string) (WorkItem, error) {
 
 	key := t.keys[id]
 	if key == nil {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 	m := key.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer key.macs.Put(m)
@@ -81,7 +81,7 @@ func (t *Tokens) OpenCompletion(token string) (WorkItem, error) {
 	signed := len(m.bytes)
 	m.bytes = m.sum(m.bytes)
 	if !hmac.Equal(mac, m.bytes[signed:signed+macBytes]) {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 	return w, nil
 }
@@ -92,7 +92,7 @@ func readCompletion(b []byte) (w WorkItem, err error) {
 	for _, into := range []*string{&hub, &instanceID} {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
-			return WorkItem{}, ErrToken
+			return WorkItem{}, ErrInvalidToken
 		}
 		*into = string(b[size : size+int(n)])
 		b = b[size+int(n):]

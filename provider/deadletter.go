@@ -20,8 +20,8 @@ type DeadLetter struct {
 	// SentAt is the time when the record was moved to the dead-letter queue. For a record that a standard queue moved,
 	// it is the time when the record was sent to that queue.
 	SentAt time.Time
-	// About identifies the subject of the record.
-	About Subject
+	// Subject identifies the subject of the record.
+	Subject Subject
 }
 
 // Subject identifies the subject of a message, work item or timer. Fields that cannot be read are empty.

@@ -10,11 +10,11 @@ import (
 // DeletedMessage is the message of the outcome that the parent of a deleted instance receives.
 const DeletedMessage = "deleted"
 
-// Fence returns the events that end an execution that is deleted before it has ended: cancels, which cancel its
+// DeletionEvents returns the events that end an execution that is deleted before it has ended: cancels, which cancel its
 // outstanding work (history.State.CancelOutstanding), and a terminal event that reports to the parent that the
 // execution was terminated. last is the ID of the last event of the history. Committed as the next segment, the events
 // make any concurrent commit fail (R17).
-func Fence(cancels []history.Event, last int64, now time.Time) []history.Event {
+func DeletionEvents(cancels []history.Event, last int64, now time.Time) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated, Message: DeletedMessage}
 	events := append(slices.Clip(cancels), end)
 	for i := range events {
@@ -30,10 +30,10 @@ func (c Cancels) WithDeletion(now time.Time) Cancels {
 	if c.deleted() {
 		return c
 	}
-	return append(slices.Clip(c), ActivityCancel{Open: true, Reason: history.ReasonInstanceDeleted, At: now})
+	return append(slices.Clip(c), ActivityCancel{All: true, Reason: history.ReasonInstanceDeleted, At: now})
 }
 
 func (c Cancels) deleted() bool {
 	n := len(c)
-	return n > 0 && c[n-1].Open && c[n-1].Reason == history.ReasonInstanceDeleted
+	return n > 0 && c[n-1].All && c[n-1].Reason == history.ReasonInstanceDeleted
 }

@@ -14,22 +14,22 @@ const (
 	loadedDocuments = 16 << 20
 	// referableDocument is the largest document that is always held.
 	referableDocument = 1 << 10
-	// ShownDocuments is the maximum number of bytes of documents with which ReadHistory replaces references, per event.
-	ShownDocuments = 4 << 20
+	// MaxResolvedBytes is the maximum number of bytes of documents with which ReadHistory replaces references, per event.
+	MaxResolvedBytes = 4 << 20
 )
 
-// Loading limits the data of external events that is held while an execution is read segment by segment.
-type Loading struct {
+// DataBudget limits the data of external events that is held while an execution is read segment by segment.
+type DataBudget struct {
 	ExecutionID string
 
 	held int
 }
 
 // Add replaces the large data of a segment's external events by references once the limit is reached.
-func (l *Loading) Add(s *Segment) {
+func (l *DataBudget) Add(s *Segment) {
 	for i := range s.Events {
 		e := &s.Events[i]
-		e.Raised(func(field string, index int, data *history.Payload) {
+		e.EachExternalData(func(field string, index int, data *history.Payload) {
 			doc, inline := data.Referable()
 			if !inline || len(doc) <= referableDocument {
 				return
@@ -38,20 +38,20 @@ func (l *Loading) Add(s *Segment) {
 				l.held += len(doc)
 				return
 			}
-			*data = history.Place{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.ReferTo(*data)
+			*data = history.DataLocation{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.ReferTo(*data)
 		})
 	}
 }
 
-// OldestReferred returns the oldest execution that an execution's first event refers to, or an empty string.
-func OldestReferred(start *history.Event) (oldest string) {
-	start.Raised(func(_ string, _ int, data *history.Payload) {
+// OldestReferencedExecution returns the oldest execution that an execution's first event refers to, or an empty string.
+func OldestReferencedExecution(start *history.Event) (oldest string) {
+	start.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
 		if !refers {
 			return
 		}
-		executionID := ExecutionOfPayload(data.StoredAt())
-		if at, err := history.ParsePlace(ref.Ref); err == nil {
+		executionID := ExecutionOfPayload(data.StorageKey())
+		if at, err := history.ParseDataLocation(ref.Ref); err == nil {
 			executionID = at.ExecutionID
 		}
 		if executionID != "" && (oldest == "" || executionID < oldest) {
@@ -61,13 +61,13 @@ func OldestReferred(start *history.Event) (oldest string) {
 	return oldest
 }
 
-// Show replaces an event's references by their documents, up to ShownDocuments bytes together. References to erased
+// Show replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
 // documents stay.
-func Show(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
+func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
-	e.Raised(func(_ string, _ int, data *history.Payload) {
+	e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
-		if !refers || err != nil || shown+ref.Bytes > ShownDocuments || data.IsSealed() {
+		if !refers || err != nil || shown+ref.Bytes > MaxResolvedBytes || data.IsEncoded() {
 			return
 		}
 		var doc json.RawMessage

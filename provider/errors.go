@@ -32,13 +32,13 @@ var (
 	// ErrLockLimit is returned if the queue cannot extend the lock that far. The lock expires when it would have
 	// expired without the call.
 	ErrLockLimit = errors.New("lock exceeds the limit of the queue")
-	// ErrToken is returned if this hub did not issue the token, or the hub's signing key has been deleted.
-	ErrToken = errors.New("token was not issued by this hub")
+	// ErrInvalidToken is returned if this hub did not issue the token, or the hub's signing key has been deleted.
+	ErrInvalidToken = errors.New("token was not issued by this hub")
 	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the turn.
 	ErrTooLarge = errors.New("turn is too large to commit")
-	// ErrUnsent is returned if the turn was committed, but not all of its outputs were sent. Its messages are
+	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. Its messages are
 	// redelivered, and a redispatch sends the rest (R4).
-	ErrUnsent = errors.New("turn is committed, but not all of its outputs were sent")
+	ErrDispatchIncomplete = errors.New("turn is committed, but not all of its outputs were sent")
 	// ErrBusy is returned if the hub is processing messages, and the operation requires an idle hub. Nothing was
 	// changed.
 	ErrBusy = errors.New("hub is not idle")

@@ -8,9 +8,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// BegunAt returns the time in an execution ID, with a resolution of a millisecond, by the clock of the process that
+// ExecutionStartedAt returns the time in an execution ID, with a resolution of a millisecond, by the clock of the process that
 // created the ID. It returns the zero time if the text is not an execution ID.
-func BegunAt(executionID string) time.Time {
+func ExecutionStartedAt(executionID string) time.Time {
 	id, err := ulid.ParseStrict(executionID)
 	if err != nil {
 		return time.Time{}

@@ -26,10 +26,10 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	}
 	limited := item
 	limited.Input, limited.StartToCloseMs, limited.Retry = nil, 0, nil
-	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.CloseBy = 2, &notBefore, 5000, &closeBy
+	limited.Attempt, limited.NotBefore, limited.HeartbeatMs, limited.ScheduleToCloseDeadline = 2, &notBefore, 5000, &closeBy
 	pickedUp := item
 	pickedUp.Input, pickedUp.StartToCloseMs, pickedUp.Retry = nil, 0, nil
-	pickedUp.Again, pickedUp.PickedUp = true, &provider.PickedUp{Record: "c3f6", Times: 2}
+	pickedUp.PossibleDuplicate, pickedUp.Redrive = true, &provider.Redrive{Record: "c3f6", Times: 2}
 	timer := provider.Timer{V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 5, FireAt: due}
 	activitys := timer
 	activitys.Activity = true
@@ -39,9 +39,9 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	refresh := timer
 	refresh.TimerID, refresh.Refresh = 2, 3
 	wake := provider.Message{V: 1, Kind: provider.MessageWake, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, TimerID: 2, Refresh: 3}
-	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", PickedUp: &provider.PickedUp{Record: "c3f6", Times: 1}}
+	event := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: "order-7", Name: "packed", EventID: "e1", Redrive: &provider.Redrive{Record: "c3f6", Times: 1}}
 	again := item
-	again.Attempt, again.NotBefore, again.Again, again.Anew = 3, &notBefore, true, 2
+	again.Attempt, again.NotBefore, again.PossibleDuplicate, again.ResendCount = 3, &notBefore, true, 2
 	attempt, dueAttempt := timer, fired
 	attempt.Attempt, dueAttempt.Attempt = 3, 3
 	attempts := provider.Message{
@@ -59,20 +59,20 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	signed.Token = provider.NewTokens("orders", provider.NewTokenKey("1", []byte(strings.Repeat("k", 32)))).Sign(&signed)
 	awaited, awaitedTimer, seen := item, activitys, closeBy.Add(-time.Minute)
 	awaited.Input, awaited.StartToCloseMs, awaited.Retry = nil, 0, nil
-	awaited.WaitCancel, awaitedTimer.WaitCancel = true, true
+	awaited.WaitForCancellation, awaitedTimer.WaitForCancellation = true, true
 	once := fair
 	once.FairnessKey, once.AtMostOnce = "", true
 	outcomes := provider.Message{
 		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, Outcomes: []provider.ActivityOutcome{
-			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"}, Ended: history.EndGivenUp, SeenAt: &seen},
+			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: history.TypeCancelled, Reason: "requested"}, Ended: history.OutcomeAbandoned, SeenAt: &seen},
 		},
 	}
 	moved := event
-	moved.PickedUp = &provider.PickedUp{Record: "c3f6", Times: 2, MovedAt: &due}
+	moved.Redrive = &provider.Redrive{Record: "c3f6", Times: 2, MovedAt: &due}
 	ofHub := event
-	ofHub.PickedUp, ofHub.Hub = nil, "orders"
+	ofHub.Redrive, ofHub.Hub = nil, "orders"
 	by := event
-	by.PickedUp, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
+	by.Redrive, by.RequestedBy = nil, "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 	terminate := provider.Message{V: 1, Kind: provider.MessageTerminate, InstanceID: "order-7", Text: "enough", RequestedBy: by.RequestedBy}
 	paused := provider.Message{
 		V: 1, Kind: provider.MessageExecutionSuspended, InstanceID: "order-7", StartID: "01JSTART", EventID: "perdure:pause:01JPAUSE", Text: "the carrier asks to wait", RequestedBy: by.RequestedBy,
@@ -82,10 +82,10 @@ func TestWhatTravelsIsReadAndWrittenAsItWas(t *testing.T) {
 	const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	itemTraced, eventTraced := limited, event
 	itemTraced.TraceParent = traced
-	eventTraced.PickedUp, eventTraced.TraceParent = nil, traced
+	eventTraced.Redrive, eventTraced.TraceParent = nil, traced
 	pending := outcomes
 	pending.Kind, pending.Outcomes = provider.MessageActivityPending, []provider.ActivityOutcome{{ActivityID: 5, Attempt: 1, Pending: &provider.PendingAttempt{
-		Name: "charge", Since: seen, Segment: 2, CloseAt: &closeBy, HeartbeatMs: 5000, BeatenAt: &notBefore, CloseBy: &due, WaitCancel: true, GraceMs: 10_000,
+		Name: "charge", Since: seen, Segment: 2, StartToCloseDeadline: &closeBy, HeartbeatMs: 5000, LastHeartbeatAt: &notBefore, ScheduleToCloseDeadline: &due, WaitForCancellation: true, GraceMs: 10_000,
 		Retry: &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 1000, BackoffCoefficient: 2},
 	}}}
 	all := betweenInstances(traced, notBefore)
@@ -132,9 +132,9 @@ func betweenInstances(traced history.TraceParent, at time.Time) map[string]any {
 		V: 1, Kind: provider.MessageUpdateAnswered, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", SourceEventID: 5, ChildID: "@stock@tea", Result: history.Payload(`3`),
 	}
 	failed, rejected, over := answer, answer, answer
-	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{Type: history.UpdateFailed, Message: "sold out", Cause: &history.Failure{Type: "StockError", Message: "sold out"}}
-	rejected.Result, rejected.Error = nil, &history.Failure{Type: history.UpdateRejection, Message: "it was rejected", Reason: history.UpdateTooMany}
-	over.Result, over.Error = nil, provider.Unheard("@stock@tea")
+	failed.Result, failed.TraceParent, failed.Error = nil, traced, &history.Failure{Type: history.TypeUpdateFailed, Message: "sold out", Cause: &history.Failure{Type: "StockError", Message: "sold out"}}
+	rejected.Result, rejected.Error = nil, &history.Failure{Type: history.TypeUpdateRejected, Message: "it was rejected", Reason: history.RejectedLimit}
+	over.Result, over.Error = nil, provider.EndedFailure("@stock@tea")
 	event := update
 	event.Kind, event.Name = provider.MessageEventSent, "packed"
 	heard := answer

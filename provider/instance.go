@@ -87,32 +87,32 @@ type Start struct {
 	// TraceParent is the trace context of the start, or empty.
 	TraceParent history.TraceParent
 	// Past is a history that the instance continues instead of starting with Input, or nil.
-	Past *Past
-	// Look is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
+	RestartFrom *RestartSource
+	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
 	// the ID is in use and costs a read if it is not.
-	Look bool
+	CheckFirst bool
 }
 
 // Past is a history that a start takes over from another instance (R30).
-type Past struct {
-	history.Owner
+type RestartSource struct {
+	history.ExecutionRef
 
-	// Events are the events of the execution from its start to the event where it is cut (history.CheckCut).
+	// Events are the events of the execution from its start to the event where it is cut (history.CheckRestartPoint).
 	Events []history.Event
 }
 
 // Begin returns the initial history of an instance that takes over the past.
-func (p *Past) Begin(in *Instance, trace history.TraceParent) []history.Event {
-	t := history.Takeover{
-		From: p.Owner, To: history.Owner{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
+func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
+	t := history.Restart{
+		From: p.ExecutionRef, To: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
 		RequestedBy: in.RequestedBy, At: in.CreatedAt, TraceParent: trace,
 	}
-	return t.Of(p.Events)
+	return t.History(p.Events)
 }
 
-// Query selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances are
+// ListQuery selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances are
 // sorted by their last change of status. Zero fields select all instances.
-type Query struct {
+type ListQuery struct {
 	Status RuntimeStatus
 	// Name is the name of the orchestration.
 	Name    string
@@ -132,7 +132,7 @@ type Query struct {
 }
 
 // Selects reports whether the query selects an instance.
-func (q *Query) Selects(in *Instance) bool {
+func (q *ListQuery) Selects(in *Instance) bool {
 	created := in.CreatedAt.Truncate(time.Millisecond)
 	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) && (q.Version == "" || in.Version == q.Version) &&
 		(q.Parent == "" || in.Parent != nil && in.Parent.InstanceID == q.Parent) && HasTags(in.Tags, q.Tags) &&
@@ -165,6 +165,6 @@ type Build struct {
 	Activities     []string            `json:"activities"`
 	// Since is the time of the build's first report, if it is known. Reported is the time of its last report. PutBuild
 	// ignores both.
-	Since    time.Time `json:"-"`
-	Reported time.Time `json:"-"`
+	FirstReportedAt time.Time `json:"-"`
+	LastReportedAt  time.Time `json:"-"`
 }

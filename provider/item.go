@@ -30,7 +30,7 @@ func compareDecimal(a, b string) int {
 }
 
 // Since selects the turns whose outputs may not have been sent.
-type Since struct {
+type RedispatchFrom struct {
 	// Position is the position of the first message whose turn is selected. Zero is before all messages of the current
 	// execution.
 	Position Position
@@ -42,9 +42,9 @@ type Since struct {
 type Record struct {
 	// ID is the queue's message ID. Batch responses name failed records by it.
 	ID string
-	// Lock is the lock token, such as the SQS receipt handle.
-	Lock string
-	Body string
+	// ReceiptHandle is the lock token, such as the SQS receipt handle.
+	ReceiptHandle string
+	Body          string
 	// Group is the message group of a FIFO queue, in which records are ordered.
 	Group string
 	// Sequence is the SequenceNumber of a FIFO queue.
@@ -53,15 +53,15 @@ type Record struct {
 	ReceiveCount int
 	// SentAt is the time when the record was sent, or zero if it is not known.
 	SentAt time.Time
-	// Hold is how long the lock is reliable. It is nil for a record that was pushed.
-	Hold *Hold
+	// LockHold is how long the lock is reliable. It is nil for a record that was pushed.
+	Hold *LockHold
 }
 
 // RecordOf returns the Record of an SQS message with its system attributes. It uses ApproximateReceiveCount,
 // SentTimestamp, SequenceNumber and MessageGroupId. It ignores the group of a message of a standard queue, which does
 // not order messages.
 func RecordOf(id, lock, body string, attributes map[string]string) Record {
-	r := Record{ID: id, Lock: lock, Body: body, ReceiveCount: 1, SentAt: SentAt(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"]}
+	r := Record{ID: id, ReceiptHandle: lock, Body: body, ReceiveCount: 1, SentAt: ParseSentTimestamp(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"]}
 	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
 		r.ReceiveCount = n
 	}
@@ -71,8 +71,8 @@ func RecordOf(id, lock, body string, attributes map[string]string) Record {
 	return r
 }
 
-// SentAt parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp is invalid.
-func SentAt(timestamp string) time.Time {
+// ParseSentTimestamp parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp is invalid.
+func ParseSentTimestamp(timestamp string) time.Time {
 	ms, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
 		return time.Time{}
@@ -92,15 +92,15 @@ type InboxMessage struct {
 
 	Position Position
 	Record   Record
-	// Begins is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for it. If
+	// NewExecutionID is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for it. If
 	// it is empty, the provider creates one.
-	Begins string
-	// Brings are inputs that a start carries for its first turn.
-	Brings []history.Event
-	// Doubtful is the time when the message was sent, if it may be a copy of a message that an earlier instance with
+	NewExecutionID string
+	// InitialInputs are inputs that a start carries for its first turn.
+	InitialInputs []history.Event
+	// PossibleDuplicateSentAt is the time when the message was sent, if it may be a copy of a message that an earlier instance with
 	// the ID has consumed, or zero. The message must not create an instance if an instance with the ID was deleted
 	// after that time.
-	Doubtful time.Time
+	PossibleDuplicateSentAt time.Time
 }
 
 // Head is the last committed segment of an execution.
@@ -149,8 +149,8 @@ type Orchestration struct {
 // Start returns the first event of the execution.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
-// TakenOver returns the events that the execution took over from another one in a restart, or nil (R30).
-func (o *Orchestration) TakenOver() []history.Event {
+// RestartedEvents returns the events that the execution took over from another one in a restart, or nil (R30).
+func (o *Orchestration) RestartedEvents() []history.Event {
 	first := o.Segments[0].Events
 	if first[len(first)-1].Kind != history.ExecutionRestarted {
 		return nil
@@ -171,11 +171,11 @@ func (o *Orchestration) Events() ([]history.Event, error) {
 	for i := range o.Segments {
 		runs[i] = o.Segments[i].Events
 	}
-	return history.Log(runs...)
+	return history.Concat(runs...)
 }
 
 // State returns the state that results from the history.
-func (o *Orchestration) State(keep history.Keep) *history.State {
+func (o *Orchestration) State(keep history.Tracking) *history.State {
 	s := history.NewState(keep)
 	for i := range o.Segments {
 		s.Apply(o.Segments[i].Events...)

@@ -18,9 +18,9 @@ type Jobs interface {
 	// is the next of the previous call, and empty in the first one. Each call reads a bounded amount, so found can be
 	// empty before the end. The end is reached if next is empty.
 	MatchInstances(ctx context.Context, f Filter, from string, most int) (found []Target, next string, err error)
-	// DeleteLife is DeleteInstance for the incarnation that the given start created. It does nothing if the ID has
+	// DeleteIncarnation is DeleteInstance for the incarnation that the given start created. It does nothing if the ID has
 	// another incarnation or none.
-	DeleteLife(ctx context.Context, instanceID, startID string, force bool) error
+	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 }
 
 // Operation is what a job does with instances.
@@ -48,10 +48,10 @@ const (
 
 // Filter selects instances that match all non-zero fields.
 type Filter struct {
-	Name          string            `json:"name,omitempty"`     // of the orchestration
+	Orchestration string            `json:"name,omitempty"`     // of the orchestration
 	Statuses      []RuntimeStatus   `json:"statuses,omitempty"` // any of them
 	Version       string            `json:"version,omitempty"`
-	Parent        string            `json:"parent,omitempty"` // the id of the instance that waits for it
+	ParentID      string            `json:"parent,omitempty"` // the id of the instance that waits for it
 	Tags          map[string]string `json:"tags,omitempty"`   // all of them, with these values
 	StartedAfter  time.Time         `json:"startedAfter,omitzero"`
 	StartedBefore time.Time         `json:"startedBefore,omitzero"`
@@ -89,11 +89,11 @@ type Job struct {
 
 	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances. AtEnd is
 	// true if there are no more instances to match.
-	Batch    []Target `json:"batch,omitempty"`
-	Next     string   `json:"next,omitempty"`
-	AtEnd    bool     `json:"atEnd,omitempty"`
-	Revision int64    `json:"-"`
+	Batch        []Target `json:"batch,omitempty"`
+	Next         string   `json:"next,omitempty"`
+	MatchingDone bool     `json:"atEnd,omitempty"`
+	Revision     int64    `json:"-"`
 }
 
-// Over reports whether the job has ended.
-func (j *Job) Over() bool { return j.State != JobRunning }
+// Ended reports whether the job has ended.
+func (j *Job) Ended() bool { return j.State != JobRunning }

@@ -33,9 +33,9 @@ const fieldName = "name"
 // longestEcho bounds, in bytes, how much of an unrecognised text an error repeats.
 const longestEcho = 64
 
-// Echo returns the part of a caller's text that an error repeats: at most 64 bytes of valid UTF-8.
-func Echo[S ~string](s S) string {
-	return history.CutMessage(strings.ToValidUTF8(string(s), "\uFFFD"), longestEcho)
+// Excerpt returns the part of a caller's text that an error repeats: at most 64 bytes of valid UTF-8.
+func Excerpt[S ~string](s S) string {
+	return history.TruncateMessage(strings.ToValidUTF8(string(s), "\uFFFD"), longestEcho)
 }
 
 // CheckText returns a *FieldError if s is not valid UTF-8, has fewer than shortest or more than longest bytes, or

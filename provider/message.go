@@ -62,9 +62,9 @@ const (
 	MessageUpdate MessageKind = "update"
 )
 
-// ReportBuild is the instance ID of a MessageWake that requests an orchestrator to report its build
+// ReportBuildInstanceID is the instance ID of a MessageWake that requests an orchestrator to report its build
 // (Instances.PutBuild). No instance has this ID.
-const ReportBuild = "perdure:report-build"
+const ReportBuildInstanceID = "perdure:report-build"
 
 // Message is a message in the inbox of an instance. Its JSON is the wire format. Kind determines which fields are used.
 type Message struct {
@@ -90,8 +90,8 @@ type Message struct {
 	Name    string          `json:"name,omitempty"`
 	EventID string          `json:"eventId,omitempty"`
 	Data    history.Payload `json:"data,omitempty"`
-	// Named marks an update of a client with an ID that the caller chose. It may have been sent before.
-	Named bool `json:"named,omitempty"`
+	// CustomUpdateID marks an update of a client with an ID that the caller chose. It may have been sent before.
+	CustomUpdateID bool `json:"named,omitempty"`
 	// SentAt is the time of the turn that sent an event or update to another instance. Parent is then the sender.
 	SentAt *time.Time `json:"sentAt,omitempty"`
 
@@ -129,17 +129,17 @@ type Message struct {
 	// from 1. Segment is the segment whose turn could not write the status.
 	Refresh int `json:"refresh,omitempty"`
 
-	// PickedUp marks a message that was recovered from a dead-letter queue, so that queues do not drop it as a
+	// Redrive marks a message that was recovered from a dead-letter queue, so that queues do not drop it as a
 	// duplicate.
-	PickedUp *PickedUp `json:"pickedUp,omitempty"`
+	Redrive *Redrive `json:"pickedUp,omitempty"`
 
 	// TraceParent is the trace context of the sender.
 	TraceParent history.TraceParent `json:"traceparent,omitempty"`
 }
 
-// PickedUp describes a message or work item that was recovered from a dead-letter queue, or was sent anew before it
+// Redrive describes a message or work item that was recovered from a dead-letter queue, or was sent anew before it
 // moved there. The crash markers of the original record apply to it.
-type PickedUp struct {
+type Redrive struct {
 	// Record is the original ID of the record.
 	Record string `json:"record"`
 	// Times is the number of times that the record was sent again, from 1.
@@ -148,16 +148,16 @@ type PickedUp struct {
 	MovedAt *time.Time `json:"movedAt,omitempty"`
 }
 
-// Next returns the PickedUp of a record that is recovered now. p is nil if the record was not recovered before.
-func (p *PickedUp) Next(recordID string) *PickedUp {
+// Next returns the Redrive of a record that is recovered now. p is nil if the record was not recovered before.
+func (p *Redrive) Next(recordID string) *Redrive {
 	if p == nil {
-		return &PickedUp{Record: recordID, Times: 1}
+		return &Redrive{Record: recordID, Times: 1}
 	}
-	return &PickedUp{Record: p.Record, Times: p.Times + 1, MovedAt: p.MovedAt}
+	return &Redrive{Record: p.Record, Times: p.Times + 1, MovedAt: p.MovedAt}
 }
 
 // NextMoved is Next for a message that moved to the dead-letter queue at a time, or zero if it is not known.
-func (p *PickedUp) NextMoved(recordID string, at time.Time) *PickedUp {
+func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	next := p.Next(recordID)
 	if next.MovedAt == nil && next.Times == 1 && !at.IsZero() {
 		at = at.UTC()
@@ -171,7 +171,7 @@ const mostReceives = 10_000
 
 // Of returns the record under which crash markers are stored. Its ReceiveCount increases over all deliveries, including
 // those before the recovery.
-func (p *PickedUp) Of(r Record) Record {
+func (p *Redrive) Of(r Record) Record {
 	if p != nil {
 		r.ID = p.Record
 		r.ReceiveCount += p.Times * mostReceives
@@ -196,7 +196,7 @@ type ActivityOutcome struct {
 	// orchestrator counts the delay from the time when it receives the failure. Otherwise it is zero.
 	RetryInMs int64 `json:"retryInMs,omitempty"`
 
-	// Ended is set for an activity with WorkItem.WaitCancel. It is one of history.EndXxx, if that is known in addition
+	// Ended is set for an activity with WorkItem.WaitForCancellation. It is one of history.EndXxx, if that is known in addition
 	// to Result and Error. SeenAt is the time when its worker noticed the cancellation.
 	Ended  string     `json:"ended,omitempty"`
 	SeenAt *time.Time `json:"seenAt,omitempty"`
@@ -214,19 +214,19 @@ type PendingAttempt struct {
 	Since time.Time `json:"since"`
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64 `json:"seq"`
-	// CloseAt is the end of the start-to-close time, or nil.
-	CloseAt *time.Time `json:"closeAt,omitempty"`
-	// HeartbeatMs is described in WorkItem. BeatenAt is the time of the worker's last heartbeat, or of the start of the
+	// StartToCloseDeadline is the end of the start-to-close time, or nil.
+	StartToCloseDeadline *time.Time `json:"closeAt,omitempty"`
+	// HeartbeatMs is described in WorkItem. LastHeartbeatAt is the time of the worker's last heartbeat, or of the start of the
 	// attempt.
-	HeartbeatMs int64      `json:"heartbeatMs,omitempty"`
-	BeatenAt    *time.Time `json:"beatenAt,omitempty"`
-	// BeatSeen is the last heartbeat of a token holder that a check has seen, by the holder's clock. BeatenAt is then
+	HeartbeatMs     int64      `json:"heartbeatMs,omitempty"`
+	LastHeartbeatAt *time.Time `json:"beatenAt,omitempty"`
+	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock. LastHeartbeatAt is then
 	// the time as of which it counts. Workers do not set it.
-	BeatSeen *time.Time `json:"beatSeen,omitempty"`
+	HeartbeatSeenAt *time.Time `json:"beatSeen,omitempty"`
 	// Retry, CloseBy and WaitCancel are described in WorkItem.
-	Retry      *history.RetryPolicy `json:"retry,omitempty"`
-	CloseBy    *time.Time           `json:"closeBy,omitempty"`
-	WaitCancel bool                 `json:"waitCancel,omitempty"`
+	Retry                   *history.RetryPolicy `json:"retry,omitempty"`
+	ScheduleToCloseDeadline *time.Time           `json:"closeBy,omitempty"`
+	WaitForCancellation     bool                 `json:"waitCancel,omitempty"`
 	// GraceMs is the grace period of an attempt with WaitCancel, in milliseconds.
 	GraceMs int64 `json:"graceMs,omitempty"`
 }
@@ -252,8 +252,8 @@ type WorkItem struct {
 	NotBefore *time.Time `json:"notBefore,omitempty"`
 	// HeartbeatMs is the heartbeat timeout in milliseconds. 0 means no limit.
 	HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
-	// CloseBy is the time at which the activity fails if it has not ended, in any attempt, or nil.
-	CloseBy *time.Time `json:"closeBy,omitempty"`
+	// ScheduleToCloseDeadline is the time at which the activity fails if it has not ended, in any attempt, or nil.
+	ScheduleToCloseDeadline *time.Time `json:"closeBy,omitempty"`
 	// FairnessKey is the tenant of the activity in an SQS fair queue, or empty.
 	FairnessKey string `json:"fairnessKey,omitempty"`
 	// ExclusiveKey limits activities with the same key to one running attempt (history.Event). Queue is then a
@@ -261,15 +261,15 @@ type WorkItem struct {
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// Again marks a possible copy of another work item. A worker checks whether its activity is still open before it
+	// PossibleDuplicate marks a possible copy of another work item. A worker checks whether its activity is still open before it
 	// runs, even on the first delivery.
-	Again bool `json:"again,omitempty"`
-	// PickedUp marks a work item that was recovered from a dead-letter queue, or was sent anew before it moved there.
-	PickedUp *PickedUp `json:"pickedUp,omitempty"`
-	// Anew counts how often the work item was sent anew because its code did not cause the failure.
-	Anew int `json:"anew,omitempty"`
-	// WaitCancel marks an activity whose outcome is reported even after it was cancelled.
-	WaitCancel bool `json:"waitCancel,omitempty"`
+	PossibleDuplicate bool `json:"again,omitempty"`
+	// Redrive marks a work item that was recovered from a dead-letter queue, or was sent anew before it moved there.
+	Redrive *Redrive `json:"pickedUp,omitempty"`
+	// ResendCount counts how often the work item was sent anew because its code did not cause the failure.
+	ResendCount int `json:"anew,omitempty"`
+	// WaitForCancellation marks an activity whose outcome is reported even after it was cancelled.
+	WaitForCancellation bool `json:"waitCancel,omitempty"`
 	// AtMostOnce marks an activity whose attempts start at most once.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
 	// Token authorizes a holder of the work item to renew its lock (Tokens). The provider signs it with each send. Work
@@ -277,8 +277,8 @@ type WorkItem struct {
 	Token string `json:"token,omitempty"`
 }
 
-// TakesRun reports whether a worker takes the run of the activity (TakeRun) before it starts the code.
-func (w *WorkItem) TakesRun() bool { return w.WaitCancel || w.AtMostOnce }
+// NeedsRunClaim reports whether a worker takes the run of the activity (ClaimRun) before it starts the code.
+func (w *WorkItem) NeedsRunClaim() bool { return w.WaitForCancellation || w.AtMostOnce }
 
 // Timer is a timer that does not fire before FireAt. If it belongs to an activity, TimerID is the activity's ID. It
 // then ends the schedule-to-close time (Activity), starts the attempt Attempt, from 2, or checks the limits of a
@@ -297,9 +297,9 @@ type Timer struct {
 	Refresh int `json:"refresh,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// WaitCancel marks a timer for the schedule-to-close time of an activity with WorkItem.WaitCancel. It fires even if
+	// WaitForCancellation marks a timer for the schedule-to-close time of an activity with WorkItem.WaitForCancellation. It fires even if
 	// the activity is cancelled.
-	WaitCancel bool `json:"waitCancel,omitempty"`
+	WaitForCancellation bool `json:"waitCancel,omitempty"`
 }
 
 // IsRefresh reports whether the message only refreshes its instance's status, without a turn.

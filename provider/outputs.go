@@ -13,8 +13,8 @@ type Outputs struct {
 	// Messages are for other instances, in order for each of them. Messages of kind MessageStart, MessageEventSent and
 	// MessageUpdateSent have the ID of their event in SourceEventID, which is not sent.
 	Messages []Message
-	// Answers are the results of updates (Orchestrations.AnswerUpdates).
-	Answers []UpdateAnswer
+	// UpdateResults are the results of updates (Orchestrations.PutUpdateResults).
+	UpdateResults []UpdateResult
 }
 
 // Empty reports whether there are no outputs.
@@ -24,7 +24,7 @@ func (o *Outputs) Empty() bool {
 
 // Count returns the number of outputs.
 func (o *Outputs) Count() int {
-	return len(o.WorkItems) + len(o.Timers) + len(o.Messages) + len(o.Answers)
+	return len(o.WorkItems) + len(o.Timers) + len(o.Messages) + len(o.UpdateResults)
 }
 
 // Add adds the outputs of more.
@@ -36,7 +36,7 @@ func (o *Outputs) Add(more Outputs) {
 	o.WorkItems = append(o.WorkItems, more.WorkItems...)
 	o.Timers = append(o.Timers, more.Timers...)
 	o.Messages = append(o.Messages, more.Messages...)
-	o.Answers = append(o.Answers, more.Answers...)
+	o.UpdateResults = append(o.UpdateResults, more.UpdateResults...)
 }
 
 // OutputsOf returns the outputs of a segment's events (R9). It omits events for which settled returns true, so that a
@@ -65,7 +65,7 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		case history.ExternalEventRaised:
 			heard.addAll(nil, *e)
 		case history.UpdateRejected, history.UpdateCompleted:
-			out.Answers = append(out.Answers, AnswerOf(x, e))
+			out.UpdateResults = append(out.UpdateResults, UpdateResultOf(x, e))
 			told.answer(e, e.Callers...)
 		case history.UpdateAwaited:
 			told.again(s.Events[:i], e)
@@ -74,7 +74,7 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		case history.SubOrchestrationCancelRequested:
 			out.Messages = append(out.Messages, cancelOf(x, e))
 		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationCancelled, history.OrchestrationTerminated:
-			heard.addAll(Unheard(x.InstanceID), e.Inputs...)
+			heard.addAll(EndedFailure(x.InstanceID), e.Inputs...)
 			told.over(e)
 			out.Messages = appendOutcome(out.Messages, x, e)
 		case history.OrchestrationContinuedAsNew:
@@ -111,13 +111,13 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
 			Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
-			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitCancel: e.Waits(), AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
+			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitForCancellation: e.WaitsForCancellation(), AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
 		}
-		if by, limited := e.CloseBy(); limited {
-			w.CloseBy = &by
+		if by, limited := e.ScheduleToCloseDeadline(); limited {
+			w.ScheduleToCloseDeadline = &by
 			o.Timers = append(o.Timers, Timer{
 				V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID,
-				FireAt: by.Add(history.CloseLeeway), Activity: true, WaitCancel: e.Waits(),
+				FireAt: by.Add(history.ScheduleToCloseGrace), Activity: true, WaitForCancellation: e.WaitsForCancellation(),
 			})
 		}
 		o.WorkItems = append(o.WorkItems, w)
@@ -180,7 +180,7 @@ func StartID(executionID string, eventID int64) string {
 // may have its id later (R16).
 func cancelOf(x Origin, e *history.Event) Message {
 	return Message{
-		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: history.CutCancelMessage(e.Message),
+		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: history.TruncateCancelMessage(e.Message),
 		RequestedBy: history.RequestedByParent + x.InstanceID,
 		Parent:      &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.SourceEventID},
 		TraceParent: x.trace,

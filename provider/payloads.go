@@ -11,19 +11,19 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Payloads is a payload store. Its reads and lists are strongly consistent. The data under a key never changes. All
+// PayloadStore is a payload store. Its reads and lists are strongly consistent. The data under a key never changes. All
 // methods are safe for concurrent use and return the same errors as a Provider.
-type Payloads interface {
+type PayloadStore interface {
 	// PutPayload stores data under a key. It is idempotent.
 	PutPayload(ctx context.Context, key string, data []byte) error
-	// GetPayload reads the data under a key, up to MaxStoredPayload bytes. It returns ErrNotFound if the key does not
+	// GetPayload reads the data under a key, up to MaxStoredPayloadBytes bytes. It returns ErrNotFound if the key does not
 	// exist.
 	GetPayload(ctx context.Context, key string) ([]byte, error)
 	// CopyPayload copies the data of one key to another. It returns ErrNotFound if the key does not exist.
 	CopyPayload(ctx context.Context, from, to string) error
-	// DeletePayloads deletes up to PayloadsAtOnce keys. Keys that do not exist are ignored.
+	// DeletePayloads deletes up to PayloadBatchSize keys. Keys that do not exist are ignored.
 	DeletePayloads(ctx context.Context, keys ...string) error
-	// ListPayloads returns up to PayloadsAtOnce keys with a prefix that sort after the given key, in order. The list
+	// ListPayloads returns up to PayloadBatchSize keys with a prefix that sort after the given key, in order. The list
 	// has ended if it returns none.
 	ListPayloads(ctx context.Context, prefix, after string) ([]StoredPayload, error)
 }
@@ -34,10 +34,10 @@ type StoredPayload struct {
 	StoredAt time.Time
 }
 
-// PayloadKeeper is an optional interface of a Provider that can have a payload store.
-type PayloadKeeper interface {
-	// Payloads returns the payload store. If it is nil, payloads are limited to the size that fits histories.
-	Payloads() Payloads
+// PayloadStoreProvider is an optional interface of a Provider that can have a payload store.
+type PayloadStoreProvider interface {
+	// PayloadStore returns the payload store. If it is nil, payloads are limited to the size that fits histories.
+	Payloads() PayloadStore
 	// SweepPayloads deletes payloads that are at least two days old and whose execution does not exist. It processes
 	// one page of keys after the given key, and returns the key from which to continue, even with an error. An empty
 	// key is the start, and the end.
@@ -45,23 +45,23 @@ type PayloadKeeper interface {
 }
 
 const (
-	// PayloadsAtOnce is the maximum number of keys that one call lists or deletes.
-	PayloadsAtOnce = 1000
-	// MaxStoredPayload is the maximum size of an object: a payload of 32 MiB with the overhead of a codec.
-	MaxStoredPayload = 40 << 20
+	// PayloadBatchSize is the maximum number of keys that one call lists or deletes.
+	PayloadBatchSize = 1000
+	// MaxStoredPayloadBytes is the maximum size of an object: a payload of 32 MiB with the overhead of a codec.
+	MaxStoredPayloadBytes = 40 << 20
 )
 
 // The first parts of keys: payloads of executions, and what is on its way in messages.
 const (
-	PayloadsOfExecutions = "x/"
-	PayloadsMailed       = "m/"
+	ExecutionPayloadPrefix = "x/"
+	MessagePayloadPrefix   = "m/"
 )
 
 // PayloadPrefix returns the prefix of the keys of an execution's payloads. It contains a digest, which spreads the keys
 // over the partitions of a bucket.
 func PayloadPrefix(executionID string) string {
 	sum := sha256.Sum256([]byte(executionID))
-	return fmt.Sprintf("%s%02x/%s/", PayloadsOfExecutions, sum[0], executionID)
+	return fmt.Sprintf("%s%02x/%s/", ExecutionPayloadPrefix, sum[0], executionID)
 }
 
 // PayloadKey returns the key of an execution's payload with a hash.
@@ -69,30 +69,30 @@ func PayloadKey(executionID, hash string) string { return PayloadPrefix(executio
 
 // ExecutionOfPayload returns the execution in a key, or an empty string for a payload of a message.
 func ExecutionOfPayload(key string) string {
-	rest, ok := strings.CutPrefix(key, PayloadsOfExecutions)
+	rest, ok := strings.CutPrefix(key, ExecutionPayloadPrefix)
 	if parts := strings.Split(rest, "/"); ok && len(parts) == 3 {
 		return parts[1]
 	}
 	return ""
 }
 
-// MailedPayload reports whether a key belongs to a payload of a message. The receiver copies it.
-func MailedPayload(key string) bool { return strings.HasPrefix(key, PayloadsMailed) }
+// IsMessagePayloadKey reports whether a key belongs to a payload of a message. The receiver copies it.
+func IsMessagePayloadKey(key string) bool { return strings.HasPrefix(key, MessagePayloadPrefix) }
 
-// MailKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is the same
+// MessagePayloadKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is the same
 // when the message is sent again.
-func MailKey(kind MessageKind, id, hash string) string {
+func MessagePayloadKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
-	return PayloadsMailed + hex.EncodeToString(sum[:])
+	return MessagePayloadPrefix + hex.EncodeToString(sum[:])
 }
 
-// Mail calls f with the keys of an event's payloads that are sent to another instance or returned as the result of an
+// EachMessagePayload calls f with the keys of an event's payloads that are sent to another instance or returned as the result of an
 // update: the key in the sender's execution, and the key of the copy. The copies are made before the event is
 // committed, so that the message does not depend on its sender.
-func Mail(x Origin, e *history.Event, f func(from, to string)) {
+func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	send := func(own, sent history.Payload) {
-		if from := own.StoredAt(); from != "" {
-			f(from, sent.StoredAt())
+		if from := own.StorageKey(); from != "" {
+			f(from, sent.StorageKey())
 		}
 	}
 	switch {
@@ -105,7 +105,7 @@ func Mail(x Origin, e *history.Event, f func(from, to string)) {
 		send(e.Data, m.Data)
 		send(e.Input, m.Input)
 	case e.Kind == history.UpdateCompleted:
-		send(e.Result, AnswerOf(x, e).Result)
+		send(e.Result, UpdateResultOf(x, e).Result)
 	case e.Kind == history.OrchestrationCompleted && x.Parent != nil:
 		send(e.Output, outcomeFor(x, e).Result)
 	}
@@ -113,10 +113,10 @@ func Mail(x Origin, e *history.Event, f func(from, to string)) {
 
 // mailed is a payload as it is sent: of one that lies in the store, a copy of its own for the message.
 func mailed(p history.Payload, kind MessageKind, id string) history.Payload {
-	if p.StoredAt() == "" {
+	if p.StorageKey() == "" {
 		return p
 	}
-	s, _ := p.Sealed()
-	s.Key = MailKey(kind, id, s.SHA256)
+	s, _ := p.Encoded()
+	s.Key = MessagePayloadKey(kind, id, s.SHA256)
 	return s.Payload()
 }

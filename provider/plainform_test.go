@@ -71,7 +71,7 @@ func same[T any](t *testing.T, body string, decode func(string) (T, error)) {
 func plainBodies() []string {
 	item := provider.WorkItem{
 		V: 1, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Segment: 2, ActivityID: 5, Name: "charge", Queue: "payments", Attempt: 1, Input: history.Payload(`{"order":[1,"}"]}`),
-		StartToCloseMs: 60_000, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", HeartbeatMs: 5000, Hub: "orders", Again: true, WaitCancel: true, Token: "w1.1.xyz",
+		StartToCloseMs: 60_000, TraceParent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", HeartbeatMs: 5000, Hub: "orders", PossibleDuplicate: true, WaitForCancellation: true, Token: "w1.1.xyz",
 	}
 	outcomes := provider.Message{
 		V: 1, Kind: provider.MessageActivityOutcomes, InstanceID: "order-7", ExecutionID: "01JEXECUTION", Hub: "orders", Segment: 2, Outcomes: []provider.ActivityOutcome{

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Polling is an optional interface of a Provider for processes outside Lambda. They receive records, pass them to the
+// Poller is an optional interface of a Provider for processes outside Lambda. They receive records, pass them to the
 // same handlers as a function, and delete those that did not fail.
 //
 // Process a hub's inbox either by push or by polling, not both. With both, most turns end in conflicts or need a
 // replay. Work queues can be processed by both.
-type Polling interface {
+type Poller interface {
 	Records
 
 	// FetchRecords receives up to 10 records of a queue (QueueInbox, QueueTimers or a work queue) and locks them for at
@@ -28,29 +28,29 @@ type Polling interface {
 	RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...Record) (lost []Record, err error)
 }
 
-// Hold is how long the holder of a received record can rely on its lock. Copies of the record share the Hold. It is
+// LockHold is how long the holder of a received record can rely on its lock. Copies of the record share the Hold. It is
 // safe for concurrent use.
-type Hold struct {
+type LockHold struct {
 	length time.Duration
 	until  atomic.Int64 // Unix nanoseconds; 0: ended
 }
 
 // NewHold returns the Hold of a record with a lock of the given length. from must not be later than the receipt of the
 // record.
-func NewHold(from time.Time, length time.Duration) *Hold {
-	h := &Hold{length: length}
+func NewHold(from time.Time, length time.Duration) *LockHold {
+	h := &LockHold{length: length}
 	h.until.Store(from.Add(length).UnixNano())
 	return h
 }
 
 // Length returns the length of the lock at the receipt of the record.
-func (h *Hold) Length() time.Duration { return h.length }
+func (h *LockHold) Length() time.Duration { return h.length }
 
 // Until returns the deadline. It is far in the past if the Hold was ended.
-func (h *Hold) Until() time.Time { return time.Unix(0, h.until.Load()) }
+func (h *LockHold) Until() time.Time { return time.Unix(0, h.until.Load()) }
 
 // Extend moves the deadline to length after from. If the Hold was ended, it changes nothing and returns false.
-func (h *Hold) Extend(from time.Time, length time.Duration) bool {
+func (h *LockHold) Extend(from time.Time, length time.Duration) bool {
 	to := from.Add(length).UnixNano()
 	for {
 		was := h.until.Load()
@@ -64,10 +64,10 @@ func (h *Hold) Extend(from time.Time, length time.Duration) bool {
 }
 
 // End ends the Hold permanently, because the record was deleted, released or lost.
-func (h *Hold) End() { h.until.Store(0) }
+func (h *LockHold) End() { h.until.Store(0) }
 
 // Ended reports whether End was called.
-func (h *Hold) Ended() bool { return h.until.Load() == 0 }
+func (h *LockHold) Ended() bool { return h.until.Load() == 0 }
 
 // LockedUntil returns the time when the record's lock expires, as far as its holder knows. It is zero for a record that
 // was pushed.

@@ -11,16 +11,16 @@ type StartPreparer interface {
 }
 
 // PreparedStart is a start that a caller's transaction commits together with other data. The writes depend on the
-// provider (see dynamo.Writes). It is not safe for concurrent use, and can be committed once.
+// provider (see dynamo.TransactItems). It is not safe for concurrent use, and can be committed once.
 type PreparedStart interface {
 	// InstanceID returns the ID of the instance that the transaction creates.
 	InstanceID() string
 	// Begin wakes the instance after the transaction was committed. If it is not called or fails, the sweeper wakes the
 	// instance some minutes after the start was prepared. It has no effect if it is called again, or if the instance
 	// does not exist.
-	Begin(ctx context.Context) error
-	// Refusal returns the reason why the start made the transaction fail with err: ErrAlreadyStarted, ErrAlreadyExists,
+	Wake(ctx context.Context) error
+	// StartError returns the reason why the start made the transaction fail with err: ErrAlreadyStarted, ErrAlreadyExists,
 	// or ErrConflict if the ID was purged in the meantime and the start must be prepared again. It returns nil if err
 	// has another cause, such as a condition of the caller.
-	Refusal(err error) error
+	StartError(err error) error
 }

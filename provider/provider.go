@@ -31,7 +31,7 @@ type Provider interface {
 	Retentions
 	Jobs
 	Schedules
-	Poison
+	PoisonHandler
 	// Records contains operations on records that do not depend on their content.
 	Records
 }
@@ -52,12 +52,12 @@ type Instances interface {
 	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
 	// ReadInstance reads an instance with strong consistency. It returns ErrNotFound if the instance does not exist.
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
-	// ReadEnd reads the terminal event of an execution, with its output or error. It returns ErrNotFound if the
+	// ReadTerminalEvent reads the terminal event of an execution, with its output or error. It returns ErrNotFound if the
 	// execution has not ended.
-	ReadEnd(ctx context.Context, executionID string) (history.Event, error)
+	ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error)
 	// ReadHistory yields the events of an execution with IDs above after, in order. It holds the events of only a few
 	// turns in memory. It returns ErrNotFound if the instance has no such execution, and ErrCorrupt at the first event
-	// that cannot be read. It replaces references to documents by the documents, up to ShownDocuments bytes per event.
+	// that cannot be read. It replaces references to documents by the documents, up to MaxResolvedBytes bytes per event.
 	// References beyond this limit, and references to erased documents, stay.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions yields the executions of an instance, the current one first. It returns ErrNotFound if the
@@ -66,7 +66,7 @@ type Instances interface {
 	// ListInstances reads a page of instances, newest first, from an index that can be a second behind. A page can be
 	// short or empty without being the last one. Instances can lack fields that the index does not contain: the StartID
 	// and the diagnosis.
-	ListInstances(ctx context.Context, q Query) (Page, error)
+	ListInstances(ctx context.Context, q ListQuery) (Page, error)
 	// ReadActivityRecords yields the activity records of an execution by activity ID, with strong consistency. Most
 	// activities have no record. An unknown execution has none.
 	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
@@ -81,9 +81,9 @@ type Instances interface {
 	// ErrNotTerminal if the instance has not ended and force is false (R17).
 	DeleteInstance(ctx context.Context, instanceID string, force bool) error
 	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if there is no result
-	// yet, or if it was deleted after AnswerLife. The result can belong to an earlier incarnation of the ID
-	// (UpdateAnswer.StartID).
-	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateAnswer, error)
+	// yet, or if it was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID
+	// (UpdateResult.StartID).
+	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateResult, error)
 	// PutBuild stores the orchestrations and activities of a build, and records it as the build that reported last.
 	PutBuild(ctx context.Context, b Build) error
 	// ReadBuild reads the last report of a build with strong consistency. It returns ErrNotFound if the build has never
@@ -93,28 +93,28 @@ type Instances interface {
 
 // Orchestrations is what turns need. Records come from the inbox, through a function's event (push) or by Polling.
 type Orchestrations interface {
-	// AdoptOrchestrationItems groups inbox records by instance and keeps their order. It returns unreadable records
+	// DecodeOrchestrationItems groups inbox records by instance and keeps their order. It returns unreadable records
 	// separately. Pass them to DeadLetter.
-	AdoptOrchestrationItems(records []Record) (items []*OrchestrationItem, unreadable []Unreadable)
+	DecodeOrchestrationItems(records []Record) (items []*OrchestrationItem, unreadable []Unreadable)
 	// CreateOrchestration atomically creates the instance of a start message and its first execution. It returns the
 	// instance's current execution, verified, even if the same start created it earlier (R10). It returns
-	// ErrAlreadyExists if another start uses the ID. Pass the message to RefuseStart then.
+	// ErrAlreadyExists if another start uses the ID. Pass the message to RejectStart then.
 	CreateOrchestration(ctx context.Context, m *InboxMessage) (*Orchestration, error)
-	// RefuseStart records that a start was rejected because its ID is in use, so that the start can never succeed
+	// RejectStart records that a start was rejected because its ID is in use, so that the start can never succeed
 	// later. It then reports this to the waiting parent (R10).
-	RefuseStart(ctx context.Context, m *InboxMessage) error
-	// RefuseCancel handles a parent's cancel for an ID without an instance. It makes sure that the cancelled start can
+	RejectStart(ctx context.Context, m *InboxMessage) error
+	// RejectCancel handles a parent's cancel for an ID without an instance. It makes sure that the cancelled start can
 	// never succeed, and then reports to the parent that the child is cancelled (R16). It returns ErrConflict if the
 	// instance exists by now.
-	RefuseCancel(ctx context.Context, m *InboxMessage) error
-	// RefuseEvents rejects events and updates that another instance sent (MessageEventSent, MessageUpdateSent) to an
+	RejectCancel(ctx context.Context, m *InboxMessage) error
+	// RejectEvents rejects events and updates that another instance sent (MessageEventSent, MessageUpdateSent) to an
 	// instance that has ended or does not exist. It makes sure that no copy of them ever reaches an instance with that
 	// ID, and then reports to the sender that they were not delivered (R24). All messages must have the same instance
 	// ID. over is the execution that has ended, or empty if there is no instance. It returns ErrConflict if another
 	// execution or instance exists by now. Events that were rejected earlier are only answered.
-	RefuseEvents(ctx context.Context, over string, ms ...*InboxMessage) error
+	RejectEvents(ctx context.Context, over string, ms ...*InboxMessage) error
 	// RefusedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
-	RefusedEvents(ctx context.Context, instanceID string) (RefusedEvents, error)
+	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)
 	// ReadOrchestration reads the execution that item's messages are for, or the execution that it continued as. It
 	// returns ErrNotFound if there is none, and ErrCorrupt if it cannot be read. An eventually consistent read can miss
 	// the latest segments, or all of them. It holds a bounded amount of the large data of external events (Loading),
@@ -123,22 +123,22 @@ type Orchestrations interface {
 	// ReadDocument reads the document that a payload refers to, from any execution of the instance. It returns
 	// ErrNotFound if the document was erased, and ErrCorrupt if it is missing or does not match the reference.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// AnswerUpdates writes the results of updates of one incarnation of an instance, as a dispatch does (R27). An
+	// PutUpdateResults writes the results of updates of one incarnation of an instance, as a dispatch does (R27). An
 	// existing result of that incarnation stays, unless its outcome is UpdateForgotten. Nothing is written while the
 	// instance is being deleted. The call is idempotent.
-	AnswerUpdates(ctx context.Context, answers ...UpdateAnswer) error
+	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
 	// AckOrchestrationItem commits a turn and sends its outputs. The commit is atomic. ErrConflict means that another
-	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an ErrUnsent:
+	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an ErrDispatchIncomplete:
 	// let the messages be redelivered and call RedispatchOrchestration. It returns the outputs that can never be sent.
 	// The next turn records them as failed (R9). A status other than Blocked or a terminal one is written on a
 	// best-effort basis. If that write fails, the call succeeds, and a refresh is requested (RefreshStatus). The
 	// provider does not retain t or t.Events.
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
-	// TerminateDamaged ends an instance whose history cannot be read (ErrCorrupt), as the message requests. It writes
+	// TerminateCorrupt ends an instance whose history cannot be read (ErrCorrupt), as the message requests. It writes
 	// the end behind the readable part of the history, reports it to the parent and cancels the activities. Timers and
 	// children of the instance are not known and not cancelled. The call is idempotent. It returns ErrConflict if a
 	// turn was committed in the meantime.
-	TerminateDamaged(ctx context.Context, m *InboxMessage) error
+	TerminateCorrupt(ctx context.Context, m *InboxMessage) error
 	// ReadInterruption reads, with strong consistency, when EnqueueForOrchestrator last sent a message that interrupts
 	// (Message.Interrupts) to an instance. The time is zero if there was none recently. An invocation that holds the
 	// instance's messages and runs inline activities uses it as a hint to yield (R20).
@@ -150,7 +150,7 @@ type Orchestrations interface {
 	RefreshStatus(ctx context.Context, wake *Message) error
 	// RedispatchOrchestration sends the unsettled outputs of a verified execution, and of the executions that it
 	// continues, again: those of the segments from since to the head (R4).
-	RedispatchOrchestration(ctx context.Context, o *Orchestration, since Since) (refused []OutputFailure, err error)
+	RedispatchOrchestration(ctx context.Context, o *Orchestration, since RedispatchFrom) (refused []OutputFailure, err error)
 	// RetryActivities advances activities that have a retry policy.
 	//
 	// For each failure of the current attempt with a RetryAt, it makes the next attempt the current one, in a write
@@ -159,25 +159,25 @@ type Orchestrations interface {
 	//
 	// If the next attempt is already the current one, the failure was reported before, and the same attempt is sent
 	// again. The same applies to a failure without a RetryAt whose run led to the current attempt. The verdicts
-	// describe all other failures. If all verdicts are RetryOver, the call only reads the current attempts. Of the due
+	// describe all other failures. If all verdicts are RetryExhausted, the call only reads the current attempts. Of the due
 	// attempts, it sends those that are current and not pending, and returns the pending ones in Retried.Waiting.
 	//
 	// It returns ErrConflict if Head is no longer the head. Nothing was sent then. After any other error, the call can
 	// be repeated.
-	RetryActivities(ctx context.Context, r *Retries) (Retried, error)
-	// KeepPending stores attempts as pending, or the time of the next check of their limits, in writes that also check
+	RetryActivities(ctx context.Context, r *RetryRequest) (RetryResult, error)
+	// PutPendingAttempts stores attempts as pending, or the time of the next check of their limits, in writes that also check
 	// that head is the head. It then sends a timer for each check. It returns ErrConflict if head is no longer the
-	// head, or if the stored value is not PendingKeep.Was. Timers of completed writes may have been sent then. The call
+	// head, or if the stored value is not PendingAttemptUpdate.Was. Timers of completed writes may have been sent then. The call
 	// is idempotent.
-	KeepPending(ctx context.Context, instanceID string, head Head, keeps ...PendingKeep) error
+	PutPendingAttempts(ctx context.Context, instanceID string, head Head, keeps ...PendingAttemptUpdate) error
 }
 
 // WorkItems is what workers need.
 type WorkItems interface {
-	// AdoptWorkItems decodes the records of a work queue. It returns unreadable records separately. Pass them to
+	// DecodeWorkItems decodes the records of a work queue. It returns unreadable records separately. Pass them to
 	// DeadLetter. LockedWorkItem.Cancel of each item returns, with strong consistency, whether the activity is
 	// cancelled. The first call reads the cancel record for all items of the execution.
-	AdoptWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
+	DecodeWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
 	// AckWorkItems sends the outcomes, as one message per execution, and then deletes the records of the work items
 	// from their queue, except those with Left set (R14). It returns the records whose outcome was not accepted. They
 	// stay in the queue and are redelivered.
@@ -197,52 +197,52 @@ type WorkItems interface {
 	// cancelled, with strong consistency. For a record whose work item was not decoded, it returns only the lock. The
 	// error joins the errors of the items.
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
-	// OpenWorkItem decodes the token of a work item (WorkItem.Token) and returns its queue, execution, segment,
-	// activity and attempt. It returns ErrToken if the token was not issued by this hub.
-	OpenWorkItem(ctx context.Context, token string) (WorkItem, error)
+	// VerifyWorkItemToken decodes the token of a work item (WorkItem.Token) and returns its queue, execution, segment,
+	// activity and attempt. It returns ErrInvalidToken if the token was not issued by this hub.
+	VerifyWorkItemToken(ctx context.Context, token string) (WorkItem, error)
 	// CompletionTokens returns the signer of completion tokens (Tokens.SignCompletion). A worker calls it before an
 	// activity starts, and signs the token when the activity requests it.
-	CompletionTokens(ctx context.Context) (*Tokens, error)
+	CompletionTokens(ctx context.Context) (*TokenSigner, error)
 	// OpenCompletion decodes a completion token and returns a work item with the signed fields, including InstanceID.
-	// It returns a *ForeignTokenError if the token belongs to another hub, and ErrToken if it is invalid.
-	OpenCompletion(ctx context.Context, token string) (WorkItem, error)
+	// It returns a *ForeignTokenError if the token belongs to another hub, and ErrInvalidToken if it is invalid.
+	VerifyCompletionToken(ctx context.Context, token string) (WorkItem, error)
 	// ReadWorkItem reads the work item of an activity's first attempt from the segment that scheduled it. It returns
 	// ErrNotFound if the segment does not schedule the activity, or was deleted.
 	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (WorkItem, error)
-	// BeatPending writes a heartbeat that was sent with a completion token. counted is false, and nothing is written,
-	// if a later heartbeat or a heartbeat of a later attempt is stored, or if EndPending ended the attempt.
-	BeatPending(ctx context.Context, executionID string, b PendingBeat) (counted bool, err error)
-	// EndPending ends a pending attempt that exceeded a limit. Its later heartbeats are rejected. ended is false, and
+	// HeartbeatPending writes a heartbeat that was sent with a completion token. counted is false, and nothing is written,
+	// if a later heartbeat or a heartbeat of a later attempt is stored, or if TimeOutPending ended the attempt.
+	HeartbeatPending(ctx context.Context, executionID string, b PendingHeartbeat) (counted bool, err error)
+	// TimeOutPending ends a pending attempt that exceeded a limit. Its later heartbeats are rejected. ended is false, and
 	// nothing is written, if the stored heartbeat is not the one of beatenAt (zero means none). The call is idempotent.
-	EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
+	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
 	// PutWorkItems sends work items to their queues. They become visible after the rest of their delay
 	// (WorkItem.NotBefore), or after the maximum delay of the queue. Use it to send a work item anew: send it first,
 	// and then delete the old record (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error
 	// PutActivityRecords writes the non-zero fields of each record and keeps the stored values of the other fields. It
-	// does not write a record with EndNeverStarted if another end is stored, or a record with a BeatenAt before the
+	// does not write a record with OutcomeNeverStarted if another end is stored, or a record with a LastHeartbeatAt before the
 	// stored one. Records are written separately. If only some were written, the error says so, and the caller can
 	// repeat all.
 	PutActivityRecords(ctx context.Context, executionID string, records ...ActivityRecord) error
 	// ReadActivityRecord reads the record of an activity with strong consistency. If there is none, only ActivityID is
 	// set.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
-	// TakeRun makes a delivery of a work item with TakesRun the holder of the activity's run until Run.Until. If
+	// ClaimRun makes a delivery of a work item with NeedsRunClaim the holder of the activity's run until Run.Until. If
 	// another delivery holds the run, Taken.Held is false. The holder can repeat the call. A delivery of a later
 	// attempt takes the run immediately, and a delivery of the same attempt when the run has expired. Taken.Cancel is
 	// read with strong consistency after the run was taken, so that of two competing deliveries either one finds the
-	// other's run, or both find the cancel. If EndRun has stored an outcome of the same attempt, the run is neither
+	// other's run, or both find the cancel. If CompleteRun has stored an outcome of the same attempt, the run is neither
 	// taken nor renewed. If the call returns an error and Held is true, the run was taken, but its cancel could not be
 	// read.
-	TakeRun(ctx context.Context, r Run) (Taken, error)
-	// EndRun stores the outcome of a run before it is reported, on condition that the delivery still holds the run. A
-	// later TakeRun for the same attempt returns this outcome, and its caller reports it, so that no code of the
+	ClaimRun(ctx context.Context, r Run) (RunClaim, error)
+	// CompleteRun stores the outcome of a run before it is reported, on condition that the delivery still holds the run. A
+	// later ClaimRun for the same attempt returns this outcome, and its caller reports it, so that no code of the
 	// attempt runs again. It returns ErrLockLost if another delivery holds the run.
-	EndRun(ctx context.Context, r Run, o *ActivityOutcome) error
-	// LeaveRun releases a delivery's run: it stores Taken.Before again, or the delivery's own run as expired. The work
-	// item returns to its queue. Nothing is changed if another delivery holds the run. GivenUp stays set in later
-	// Taken.Before values.
-	LeaveRun(ctx context.Context, r Run, leave *Run) error
+	CompleteRun(ctx context.Context, r Run, o *ActivityOutcome) error
+	// ReleaseRun releases a delivery's run: it stores RunClaim.PreviousRun again, or the delivery's own run as expired. The work
+	// item returns to its queue. Nothing is changed if another delivery holds the run. Abandoned stays set in later
+	// RunClaim.PreviousRun values.
+	ReleaseRun(ctx context.Context, r Run, leave *Run) error
 	// ReadRetry reads the current attempt of an activity that has failed before, with strong consistency. If it has not
 	// failed, only ActivityID is set.
 	ReadRetry(ctx context.Context, executionID string, activityID int64) (ActivityRetry, error)
@@ -258,9 +258,9 @@ type WorkItems interface {
 // goes on there. They yield an error for what cannot be read, and go on after it as far as they can. Two searches at
 // once are harmless.
 type Timers interface {
-	// AdoptTimers decodes the records of the timers queue. It returns unreadable records separately. Pass them to
+	// DecodeTimers decodes the records of the timers queue. It returns unreadable records separately. Pass them to
 	// DeadLetter.
-	AdoptTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
+	DecodeTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
 	// HoldTimers sends timers back to the timers queue. They become visible less than a second before they are due, or
 	// earlier, to be held again, if they exceed the maximum delay of the provider. The call is idempotent.
 	HoldTimers(ctx context.Context, timers ...Timer) error
@@ -278,7 +278,7 @@ type Timers interface {
 	DeletingInstances(ctx context.Context) iter.Seq2[[]Instance, error]
 	// CountAttention counts the instances that may need an operator, for the hub's metrics. It can read an index that
 	// is behind. Its cost does not depend on their number.
-	CountAttention(ctx context.Context) (Attention, error)
+	CountAttention(ctx context.Context) (AttentionCounts, error)
 }
 
 // Records is what is done with a record whatever it contains.
@@ -310,7 +310,7 @@ type LockedWorkItem struct {
 	WorkItem
 
 	Record Record
-	// Cancel reads whether the activity is cancelled. It is nil if the item was not returned by AdoptWorkItems.
+	// Cancel reads whether the activity is cancelled. It is nil if the item was not returned by DecodeWorkItems.
 	Cancel *CancelRead
 	// CancelsFrom is the first segment of the cancel record that the holder has not read (ReadCancels), or 0 if it has
 	// read none.
@@ -324,7 +324,7 @@ type CompletedWorkItem struct {
 	// Outcome is the outcome to report. If it is nil, nothing is reported.
 	Outcome *ActivityOutcome
 	// Left is true if the caller does not delete the record, because an event source mapping deletes it.
-	Left bool
+	KeepRecord bool
 }
 
 // LockedTimer is a timer with the record that holds its lock.

@@ -13,26 +13,26 @@ import (
 // MaxQueryNameBytes is the maximum length of a query's name.
 const MaxQueryNameBytes = 256
 
-// Question is a query of an instance. Its JSON is a stable format, because function and client can be of different
+// QueryRequest is a query of an instance. Its JSON is a stable format, because function and client can be of different
 // releases.
-type Question struct {
+type QueryRequest struct {
 	InstanceID string `json:"instanceId"`
 	// Name is the name of the query. Input is the input of its handler, or empty.
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Asker runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own process.
+// Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own process.
 // A provider can call a process that has the code.
-type Asker interface {
+type Querier interface {
 	// Ask runs a query handler on the committed history of an instance, as of a time after the call started. It changes
 	// nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if its history
-	// cannot be read, ErrNobodyToAsk if no orchestrator function is available, and a *QueryError if the query failed.
-	Ask(ctx context.Context, q Question) (answer json.RawMessage, err error)
+	// cannot be read, ErrQueriesUnsupported if no orchestrator function is available, and a *QueryError if the query failed.
+	QueryInstance(ctx context.Context, q QueryRequest) (answer json.RawMessage, err error)
 }
 
-// ErrNobodyToAsk is returned if the hub has no orchestrator function that can run queries.
-var ErrNobodyToAsk = errors.New("hub has no orchestrator function to query")
+// ErrQueriesUnsupported is returned if the hub has no orchestrator function that can run queries.
+var ErrQueriesUnsupported = errors.New("hub has no orchestrator function to query")
 
 // QueryCode is the reason why a query failed. New codes can be added.
 type QueryCode string
@@ -55,7 +55,7 @@ const (
 	QueryMisused QueryCode = "misused"
 	// QueryHung means that the handler did not return. Message says where it was.
 	QueryHung QueryCode = "hung"
-	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryAnswerBytes.
+	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
 	QueryAnswerTooLarge QueryCode = "answer_too_large"
 	// QueryTimedOut means that there was no response in time, because the function is busy or the history is long.
 	QueryTimedOut QueryCode = "timed_out"
@@ -82,7 +82,7 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("instance %q: query %q: %s", e.InstanceID, e.Query, e.Message)
 }
 
-// As finds the details of the handler's error, for perdure.DetailsOf.
+// As finds the details of the handler's error, for perdure.ErrorDetails.
 func (e *QueryError) As(target any) bool { return errdetails.As(target, nil, e.Failure) }
 
 // Is reports whether target is context.DeadlineExceeded and the query timed out.

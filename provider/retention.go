@@ -11,14 +11,14 @@ type Retentions interface {
 	// be a second behind. Some may have been processed already. It ends with the first error. Each call continues where
 	// the last one ended.
 	DueInstances(ctx context.Context) iter.Seq2[string, error]
-	// RetireInstance deletes what is due of an instance: the whole instance if it has ended, or otherwise its oldest
+	// ApplyRetention deletes what is due of an instance: the whole instance if it has ended, or otherwise its oldest
 	// past executions. Repeat the call until it succeeds. It continues where the last call stopped. It does nothing if
 	// nothing is due or the instance does not exist.
-	RetireInstance(ctx context.Context, instanceID string) (Retired, error)
+	ApplyRetention(ctx context.Context, instanceID string) (RetentionResult, error)
 }
 
-// Retired is the result of RetireInstance.
-type Retired struct {
+// RetentionResult is the result of ApplyRetention.
+type RetentionResult struct {
 	// Instance is true if the whole instance was deleted.
 	Instance bool
 	// Executions is the number of deleted past executions.

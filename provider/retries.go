@@ -2,8 +2,8 @@ package provider
 
 import "fmt"
 
-// Retries contains failed and due attempts of an execution, for RetryActivities.
-type Retries struct {
+// RetryRequest contains failed and due attempts of an execution, for RetryActivities.
+type RetryRequest struct {
 	InstanceID string
 	// Head is the head of the history that the caller has read.
 	Head Head
@@ -18,22 +18,22 @@ type DueAttempt struct {
 	ActivityID int64
 	// Attempt is the number of the attempt, from 2. 0 selects the current attempt.
 	Attempt int
-	// By identifies the message that made the attempt due. If a failure of the run LimitRun(Attempt, By) led to the
+	// MessageID identifies the message that made the attempt due. If a failure of the run TimeoutRunID(Attempt, By) led to the
 	// current attempt, that attempt is sent again.
-	By string
+	MessageID string
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 }
 
-// LimitRun returns the ActivityOutcome.Run of a pending attempt that exceeded a limit, as found by the message by.
-func LimitRun(attempt int, by string) string { return fmt.Sprintf("limit.%d.%s", attempt, by) }
+// TimeoutRunID returns the ActivityOutcome.Run of a pending attempt that exceeded a limit, as found by the message by.
+func TimeoutRunID(attempt int, by string) string { return fmt.Sprintf("limit.%d.%s", attempt, by) }
 
-// Retried is the result of RetryActivities.
-type Retried struct {
+// RetryResult is the result of RetryActivities.
+type RetryResult struct {
 	// Failed are the verdicts on Retries.Failed, in the same order.
 	Failed []RetryVerdict
-	// Refused are attempts that can never be sent.
-	Refused []OutputFailure
+	// RejectedOutputs are attempts that can never be sent.
+	RejectedOutputs []OutputFailure
 	// Waiting contains, for each entry of Retries.Due, the current attempt if it is pending. It was not sent, and its
 	// limits must be checked. It is nil if there is none.
 	Waiting []ActivityRetry
@@ -49,6 +49,6 @@ const (
 	RetryStale RetryVerdict = iota
 	// RetryNext means that the next attempt is the current one, and was sent or refused.
 	RetryNext
-	// RetryOver means that no attempt follows the current one. The activity has failed.
-	RetryOver
+	// RetryExhausted means that no attempt follows the current one. The activity has failed.
+	RetryExhausted
 )

@@ -17,14 +17,14 @@ func eventOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// AnswersTo returns the answers to the senders of external events and updates in messages for one instance. They report
+// DeliveryReplies returns the answers to the senders of external events and updates in messages for one instance. They report
 // that the events were delivered or, if f is not nil, why they were not.
-func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
+func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
 	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
 		a.x.trace = m.TraceParent
 		if m.Kind == MessageUpdateSent {
-			a.messages = append(a.messages, AnswerTo(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
+			a.messages = append(a.messages, UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
 			continue
 		}
 		a.add(m.Parent, f)
@@ -32,13 +32,13 @@ func AnswersTo(f *history.Failure, ms ...*InboxMessage) []Message {
 	return a.messages
 }
 
-// Unheard returns the failure of an external event for an instance that has ended.
-func Unheard(instanceID string) *history.Failure {
-	return &history.Failure{Type: history.TypeOver, Message: fmt.Sprintf("instance %q is over", instanceID), NonRetryable: true}
+// EndedFailure returns the failure of an external event for an instance that has ended.
+func EndedFailure(instanceID string) *history.Failure {
+	return &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q is over", instanceID), NonRetryable: true}
 }
 
-// Absent returns the failure of an external event for an instance that does not exist.
-func Absent(instanceID string) *history.Failure {
+// NotFoundFailure returns the failure of an external event for an instance that does not exist.
+func NotFoundFailure(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("there is no instance %q", instanceID)}
 }
 
@@ -73,10 +73,10 @@ func (a *answers) add(sender *history.Parent, f *history.Failure) {
 
 // RefusedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent them.
 // A range of event IDs suffices, because the messages of a sender arrive in order.
-type RefusedEvents map[string]history.Range
+type RejectedEvents map[string]history.Range
 
 // Has reports whether the event in a message was rejected, so that its sender considers it undelivered.
-func (r RefusedEvents) Has(m *Message) bool {
+func (r RejectedEvents) Has(m *Message) bool {
 	if !m.IsSent() {
 		return false
 	}

@@ -37,8 +37,8 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 	}
 }
 
-// AnswerTo returns the answer to an orchestration that sent an update to an instance.
-func AnswerTo(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
+// UpdateReply returns the answer to an orchestration that sent an update to an instance.
+func UpdateReply(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
 	return Message{
 		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,
 		Result: result, Error: f, TraceParent: trace,
@@ -46,34 +46,34 @@ func AnswerTo(instanceID string, sender history.Parent, trace history.TraceParen
 }
 
 // Failure returns the failure that the sending orchestration receives, or nil if the handler returned a result.
-func (a *UpdateAnswer) Failure() *history.Failure {
+func (a *UpdateResult) Failure() *history.Failure {
 	switch {
 	case a.Outcome == UpdateRejected:
-		f := &history.Failure{Type: history.UpdateRejection, Reason: a.Reason, Cause: a.Error, Message: "it was rejected"}
+		f := &history.Failure{Type: history.TypeUpdateRejected, Reason: a.Reason, Cause: a.Error, Message: "it was rejected"}
 		if a.Error != nil {
 			f.Message = a.Error.Message
 		}
 		return f
-	case a.Outcome == UpdateLeft:
-		return &history.Failure{Type: history.UpdateLeft, Message: fmt.Sprintf("execution %s of instance %q ended before its handler returned (%s)", a.ExecutionID, a.InstanceID, a.Reason)}
-	case a.Outcome == UpdateForgotten:
-		return &history.Failure{Type: history.UpdateForgotten, Message: "it was taken long ago, and what came of it is not known any more"}
+	case a.Outcome == UpdateAborted:
+		return &history.Failure{Type: history.TypeUpdateAborted, Message: fmt.Sprintf("execution %s of instance %q ended before its handler returned (%s)", a.ExecutionID, a.InstanceID, a.Reason)}
+	case a.Outcome == UpdateResultExpired:
+		return &history.Failure{Type: history.TypeUpdateResultExpired, Message: "it was taken long ago, and what came of it is not known any more"}
 	case a.Error != nil:
-		return &history.Failure{Type: history.UpdateFailed, Message: a.Error.Message, Cause: a.Error}
+		return &history.Failure{Type: history.TypeUpdateFailed, Message: a.Error.Message, Cause: a.Error}
 	default:
 		return nil
 	}
 }
 
-// Purged returns the failure of an update that may be a copy of one that a purged instance with the same ID consumed.
-func Purged(instanceID string) *history.Failure {
-	return &history.Failure{Type: history.UpdatePurged, Message: fmt.Sprintf("the instance %q that may have taken it is purged", instanceID), NonRetryable: true}
+// PurgedFailure returns the failure of an update that may be a copy of one that a purged instance with the same ID consumed.
+func PurgedFailure(instanceID string) *history.Failure {
+	return &history.Failure{Type: history.TypeUpdatePurged, Message: fmt.Sprintf("the instance %q that may have taken it is purged", instanceID), NonRetryable: true}
 }
 
-// TooManyWait returns the failure of an update that too many orchestrations wait for already.
-func TooManyWait(instanceID string) *history.Failure {
+// TooManyWaitersFailure returns the failure of an update that too many orchestrations wait for already.
+func TooManyWaitersFailure(instanceID string) *history.Failure {
 	return &history.Failure{
-		Type: history.UpdateRejection, Reason: history.UpdateTooMany,
+		Type: history.TypeUpdateRejected, Reason: history.RejectedLimit,
 		Message: fmt.Sprintf("too many wait for the updates of instance %q: send it again when some are done", instanceID),
 	}
 }
@@ -89,9 +89,9 @@ func (t *told) answer(end *history.Event, callers ...history.Parent) {
 	if len(callers) == 0 {
 		return
 	}
-	a := AnswerOf(t.x, end)
+	a := UpdateResultOf(t.x, end)
 	for _, c := range callers {
-		t.messages = append(t.messages, AnswerTo(t.x.InstanceID, c, t.x.trace, a.Result, a.Failure()))
+		t.messages = append(t.messages, UpdateReply(t.x.InstanceID, c, t.x.trace, a.Result, a.Failure()))
 	}
 }
 
@@ -111,6 +111,6 @@ func (t *told) again(before []history.Event, e *history.Event) {
 // over answers who waits for updates that an end has not come to.
 func (t *told) over(e *history.Event) {
 	for _, c := range e.Callers {
-		t.messages = append(t.messages, AnswerTo(t.x.InstanceID, c, t.x.trace, nil, Unheard(t.x.InstanceID)))
+		t.messages = append(t.messages, UpdateReply(t.x.InstanceID, c, t.x.trace, nil, EndedFailure(t.x.InstanceID)))
 	}
 }

@@ -9,23 +9,23 @@ import (
 // Settlements contains the events that an execution has settled from one segment on.
 type Settlements struct {
 	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities that were
-	// requested to cancel. This settles those without WorkItem.WaitCancel. Both are unsorted.
+	// requested to cancel. This settles those without WorkItem.WaitForCancellation. Both are unsorted.
 	IDs, Cancelled []history.Range
 	// Next is the first segment that does not exist yet.
 	Next int64
-	// Over is true if the execution has ended, so that nothing of it is open. Deleted is true if its instance is
+	// Ended is true if the execution has ended, so that nothing of it is open. Deleted is true if its instance is
 	// deleted.
-	Over, Deleted bool
+	Ended, Deleted bool
 }
 
 // Apply adds the events that the next segment settles.
 func (s *Settlements) Apply(segment *Segment) {
-	state := history.NewState(history.KeepSettled, segment.Events...)
+	state := history.NewState(history.TrackSettled, segment.Events...)
 	ids, cancelled := state.Settled()
 	s.IDs = append(s.IDs, ids...)
 	s.Cancelled = append(s.Cancelled, cancelled...)
 
-	s.Over = s.Over || state.Over()
+	s.Ended = s.Ended || state.Ended()
 	s.Next = segment.Sequence + 1
 }
 

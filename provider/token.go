@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Tokens signs and reads the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is the
+// TokenSigner signs and reads the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is the
 // kind and the version of the text, key names the key that signed it, and text is the signed data and its HMAC-SHA256,
 // cut to 16 bytes, in base64url without padding.
 //
@@ -21,7 +21,7 @@ import (
 // returns the cancel of the token's activity.
 //
 // It is safe for concurrent use.
-type Tokens struct {
+type TokenSigner struct {
 	hub  string
 	keys map[string]*TokenKey
 	last *TokenKey
@@ -29,8 +29,8 @@ type Tokens struct {
 
 // NewTokens returns the tokens of a hub. The last key signs, and all keys verify. There must be at least one key, and
 // their names must be unique.
-func NewTokens(hub string, keys ...*TokenKey) *Tokens {
-	t := &Tokens{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
+func NewTokens(hub string, keys ...*TokenKey) *TokenSigner {
+	t := &TokenSigner{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
 	for _, k := range keys {
 		t.keys[k.id] = k
 	}
@@ -63,7 +63,7 @@ const (
 )
 
 // Sign returns the token of a work item.
-func (t *Tokens) Sign(w *WorkItem) string {
+func (t *TokenSigner) Sign(w *WorkItem) string {
 	m := t.last.macs.Get().(*tokenMAC) //nolint:forcetypeassert // the pool has nothing else
 	defer t.last.macs.Put(m)
 
@@ -95,23 +95,23 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Open verifies a token and returns a work item with the signed fields. It returns ErrToken if the token is malformed,
+// Open verifies a token and returns a work item with the signed fields. It returns ErrInvalidToken if the token is malformed,
 // belongs to another hub, or was signed with another key.
-func (t *Tokens) Open(token string) (WorkItem, error) {
+func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	if len(token) > maxTokenBytes {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")
 
 	key := t.keys[id]
 	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(b) <= macBytes {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 
 	claims, mac := b[:len(b)-macBytes], b[len(b)-macBytes:]
@@ -122,7 +122,7 @@ func (t *Tokens) Open(token string) (WorkItem, error) {
 	signed := append(appendText(append(m.bytes[:0], workItemToken...), t.hub), claims...)
 	m.bytes = m.sum(signed)
 	if !hmac.Equal(mac, m.bytes[len(signed):len(signed)+macBytes]) {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 
 	return readClaims(claims)
@@ -135,7 +135,7 @@ func readClaims(b []byte) (w WorkItem, err error) {
 	for _, into := range []*string{&w.Queue, &w.ExecutionID} {
 		n, size := binary.Uvarint(b)
 		if size <= 0 || n > uint64(len(b)-size) {
-			return WorkItem{}, ErrToken
+			return WorkItem{}, ErrInvalidToken
 		}
 		*into = string(b[size : size+int(n)])
 		b = b[size+int(n):]
@@ -145,13 +145,13 @@ func readClaims(b []byte) (w WorkItem, err error) {
 	for i := range numbers {
 		v, size := binary.Uvarint(b)
 		if size <= 0 {
-			return WorkItem{}, ErrToken
+			return WorkItem{}, ErrInvalidToken
 		}
 		numbers[i] = v
 		b = b[size:]
 	}
 	if len(b) > 0 {
-		return WorkItem{}, ErrToken
+		return WorkItem{}, ErrInvalidToken
 	}
 
 	w.Segment = int64(numbers[0])

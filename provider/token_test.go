@@ -27,8 +27,8 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	longest := provider.WorkItem{V: 1, ExecutionID: strings.Repeat("x", 256), Segment: math.MaxInt64, ActivityID: math.MaxInt64, Queue: strings.Repeat("q", 80), Attempt: math.MaxInt32}
 	for _, want := range []provider.WorkItem{signed(), longest, {V: 1}} {
 		token := before.Sign(&want)
-		for _, reader := range []*provider.Tokens{before, now} {
-			if got, err := reader.Open(token); err != nil || got.Queue != want.Queue || got.ExecutionID != want.ExecutionID || got.Segment != want.Segment ||
+		for _, reader := range []*provider.TokenSigner{before, now} {
+			if got, err := reader.Verify(token); err != nil || got.Queue != want.Queue || got.ExecutionID != want.ExecutionID || got.Segment != want.Segment ||
 				got.ActivityID != want.ActivityID || got.Attempt != want.Attempt || got.V != provider.WireVersion {
 				t.Errorf("%s: %+v, %v", token, got, err)
 			}
@@ -39,14 +39,14 @@ func TestATokenIsReadByItsHubAndWithAnyKeyItHas(t *testing.T) {
 	if !strings.HasPrefix(latest, "w1.2.") || !strings.HasPrefix(before.Sign(&w), "w1.1.") || len(latest) > 110 {
 		t.Errorf("%s: the last key signs", latest)
 	}
-	for name, reader := range map[string]*provider.Tokens{
+	for name, reader := range map[string]*provider.TokenSigner{
 		"a key that was not there":          before,
 		"the key is gone":                   provider.NewTokens("orders", old, key("3", "b")),
 		"another secret of that name":       provider.NewTokens("orders", old, key("2", "c")),
 		"another hub":                       provider.NewTokens("order", old, next),
 		"another hub, and its name is used": provider.NewTokens("orderspayments", old, next),
 	} {
-		if got, err := reader.Open(latest); !errors.Is(err, provider.ErrToken) || got.ExecutionID != "" {
+		if got, err := reader.Verify(latest); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -76,11 +76,11 @@ func TestWhatIsNotSignedIsNoToken(t *testing.T) {
 		raw[bit/8] ^= 1 << (bit % 8)
 	}
 	for _, token := range hostile {
-		if got, err := tokens.Open(token); !errors.Is(err, provider.ErrToken) || got.ExecutionID != "" {
+		if got, err := tokens.Verify(token); !errors.Is(err, provider.ErrInvalidToken) || got.ExecutionID != "" {
 			t.Errorf("token %.60q: %+v, %v", token, got, err)
 		}
 	}
-	if _, err := tokens.Open(good); err != nil {
+	if _, err := tokens.Verify(good); err != nil {
 		t.Errorf("the token itself: %v", err)
 	}
 }
@@ -94,7 +94,7 @@ func TestTokensAreSignedAndReadSideBySide(t *testing.T) {
 			for i := range 200 {
 				w := signed()
 				w.ActivityID = int64(1000*n + i)
-				if got, err := tokens.Open(tokens.Sign(&w)); err != nil || got.ActivityID != w.ActivityID {
+				if got, err := tokens.Verify(tokens.Sign(&w)); err != nil || got.ActivityID != w.ActivityID {
 					t.Errorf("activity %d: %+v, %v", w.ActivityID, got, err)
 				}
 			}

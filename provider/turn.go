@@ -14,7 +14,7 @@ type Turn struct {
 	// Watermark is the position of the last message that the turn consumed, or Head.Watermark if it consumed none.
 	Watermark Position
 	Events    []history.Event
-	// Before is the state before the turn, with its waiting timers (history.KeepTimers), or nil if it is not known. It
+	// Before is the state before the turn, with its waiting timers (history.TrackTimers), or nil if it is not known. It
 	// must not be changed while the provider uses the turn.
 	Before *history.State
 	// Cancels are the cancel decisions of this turn, without those of earlier turns, which stay in effect. They are
@@ -38,20 +38,20 @@ type Turn struct {
 	// that it is not known.
 	LockedUntil time.Time
 	// Show selects when the new status is written to the instance.
-	Show Showing
+	StatusWrite StatusWrite
 }
 
-// Showing selects whether a turn writes the instance's status. Terminal statuses and Blocked are always written (R9,
+// StatusWrite selects whether a turn writes the instance's status. Terminal statuses and Blocked are always written (R9,
 // R18).
-type Showing int
+type StatusWrite int
 
 const (
-	// ShowChanges writes the status if the turn changed it or set a custom status.
-	ShowChanges Showing = iota
-	// ShowLater does not write the status, because a later turn of the same session does.
-	ShowLater
-	// ShowAlways writes the status, because an earlier turn did not.
-	ShowAlways
+	// StatusWriteIfChanged writes the status if the turn changed it or set a custom status.
+	StatusWriteIfChanged StatusWrite = iota
+	// StatusWriteDeferred does not write the status, because a later turn of the same session does.
+	StatusWriteDeferred
+	// StatusWriteAlways writes the status, because an earlier turn did not.
+	StatusWriteAlways
 )
 
 // Successor is the execution that continues another one.
@@ -65,27 +65,27 @@ func (n *Successor) Segment(watermark Position) Segment {
 	return Segment{Watermark: watermark, Events: []history.Event{n.Start}}
 }
 
-// Standings returns the state of the execution before and after the turn.
-func (t *Turn) Standings() (before, after history.Standing) {
+// Summaries returns the state of the execution before and after the turn.
+func (t *Turn) Summaries() (before, after history.Summary) {
 	if t.Before != nil {
-		before = t.Before.Standing
+		before = t.Before.Summary
 	}
 	return before, before.After(t.Events...)
 }
 
 // Changes reports whether the turn changes the instance's status or custom status.
 func (t *Turn) Changes() bool {
-	before, after := t.Standings()
-	return after.Shows(&before)
+	before, after := t.Summaries()
+	return after.StatusChanged(&before)
 }
 
-// Needless returns the tasks that the turn makes unnecessary: cancelled timers, and activities whose next attempt may
+// ObsoleteTimers returns the tasks that the turn makes unnecessary: cancelled timers, and activities whose next attempt may
 // wait for a timer.
-func (t *Turn) Needless() []history.Open {
+func (t *Turn) ObsoleteTimers() []history.OpenItem {
 	if t.Before == nil {
 		return nil
 	}
-	return t.Before.Needless(t.Events...)
+	return t.Before.ObsoleteTimers(t.Events...)
 }
 
 func (t *Turn) last() history.Kind {

@@ -6,8 +6,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// AnswerLife is how long the result of an update is kept.
-const AnswerLife = 30 * 24 * time.Hour
+// UpdateResultRetention is how long the result of an update is kept.
+const UpdateResultRetention = 30 * 24 * time.Hour
 
 // UpdateOutcome is the outcome of an update. The strings are part of the stored format.
 type UpdateOutcome string
@@ -18,14 +18,14 @@ const (
 	UpdateCompleted UpdateOutcome = "completed"
 	// UpdateRejected means that the update was not accepted and has changed nothing.
 	UpdateRejected UpdateOutcome = "rejected"
-	// UpdateLeft means that the update was accepted, but its execution ended before the handler returned.
-	UpdateLeft UpdateOutcome = "left"
-	// UpdateForgotten means that the update was accepted earlier, and that its result is no longer known.
-	UpdateForgotten UpdateOutcome = "forgotten"
+	// UpdateAborted means that the update was accepted, but its execution ended before the handler returned.
+	UpdateAborted UpdateOutcome = "left"
+	// UpdateResultExpired means that the update was accepted earlier, and that its result is no longer known.
+	UpdateResultExpired UpdateOutcome = "forgotten"
 )
 
-// UpdateAnswer is the result of an update (R27).
-type UpdateAnswer struct {
+// UpdateResult is the result of an update (R27).
+type UpdateResult struct {
 	InstanceID string
 	// StartID is the StartID of the instance. It identifies the incarnation.
 	StartID string
@@ -44,10 +44,10 @@ type UpdateAnswer struct {
 	EventID     int64
 }
 
-// AnswerOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is copied
+// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is copied
 // (Mail), because the answer can outlive the execution.
-func AnswerOf(x Origin, e *history.Event) UpdateAnswer {
-	a := UpdateAnswer{
+func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
+	a := UpdateResult{
 		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Error: e.Error,
 		Reason: e.Reason, ExecutionID: x.ExecutionID, EventID: e.ID,
 		Result: mailed(e.Result, MessageUpdate, StartID(x.ExecutionID, e.ID)),
@@ -55,18 +55,18 @@ func AnswerOf(x Origin, e *history.Event) UpdateAnswer {
 	switch {
 	case e.Kind == history.UpdateRejected:
 		a.Outcome = UpdateRejected
-	case e.IsLeft():
-		a.Outcome = UpdateLeft
+	case e.IsAbortedUpdate():
+		a.Outcome = UpdateAborted
 	}
 	return a
 }
 
-// AnswersAgain returns the results of updates that were sent again. Keys of repeated are update IDs, and values are
+// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and values are
 // names. Updates without a result in this history are UpdateForgotten. Do not pass updates whose handler has not
 // returned.
-func AnswersAgain(o *Orchestration, repeated map[string]string) []UpdateAnswer {
+func RepeatedUpdateResults(o *Orchestration, repeated map[string]string) []UpdateResult {
 	x := o.Origin()
-	answers := make([]UpdateAnswer, 0, len(repeated))
+	answers := make([]UpdateResult, 0, len(repeated))
 	found := map[string]bool{}
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {
@@ -75,15 +75,15 @@ func AnswersAgain(o *Orchestration, repeated map[string]string) []UpdateAnswer {
 				continue
 			}
 			if _, asked := repeated[e.EventID]; asked && !found[e.EventID] {
-				answers = append(answers, AnswerOf(x, e))
+				answers = append(answers, UpdateResultOf(x, e))
 				found[e.EventID] = true
 			}
 		}
 	}
 	for id, name := range repeated {
 		if !found[id] {
-			answers = append(answers, UpdateAnswer{
-				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, Outcome: UpdateForgotten, ExecutionID: x.ExecutionID,
+			answers = append(answers, UpdateResult{
+				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, Outcome: UpdateResultExpired, ExecutionID: x.ExecutionID,
 			})
 		}
 	}

@@ -30,10 +30,10 @@ type WorkerReport struct {
 }
 
 const (
-	// WorkerReportEvery is the interval at which a working worker reports.
-	WorkerReportEvery = 5 * time.Minute
+	// WorkerReportInterval is the interval at which a working worker reports.
+	WorkerReportInterval = 5 * time.Minute
 	// WorkerMissingAfter is the time since a queue's last report after which it has no worker.
-	WorkerMissingAfter = 2 * WorkerReportEvery
+	WorkerMissingAfter = 2 * WorkerReportInterval
 )
 
 // Missing reports whether the queue has no worker at the given time. It is true for the zero report.

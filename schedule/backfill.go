@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// MaxBackfill is the maximum number of scheduled times in a window.
-	MaxBackfill = 10_000
-	// MaxBackfills is the maximum number of windows that wait for their backfill.
-	MaxBackfills = 100
+	// MaxBackfillRuns is the maximum number of scheduled times in a window.
+	MaxBackfillRuns = 10_000
+	// MaxPendingBackfills is the maximum number of windows that wait for their backfill.
+	MaxPendingBackfills = 100
 
 	fieldWhen     = "when"
 	fieldFrom     = "from"
 	fieldBackfill = "backfill"
 )
 
-// Window is a period in the past, both ends inclusive.
-type Window struct {
+// BackfillWindow is a period in the past, both ends inclusive.
+type BackfillWindow struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// CheckWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or out
-// of range, it ends after now, or it contains more than MaxBackfill times of the schedule.
-func (s *Schedule) CheckWindow(w Window, now time.Time) error {
+// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or out
+// of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
+func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):
 		return &provider.FieldError{Field: fieldFrom, Problem: wrongYear}
@@ -44,9 +44,9 @@ func (s *Schedule) CheckWindow(w Window, now time.Time) error {
 	}
 	n := 0
 	for t := p.first(w); !t.IsZero(); t = p.first(w) {
-		if n++; n > MaxBackfill {
+		if n++; n > MaxBackfillRuns {
 			problem := fmt.Sprintf("and to contain more than %d times of the schedule; split the window before %s",
-				MaxBackfill, t.UTC().Format(time.RFC3339))
+				MaxBackfillRuns, t.UTC().Format(time.RFC3339))
 			return &provider.FieldError{Field: fieldFrom, Problem: problem}
 		}
 		w.From = t.Add(1)
@@ -55,7 +55,7 @@ func (s *Schedule) CheckWindow(w Window, now time.Time) error {
 }
 
 // first is the first time of a window; zero where there is none.
-func (p *plan) first(w Window) time.Time {
+func (p *plan) first(w BackfillWindow) time.Time {
 	t := p.next(w.From.Add(-1))
 	if t.After(w.To) {
 		return time.Time{}
@@ -74,19 +74,19 @@ func (p *plan) reaching(from time.Time) *plan {
 }
 
 // backfill has the times of a window started that are past by now: those that come are started by themselves. A window that waits already is not taken twice.
-func backfill(k *keeper, w Window) error {
+func backfill(k *keeper, w BackfillWindow) error {
 	k.lookAtTheClock(k.ctx)
-	w = Window{From: w.From.UTC(), To: w.To.UTC()}
-	if w.To.After(k.Seen) {
-		w.To = k.Seen.UTC()
+	w = BackfillWindow{From: w.From.UTC(), To: w.To.UTC()}
+	if w.To.After(k.ProcessedUntil) {
+		w.To = k.ProcessedUntil.UTC()
 	}
 	switch {
-	case k.Ending:
+	case k.Deleting:
 		return &provider.FieldError{Field: fieldBackfill, Problem: "is not possible: the schedule was deleted"}
 	case !isWithin(w.From) || !isWithin(w.To):
 		return &provider.FieldError{Field: fieldBackfill, Problem: wrongYear}
-	case len(k.Backfills) >= MaxBackfills:
-		problem := fmt.Sprintf("exceeds the limit of %d waiting windows", MaxBackfills)
+	case len(k.Backfills) >= MaxPendingBackfills:
+		problem := fmt.Sprintf("exceeds the limit of %d waiting windows", MaxPendingBackfills)
 		return &provider.FieldError{Field: fieldBackfill, Problem: problem}
 	}
 	for _, waits := range k.Backfills {
@@ -119,8 +119,8 @@ func nextOfThePast(k *keeper) (t time.Time, ok bool) {
 // for it. It is started before what else is backfilled.
 func overlapPast(k *keeper, t time.Time) {
 	switch k.Schedule.Overlap {
-	case Queue, Allow:
-	case Cancel:
+	case OverlapQueue, OverlapAllow:
+	case OverlapCancel:
 		k.leaveOut(int64(len(k.takeAll())), true)
 	default:
 		if len(k.Queue) > 0 {

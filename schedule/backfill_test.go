@@ -40,7 +40,7 @@ func (h *hub) backfill(from, to string) {
 // it is asked for.
 func TestAWindowIsBackfilledOnce(t *testing.T) {
 	t.Parallel()
-	for overlap, takes := range map[schedule.Overlap]time.Duration{schedule.Skip: 10 * time.Second, schedule.Queue: 10 * time.Second, schedule.Cancel: 10 * time.Second, schedule.Allow: 10 * time.Second, "": -1} {
+	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second, schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
 			h := newHub(t)
@@ -54,7 +54,7 @@ func TestAWindowIsBackfilledOnce(t *testing.T) {
 			want := "00:05 00:10 23:50 23:55 00:00 00:15"
 			h.want(want, "")
 			s := h.status()
-			if overlap != schedule.Allow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 || takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
+			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 || takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -67,7 +67,7 @@ func TestAWindowEndsNow(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	h.Advance(11 * time.Minute)
-	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Backfill: &schedule.Window{From: clock(t, "00:00"), To: clock(t, "00:20")}}); err != nil {
+	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")}}); err != nil {
 		t.Fatal(err) // as of a client whose clock is fast
 	}
 	h.Advance(10 * time.Minute)
@@ -80,7 +80,7 @@ func TestAWindowEndsNow(t *testing.T) {
 // What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none, and is started next.
 func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Queue, schedule.Cancel} {
+	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel} {
 		h := newHub(t)
 		h.put(every5(110*time.Second, overlap, ""))
 		h.backfill("-23:30", "-23:55")
@@ -95,10 +95,10 @@ func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 // A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is deleted is the last.
 func TestALongWindowIsBackfilledInParts(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Allow} {
+	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {
 		h := newHub(t)
 		s := every5(0, overlap, "")
-		s.When = "rate(1 minute)"
+		s.Expression = "rate(1 minute)"
 		s.Until = h.Now().Add(time.Second)
 		h.put(s)
 		if err := h.Client().BackfillSchedule(t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now()); err != nil {
@@ -106,7 +106,7 @@ func TestALongWindowIsBackfilledInParts(t *testing.T) {
 		}
 		h.Advance(30 * time.Second)
 		h.mu.Lock()
-		if len(h.began) != 1000 || h.began[0] != "07:21" || h.began[999] != "00:00" && overlap != schedule.Allow {
+		if len(h.began) != 1000 || h.began[0] != "07:21" || h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
 			t.Errorf("%s: %d runs, %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
 		}
 		h.mu.Unlock()
@@ -125,7 +125,7 @@ func TestADeleteEndsABackfill(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
 	h.backfill("-20:00", "-23:55")
-	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.Running == nil {
+	if s := h.status(); len(s.Backfills) != 1 || !s.Backfills[0].To.Equal(clock(t, "-23:55")) || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
 	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
@@ -133,7 +133,7 @@ func TestADeleteEndsABackfill(t *testing.T) {
 	}
 	h.RunUntilIdle()
 	err := h.Client().BackfillSchedule(t.Context(), "s", clock(t, "-20:00"), clock(t, "-23:55"))
-	if !errors.Is(err, client.ErrTerminal) {
+	if !errors.Is(err, client.ErrEnded) {
 		t.Errorf("of a deleted one: %v", err)
 	}
 	h.Advance(time.Hour)
@@ -163,7 +163,7 @@ func TestABackfillBearsCrashes(t *testing.T) {
 		if len(runs) != 3 {
 			t.Errorf("began %v", runs)
 		}
-		if got, err := client.Collect(h.Client().List(t.Context(), client.Query{Name: "report"})); err != nil || len(got) != 3 {
+		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 3 {
 			t.Errorf("%d runs, %v", len(got), err)
 		}
 		return h.Env
@@ -173,7 +173,7 @@ func TestABackfillBearsCrashes(t *testing.T) {
 func TestAWindowIsChecked(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
-	minutely := schedule.Schedule{When: "rate(1 minute)"}
+	minutely := schedule.Schedule{Expression: "rate(1 minute)"}
 	for name, c := range map[string]struct {
 		s        schedule.Schedule
 		from, to time.Time
@@ -182,16 +182,16 @@ func TestAWindowIsChecked(t *testing.T) {
 		"10,000 times":                  {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
 		"more":                          {minutely, now.Add(-10_001 * time.Minute), now, "from"},
 		"a million":                     {minutely, now.AddDate(-2, 0, 0), now, "from"},
-		"nights of a hundred years":     {schedule.Schedule{When: "0 2 * * *", TimeZone: "Europe/Berlin"}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
-		"no time at all":                {schedule.Schedule{When: "0 2 * * *"}, now, now, ""},
-		"bounded by the schedule":       {schedule.Schedule{When: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, ""},
+		"nights of a hundred years":     {schedule.Schedule{Expression: "0 2 * * *", TimeZone: "Europe/Berlin"}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
+		"no time at all":                {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
+		"bounded by the schedule":       {schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, ""},
 		"reversed":                      {minutely, now, now.Add(-1), "to"},
 		"in the future":                 {minutely, now, now.Add(1), "to"},
 		"without a beginning":           {minutely, time.Time{}, now, "from"},
 		"without an end":                {minutely, now, time.Time{}, "to"},
 		"of a year that is not counted": {minutely, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
 	} {
-		err := c.s.CheckWindow(schedule.Window{From: c.from, To: c.to}, now)
+		err := c.s.ValidateWindow(schedule.BackfillWindow{From: c.from, To: c.to}, now)
 		field, told := errors.AsType[*provider.FieldError](err)
 		if c.field == "" && err != nil || c.field != "" && (!told || field.Field != c.field) {
 			t.Errorf("%s: %v", name, err)
@@ -202,11 +202,11 @@ func TestAWindowIsChecked(t *testing.T) {
 // A release before this one takes an order to backfill for none at all, and what it carries over is what it was.
 func TestTheFormatOfABackfill(t *testing.T) {
 	t.Parallel()
-	w := schedule.Window{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
+	w := schedule.BackfillWindow{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
 	for want, v := range map[string]any{
-		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`:                                                      schedule.Order{Backfill: &w},
-		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.Beginning{Backfills: []schedule.Window{w}},
-		`{"schedule":{"id":"","orchestration":"","when":""}}`:                                                                           schedule.Beginning{},
+		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`:                                                      schedule.Command{Backfill: &w},
+		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.State{Backfills: []schedule.BackfillWindow{w}},
+		`{"schedule":{"id":"","orchestration":"","when":""}}`:                                                                           schedule.State{},
 	} {
 		got, err := json.Marshal(v)
 		if err != nil || string(got) != want {

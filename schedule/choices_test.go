@@ -19,9 +19,9 @@ func TestWhatARunBeginsWith(t *testing.T) {
 	}
 	env := perduretest.New(t, r)
 	for id, s := range map[string]schedule.Schedule{
-		"waited": {Version: "1"}, "beside": {Version: "1", Overlap: schedule.Allow}, "any": {},
+		"waited": {Version: "1"}, "beside": {Version: "1", Overlap: schedule.OverlapAllow}, "any": {},
 	} {
-		s.ID, s.Orchestration, s.When = id, "report", "*/5 * * * *"
+		s.ID, s.Orchestration, s.Expression = id, "report", "*/5 * * * *"
 		if err := env.Client().PutSchedule(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
@@ -45,14 +45,14 @@ func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
 	})
 	env := perduretest.New(t, r)
 	h := &hub{Env: env, t: t}
-	h.put(schedule.Schedule{ID: "s", Orchestration: "report", When: "*/5 * * * *", Overlap: schedule.Cancel})
+	h.put(schedule.Schedule{ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel})
 	h.Advance(21 * time.Minute) // the first is cancelled at 00:10, and ends at 00:22
-	if s := h.status(); s.Started != 1 || s.Running == nil {
+	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(2 * time.Minute)
 	s := h.status()
-	if s.Started != 2 || s.Running == nil || s.Running.Due.Format("15:04") != "00:20" || s.Last == nil || s.Last.Outcome != schedule.Cancelled || s.Skipped != 2 || s.Queued != 0 {
+	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -61,9 +61,9 @@ func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
 func TestARunByHandCancelsWhereThatIsThePolicy(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.put(every5(4*time.Minute, schedule.Cancel, ""))
+	h.put(every5(4*time.Minute, schedule.OverlapCancel, ""))
 	h.Advance(6 * time.Minute)
-	if _, err := h.Client().RunSchedule(t.Context(), "s"); err != nil {
+	if _, err := h.Client().TriggerSchedule(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(time.Minute)
@@ -77,9 +77,9 @@ func TestARateCountsFromItsPut(t *testing.T) {
 	s := every5(time.Second, "", "")
 	next := func(when string, input string, want string) {
 		t.Helper()
-		s.When, s.Input = when, []byte(input)
+		s.Expression, s.Input = when, []byte(input)
 		h.put(s)
-		if got := h.status().Next.Format("15:04"); got != want {
+		if got := h.status().NextDue.Format("15:04"); got != want {
 			t.Errorf("%s: next at %s, want %s", when, got, want)
 		}
 	}
@@ -96,11 +96,11 @@ func TestAScheduleKeepsItsID(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	other := every5(time.Second, "", "")
 	other.ID = "other"
-	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Set: &other}); err != nil {
+	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &other}); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(6 * time.Minute)
-	if s := h.status(); s.Schedule.ID != "s" || s.Last == nil || s.Last.InstanceID != "s@2000-01-01T00:05:00Z" {
+	if s := h.status(); s.Schedule.ID != "s" || s.LastRun == nil || s.LastRun.InstanceID != "s@2000-01-01T00:05:00Z" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -112,7 +112,7 @@ func TestAChangeIsNotOfWhatCameBefore(t *testing.T) {
 	h.put(every5(time.Second, "", schedule.CatchUpAll))
 	h.Advance(4*time.Minute + 30*time.Second)
 	each := every5(time.Second, "", schedule.CatchUpAll)
-	each.When = "* * * * *"
+	each.Expression = "* * * * *"
 	h.put(each)
 	h.Advance(time.Minute)
 	h.want("00:05", "")
@@ -124,13 +124,13 @@ func TestAChangeIsNotOfWhatCameBefore(t *testing.T) {
 // More comes due while a run lasts than may wait.
 func TestARunOfADayBesideATimeEachMinute(t *testing.T) {
 	t.Parallel()
-	for overlap, want := range map[schedule.Overlap]struct{ queued, skipped, missed int64 }{
-		schedule.Skip:  {0, 1440, 0},
-		schedule.Queue: {schedule.MaxQueued - 1, 0, 440}, // and one that runs
+	for overlap, want := range map[schedule.OverlapPolicy]struct{ queued, skipped, missed int64 }{
+		schedule.OverlapSkip:  {0, 1440, 0},
+		schedule.OverlapQueue: {schedule.MaxQueuedRuns - 1, 0, 440}, // and one that runs
 	} {
 		h := newHub(t)
 		s := every5(24*time.Hour, overlap, "")
-		s.When = "* * * * *"
+		s.Expression = "* * * * *"
 		h.put(s)
 		h.Advance(24*time.Hour + 90*time.Second)
 		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped || got.Missed != want.missed {

@@ -10,14 +10,14 @@ import (
 // another database of time zones, replays what this one saw.
 func (k *keeper) lookAtTheClock(ctx *perdure.OrchestrationContext) {
 	now := ctx.Now()
-	d := perdure.SideEffect(ctx, func() due { return k.plan.between(k.Seen, now) })
-	k.Seen, k.next = now, d.Next
-	if k.Ending {
+	d := perdure.SideEffect(ctx, func() due { return k.plan.between(k.ProcessedUntil, now) })
+	k.ProcessedUntil, k.next = now, d.Next
+	if k.Deleting {
 		return
 	}
 
 	if n := d.Before; n > 0 {
-		k.leaveOut(n, overlaps(k, d.Times[0]) && k.Schedule.Overlap != Queue && k.Schedule.Overlap != Allow)
+		k.leaveOut(n, overlaps(k, d.Times[0]) && k.Schedule.Overlap != OverlapQueue && k.Schedule.Overlap != OverlapAllow)
 	}
 	missed := func(t time.Time) bool { return k.Paused != nil || !overlaps(k, t) && now.Sub(t) > lateAfter }
 	for i, t := range d.Times {
@@ -31,7 +31,7 @@ func (k *keeper) lookAtTheClock(ctx *perdure.OrchestrationContext) {
 		}
 	}
 	if k.Paused == nil {
-		k.Kept = time.Time{}
+		k.CatchUpTime = time.Time{}
 	}
 }
 
@@ -48,9 +48,9 @@ func (k *keeper) overlap(t time.Time) {
 		return
 	}
 	switch k.Schedule.Overlap {
-	case Queue, Allow:
+	case OverlapQueue, OverlapAllow:
 		k.queue(t)
-	case Cancel:
+	case OverlapCancel:
 		k.leaveOut(int64(len(k.takeAll())), true)
 		k.queue(t)
 		k.cancelRun()
@@ -65,12 +65,12 @@ func (k *keeper) catchUp(t time.Time, last bool) {
 	case k.Schedule.CatchUp == CatchUpAll:
 		k.queue(t)
 	case k.Schedule.CatchUp != CatchUpNone && last:
-		if i := indexOf(k.Queue, k.Kept); i >= 0 { // by an order that came in the pause
+		if i := indexOf(k.Queue, k.CatchUpTime); i >= 0 { // by an order that came in the pause
 			k.Queue = without(k.Queue, i)
 			k.leaveOut(1, false)
 		}
 		k.queue(t)
-		k.Kept = t
+		k.CatchUpTime = t
 	default:
 		k.leaveOut(1, false)
 	}

@@ -23,83 +23,83 @@ const (
 	leftOutAtOnce = 50
 )
 
-// EventOrder is the name of the external event that carries an Order.
-const EventOrder = "perdure.schedule"
+// CommandEvent is the name of the external event that carries an Order.
+const CommandEvent = "perdure.schedule"
 
-// Order is a request to a schedule. Exactly one of Set, Run, Backfill and End is set. ByHand is valid only with Run. An
+// Command is a request to a schedule. Exactly one of Set, Run, Backfill and End is set. ByHand is valid only with Run. An
 // empty Order makes the schedule check what is due.
-type Order struct {
-	// Set replaces the definition of the schedule. A running run continues.
-	Set *Schedule `json:"set,omitempty"`
-	// Run starts a run for that time now, as if it were due. With ByHand, the run starts even if the schedule is
+type Command struct {
+	// Replace replaces the definition of the schedule. A running run continues.
+	Replace *Schedule `json:"set,omitempty"`
+	// RunAt starts a run for that time now, as if it were due. With ByHand, the run starts even if the schedule is
 	// paused.
-	Run    time.Time `json:"run,omitzero"`
-	ByHand bool      `json:"byHand,omitempty"`
+	RunAt  time.Time `json:"run,omitzero"`
+	Manual bool      `json:"byHand,omitempty"`
 	// Backfill starts the runs of a window in the past, one after the other, or concurrently with Allow. Times that
 	// already have a run are skipped.
-	Backfill *Window `json:"backfill,omitempty"`
-	// End ends the schedule one minute after its run has ended. A later Set revokes it.
-	End bool `json:"end,omitempty"`
+	Backfill *BackfillWindow `json:"backfill,omitempty"`
+	// Delete ends the schedule one minute after its run has ended. A later Set revokes it.
+	Delete bool `json:"end,omitempty"`
 }
 
-// Beginning is the input of a schedule's instance, and the state that it passes to the next execution. A client sets
+// State is the input of a schedule's instance, and the state that it passes to the next execution. A client sets
 // only Schedule.
-type Beginning struct {
+type State struct {
 	Schedule Schedule `json:"schedule"`
 	// Anchor is the time from which rates count. All times up to Seen have been processed.
-	Anchor time.Time `json:"anchor,omitzero"`
-	Seen   time.Time `json:"seen,omitzero"`
+	Anchor         time.Time `json:"anchor,omitzero"`
+	ProcessedUntil time.Time `json:"seen,omitzero"`
 	// Queue are the times that wait for their runs. ByHand are those of them that were requested manually.
 	Queue  []time.Time `json:"queue,omitempty"`
-	ByHand []time.Time `json:"byHand,omitempty"`
-	// Kept is the missed time in Queue that CatchUpLast keeps until a pause ends.
-	Kept time.Time `json:"kept,omitzero"`
+	Manual []time.Time `json:"byHand,omitempty"`
+	// CatchUpTime is the missed time in Queue that CatchUpLast keeps until a pause ends.
+	CatchUpTime time.Time `json:"kept,omitzero"`
 	// Paused is the current pause, or nil.
 	Paused *Pause `json:"paused,omitempty"`
 	// Backfills are the remaining parts of the windows of backfills, in order.
-	Backfills []Window `json:"backfills,omitempty"`
-	// Ending is true if the schedule was deleted.
-	Ending bool   `json:"ending,omitempty"`
-	Last   *Run   `json:"last,omitempty"`
-	Counts Counts `json:"counts,omitzero"`
+	Backfills []BackfillWindow `json:"backfills,omitempty"`
+	// Deleting is true if the schedule was deleted.
+	Deleting bool   `json:"ending,omitempty"`
+	Last     *Run   `json:"last,omitempty"`
+	Counts   Counts `json:"counts,omitzero"`
 }
 
-// AddTo adds the orchestration of schedules to a registry, if the registry does not have it.
-func AddTo(r *perdure.Registry) {
-	if _, has := (*registry.Registry)(r).Orchestration(Orchestration, ""); !has {
-		perdure.AddOrchestration(r, Orchestration, keep, perdure.WithVersion("1"), perdure.WithRetention(24*time.Hour))
+// Register adds the orchestration of schedules to a registry, if the registry does not have it.
+func Register(r *perdure.Registry) {
+	if _, has := (*registry.Registry)(r).Orchestration(OrchestrationName, ""); !has {
+		perdure.AddOrchestration(r, OrchestrationName, keep, perdure.WithVersion("1"), perdure.WithRetention(24*time.Hour))
 	}
 }
 
 // keeper is one execution of a schedule.
 type keeper struct {
-	Beginning
+	State
 
 	ctx   *perdure.OrchestrationContext
 	plan  *plan
 	next  time.Time
 	steps int // runs and orders of this execution
 
-	orders *perdure.Future[Order]
+	orders *perdure.Future[Command]
 	due    *perdure.Future[time.Time] // the next time, as the keeper waits for it; nil: it waits for none
 	run    *run                       // under way; nil: none
 	last   *perdure.Future[time.Time] // how long it lingers; nil: it does not
 }
 
 // keep is the orchestration: a look for each thing that happens, a time that comes, an order, the end of a run.
-func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
-	k := &keeper{Beginning: b, ctx: ctx}
+func keep(ctx *perdure.OrchestrationContext, b State) (Status, error) {
+	k := &keeper{State: b, ctx: ctx}
 	if err := b.Schedule.validateStored(); err != nil {
 		return Status{}, err
 	}
-	if k.Seen.IsZero() {
-		k.Anchor, k.Seen = ctx.Now(), ctx.Now()
+	if k.ProcessedUntil.IsZero() {
+		k.Anchor, k.ProcessedUntil = ctx.Now(), ctx.Now()
 	}
 	k.plan, _ = k.Schedule.plan(k.Anchor)
 	if err := takePauses(k); err != nil {
 		return Status{}, err
 	}
-	k.orders = perdure.WaitForExternalEvent[Order](ctx, EventOrder)
+	k.orders = perdure.WaitForExternalEvent[Command](ctx, CommandEvent)
 	for {
 		k.takeOrders()
 		if k.Paused == nil {
@@ -125,10 +125,10 @@ func keep(ctx *perdure.OrchestrationContext, b Beginning) (Status, error) {
 func (k *keeper) isFull() bool { return k.run == nil && k.steps >= stepsPerExecution }
 
 // goOn continues as new. Where so much was asked for by hand that the queue, which names these twice, is too large beside the schedule's input, those that have
-// waited longest are left out, as those beyond MaxQueued are: a schedule that failed here would start nothing any more.
+// waited longest are left out, as those beyond MaxQueuedRuns are: a schedule that failed here would start nothing any more.
 func goOn(k *keeper) (Status, error) {
 	for {
-		next, err := perdure.ContinueAsNew[Status](k.ctx, k.Beginning)
+		next, err := perdure.ContinueAsNew[Status](k.ctx, k.State)
 		if _, tooLarge := errors.AsType[*perdure.PayloadTooLargeError](err); !tooLarge || len(k.Queue) == 0 {
 			return next, err
 		}
@@ -144,7 +144,7 @@ func (k *keeper) isOver() bool { return k.isIdle() && k.last != nil && k.last.Is
 
 // isIdle: nothing is due any more, and nothing under way. A pause keeps what is to come.
 func (k *keeper) isIdle() bool {
-	return k.run == nil && (k.Ending || k.next.IsZero() && k.Paused == nil)
+	return k.run == nil && (k.Deleting || k.next.IsZero() && k.Paused == nil)
 }
 
 // takeOrders does what was asked for, in its order.
@@ -154,7 +154,7 @@ func (k *keeper) takeOrders() {
 		if k.ctx.Err() != nil {
 			return // the schedule is cancelled
 		}
-		k.orders = perdure.WaitForExternalEvent[Order](k.ctx, EventOrder)
+		k.orders = perdure.WaitForExternalEvent[Command](k.ctx, CommandEvent)
 		k.steps++
 		if err == nil {
 			err = k.take(o)
@@ -166,20 +166,20 @@ func (k *keeper) takeOrders() {
 	}
 }
 
-func (k *keeper) take(o Order) error {
+func (k *keeper) take(o Command) error {
 	switch {
-	case o.Set != nil:
-		return k.set(*o.Set)
-	case o.End:
-		k.Ending, k.Backfills = true, nil
+	case o.Replace != nil:
+		return k.set(*o.Replace)
+	case o.Delete:
+		k.Deleting, k.Backfills = true, nil
 		k.leaveOut(int64(len(k.takeAll())), false)
 	case o.Backfill != nil:
 		return backfill(k, *o.Backfill)
-	case o.Run.IsZero():
-	case k.Ending:
+	case o.RunAt.IsZero():
+	case k.Deleting:
 		k.leaveOut(1, false)
 	default:
-		takeRun(k, o.Run.UTC(), o.ByHand)
+		takeRun(k, o.RunAt.UTC(), o.Manual)
 	}
 	return nil
 }
@@ -191,10 +191,10 @@ func (k *keeper) set(s Schedule) error {
 		return err
 	}
 	k.lookAtTheClock(k.ctx)
-	if s.When != k.Schedule.When {
+	if s.Expression != k.Schedule.Expression {
 		k.Anchor = k.ctx.Now()
 	}
-	k.Schedule, k.Ending = s, false
+	k.Schedule, k.Deleting = s, false
 	k.plan, _ = s.plan(k.Anchor)
 	return nil
 }
@@ -224,7 +224,7 @@ func (k *keeper) timer() *perdure.Future[time.Time] {
 	case k.isIdle():
 		k.last = perdure.CreateTimer(k.ctx, linger)
 		return k.last
-	case k.next.IsZero(), k.Ending, k.Paused != nil, k.run != nil && k.runIsWaitedFor():
+	case k.next.IsZero(), k.Deleting, k.Paused != nil, k.run != nil && k.runIsWaitedFor():
 		return nil
 	default:
 		return perdure.CreateTimer(k.ctx, k.next.Sub(k.ctx.Now()))
@@ -234,9 +234,9 @@ func (k *keeper) timer() *perdure.Future[time.Time] {
 // runIsWaitedFor: what comes due while it lasts is looked at when it is over.
 func (k *keeper) runIsWaitedFor() bool {
 	switch k.Schedule.Overlap {
-	case Allow:
+	case OverlapAllow:
 		return false
-	case Cancel:
+	case OverlapCancel:
 		return k.run.cancelled || k.run.past
 	default:
 		return true
@@ -245,14 +245,14 @@ func (k *keeper) runIsWaitedFor() bool {
 
 // status is what the schedule shows.
 func (k *keeper) status() Status {
-	s := Status{Schedule: k.Schedule, Paused: k.Paused, Next: k.next, Queued: len(k.Queue), Backfills: slices.Clone(k.Backfills), Last: k.Last, Ending: k.Ending, Counts: k.Counts}
+	s := Status{Schedule: k.Schedule, Paused: k.Paused, NextDue: k.next, Queued: len(k.Queue), Backfills: slices.Clone(k.Backfills), LastRun: k.Last, Deleting: k.Deleting, Counts: k.Counts}
 	s.Schedule.Input = nil
 	if k.run != nil {
 		r := k.run.Run
-		s.Running = &r
+		s.CurrentRun = &r
 	}
-	if k.Ending || k.Paused != nil {
-		s.Next = time.Time{}
+	if k.Deleting || k.Paused != nil {
+		s.NextDue = time.Time{}
 	}
 	return fit(s)
 }

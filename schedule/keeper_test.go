@@ -35,7 +35,7 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		kind, run, _ := strings.Cut(what, " ")
-		due, ok := schedule.Due(run)
+		due, ok := schedule.DueTime(run)
 		if !ok {
 			return false, perdure.NonRetryable(fmt.Errorf("%q is the id of no run", run))
 		}
@@ -64,9 +64,9 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 }
 
 // every5 is due every five minutes, and its runs take so long.
-func every5(takes time.Duration, overlap schedule.Overlap, catchUp schedule.CatchUp) schedule.Schedule {
+func every5(takes time.Duration, overlap schedule.OverlapPolicy, catchUp schedule.CatchUpPolicy) schedule.Schedule {
 	in, _ := json.Marshal(takes)
-	return schedule.Schedule{ID: "s", Orchestration: "report", Input: in, When: "*/5 * * * *", Overlap: overlap, CatchUp: catchUp}
+	return schedule.Schedule{ID: "s", Orchestration: "report", Input: in, Expression: "*/5 * * * *", Overlap: overlap, CatchUp: catchUp}
 }
 
 func (h *hub) put(s schedule.Schedule) {
@@ -106,20 +106,20 @@ func TestAScheduleStartsWhatIsDue(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
 	first := h.status()
-	if first.RuntimeStatus != client.StatusRunning || first.Next.Format("15:04") != "00:05" || first.Schedule.When != "*/5 * * * *" || first.Schedule.Input != nil {
+	if first.RuntimeStatus != client.StatusRunning || first.NextDue.Format("15:04") != "00:05" || first.Schedule.Expression != "*/5 * * * *" || first.Schedule.Input != nil {
 		t.Errorf("%+v", first)
 	}
 	h.Advance(5 * time.Minute)
-	if s := h.status(); s.Running == nil || s.Running.InstanceID != "s@2000-01-01T00:05:00Z" || s.Started != 1 {
+	if s := h.status(); s.CurrentRun == nil || s.CurrentRun.InstanceID != "s@2000-01-01T00:05:00Z" || s.Started != 1 {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(7 * time.Minute)
 	h.want("00:05 00:10", "")
 	s := h.status()
-	if s.Running != nil || s.Last == nil || s.Last.Outcome != schedule.Completed || s.Last.EndedAt.Sub(s.Last.StartedAt).Round(time.Minute) != time.Minute || s.Next.Format("15:04") != "00:15" {
+	if s.CurrentRun != nil || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted || s.LastRun.EndedAt.Sub(s.LastRun.StartedAt).Round(time.Minute) != time.Minute || s.NextDue.Format("15:04") != "00:15" {
 		t.Errorf("%+v", s)
 	}
-	run, err := h.Client().Status(t.Context(), s.Last.InstanceID)
+	run, err := h.Client().Status(t.Context(), s.LastRun.InstanceID)
 	if err != nil || run.Status != client.StatusCompleted || run.Parent == nil || run.Parent.InstanceID != schedule.InstanceID("s") {
 		t.Errorf("%+v, %v", run, err)
 	}
@@ -147,14 +147,14 @@ func TestAScheduleGoesOnAndItsHistoryStaysShort(t *testing.T) {
 
 func TestWhatOverlaps(t *testing.T) {
 	t.Parallel()
-	for overlap, want := range map[schedule.Overlap]struct {
+	for overlap, want := range map[schedule.OverlapPolicy]struct {
 		began, cancelled                 string
 		started, skipped, missed, queued int
 	}{
-		"":              {began: "00:05 00:20", started: 2, skipped: 2},
-		schedule.Queue:  {began: "00:05 00:10 00:15", started: 3, queued: 2},
-		schedule.Cancel: {began: "00:05 00:10 00:15 00:20 00:25 00:30", cancelled: "00:05 00:10 00:15 00:20 00:25", started: 6},
-		schedule.Allow:  {began: "00:05 00:10 00:15 00:20 00:25 00:30", started: 6},
+		"":                     {began: "00:05 00:20", started: 2, skipped: 2},
+		schedule.OverlapQueue:  {began: "00:05 00:10 00:15", started: 3, queued: 2},
+		schedule.OverlapCancel: {began: "00:05 00:10 00:15 00:20 00:25 00:30", cancelled: "00:05 00:10 00:15 00:20 00:25", started: 6},
+		schedule.OverlapAllow:  {began: "00:05 00:10 00:15 00:20 00:25 00:30", started: 6},
 	} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +173,7 @@ func TestWhatOverlaps(t *testing.T) {
 // A schedule is paused from 00:07 to 00:32, in the middle of no run.
 func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	for catchUp, want := range map[schedule.CatchUp]struct {
+	for catchUp, want := range map[schedule.CatchUpPolicy]struct {
 		began  string
 		missed int64
 	}{
@@ -211,14 +211,14 @@ func TestAScheduleIsChangedAndWhatRunsRunsOn(t *testing.T) {
 	h.put(every5(12*time.Minute, "", ""))
 	h.Advance(6 * time.Minute)
 	changed := every5(time.Second, "", "")
-	changed.When = "7,37 * * * *"
+	changed.Expression = "7,37 * * * *"
 	h.put(changed)
-	if s := h.status(); s.Running == nil || s.Next.Format("15:04") != "00:07" || s.Schedule.When != changed.When {
+	if s := h.status(); s.CurrentRun == nil || s.NextDue.Format("15:04") != "00:07" || s.Schedule.Expression != changed.Expression {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(32 * time.Minute)
 	h.want("00:05 00:37", "")
-	if s := h.status(); s.Skipped != 1 || s.Next.Format("15:04") != "01:07" {
+	if s := h.status(); s.Skipped != 1 || s.NextDue.Format("15:04") != "01:07" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -229,7 +229,7 @@ func TestARunIsStartedByHand(t *testing.T) {
 	h.put(every5(time.Minute, "", ""))
 	h.Advance(5*time.Minute + 10*time.Second)
 	for range 2 { // both behind the one that is under way
-		if _, err := h.Client().RunSchedule(t.Context(), "s"); err != nil {
+		if _, err := h.Client().TriggerSchedule(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(time.Second)
@@ -244,18 +244,18 @@ func TestARunIsStartedByHand(t *testing.T) {
 func TestAScheduleEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.put(every5(12*time.Minute, schedule.Queue, ""))
+	h.put(every5(12*time.Minute, schedule.OverlapQueue, ""))
 	h.Advance(11 * time.Minute)
 	if err := h.Client().DeleteSchedule(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	h.RunUntilIdle()
-	if s := h.status(); !s.Ending || s.RuntimeStatus != client.StatusRunning || !s.Next.IsZero() {
+	if s := h.status(); !s.Deleting || s.RuntimeStatus != client.StatusRunning || !s.NextDue.IsZero() {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(20 * time.Minute)
 	h.want("00:05", "")
-	if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.Last.Outcome != schedule.Completed {
+	if s := h.status(); s.RuntimeStatus != client.StatusCompleted || s.LastRun.Outcome != schedule.OutcomeCompleted {
 		t.Errorf("%+v", s)
 	}
 
@@ -283,7 +283,7 @@ func TestPutRevokesDelete(t *testing.T) {
 
 func TestAScheduleEndsWithItsTimes(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.Overlap{schedule.Skip, schedule.Allow} {
+	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {
 		h := newHub(t)
 		s := every5(time.Second, overlap, "")
 		s.Until = h.Now().Add(10 * time.Minute)
@@ -319,7 +319,7 @@ func TestARunThatFailsIsSeenAndTheNextIsStarted(t *testing.T) {
 	h.Advance(11 * time.Minute)
 	h.want("00:05 00:10", "")
 	s := h.status()
-	if s.Failed != 2 || s.Last.Outcome != schedule.Failed || !strings.Contains(s.Last.Error, "nothing to report") {
+	if s.Failed != 2 || s.LastRun.Outcome != schedule.OutcomeFailed || !strings.Contains(s.LastRun.Error, "nothing to report") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -329,8 +329,8 @@ func TestAnOrderThatCannotBeTakenIsIgnored(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
-	for _, order := range []any{"?", schedule.Order{Set: &schedule.Schedule{ID: "s"}}, schedule.Order{}} {
-		if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, order); err != nil {
+	for _, order := range []any{"?", schedule.Command{Replace: &schedule.Schedule{ID: "s"}}, schedule.Command{}} {
+		if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, order); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -381,12 +381,12 @@ func TestASchedulesRunsAreOnceEachWhateverDies(t *testing.T) {
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()
 		h := newHub(t, crashes)
-		twice := every5(time.Second, schedule.Queue, schedule.CatchUpAll)
+		twice := every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll)
 		twice.Until = h.Now().Add(10 * time.Minute)
 		h.put(twice)
 		h.Advance(time.Hour) // what dies is delivered again after minutes
 		s := h.status()
-		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.Last == nil || s.Last.Outcome != schedule.Completed {
+		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted {
 			t.Errorf("%+v", s)
 		}
 		return h.Env

@@ -25,12 +25,12 @@ type Pause struct {
 
 // takePauses has the schedule take its updates. A pause is the schedule's own, and not one of its instance: that would hold the runs by hand, too.
 func takePauses(k *keeper) error {
-	err := perdure.HandleUpdate(k.ctx, UpdatePause, func(ctx *perdure.OrchestrationContext, message string) (bool, error) {
+	err := perdure.SetUpdateHandler(k.ctx, UpdatePause, func(ctx *perdure.OrchestrationContext, message string) (bool, error) {
 		pause(k, ctx, message)
 		return true, nil
 	})
 	if err == nil {
-		err = perdure.HandleUpdate(k.ctx, UpdateResume, func(ctx *perdure.OrchestrationContext, _ string) (bool, error) { return resume(k, ctx), nil })
+		err = perdure.SetUpdateHandler(k.ctx, UpdateResume, func(ctx *perdure.OrchestrationContext, _ string) (bool, error) { return resume(k, ctx), nil })
 	}
 	return err
 }
@@ -43,7 +43,7 @@ func pause(k *keeper, ctx *perdure.OrchestrationContext, message string) {
 	if k.Paused == nil {
 		k.Paused = &Pause{At: ctx.Now()}
 	}
-	k.Paused = &Pause{At: k.Paused.At, Message: history.CutMessage(message, MaxMessageBytes)}
+	k.Paused = &Pause{At: k.Paused.At, Message: history.TruncateMessage(message, MaxMessageBytes)}
 	ctx.SetCustomStatus(k.status())
 	if k.due != nil && k.due != k.last && !k.due.IsDone() {
 		k.due.Cancel("the schedule is paused")
@@ -54,7 +54,7 @@ func pause(k *keeper, ctx *perdure.OrchestrationContext, message string) {
 func resume(k *keeper, ctx *perdure.OrchestrationContext) (was bool) {
 	if was = k.Paused != nil; was {
 		k.Paused = nil
-		perdure.RaiseEvent(ctx, ctx.InstanceID(), EventOrder, Order{})
+		perdure.RaiseEvent(ctx, ctx.InstanceID(), CommandEvent, Command{})
 	}
 	return was
 }
@@ -62,7 +62,7 @@ func resume(k *keeper, ctx *perdure.OrchestrationContext) (was bool) {
 // takeRun has a run that was asked for started as soon as it may. One that was asked for by a client of before is kept by a pause, as it was when that was one of
 // the instance: histories of then replay as they are.
 func takeRun(k *keeper, t time.Time, byHand bool) {
-	overlaps := k.run != nil && k.Schedule.Overlap == Cancel
+	overlaps := k.run != nil && k.Schedule.Overlap == OverlapCancel
 	switch {
 	case overlaps && k.Paused != nil && byHand:
 		overlapPaused(k, t)
@@ -72,7 +72,7 @@ func takeRun(k *keeper, t time.Time, byHand bool) {
 		k.queue(t)
 	}
 	if byHand {
-		k.ByHand = append(k.ByHand, t)
+		k.Manual = append(k.Manual, t)
 	}
 }
 

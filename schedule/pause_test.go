@@ -31,7 +31,7 @@ func (h *hub) resume() {
 
 func (h *hub) byHand() {
 	h.t.Helper()
-	if _, err := h.Client().RunSchedule(h.t.Context(), "s"); err != nil {
+	if _, err := h.Client().TriggerSchedule(h.t.Context(), "s"); err != nil {
 		h.t.Fatal(err)
 	}
 	h.RunUntilIdle()
@@ -41,21 +41,21 @@ func (h *hub) byHand() {
 func TestARunByHandOfAPausedSchedule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		overlap          schedule.Overlap
+		overlap          schedule.OverlapPolicy
 		takes            time.Duration
 		at               string // the minutes at which runs are asked for
 		paused, resumed  string // which have begun by the end of the pause, and by 00:34
 		cancelled        string
 		skipped, started int64
 	}{
-		"while none runs":                  {schedule.Skip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs":             {schedule.Skip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs, queued":     {schedule.Queue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"kept times stay kept":             {schedule.Queue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3},
-		"it cancels the one that runs":     {schedule.Cancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5},
-		"beside the others":                {schedule.Allow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"one that runs as it is resumed":   {schedule.Skip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
-		"and is not cancelled by the past": {schedule.Cancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+		"while none runs":                  {schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"behind one that runs":             {schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"behind one that runs, queued":     {schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"kept times stay kept":             {schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3},
+		"it cancels the one that runs":     {schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5},
+		"beside the others":                {schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
+		"one that runs as it is resumed":   {schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+		"and is not cancelled by the past": {schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,13 +69,13 @@ func TestARunByHandOfAPausedSchedule(t *testing.T) {
 			}
 			h.Advance(clock(t, "00:32").Sub(h.Now()))
 			h.want(c.paused, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" || !s.Next.IsZero() || s.Paused.At.Format("15:04") != "00:11" {
+			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" || !s.NextDue.IsZero() || s.Paused.At.Format("15:04") != "00:11" {
 				t.Errorf("%+v", s)
 			}
 			h.resume()
 			h.Advance(2 * time.Minute)
 			h.want(c.paused+c.resumed, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped || s.Started != c.started || s.Next.Format("15:04") != "00:35" {
+			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped || s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -85,10 +85,10 @@ func TestARunByHandOfAPausedSchedule(t *testing.T) {
 // What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps with it.
 func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
 	t.Parallel()
-	for overlap, want := range map[schedule.Overlap]string{
-		schedule.Skip:   "00:05 00:18 00:15 00:40 00:45",
-		schedule.Queue:  "00:05 00:18 00:15 00:20 00:25 00:30 00:35 00:40 00:45",
-		schedule.Cancel: "00:05 00:18 00:30 00:35 00:40 00:45",
+	for overlap, want := range map[schedule.OverlapPolicy]string{
+		schedule.OverlapSkip:   "00:05 00:18 00:15 00:40 00:45",
+		schedule.OverlapQueue:  "00:05 00:18 00:15 00:20 00:25 00:30 00:35 00:40 00:45",
+		schedule.OverlapCancel: "00:05 00:18 00:30 00:35 00:40 00:45",
 	} {
 		h := newHub(t)
 		h.put(every5(time.Second, overlap, ""))
@@ -102,14 +102,14 @@ func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
 		h.Advance(13 * time.Minute) // 00:20 to 00:30 came while it runs
 		h.resume()
 		h.Advance(14 * time.Minute)
-		h.want(want, map[schedule.Overlap]string{schedule.Cancel: "00:18"}[overlap])
+		h.want(want, map[schedule.OverlapPolicy]string{schedule.OverlapCancel: "00:18"}[overlap])
 	}
 }
 
 // However often a schedule is put while it is paused, what it has missed is made up for as once.
 func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
 	t.Parallel()
-	for catchUp, want := range map[schedule.CatchUp]string{
+	for catchUp, want := range map[schedule.CatchUpPolicy]string{
 		"":                   "00:05 00:30",
 		schedule.CatchUpAll:  "00:05 00:10 00:15 00:20 00:25 00:30",
 		schedule.CatchUpNone: "00:05",
@@ -166,7 +166,7 @@ func TestAPauseHoldsTheRest(t *testing.T) {
 	if s := h.status(); s.RuntimeStatus != client.StatusCompleted {
 		t.Errorf("%+v", s)
 	}
-	if err := h.Client().PauseSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrTerminal) {
+	if err := h.Client().PauseSchedule(t.Context(), "s", ""); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("over: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestAPauseHoldsTheRest(t *testing.T) {
 func TestAPauseIsCarriedOver(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.put(every5(6*time.Minute, schedule.Queue, ""))
+	h.put(every5(6*time.Minute, schedule.OverlapQueue, ""))
 	h.Advance(11*time.Minute + 30*time.Second) // 00:10 waits, and has begun
 	h.pause()
 	for range 40 {
@@ -247,7 +247,7 @@ func TestARunWithoutAHand(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	h.Advance(6 * time.Minute)
 	h.pause()
-	if err := h.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Run: clock(t, "00:07")}); err != nil {
+	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{RunAt: clock(t, "00:07")}); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
@@ -274,7 +274,7 @@ func TestAPauseBearsCrashes(t *testing.T) {
 			runs[r]++
 		}
 		h.mu.Unlock()
-		if got, err := client.Collect(h.Client().List(t.Context(), client.Query{Name: "report"})); err != nil || len(got) != 1 || len(runs) != 1 {
+		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 1 || len(runs) != 1 {
 			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
 		}
 		h.resume()
@@ -299,7 +299,7 @@ func TestHistoriesOfBeforeReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := perdure.NewRegistry()
-		schedule.AddTo(r)
+		schedule.Register(r)
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			perduretest.Replay(t, r, doc)
@@ -311,18 +311,18 @@ func TestHistoriesOfBeforeReplay(t *testing.T) {
 func TestARunByHandLeavesOutNoTimeThatIsKept(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	h.put(every5(time.Minute, schedule.Cancel, schedule.CatchUpAll))
+	h.put(every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll))
 	h.Advance(6*time.Minute + 30*time.Second)
 	h.pause()
 	h.Advance(10 * time.Minute)
-	h.put(every5(50*time.Second, schedule.Cancel, schedule.CatchUpAll)) // by now 00:10 and 00:15 are missed, and kept
-	for range 3 {                                                       // the second waits while the first is cancelled, and is left out for the third
+	h.put(every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll)) // by now 00:10 and 00:15 are missed, and kept
+	for range 3 {                                                              // the second waits while the first is cancelled, and is left out for the third
 		h.byHand()
 		h.Advance(time.Millisecond)
 	}
 	h.Advance(time.Minute)
 	s := h.status()
-	if s.Queued != 2 || s.Running != nil || s.Started+s.Skipped != 4 || s.Missed != 0 {
+	if s.Queued != 2 || s.CurrentRun != nil || s.Started+s.Skipped != 4 || s.Missed != 0 {
 		t.Errorf("%+v", s)
 	}
 	h.resume()

@@ -30,7 +30,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	zone, err := time.LoadLocation(s.TimeZone)
 	switch {
 	case err != nil || s.TimeZone == "Local":
-		problem := fmt.Sprintf("%q is not an IANA time zone, such as Europe/Berlin", provider.Echo(s.TimeZone))
+		problem := fmt.Sprintf("%q is not an IANA time zone, such as Europe/Berlin", provider.Excerpt(s.TimeZone))
 		return nil, &provider.FieldError{Field: "timeZone", Problem: problem}
 	case !s.Until.IsZero() && s.Until.Before(s.From):
 		return nil, &provider.FieldError{Field: "until", Problem: "is before from"}
@@ -38,14 +38,14 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 		return nil, &provider.FieldError{Field: fieldFrom, Problem: wrongYear}
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
-	case len(s.When) > maxWhenBytes:
-		return nil, &provider.FieldError{Field: fieldWhen, Problem: provider.LengthProblem(s.When, 1, maxWhenBytes)}
+	case len(s.Expression) > maxWhenBytes:
+		return nil, &provider.FieldError{Field: fieldWhen, Problem: provider.LengthProblem(s.Expression, 1, maxWhenBytes)}
 	}
 	if !s.From.IsZero() {
 		anchor = s.From
 	}
 
-	at, err := parse(s.When, zone, anchor)
+	at, err := parse(s.Expression, zone, anchor)
 	if err != nil {
 		return nil, &provider.FieldError{Field: fieldWhen, Problem: err.Error()}
 	}
@@ -84,7 +84,7 @@ func (p *plan) next(t time.Time) time.Time {
 
 // due is what has come due within some time.
 type due struct {
-	// Times are the last MaxQueued of them, Before is how many came before these.
+	// Times are the last MaxQueuedRuns of them, Before is how many came before these.
 	Times  []time.Time `json:"times,omitempty"`
 	Before int64       `json:"before,omitempty"`
 	// Next is the first time after; zero where there is none.
@@ -95,7 +95,7 @@ type due struct {
 func (p *plan) between(since, now time.Time) due {
 	var d due
 	for d.Next = p.next(since); !d.Next.IsZero() && !d.Next.After(now); d.Next = p.next(d.Next) {
-		if len(d.Times) == MaxQueued {
+		if len(d.Times) == MaxQueuedRuns {
 			d.Times = d.Times[1:]
 			d.Before++
 		}

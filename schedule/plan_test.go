@@ -55,7 +55,7 @@ func TestWhenAScheduleIsDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := Schedule{When: tt.when, TimeZone: tt.zone}
+			s := Schedule{Expression: tt.when, TimeZone: tt.zone}
 			p, err := s.plan(at(t, "", "2026-11-01 00:00"))
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestWhenAScheduleIsDue(t *testing.T) {
 func TestWhenIsBounded(t *testing.T) {
 	t.Parallel()
 	noon := at(t, "", "2026-11-23 12:00")
-	s := Schedule{When: "rate(1 hour)", From: noon, Until: noon.Add(2 * time.Hour)}
+	s := Schedule{Expression: "rate(1 hour)", From: noon, Until: noon.Add(2 * time.Hour)}
 	p, err := s.plan(noon.Add(-30 * time.Minute))
 	if err != nil {
 		t.Fatal(err)
@@ -98,14 +98,14 @@ func TestMoreIsDueThanIsKept(t *testing.T) {
 	t.Parallel()
 	began := at(t, "", "2026-01-01 00:00")
 	for _, when := range []string{"* * * * *", "rate(1 minute)"} {
-		s := Schedule{When: when}
+		s := Schedule{Expression: when}
 		p, err := s.plan(began)
 		if err != nil {
 			t.Fatal(err)
 		}
 		now := began.AddDate(1, 0, 0)
 		d := p.between(began, now)
-		if len(d.Times) != MaxQueued || d.Before != 365*24*60-MaxQueued || !d.Times[MaxQueued-1].Equal(now) || !d.Next.Equal(now.Add(time.Minute)) {
+		if len(d.Times) != MaxQueuedRuns || d.Before != 365*24*60-MaxQueuedRuns || !d.Times[MaxQueuedRuns-1].Equal(now) || !d.Next.Equal(now.Add(time.Minute)) {
 			t.Errorf("%s: %d kept, %d before, next %v", when, len(d.Times), d.Before, d.Next)
 		}
 	}
@@ -115,20 +115,20 @@ func TestWhenThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Schedule{
 		`when "": must be like`:                               {},
-		`when "often": must be like`:                          {When: "often"},
-		`when "rate(5 seconds)": must be like`:                {When: "rate(5 seconds)"},
-		`when rate must be 1 or more`:                         {When: "rate(0 minutes)"},
-		`when rate must be at most 3650 days`:                 {When: "rate(99999 days)"},
-		`when "cron(0 2 * * ?)": cron(…) has 5 fields, not 6`: {When: "cron(0 2 * * ?)"},
-		`when "0 25 * * *": `:                                 {When: "0 25 * * *"},
-		`when "* * 30 2 *": matches no time`:                  {When: "* * 30 2 *"},
-		`when "0 0 2 * * ? *": must be like`:                  {When: "0 0 2 * * ? *"},
-		`timeZone "Berlin" is not an IANA time zone`:          {When: "@daily", TimeZone: "Berlin"},
-		`timeZone "Local" is not an IANA time zone`:           {When: "@daily", TimeZone: "Local"},
-		`until is before from`:                                {When: "@daily", From: time.Unix(9, 0), Until: time.Unix(8, 0)},
-		`when "@often": `:                                     {When: "@often"},
-		`when "cron(0 2 ? * 8 *)": day of week 8: `:           {When: "cron(0 2 ? * 8 *)"},
-		`when "cron(0 2 ? * 0-3 *)": day of week 0: in`:       {When: "cron(0 2 ? * 0-3 *)"},
+		`when "often": must be like`:                          {Expression: "often"},
+		`when "rate(5 seconds)": must be like`:                {Expression: "rate(5 seconds)"},
+		`when rate must be 1 or more`:                         {Expression: "rate(0 minutes)"},
+		`when rate must be at most 3650 days`:                 {Expression: "rate(99999 days)"},
+		`when "cron(0 2 * * ?)": cron(…) has 5 fields, not 6`: {Expression: "cron(0 2 * * ?)"},
+		`when "0 25 * * *": `:                                 {Expression: "0 25 * * *"},
+		`when "* * 30 2 *": matches no time`:                  {Expression: "* * 30 2 *"},
+		`when "0 0 2 * * ? *": must be like`:                  {Expression: "0 0 2 * * ? *"},
+		`timeZone "Berlin" is not an IANA time zone`:          {Expression: "@daily", TimeZone: "Berlin"},
+		`timeZone "Local" is not an IANA time zone`:           {Expression: "@daily", TimeZone: "Local"},
+		`until is before from`:                                {Expression: "@daily", From: time.Unix(9, 0), Until: time.Unix(8, 0)},
+		`when "@often": `:                                     {Expression: "@often"},
+		`when "cron(0 2 ? * 8 *)": day of week 8: `:           {Expression: "cron(0 2 ? * 8 *)"},
+		`when "cron(0 2 ? * 0-3 *)": day of week 0: in`:       {Expression: "cron(0 2 ? * 0-3 *)"},
 	} {
 		_, err := s.plan(time.Time{})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -7,7 +7,7 @@ import (
 
 // queue has a run started for a time, as soon as it may.
 func (k *keeper) queue(t time.Time) {
-	if k.Queue = append(k.Queue, t); len(k.Queue) > MaxQueued {
+	if k.Queue = append(k.Queue, t); len(k.Queue) > MaxQueuedRuns {
 		k.takeFirst()
 		k.leaveOut(1, false)
 	}
@@ -26,8 +26,8 @@ func (k *keeper) leaveOut(n int64, overlapped bool) {
 func (k *keeper) takeFirst() time.Time {
 	t := k.Queue[0]
 	k.Queue = k.Queue[1:]
-	if i := indexOf(k.ByHand, t); i >= 0 {
-		k.ByHand = without(k.ByHand, i)
+	if i := indexOf(k.Manual, t); i >= 0 {
+		k.Manual = without(k.Manual, i)
 	}
 	return t
 }
@@ -35,8 +35,8 @@ func (k *keeper) takeFirst() time.Time {
 // takeByHand takes the first run out of the queue that was asked for by hand.
 func takeByHand(k *keeper) (t time.Time, ok bool) {
 	for i, t := range k.Queue {
-		if j := indexOf(k.ByHand, t); j >= 0 {
-			k.Queue, k.ByHand = without(k.Queue, i), without(k.ByHand, j)
+		if j := indexOf(k.Manual, t); j >= 0 {
+			k.Queue, k.Manual = without(k.Queue, i), without(k.Manual, j)
 			return t, true
 		}
 	}
@@ -46,7 +46,7 @@ func takeByHand(k *keeper) (t time.Time, ok bool) {
 // takeAll empties the queue.
 func (k *keeper) takeAll() []time.Time {
 	all := k.Queue
-	k.Queue, k.ByHand = nil, nil
+	k.Queue, k.Manual = nil, nil
 	return all
 }
 

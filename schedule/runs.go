@@ -31,7 +31,7 @@ func (k *keeper) lookAtTheRun() {
 		return
 	}
 	r.EndedAt = k.ctx.Now()
-	if r.Outcome, r.Error = outcomeOf(err); r.Outcome != Completed {
+	if r.Outcome, r.Error = outcomeOf(err); r.Outcome != OutcomeCompleted {
 		k.Counts.Failed++
 	}
 	k.Last, k.run = &r.Run, nil
@@ -53,23 +53,23 @@ func (k *keeper) cancelRun() {
 
 func outcomeOf(err error) (Outcome, string) {
 	if err == nil {
-		return Completed, ""
+		return OutcomeCompleted, ""
 	}
-	text := history.CutMessage(err.Error(), maxErrorBytes)
+	text := history.TruncateMessage(err.Error(), maxErrorBytes)
 	if _, ok := errors.AsType[*perdure.CancelledError](err); ok {
-		return Cancelled, text
+		return OutcomeCancelled, text
 	}
-	return Failed, text
+	return OutcomeFailed, text
 }
 
 // startRuns starts what may be started: the first of the queue, or with Allow all of it, and then of what is backfilled, as far as this execution goes.
 func (k *keeper) startRuns() {
-	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == Allow) {
+	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == OverlapAllow) {
 		t, past, ok := takeNext(k)
 		switch {
 		case !ok:
 			return
-		case k.Schedule.Overlap == Allow:
+		case k.Schedule.Overlap == OverlapAllow:
 			k.startBeside(t)
 		default:
 			k.start(t, past)

@@ -22,7 +22,7 @@ type Schedule struct {
 	Version       string `json:"version,omitempty"`
 	// Input is the input of each run: a JSON document of at most MaxInputBytes.
 	Input json.RawMessage `json:"input,omitempty"`
-	// When is one of
+	// Expression is one of
 	//
 	//	rate(5 minutes)      minutes, hours or days, counted from From or from the creation of the schedule
 	//	cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
@@ -35,59 +35,59 @@ type Schedule struct {
 	// syntaxes, the day may be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
 	// 15th), and the day of the week 5L (the last one of the month) or 5#3 (the third one).
 	//
-	// When clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
+	// Expression clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
 	// once for each local time: a time that is skipped is due later by the length of the shift, and a time that occurs
 	// twice is due the first time.
-	When string `json:"when"`
+	Expression string `json:"when"`
 	// TimeZone is an IANA time zone, such as "Europe/Berlin". The default is UTC. It applies only to cron expressions.
 	TimeZone string `json:"timeZone,omitempty"`
 	// From and Until limit the times at which runs are due, both inclusive. A zero time is no limit. Other times are in
 	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is Skip.
-	Overlap Overlap `json:"overlap,omitempty"`
-	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
+	// OverlapPolicy sets what happens at a scheduled time while the previous run is still running. The default is Skip.
+	Overlap OverlapPolicy `json:"overlap,omitempty"`
+	// CatchUpPolicy sets what happens to times that were missed by more than a minute, because the schedule was paused or its
 	// hub was down. The default is CatchUpLast.
-	CatchUp CatchUp `json:"catchUp,omitempty"`
+	CatchUp CatchUpPolicy `json:"catchUp,omitempty"`
 	// Revision is an identifier of this state of the schedule, of at most 64 bytes. Clients can read it. It has no
 	// other effect.
 	Revision string `json:"revision,omitempty"`
 }
 
-// Overlap sets what happens at a scheduled time while the previous run is still running.
-type Overlap string
+// OverlapPolicy sets what happens at a scheduled time while the previous run is still running.
+type OverlapPolicy string
 
 // The values of Overlap.
 const (
-	// Skip does not start a run for that time.
-	Skip Overlap = "skip"
-	// Queue starts the run when the previous one has ended. At most MaxQueued runs wait; beyond that, the oldest ones
+	// OverlapSkip does not start a run for that time.
+	OverlapSkip OverlapPolicy = "skip"
+	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the oldest ones
 	// are dropped.
-	Queue Overlap = "queue"
-	// Cancel cancels the previous run, waits for its end, and then starts the run.
-	Cancel Overlap = "cancel"
-	// Allow starts the run immediately. The schedule does not wait for its runs, and does not record their outcomes.
-	Allow Overlap = "allow"
+	OverlapQueue OverlapPolicy = "queue"
+	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
+	OverlapCancel OverlapPolicy = "cancel"
+	// OverlapAllow starts the run immediately. The schedule does not wait for its runs, and does not record their outcomes.
+	OverlapAllow OverlapPolicy = "allow"
 )
 
-// CatchUp sets what happens to missed times.
-type CatchUp string
+// CatchUpPolicy sets what happens to missed times.
+type CatchUpPolicy string
 
 // The values of CatchUp.
 const (
 	// CatchUpNone starts no run for missed times.
-	CatchUpNone CatchUp = "none"
+	CatchUpNone CatchUpPolicy = "none"
 	// CatchUpLast starts one run, for the last missed time.
-	CatchUpLast CatchUp = "last"
-	// CatchUpAll starts a run for each of the last MaxQueued missed times, one after the other, or concurrently with
+	CatchUpLast CatchUpPolicy = "last"
+	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently with
 	// Allow.
-	CatchUpAll CatchUp = "all"
+	CatchUpAll CatchUpPolicy = "all"
 )
 
 const (
-	// MaxQueued is the maximum number of runs that wait in the queue of a schedule.
-	MaxQueued = 1000
+	// MaxQueuedRuns is the maximum number of runs that wait in the queue of a schedule.
+	MaxQueuedRuns = 1000
 	// MaxIDBytes is the maximum size of a schedule's ID.
 	MaxIDBytes = 200
 	// MaxInputBytes is the maximum size of a schedule's input, as encoding/json writes it (six bytes for a "<").
@@ -99,9 +99,9 @@ const (
 	maxRevisionBytes = 64
 )
 
-// Orchestration is the name of the orchestration whose instances are schedules. Histories store it, so it never
+// OrchestrationName is the name of the orchestration whose instances are schedules. Histories store it, so it never
 // changes.
-const Orchestration = "perdure.schedule"
+const OrchestrationName = "perdure.schedule"
 
 // instancePrefix is what the instance ids of schedules begin with.
 const instancePrefix = "schedule:"
@@ -109,17 +109,17 @@ const instancePrefix = "schedule:"
 // InstanceID returns the ID of the instance that runs the schedule.
 func InstanceID(id string) string { return instancePrefix + id }
 
-// IDOf returns the ID of the schedule that an instance runs. ok is false if the instance is not a schedule.
-func IDOf(instanceID string) (id string, ok bool) {
+// ParseInstanceID returns the ID of the schedule that an instance runs. ok is false if the instance is not a schedule.
+func ParseInstanceID(instanceID string) (id string, ok bool) {
 	return strings.CutPrefix(instanceID, instancePrefix)
 }
 
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// Due returns the scheduled time of a run from its instance ID. ok is false for other instances. Use Due instead of the
+// DueTime returns the scheduled time of a run from its instance ID. ok is false for other instances. Use Due instead of the
 // current time in a scheduled orchestration, because a run can start late.
-func Due(runID string) (due time.Time, ok bool) {
+func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {
 		return time.Time{}, false
@@ -138,7 +138,7 @@ func (s *Schedule) Validate() error {
 	if err != nil {
 		return err
 	}
-	return p.checkNew(s.When)
+	return p.checkNew(s.Expression)
 }
 
 // validateStored is Validate for a schedule that exists: it accepts every cron expression that an earlier release
@@ -148,7 +148,7 @@ func (s *Schedule) validateStored() error {
 	for _, err := range []error{
 		provider.CheckText("id", s.ID, 1, MaxIDBytes), s.checkOrchestration(), provider.CheckText("version", s.Version, 0, maxVersionBytes),
 		s.checkInput(), when,
-		check("overlap", s.Overlap, Skip, Queue, Cancel, Allow), check("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
+		check("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow), check("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
 		provider.CheckText("revision", s.Revision, 0, maxRevisionBytes),
 	} {
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *Schedule) validateStored() error {
 }
 
 func (s *Schedule) checkOrchestration() error {
-	if s.Orchestration == Orchestration {
+	if s.Orchestration == OrchestrationName {
 		return &provider.FieldError{Field: "orchestration", Problem: "must not be the orchestration of schedules"}
 	}
 	return provider.CheckText("orchestration", s.Orchestration, 1, maxNameBytes)
@@ -173,7 +173,7 @@ func (s *Schedule) checkInput() error {
 	case err != nil:
 		return &provider.FieldError{Field: "input", Problem: "is not a JSON document"}
 	case len(written) > MaxInputBytes:
-		return &perdure.PayloadTooLargeError{What: "input of schedule " + s.ID, Bytes: len(written), Limit: MaxInputBytes}
+		return &perdure.PayloadTooLargeError{Name: "input of schedule " + s.ID, Bytes: len(written), Limit: MaxInputBytes}
 	default:
 		return nil
 	}
@@ -185,5 +185,5 @@ func check[T ~string](field string, choice T, all ...T) error {
 		return nil
 	}
 	return &provider.FieldError{Field: field, Problem: fmt.Sprintf("%q is invalid; use one of %q",
-		provider.Echo(choice), all)}
+		provider.Excerpt(choice), all)}
 }

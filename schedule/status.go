@@ -14,37 +14,37 @@ type Status struct {
 	Schedule Schedule `json:"schedule"`
 	// Paused is the current pause, or nil. A paused schedule starts only runs that are requested manually.
 	Paused *Pause `json:"paused,omitempty"`
-	// Next is the next scheduled time. It is zero if there is none, and while the schedule is paused. With Skip and
+	// NextDue is the next scheduled time. It is zero if there is none, and while the schedule is paused. With Skip and
 	// Queue, the schedule processes the times of a running run when the run has ended. Until then Next can be in the
 	// past, and Queued and Counts do not include these times.
-	Next time.Time `json:"next,omitzero"`
-	// Running is the run that is running, or nil. With Allow it is always nil.
-	Running *Run `json:"running,omitempty"`
+	NextDue time.Time `json:"next,omitzero"`
+	// CurrentRun is the run that is running, or nil. With Allow it is always nil.
+	CurrentRun *Run `json:"running,omitempty"`
 	// Queued is the number of times that wait for the end of the running run.
 	Queued int `json:"queued,omitempty"`
 	// Backfills are the remaining parts of the windows of backfills.
-	Backfills []Window `json:"backfills,omitempty"`
-	// Last is the last run that ended, or with Allow the last run that was started.
-	Last *Run `json:"last,omitempty"`
-	// Ending is true if the schedule was deleted and waits for the end of its run.
-	Ending bool `json:"ending,omitempty"`
+	Backfills []BackfillWindow `json:"backfills,omitempty"`
+	// LastRun is the last run that ended, or with Allow the last run that was started.
+	LastRun *Run `json:"last,omitempty"`
+	// Deleting is true if the schedule was deleted and waits for the end of its run.
+	Deleting bool `json:"ending,omitempty"`
 	Counts
 }
 
 // fit cuts the texts of a status that is too large to be shown, of which others can write six bytes of JSON for each: a schedule that failed for it would
-// start nothing any more. The rest, of the longest schedule with MaxBackfills windows, fits.
+// start nothing any more. The rest, of the longest schedule with MaxPendingBackfills windows, fits.
 func fit(s Status) Status {
 	for most := MaxMessageBytes / 2; most > 0; most /= 2 {
 		if doc, err := json.Marshal(&s); err != nil || len(doc) <= perdure.MaxCustomStatusBytes {
 			break
 		}
 		if s.Paused != nil {
-			s.Paused = &Pause{At: s.Paused.At, Message: history.CutMessage(s.Paused.Message, most)}
+			s.Paused = &Pause{At: s.Paused.At, Message: history.TruncateMessage(s.Paused.Message, most)}
 		}
-		if s.Last != nil {
-			last := *s.Last
-			last.Error = history.CutMessage(last.Error, most)
-			s.Last = &last
+		if s.LastRun != nil {
+			last := *s.LastRun
+			last.Error = history.TruncateMessage(last.Error, most)
+			s.LastRun = &last
 		}
 	}
 	return s
@@ -79,7 +79,7 @@ type Outcome string
 
 // The values of Outcome.
 const (
-	Completed Outcome = "Completed"
-	Failed    Outcome = "Failed"
-	Cancelled Outcome = "Cancelled"
+	OutcomeCompleted Outcome = "Completed"
+	OutcomeFailed    Outcome = "Failed"
+	OutcomeCancelled Outcome = "Cancelled"
 )

@@ -37,10 +37,10 @@ func TestAScheduleThatComesToAllowDoesNotWait(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(24*time.Hour, "", ""))
 	h.Advance(6 * time.Minute)
-	h.put(every5(time.Second, schedule.Allow, ""))
+	h.put(every5(time.Second, schedule.OverlapAllow, ""))
 	h.Advance(15 * time.Minute)
 	h.want("00:05 00:10 00:15 00:20", "")
-	if s := h.status(); s.Started != 4 || s.Skipped != 0 || s.Running == nil {
+	if s := h.status(); s.Started != 4 || s.Skipped != 0 || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
 }
@@ -50,7 +50,7 @@ func TestManyPutsDoNotMakeAHistoryLong(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
-	s.When = "@monthly"
+	s.Expression = "@monthly"
 	for range 300 {
 		h.put(s)
 		h.Advance(time.Second)
@@ -67,7 +67,7 @@ func TestManyPutsDoNotMakeAHistoryLong(t *testing.T) {
 func TestAPutThatChangesNothingCancelsNoRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	s := every5(time.Minute, schedule.Cancel, schedule.CatchUpAll)
+	s := every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll)
 	h.put(s)
 	h.Advance(7 * time.Minute)
 	if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil {
@@ -91,7 +91,7 @@ func TestAPutThatMeetsTheEndIsNotLost(t *testing.T) {
 	s.Until = h.Now().Add(5 * time.Minute)
 	h.put(s)
 	h.Advance(5*time.Minute + 3*time.Second)
-	if got := h.status(); got.Last == nil {
+	if got := h.status(); got.LastRun == nil {
 		t.Fatalf("%+v", got)
 	}
 	s.Until = time.Time{}
@@ -105,10 +105,10 @@ func TestAPutThatMeetsTheEndIsNotLost(t *testing.T) {
 // Missed by night: more than one execution starts.
 func TestWhatIsMissedIsStartedInParts(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.Overlap{schedule.Allow, schedule.Queue} {
+	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapAllow, schedule.OverlapQueue} {
 		h := newHub(t)
 		s := every5(0, overlap, schedule.CatchUpAll)
-		s.When = "* * * * *"
+		s.Expression = "* * * * *"
 		h.put(s)
 		if err := h.Client().PauseSchedule(t.Context(), "s", ""); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestWhatIsMissedIsStartedInParts(t *testing.T) {
 		}
 		h.Advance(10*time.Minute + 30*time.Second)
 		if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 310 || s.Missed+s.Skipped != 0 {
-			s.Last = nil
+			s.LastRun = nil
 			t.Errorf("%s: %+v", overlap, s)
 		}
 	}
@@ -129,11 +129,11 @@ func TestWhatIsMissedIsStartedInParts(t *testing.T) {
 func TestTheLongestScheduleGoesOn(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	s := every5(time.Second, schedule.Queue, schedule.CatchUpAll)
+	s := every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll)
 	s.ID = strings.Repeat("<", schedule.MaxIDBytes)
 	s.Orchestration, s.Version = strings.Repeat("&", 256), strings.Repeat(">", 64)
 	s.Input = json.RawMessage(`"` + strings.Repeat("<", (schedule.MaxInputBytes-2)/6) + `"`)
-	s.When, s.From = "rate(1 minute)", h.Now().Add(123456789)
+	s.Expression, s.From = "rate(1 minute)", h.Now().Add(123456789)
 	h.put(s)
 	if err := h.Client().PauseSchedule(t.Context(), s.ID, ""); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTheLongestScheduleGoesOn(t *testing.T) {
 	}
 	h.Advance(10 * time.Second)
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if got.Schedule.Input, got.Last, got.Running = nil, nil, nil; err != nil || got.RuntimeStatus != client.StatusRunning {
+	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil || got.RuntimeStatus != client.StatusRunning {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -173,7 +173,7 @@ func TestTimesAtTheEndOfAllTimes(t *testing.T) {
 		for _, when := range []string{"rate(5 minutes)", "@daily", "@yearly"} {
 			h := newHub(t)
 			s := every5(time.Second, "", "")
-			s.When = when
+			s.Expression = when
 			s.From, _ = time.Parse(time.RFC3339, from)
 			if err := h.Client().PutSchedule(t.Context(), s); err != nil {
 				continue // refused
@@ -197,18 +197,18 @@ func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
 	})
 	h := &hub{t: t, Env: perduretest.New(t, r)}
 	instanceID := schedule.InstanceID("s")
-	h.put(schedule.Schedule{ID: "s", Orchestration: "wait", When: "@yearly", Input: json.RawMessage(`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`)})
+	h.put(schedule.Schedule{ID: "s", Orchestration: "wait", Expression: "@yearly", Input: json.RawMessage(`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`)})
 	h.runs(1)
 	if err := h.Client().Pause(t.Context(), instanceID, ""); err != nil {
 		t.Fatal(err)
 	}
-	h.runs(schedule.MaxQueued)
+	h.runs(schedule.MaxQueuedRuns)
 	if err := h.Client().Resume(t.Context(), instanceID, ""); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(90 * time.Minute)
 	s := h.status()
-	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 || int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueued {
+	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 || int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
 		t.Errorf("%s, %d started, %d missed, %d wait", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
 	}
 }
@@ -218,7 +218,7 @@ func (h *hub) runs(n int) {
 	h.t.Helper()
 	for range n {
 		h.Advance(2 * time.Millisecond)
-		if _, err := h.Client().RunSchedule(h.t.Context(), "s"); err != nil {
+		if _, err := h.Client().TriggerSchedule(h.t.Context(), "s"); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -229,15 +229,15 @@ func (h *hub) runs(n int) {
 func TestTheLongestStatusIsShown(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	s := every5(time.Second, schedule.Queue, "")
-	s.When, s.ID = "@yearly", strings.Repeat("<", schedule.MaxIDBytes)
+	s := every5(time.Second, schedule.OverlapQueue, "")
+	s.Expression, s.ID = "@yearly", strings.Repeat("<", schedule.MaxIDBytes)
 	s.Orchestration, s.Version, s.Revision = strings.Repeat("&", 256), strings.Repeat(">", 64), strings.Repeat("<", 64)
 	h.put(s)
 	h.Advance(time.Minute)
 	if err := h.Client().PauseSchedule(t.Context(), s.ID, strings.Repeat("<", schedule.MaxMessageBytes)); err != nil {
 		t.Fatal(err)
 	}
-	for i := range schedule.MaxBackfills {
+	for i := range schedule.MaxPendingBackfills {
 		to := h.Now().Add(-time.Duration(i)*time.Second - 123456789)
 		if err := h.Client().BackfillSchedule(t.Context(), s.ID, to.Add(-400*24*time.Hour), to); err != nil {
 			t.Fatal(err)
@@ -245,7 +245,7 @@ func TestTheLongestStatusIsShown(t *testing.T) {
 		h.RunUntilIdle()
 	}
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxBackfills || got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
+	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills || got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
 		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
 	}
 }

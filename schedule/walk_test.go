@@ -36,8 +36,8 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	byHand, paused := int64(0), false
 	put := func() {
 		takes := []time.Duration{-1, time.Second, 7 * time.Minute, 23 * time.Minute}[r.IntN(4)]
-		overlap := []schedule.Overlap{schedule.Skip, schedule.Queue, schedule.Cancel, schedule.Allow}[r.IntN(4)]
-		h.put(every5(takes, overlap, []schedule.CatchUp{schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll}[r.IntN(3)]))
+		overlap := []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow}[r.IntN(4)]
+		h.put(every5(takes, overlap, []schedule.CatchUpPolicy{schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll}[r.IntN(3)]))
 	}
 	put()
 	for range 40 {
@@ -47,7 +47,7 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 			put()
 		case 1:
 			byHand++
-			_, err = h.Client().RunSchedule(t.Context(), "s")
+			_, err = h.Client().TriggerSchedule(t.Context(), "s")
 		case 2:
 			paused = true
 			err = h.Client().PauseSchedule(t.Context(), "s", "")
@@ -68,12 +68,12 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 			t.Fatal(err)
 		}
 	}
-	h.put(every5(time.Second, schedule.Queue, schedule.CatchUpAll))
+	h.put(every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll))
 	h.Advance(10 * time.Hour) // what waits is started, and what runs is over
 	h.Advance(6*time.Minute - h.Now().Sub(begin)%(5*time.Minute))
 	s := h.status()
 	due := int64(h.Now().Sub(begin) / (5 * time.Minute))
-	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.Running != nil || s.Started+s.Skipped+s.Missed != due+byHand {
+	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil || s.Started+s.Skipped+s.Missed != due+byHand {
 		t.Errorf("%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus, s.Started, s.Skipped, s.Missed, s.Queued)
 	}
 }
@@ -114,13 +114,13 @@ func TestIDsOfAllCharacters(t *testing.T) {
 		h.put(s)
 		h.Advance(6 * time.Minute)
 		got, err := h.Client().Schedule(t.Context(), id)
-		if err != nil || got.Schedule.ID != id || got.Last == nil || got.Last.Outcome != schedule.Completed {
+		if err != nil || got.Schedule.ID != id || got.LastRun == nil || got.LastRun.Outcome != schedule.OutcomeCompleted {
 			t.Fatalf("%q: %+v, %v", id, got, err)
 		}
-		if due, ok := schedule.Due(got.Last.InstanceID); !ok || !due.Equal(got.Last.Due) || schedule.RunID(id, due) != got.Last.InstanceID {
-			t.Errorf("%q: run %q, %v", id, got.Last.InstanceID, due)
+		if due, ok := schedule.DueTime(got.LastRun.InstanceID); !ok || !due.Equal(got.LastRun.Due) || schedule.RunID(id, due) != got.LastRun.InstanceID {
+			t.Errorf("%q: run %q, %v", id, got.LastRun.InstanceID, due)
 		}
-		if of, ok := schedule.IDOf(got.InstanceID); !ok || of != id {
+		if of, ok := schedule.ParseInstanceID(got.InstanceID); !ok || of != id {
 			t.Errorf("%q: %q", got.InstanceID, of)
 		}
 	}

@@ -29,18 +29,18 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 		"cron(0 2 ? * 6-1 *)": 3, "cron(0 2 ? * MON-SUN *)": 7, "cron(0 2 ? * SUN-SAT *)": 7,
 	} {
 		env := newJobHub(t)
-		if err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", When: when}); err != nil {
+		if err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", Expression: when}); err != nil {
 			t.Errorf("%s: %v", when, err)
 			continue
 		}
 		env.Advance(7 * 24 * time.Hour)
 		runs, sundays := 0, 0
-		for s, err := range env.Client().List(t.Context(), client.Query{Name: "job"}) {
+		for s, err := range env.Client().List(t.Context(), client.ListQuery{Orchestration: "job"}) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			runs++
-			if due, ok := schedule.Due(s.InstanceID); ok && due.Weekday() == time.Sunday {
+			if due, ok := schedule.DueTime(s.InstanceID); ok && due.Weekday() == time.Sunday {
 				sundays++
 			}
 		}
@@ -63,7 +63,7 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 		"cron(0 2 ? * 3#1,6#3 *)": "a list must not contain #",
 		"0 2 */2 * MON":           "neither may have a step of *",
 	} {
-		err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", When: when})
+		err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", Expression: when})
 		field, ok := errors.AsType[*provider.FieldError](err)
 		if !ok || field.Field != "when" || !strings.Contains(field.Problem, problem) {
 			t.Errorf("%s: %v, want a field error with %q", when, err, problem)
@@ -75,19 +75,19 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 func TestSchedule_storedByAnEarlierRelease_keepsRunning(t *testing.T) {
 	t.Parallel()
 	env := newJobHub(t)
-	stored := schedule.Beginning{Schedule: schedule.Schedule{ID: "s", Orchestration: "job", When: "cron(0 2 * * * *)"}}
-	if _, err := env.Client().Start(t.Context(), schedule.Orchestration, stored, client.WithInstanceID(schedule.InstanceID("s"))); err != nil {
+	stored := schedule.State{Schedule: schedule.Schedule{ID: "s", Orchestration: "job", Expression: "cron(0 2 * * * *)"}}
+	if _, err := env.Client().Start(t.Context(), schedule.OrchestrationName, stored, client.WithInstanceID(schedule.InstanceID("s"))); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(24 * time.Hour)
 	changed := stored.Schedule
-	changed.When = "cron(0 3 1 * SUN *)"
-	if err := env.Client().Raise(t.Context(), schedule.InstanceID("s"), schedule.EventOrder, schedule.Order{Set: &changed}); err != nil {
+	changed.Expression = "cron(0 3 1 * SUN *)"
+	if err := env.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &changed}); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(24 * time.Hour) // to Monday, 2000-01-03
 	var runs []string
-	for s, err := range env.Client().List(t.Context(), client.Query{Name: "job"}) {
+	for s, err := range env.Client().List(t.Context(), client.ListQuery{Orchestration: "job"}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,7 +83,7 @@ func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
 
 func planOf(t *testing.T, when, zone string) *plan {
 	t.Helper()
-	s := Schedule{When: when, TimeZone: zone}
+	s := Schedule{Expression: when, TimeZone: zone}
 	p, err := s.plan(time.Time{})
 	if err != nil {
 		t.Fatal(err)

@@ -92,8 +92,8 @@ func (e *ministackEngine) count(stack *middleware.Stack) error {
 	}), middleware.After)
 }
 
-func (e *ministackEngine) createQueues(ctx context.Context) (dynamo.Hub, error) {
-	where := dynamo.Hub{Name: benchName, Table: benchName, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+func (e *ministackEngine) createQueues(ctx context.Context) (dynamo.HubConfig, error) {
+	where := dynamo.HubConfig{Name: benchName, Table: benchName, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
 	var errs []error
 	create := func(name, suffix string, visibility time.Duration) string {
 		in := &sqs.CreateQueueInput{
@@ -127,7 +127,7 @@ type handler interface {
 // takers are how many loops take from each queue.
 const takers = 8
 
-func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.Hub) error {
+func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.HubConfig) error {
 	r := registry()
 	orchestrator, err := dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: benchName, Logger: discard(), HubName: where.Name, Interceptors: e.interceptors()})
 	if err != nil {
@@ -137,7 +137,7 @@ func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.Hub) error {
 	if err != nil {
 		return err
 	}
-	timekeeper, err := dispatch.NewTimekeeper(p, &dispatch.TimekeeperOptions{HubName: where.Name, Logger: discard()})
+	timekeeper, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{HubName: where.Name, Logger: discard()})
 	if err != nil {
 		return err
 	}

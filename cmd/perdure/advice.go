@@ -89,9 +89,9 @@ func taken(err error, hub string) string {
 // notNow returns the message for an operation that the current status does not permit, or "" for other errors.
 func notNow(err error) string {
 	switch {
-	case errors.Is(err, client.ErrTerminal):
+	case errors.Is(err, client.ErrEnded):
 		return "instance has ended; see perdure status"
-	case errors.Is(err, client.ErrNotTerminal):
+	case errors.Is(err, client.ErrNotEnded):
 		return "instance has not ended; cancel or terminate it first, or purge it with --force"
 	case errors.Is(err, client.ErrNotCancellable):
 		return "activity is not pending or running; see perdure history"

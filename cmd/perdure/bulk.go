@@ -44,7 +44,7 @@ the background, and perdure jobs shows the progress.`, verb)
 }
 
 // bulk makes a command accept a filter instead of an instance ID.
-func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.Bulk)) {
+func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(b *client.JobRequest)) {
 	f := &bulkFlags{now: c.now}
 	flags := cmd.Flags()
 	age := "minimum age since the start, such as 30d or 12h"
@@ -86,7 +86,7 @@ func (c *command) bulk(cmd *cobra.Command, op provider.Operation, complete func(
 		if err != nil {
 			return &openError{err}
 		}
-		b := client.Bulk{Operation: op, All: f.all}
+		b := client.JobRequest{Operation: op, All: f.all}
 		complete(&b)
 		if err := f.fill(&b); err != nil {
 			return err
@@ -128,10 +128,10 @@ func (f *bulkFlags) selects(cmd *cobra.Command) bool {
 }
 
 // fill reads the flags into a filter.
-func (f *bulkFlags) fill(b *client.Bulk) error {
-	b.Filter.Name = f.name
+func (f *bulkFlags) fill(b *client.JobRequest) error {
+	b.Filter.Orchestration = f.name
 	b.Filter.Version = f.version
-	b.Filter.Parent = f.parent
+	b.Filter.ParentID = f.parent
 	for _, s := range f.statuses {
 		b.Filter.Statuses = append(b.Filter.Statuses, client.RuntimeStatus(s))
 	}
@@ -171,7 +171,7 @@ func parseTimes(flags ...timeFlag) error {
 	return nil
 }
 
-func (f *bulkFlags) fillAge(b *client.Bulk) error {
+func (f *bulkFlags) fillAge(b *client.JobRequest) error {
 	if f.olderThan == "" {
 		return nil
 	}
@@ -189,9 +189,9 @@ func (f *bulkFlags) fillAge(b *client.Bulk) error {
 }
 
 // runBulk shows what matches, asks for confirmation, and begins.
-func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk, f *bulkFlags) error {
+func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.JobRequest, f *bulkFlags) error {
 	if f.dryRun || !f.yes {
-		p, err := cl.BulkPreview(ctx, b)
+		p, err := cl.PreviewJob(ctx, b)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk,
 		b.All = false
 	}
 
-	j, err := cl.Bulk(ctx, b)
+	j, err := cl.StartJob(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (c *command) runBulk(ctx context.Context, cl *client.Client, b client.Bulk,
 	return c.print(j.ID + "\n")
 }
 
-func previewText(op provider.Operation, p client.Preview) string {
+func previewText(op provider.Operation, p client.JobPreview) string {
 	var b strings.Builder
 	more := ""
 	if !p.Complete {

@@ -117,7 +117,7 @@ func (n *changeCounter) countAll(ctx context.Context, c *command, name string) e
 	defer n.pace.end()
 	n.pace.at(n.reached())
 	for p := (client.Paging{Limit: 100}); ; {
-		page, err := n.client.ListPage(ctx, client.Query{Name: name}, p)
+		page, err := n.client.ListPage(ctx, client.ListQuery{Orchestration: name}, p)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (n *changeCounter) count(ctx context.Context, s *client.Status) error {
 			if seen.versions == nil {
 				seen.versions = map[string]string{}
 			}
-			seen.versions[e.Change] = e.Version
+			seen.versions[e.ChangeID] = e.Version
 		}
 	}
 	n.seen = append(n.seen, seen)

@@ -20,7 +20,7 @@ import (
 // command is one invocation of the tool: its dependencies and the global flags.
 type command struct {
 	open   func(ctx context.Context, hub string) (*client.Client, error)
-	admin  func(ctx context.Context, hub string) (*hubadmin.Hub, error)
+	admin  func(ctx context.Context, hub string) (*hubadmin.Admin, error)
 	getenv func(string) string
 	in     io.Reader
 	out    io.Writer

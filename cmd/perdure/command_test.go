@@ -35,7 +35,7 @@ type tool struct {
 	env       map[string]string
 	openedHub string
 	openError error
-	adminHub  *hubadmin.Hub
+	adminHub  *hubadmin.Admin
 	client    *client.Client // of another hub; nil: of Provider
 	attended  bool           // by a person
 	sleep     func(ctx context.Context, d time.Duration) error
@@ -56,7 +56,7 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		h.openedHub = hub
 		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
-	admin := func(context.Context, string) (*hubadmin.Hub, error) { return h.adminHub, h.openError }
+	admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 	var stderr io.Writer = &h.err
 	if h.stderr != nil {
 		stderr = h.stderr
@@ -108,7 +108,7 @@ func at(after time.Duration, e history.Event) history.Event {
 }
 
 func completed(output string) history.Event {
-	return at(4100*time.Millisecond, history.Event{Kind: history.OrchestrationCompleted, Output: history.Inline([]byte(output))})
+	return at(4100*time.Millisecond, history.Event{Kind: history.OrchestrationCompleted, Output: history.NewInlinePayload([]byte(output))})
 }
 
 func TestHubIsNamedByFlagOrEnvironment(t *testing.T) {
@@ -186,7 +186,7 @@ func TestPrintErrorsFail(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"list", "--json"}} {
 		h := setup(t)
 		open := func(context.Context, string) (*client.Client, error) { return client.New(h.Provider), nil }
-		admin := func(context.Context, string) (*hubadmin.Hub, error) { return h.adminHub, h.openError }
+		admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
 		c := &command{open: open, admin: admin, getenv: func(string) string { return "" }, in: nil, out: closed{}, err: &h.err}
 		if code := c.run(t.Context(), args); code != exitError || !strings.Contains(h.err.String(), "closed pipe") {
 			t.Errorf("%v: exit %d, %s", args, code, h.err.String())

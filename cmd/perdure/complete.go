@@ -43,7 +43,7 @@ func (c *command) instanceIDs(ctx context.Context) ([]cobra.Completion, error) {
 	if err != nil {
 		return nil, &openError{err}
 	}
-	page, err := cl.ListPage(ctx, client.Query{}, client.Paging{Limit: completions})
+	page, err := cl.ListPage(ctx, client.ListQuery{}, client.Paging{Limit: completions})
 	if err != nil {
 		return nil, err
 	}

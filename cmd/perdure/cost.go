@@ -13,7 +13,7 @@ import (
 func costVerb(c *command) *cobra.Command {
 	cmd := c.verb("cost ID", "Estimate the cost of an instance", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			cost, err := client.CostOf(ctx, cl, id)
+			cost, err := client.EstimateCost(ctx, cl, id)
 			if err != nil {
 				return err
 			}
@@ -33,7 +33,7 @@ history. Measured costs are in docs/operate/cost.md.`
 	return cmd
 }
 
-func describeCost(cost *client.Cost) string {
+func describeCost(cost *client.CostEstimate) string {
 	var b labelled
 	b.line("Instance", cost.InstanceID)
 	million := cost.Dollars * 1e6 //nolint:mnd // a million
@@ -44,7 +44,7 @@ func describeCost(cost *client.Cost) string {
 	b.line("Prices", fmt.Sprintf("%s, %s, without free tiers", cost.Region, cost.AsOf))
 	t := table{header: []string{"ITEM", ">QUANTITY", ">DOLLARS", "UNIT"}}
 	for _, l := range cost.Lines {
-		t.add(l.Item, strconv.FormatFloat(l.Quantity, 'g', 6, 64), fmt.Sprintf("%.8f", l.Dollars), l.What) //nolint:mnd // hundredths of a millionth
+		t.add(l.Item, strconv.FormatFloat(l.Quantity, 'g', 6, 64), fmt.Sprintf("%.8f", l.Dollars), l.Description) //nolint:mnd // hundredths of a millionth
 	}
 	return b.String() + "\n" + t.String()
 }

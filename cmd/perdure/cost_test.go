@@ -12,7 +12,7 @@ func TestCost(t *testing.T) {
 	h := thrice(t)
 	h.mustRun("cost", "poller")
 	h.wantGolden("cost.golden")
-	var cost client.Cost
+	var cost client.CostEstimate
 	if err := json.Unmarshal([]byte(h.mustRun("cost", "poller", "--json")), &cost); err != nil || cost.Executions != 3 || cost.Turns != 2 || cost.Dollars <= 0 {
 		t.Errorf("%+v, %v", cost, err)
 	}

@@ -29,12 +29,12 @@ type deadLetters struct {
 
 // deadResult is the --json output of redrive and drop.
 type deadResult struct {
-	Done     int64    `json:"done"`
-	Kept     int64    `json:"kept"`
-	Later    int64    `json:"later,omitempty"`
-	Failed   int64    `json:"failed"`
-	Sent     []string `json:"sent,omitempty"`
-	Complete bool     `json:"complete"`
+	Done           int64    `json:"done"`
+	Skipped        int64    `json:"kept"`
+	TooRecent      int64    `json:"later,omitempty"`
+	Failed         int64    `json:"failed"`
+	SentNotDeleted []string `json:"sent,omitempty"`
+	Complete       bool     `json:"complete"`
 }
 
 // deadVerbs creates the subcommands of dead.
@@ -72,7 +72,7 @@ func (f *deadFlags) add(cmd *cobra.Command) {
 }
 
 func (f *deadFlags) query(ids ...string) client.DeadLetterQuery {
-	return client.DeadLetterQuery{Queue: f.queue, Reason: f.reason, InstanceID: f.instance, IDs: ids}
+	return client.DeadLetterQuery{Queue: f.queue, ReasonPrefix: f.reason, InstanceID: f.instance, IDs: ids}
 }
 
 func (f *deadFlags) selects() bool {
@@ -120,7 +120,7 @@ func (c *deadVerbs) count(counts []client.DeadLetterCount, shown int) {
 	all := 0
 	var parts []string
 	for _, n := range counts {
-		if here := n.Visible + n.Hidden; here > 0 {
+		if here := n.Visible + n.InFlight; here > 0 {
 			all += here
 			parts = append(parts, fmt.Sprintf("%s about %d", clean(n.Queue), here))
 		}
@@ -143,7 +143,7 @@ func (c *deadVerbs) showVerb() *cobra.Command {
 			}
 			letter := &found.Items[0]
 			if c.json {
-				return c.printJSON(httpapi.WithBody(letter))
+				return c.printJSON(httpapi.NewDeadLetterWithBody(letter))
 			}
 			return c.print(deadText(letter))
 		})
@@ -236,9 +236,9 @@ func (c *deadVerbs) preview(ctx context.Context, cl *client.Client, name string,
 	}
 	limit := deadSample
 	if f.dryRun {
-		limit = client.MaxPage
+		limit = client.MaxPageSize
 	}
-	found, err := cl.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPage)))
+	found, err := cl.DeadLetters(ctx, f.query(ids...), max(limit, min(len(ids), client.MaxPageSize)))
 	if err != nil {
 		return false, err
 	}
@@ -274,23 +274,23 @@ func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %d done, %d failed: %w", name, done.Done, done.Failed, err)
-	case len(ids) == 1 && done.Done+done.Kept == 0:
+	case len(ids) == 1 && done.Done+done.Skipped == 0:
 		return noDeadLetter(ids[0])
-	case int64(len(ids)) > done.Done+done.Kept:
+	case int64(len(ids)) > done.Done+done.Skipped:
 		return &exit{exitError, fmt.Sprintf("%d of %d dead letters not found; see perdure dead list, "+
-			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Kept, len(ids))}
+			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Skipped, len(ids))}
 	case !done.Complete:
 		return &exit{exitError, fmt.Sprintf("%s: %d done, but more may remain; repeat the command", name, done.Done)}
 	case c.json:
 		return nil
 	}
-	if done.Kept > 0 {
+	if done.Skipped > 0 {
 		fmt.Fprintf(c.err, "%d kept, because their content is in the history or was sent again; "+
-			"use --force to redrive them, or perdure dead drop to delete them\n", done.Kept)
+			"use --force to redrive them, or perdure dead drop to delete them\n", done.Skipped)
 	}
-	if done.Later > 0 {
+	if done.TooRecent > 0 {
 		fmt.Fprintf(c.err, "%d skipped, because they arrived after the command started; "+
-			"they include redriven ones that failed again\n", done.Later)
+			"they include redriven ones that failed again\n", done.TooRecent)
 	}
 	return c.print(strconv.FormatInt(done.Done, 10) + "\n")
 }
@@ -307,7 +307,7 @@ func deadTable(found []client.DeadLetter) string {
 	t := table{header: []string{"QUEUE", "DEAD LETTER", "SENT", "INSTANCE", "MESSAGE", "REASON"}}
 	for i := range found {
 		d := &found[i]
-		t.add(clean(d.Queue), clean(d.Record.ID), sentAt(d), excerpt(d.About.InstanceID, longestName), excerpt(what(d), longestName), excerpt(reasonOf(d), 2*longestName))
+		t.add(clean(d.Queue), clean(d.Record.ID), sentAt(d), excerpt(d.Subject.InstanceID, longestName), excerpt(what(d), longestName), excerpt(reasonOf(d), 2*longestName))
 	}
 	return t.String()
 }
@@ -321,7 +321,7 @@ func sentAt(d *client.DeadLetter) string {
 
 // what describes the message of a dead letter.
 func what(d *client.DeadLetter) string {
-	about := &d.About
+	about := &d.Subject
 	switch {
 	case about.ActivityID > 0 && about.Name != "":
 		return fmt.Sprintf("activity %s #%d", about.Name, about.ActivityID)
@@ -353,8 +353,8 @@ func deadText(d *client.DeadLetter) string {
 	line("Reason", reasonOf(d))
 	line("Sent", sentAt(d))
 	line("Deliveries", strconv.Itoa(d.Record.ReceiveCount))
-	line("Instance", d.About.InstanceID)
-	line("Execution", d.About.ExecutionID)
+	line("Instance", d.Subject.InstanceID)
+	line("Execution", d.Subject.ExecutionID)
 	line("Message", what(d))
 
 	var body bytes.Buffer

@@ -11,7 +11,7 @@ import (
 // What a failure has beside its text is shown with it, for each of its causes, or why it is not.
 func TestTheDetailsOfAFailureAreShown(t *testing.T) {
 	t.Parallel()
-	sealed := history.Sealed{Codec: "kms", Data: []byte("x"), Bytes: 7}.Payload()
+	sealed := history.EncodedPayload{Codec: "kms", Data: []byte("x"), Bytes: 7}.Payload()
 	f := &history.Failure{
 		Type: "E1", Message: "m", Details: history.Payload(`{"code":51}`),
 		Cause: &history.Failure{Type: "E2", Message: "n", DetailsOmitted: "they are too large", Cause: &history.Failure{Type: "E3", Details: sealed, Cause: &history.Failure{Type: "E4"}}},

@@ -22,8 +22,8 @@ type examined struct {
 }
 
 func doctorVerb(c *command) *cobra.Command {
-	cmd := adminVerb(c, "doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Hub) error {
-		found := h.Examine(ctx)
+	cmd := adminVerb(c, "doctor", "Check a hub's deployment", func(ctx context.Context, h *hubadmin.Admin) error {
+		found := h.Check(ctx)
 		if c.json {
 			if err := c.printJSON(examined{append([]hubadmin.Finding{}, found...)}); err != nil {
 				return err
@@ -53,7 +53,7 @@ Exit codes:
 func verdictOf(found []hubadmin.Finding) error {
 	code := exitCompleted
 	for _, f := range found {
-		if !f.Unread {
+		if !f.Unverified {
 			return &exit{code: exitWrong}
 		}
 		code = exitUnread
@@ -70,11 +70,11 @@ func findingsText(found []hubadmin.Finding) string {
 	}
 	var b strings.Builder
 	for _, f := range found {
-		if f.Unread {
-			fmt.Fprintf(&b, "? %s could not be read: %s\n  fix: %s\n", oneLine(f.Of), oneLine(f.What), f.Do)
+		if f.Unverified {
+			fmt.Fprintf(&b, "? %s could not be read: %s\n  fix: %s\n", oneLine(f.Resource), oneLine(f.Problem), f.Fix)
 			continue
 		}
-		fmt.Fprintf(&b, "! %s: %s\n  impact: %s\n  fix: %s\n", oneLine(f.Of), oneLine(f.What), f.LeadsTo, oneLine(f.Do))
+		fmt.Fprintf(&b, "! %s: %s\n  impact: %s\n  fix: %s\n", oneLine(f.Resource), oneLine(f.Problem), f.Impact, oneLine(f.Fix))
 	}
 	return b.String()
 }

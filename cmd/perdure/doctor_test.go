@@ -68,8 +68,8 @@ func healthy(h *tool, hub *simhub.Hub) (*described, *mappings) {
 	h.adminHub.Describe = d
 	h.adminHub.Now = time.Now
 	h.adminHub.ServerTime = func(context.Context) (time.Time, error) { return time.Now(), nil }
-	f := &deployedFunctions{where: &h.adminHub.Where}
-	h.adminHub.Where.PayloadBucket = "payloads"
+	f := &deployedFunctions{where: &h.adminHub.Config}
+	h.adminHub.Config.PayloadBucket = "payloads"
 	forgets(h, dynamo.ExpiryRule{Prefix: mailed(h), Days: 60})
 	h.adminHub.Functions, h.adminHub.Roles, h.adminHub.Schedules, h.adminHub.Account, h.adminHub.Instances = f, f, f, f, hub.Provider
 	return d, m
@@ -81,7 +81,7 @@ func forgets(h *tool, rules ...dynamo.ExpiryRule) {
 }
 
 // mailed is below what the hub's bucket has what messages bring.
-func mailed(h *tool) string { return h.adminHub.Where.Name + "/m/" }
+func mailed(h *tool) string { return h.adminHub.Config.Name + "/m/" }
 
 // What a bucket forgets that it must keep, and keeps that it should forget, is found.
 func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
@@ -89,14 +89,14 @@ func TestDoctorLooksAtWhatTheBucketForgets(t *testing.T) {
 	for tells, rules := range map[string]func(h *tool) []dynamo.ExpiryRule{
 		"no lifecycle rule expires objects under test/m/": func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Prefix: "other/", Days: 1}} },
 		"expires objects under test/m/\n  impact: a copy": func(h *tool) []dynamo.ExpiryRule {
-			return []dynamo.ExpiryRule{{Prefix: mailed(h), Some: true, Days: 60}}
+			return []dynamo.ExpiryRule{{Prefix: mailed(h), Filtered: true, Days: 60}}
 		},
 		"under test/m/ before they are 60 days old": func(h *tool) []dynamo.ExpiryRule {
 			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 59}}
 		},
 		`deletes objects with the prefix ""`: func(*tool) []dynamo.ExpiryRule { return []dynamo.ExpiryRule{{Days: 60}} },
 		`deletes objects with the prefix "test/x/00"`: func(h *tool) []dynamo.ExpiryRule {
-			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Some: true}}
+			return []dynamo.ExpiryRule{{Prefix: mailed(h), Days: 60}, {Prefix: "test/x/00", Filtered: true}}
 		},
 	} {
 		t.Run(tells, func(t *testing.T) {
@@ -136,21 +136,21 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		},
 		"queue inbox: the queue type is standard instead of FIFO": func(h *tool, _ *simhub.Hub, _ *described, m *mappings) { swapInbox(h, m) },
 		"the queue has no dead-letter queue": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
-			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
-			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("bare", simaws.QueueConfig{})
+			m.add("bare", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
 		"queue timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
-			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("small", simaws.QueueConfig{
+			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("small", simaws.QueueConfig{
 				DeadLetterQueue: "timers-dead", MaxReceiveCount: 100, MaximumMessageSize: 256 << 10,
 			})
-			m.add("small", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+			m.add("small", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
 		"dead letters of timers: the maximum message size is 262144 bytes instead of 1048576": func(h *tool, hub *simhub.Hub, _ *described, _ *mappings) {
-			h.adminHub.Where.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead", simaws.QueueConfig{MaximumMessageSize: 256 << 10})
+			h.adminHub.Config.DeadLetters["timers"] = hub.Cloud.Queues.Create("small-dead", simaws.QueueConfig{MaximumMessageSize: 256 << 10})
 		},
 		"the maxReceiveCount is 3, but must be at least 50": func(h *tool, hub *simhub.Hub, _ *described, m *mappings) {
-			h.adminHub.Where.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
-			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Where.TimersURL), "Enabled")
+			h.adminHub.Config.TimersURL = hub.Cloud.Queues.Create("hasty", simaws.QueueConfig{DeadLetterQueue: "timers-dead", MaxReceiveCount: 3})
+			m.add("hasty", hub.Cloud.Queues.ARN(h.adminHub.Config.TimersURL), "Enabled")
 		},
 	} {
 		t.Run(tells, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 			f.denied = "dynamodb:DeleteItem"
 		},
 		"schedule group: ": func(_ context.Context, h *tool, _ *simhub.Hub, f *deployedFunctions) {
-			h.adminHub.Where.Timers, h.adminHub.Where.ScheduleGroup, f.gone = dynamo.TimersSchedules, "gone", true
+			h.adminHub.Config.TimerMode, h.adminHub.Config.ScheduleGroup, f.gone = dynamo.TimersSchedules, "gone", true
 		},
 		"about 1 work items are waiting, and no worker has ever reported": func(ctx context.Context, h *tool, hub *simhub.Hub, _ *deployedFunctions) {
 			sendWork(ctx, h, hub)
@@ -230,7 +230,7 @@ func TestDoctorLooksAtWhatRuns(t *testing.T) {
 
 func sendWork(ctx context.Context, h *tool, hub *simhub.Hub) {
 	h.t.Helper()
-	url := hub.Provider.Hub().WorkQueues["default"]
+	url := hub.Provider.Config().WorkQueues["default"]
 	if _, err := hub.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: aws.String("{}")}}}); err != nil {
 		h.t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func sendWork(ctx context.Context, h *tool, hub *simhub.Hub) {
 
 // deployedFunctions is what Lambda, IAM and Scheduler say of a hub: all is well but what one function has.
 type deployedFunctions struct {
-	where *dynamo.Hub
+	where *dynamo.HubConfig
 	// broken is the function of which the rest is.
 	broken    string
 	variables map[string]string
@@ -318,7 +318,7 @@ func (f *deployedFunctions) GetScheduleGroup(context.Context, *scheduler.GetSche
 
 // swapInbox has a standard queue be the inbox.
 func swapInbox(h *tool, m *mappings) {
-	where := &h.adminHub.Where
+	where := &h.adminHub.Config
 	where.InboxURL = where.TimersURL
 	m.all = append(m.all[:0:0], m.all[1:]...)
 }
@@ -326,8 +326,8 @@ func swapInbox(h *tool, m *mappings) {
 // exclusiveQueue gives the hub what is beside its work queue for exclusive keys, by the name of that in SQS.
 func exclusiveQueue(h *tool, hub *simhub.Hub, m *mappings, name string) {
 	hub.Cloud.Queues.Create("dead-"+name, simaws.QueueConfig{})
-	h.adminHub.Where.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{DeadLetterQueue: "dead-" + name, MaxReceiveCount: 100})
-	m.add("worker", hub.Cloud.Queues.ARN(h.adminHub.Where.WorkQueues[history.ExclusiveQueue("default")]), "Enabled")
+	h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")] = hub.Cloud.Queues.Create(name, simaws.QueueConfig{DeadLetterQueue: "dead-" + name, MaxReceiveCount: 100})
+	m.add("worker", hub.Cloud.Queues.ARN(h.adminHub.Config.WorkQueues[history.ExclusiveQueue("default")]), "Enabled")
 }
 
 // The queue for exclusive keys is a FIFO queue, and rightly so.

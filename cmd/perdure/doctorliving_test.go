@@ -20,7 +20,7 @@ import (
 // overSince adds so many instances that were started just now, and are over, to the table.
 func overSince(ctx context.Context, h *tool, hub *simhub.Hub, n int) {
 	h.t.Helper()
-	table := hub.Provider.Hub().Table
+	table := hub.Provider.Config().Table
 	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 	for i := range n {
 		id := fmt.Sprintf("over-%d", i)
@@ -45,7 +45,7 @@ func TestDoctorFindsWhatLivesAmongManyThatAreOver(t *testing.T) {
 		h.mustRun("start", "hello")
 		time.Sleep(time.Second)
 		overSince(ctx, h, hub, 20_000)
-		if page, err := hub.Provider.ListInstances(ctx, provider.Query{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 || page.NextCursor == "" {
+		if page, err := hub.Provider.ListInstances(ctx, provider.ListQuery{Status: provider.StatusPending}); err != nil || len(page.Instances) > 0 || page.NextCursor == "" {
 			h.t.Fatalf("the first page has %d instances, %v: the test shows nothing", len(page.Instances), err)
 		}
 		if err := hub.Provider.PutBuild(ctx, provider.Build{ID: "new", Orchestrations: map[string][]string{"other": {""}}}); err != nil {

@@ -56,7 +56,7 @@ func noExecution(s client.Status, execution string) error {
 // readEvents reads an execution of an instance that is known to exist.
 func readEvents(ctx context.Context, cl *client.Client, s client.Status, execution string) ([]history.Event, error) {
 	var events []history.Event
-	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecution(execution)) {
+	for e, err := range cl.History(ctx, s.InstanceID, client.WithExecutionID(execution)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return nil, noExecution(s, execution)
 		}

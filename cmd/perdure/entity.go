@@ -30,7 +30,7 @@ func callVerb(c *command) *cobra.Command {
 			limited, cancel := withTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.CallEntity(limited, entity, key, operation, payload, opts...)
-			return printUpdated(c, httpapi.Updated{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result}, ofEntity(c, entity, err))
+			return printUpdated(c, httpapi.UpdateResponse{InstanceID: perdure.EntityInstanceID(entity, key), Update: operation, UpdateID: callID, Result: result}, ofEntity(c, entity, err))
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		const least, most = 3, 4

@@ -13,13 +13,13 @@ func TestCallAndStatePrintWhatAnEntitySays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			if m.Name == "slow" {
 				return nil
 			}
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 		})
-		h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+		h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 			if q.InstanceID == "@account@bob" {
 				return json.RawMessage("null"), nil
 			}

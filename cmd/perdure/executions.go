@@ -36,7 +36,7 @@ func (c *command) executions(ctx context.Context, cl *client.Client, id string, 
 		return err
 	}
 	if c.json {
-		return c.printJSON(httpapi.NewExecutions(id, page))
+		return c.printJSON(httpapi.NewExecutionPage(id, page))
 	}
 	t := table{header: []string{">NUMBER", "EXECUTION", "STARTED"}}
 	for _, x := range page.Items {

@@ -24,7 +24,7 @@ func order(t *testing.T) *tool {
 		at(120*ms, history.Event{Kind: history.ActivityScheduled, Name: "pack", Queue: "default", Input: history.Payload(`"` + strings.Repeat("long ", 40) + `"`)}),
 		at(120*ms, history.Event{Kind: history.TimerCreated, FireAt: &due}),
 		at(1200*ms, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(1200*ms, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Inline([]byte(`{"ref":"r-1"}`))}),
+		at(1200*ms, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.NewInlinePayload([]byte(`{"ref":"r-1"}`))}),
 		at(65*time.Second, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
 		at(65*time.Second, history.Event{Kind: history.ActivityFailed, SourceEventID: 4, Attempt: 3, Error: &history.Failure{
 			Type: "PackError", Message: "belt\nstopped\x1b[2J", Cause: &history.Failure{Type: history.TypeTimeout, Message: "60s"},
@@ -67,7 +67,7 @@ func TestAnInlineActivityIsMarked(t *testing.T) {
 func TestHistoryOfAChange(t *testing.T) {
 	t.Parallel()
 	h := order(t)
-	h.Append("order-7", at(66*time.Second, history.Event{Kind: history.VersionMarked, Change: "new-carrier", Version: "2"}))
+	h.Append("order-7", at(66*time.Second, history.Event{Kind: history.VersionMarked, ChangeID: "new-carrier", Version: "2"}))
 	shown := slices.IndexFunc(strings.Split(h.mustRun("history", "order-7"), "\n"), func(line string) bool {
 		return strings.Contains(line, "VersionMarked") && strings.Contains(line, "new-carrier") && strings.Contains(line, "version 2")
 	})

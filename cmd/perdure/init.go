@@ -57,7 +57,7 @@ var functions = []application{
 	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true,
 		Does: "runs the orchestrations of a task hub"},
 	{Function: "worker", Start: "StartWorker", Registry: true, Does: "runs the activities of a work queue"},
-	{Function: "renewer", Start: "StartRenewer", Registry: true, Does: "handles due timers and runs the sweeper"},
+	{Function: "renewer", Start: "StartRenewer", Does: "handles due timers and runs the sweeper"},
 	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},
 }
 

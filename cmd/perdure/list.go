@@ -12,7 +12,7 @@ import (
 )
 
 func listVerb(c *command) *cobra.Command {
-	var q client.Query
+	var q client.ListQuery
 	var p client.Paging
 	var status, after, before string
 	var tags []string
@@ -50,10 +50,10 @@ Statuses:
   perdure list --name fulfil --version 1.2.0 --tag customer=7 --started-after 2026-07-01T00:00:00Z
   perdure list --parent order-7`
 	cmd.Flags().StringVar(&status, "status", "", "status of the instances, such as Running or Failed")
-	cmd.Flags().StringVar(&q.Name, "name", "", "orchestration of the instances")
+	cmd.Flags().StringVar(&q.Orchestration, "name", "", "orchestration of the instances")
 	cmd.Flags().StringVar(&q.Version, "version", "", "orchestration version of the instances")
 	cmd.Flags().StringArrayVar(&tags, "tag", nil, "tag of the instances as KEY=VALUE; repeatable")
-	cmd.Flags().StringVar(&q.Parent, "parent", "", "ID of the parent instance that waits for them")
+	cmd.Flags().StringVar(&q.ParentID, "parent", "", "ID of the parent instance that waits for them")
 	cmd.Flags().StringVar(&after, "started-after", "", startedAfterUsage)
 	cmd.Flags().StringVar(&before, "started-before", "", startedBeforeUsage)
 	cmd.Flags().BoolVar(&count, "count", false, "number of matching instances only; reads all of them")
@@ -70,7 +70,7 @@ type counted struct {
 }
 
 // showCount prints how many instances a query selects.
-func showCount(ctx context.Context, c *command, cl *client.Client, q client.Query) error {
+func showCount(ctx context.Context, c *command, cl *client.Client, q client.ListQuery) error {
 	var all counted
 	for _, err := range cl.List(ctx, q) {
 		if err != nil {
@@ -84,7 +84,7 @@ func showCount(ctx context.Context, c *command, cl *client.Client, q client.Quer
 	return c.print(fmt.Sprintln(all.Count))
 }
 
-func (c *command) list(ctx context.Context, cl *client.Client, q client.Query, p client.Paging) error {
+func (c *command) list(ctx context.Context, cl *client.Client, q client.ListQuery, p client.Paging) error {
 	if err := checkLimit(p.Limit); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (c *command) list(ctx context.Context, cl *client.Client, q client.Query, p
 		return err
 	}
 	if c.json {
-		return c.printJSON(httpapi.NewInstances(page))
+		return c.printJSON(httpapi.NewInstancePage(page))
 	}
 	if err := c.print(instanceTable(page.Items)); err != nil {
 		return err
@@ -103,7 +103,7 @@ func (c *command) list(ctx context.Context, cl *client.Client, q client.Query, p
 }
 
 // fill reads pages until it has as many instances as are asked for: where few are selected, a page may be short.
-func fill(ctx context.Context, cl *client.Client, q client.Query, p client.Paging) (all client.Page[client.Status], err error) {
+func fill(ctx context.Context, cl *client.Client, q client.ListQuery, p client.Paging) (all client.Page[client.Status], err error) {
 	for want := p.Limit; ; {
 		page, err := cl.ListPage(ctx, q, p)
 		if err != nil {
@@ -129,7 +129,7 @@ const cursorUsage = "position at which the previous page with the same flags end
 // checkLimit rejects 0, which the client treats as no limit.
 func checkLimit(limit int) error {
 	if limit < 1 {
-		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPage, limit)}
+		return &provider.FieldError{Field: "--limit", Problem: fmt.Sprintf("must be 1 to %d, is %d", client.MaxPageSize, limit)}
 	}
 	return nil
 }

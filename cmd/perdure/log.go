@@ -20,7 +20,7 @@ type eventLog struct {
 }
 
 func newLog(events []history.Event) *eventLog {
-	l := &eventLog{byID: map[int64]*history.Event{}, state: history.NewState(history.KeepOpen)}
+	l := &eventLog{byID: map[int64]*history.Event{}, state: history.NewState(history.TrackOpen)}
 	for i := range events {
 		l.add(&events[i])
 	}
@@ -42,7 +42,7 @@ func (l *eventLog) took(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil {
 		return span(e.Time.Sub(from.Time))
 	}
-	if open, ok := l.state.Open(e.ID); ok && (open.Kind == history.ActivityScheduled || open.Kind == history.TimerCreated) && !l.state.Over() {
+	if open, ok := l.state.Open(e.ID); ok && (open.Kind == history.ActivityScheduled || open.Kind == history.TimerCreated) && !l.state.Ended() {
 		return "…"
 	}
 	return ""
@@ -51,9 +51,9 @@ func (l *eventLog) took(e *history.Event) string {
 // name returns the event's own name, or that of the event it concerns.
 func (l *eventLog) name(e *history.Event) string {
 	if from := l.byID[e.SourceEventID]; from != nil && e.Name == "" {
-		return from.Label()
+		return from.DisplayName()
 	}
-	return cmp.Or(e.Label(), e.Change)
+	return cmp.Or(e.DisplayName(), e.ChangeID)
 }
 
 // detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
@@ -136,15 +136,15 @@ func causeOf(e *history.Event) (parts []string) {
 }
 
 // cancelNotes returns what an event records of a cancel whose end is waited for.
-func cancelNotes(c *history.CancelNote) (notes []string) {
-	if c.Wait {
+func cancelNotes(c *history.CancelDetails) (notes []string) {
+	if c.WaitForCancellation {
 		notes = append(notes, "waits for cancellation")
 	}
 	if c.SeenAt != nil {
 		notes = append(notes, "cancel observed "+moment(*c.SeenAt))
 	}
-	if c.Ended != "" {
-		notes = append(notes, "ended "+c.Ended)
+	if c.Outcome != "" {
+		notes = append(notes, "ended "+c.Outcome)
 	}
 	return notes
 }
@@ -152,7 +152,7 @@ func cancelNotes(c *history.CancelNote) (notes []string) {
 // requester returns who asked for an event; empty for the engine's own events, and where that is not known.
 func requester(by string) string {
 	switch by {
-	case history.RequestedByBody, history.RequestedByEngine, history.RequestedByClient:
+	case history.RequestedByOrchestration, history.RequestedByEngine, history.RequestedByClient:
 		return ""
 	default:
 		return shortARN(by)
@@ -169,7 +169,7 @@ func shortARN(name string) string {
 }
 
 // sealedText describes a payload that cannot be decoded.
-func sealedText(s *client.SealedPayload) string {
+func sealedText(s *client.EncodedPayload) string {
 	text := fmt.Sprintf("%d bytes", s.Bytes)
 	if s.Codec != "" {
 		text += ", encoded by " + s.Codec
@@ -185,7 +185,7 @@ func payloadOf(e *history.Event) []byte {
 	for _, p := range []history.Payload{e.Input, e.Result, e.Output, e.Data, e.Value, e.CustomStatus} {
 		if doc, inline := p.Document(); inline && doc != nil {
 			return doc
-		} else if sealed, ok := client.SealedOf(p); ok {
+		} else if sealed, ok := client.EncodedPayloadOf(p); ok {
 			return []byte(sealedText(&sealed))
 		} else if ref, ok := p.Reference(); ok {
 			return fmt.Appendf(nil, "%d bytes at %s", ref.Bytes, ref.Ref)

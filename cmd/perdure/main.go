@@ -23,7 +23,7 @@ import (
 
 func main() {
 	if analysis.IsVetCall(os.Args[1:]) {
-		analysis.VetTool()
+		analysis.RunVetTool()
 	}
 	os.Exit(run())
 }

@@ -58,7 +58,7 @@ type slow struct {
 	lists, reads func()
 }
 
-func (s *slow) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+func (s *slow) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	s.lists()
 	return s.Provider.ListInstances(ctx, q)
 }

@@ -30,7 +30,7 @@ const pausePatience = 5 * time.Minute
 
 func pauseVerb(c *command) *cobra.Command {
 	var yes bool
-	hub := adminVerb(c, "pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Hub) error {
+	hub := adminVerb(c, "pause", "Pause a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		if !yes {
 			fmt.Fprintf(c.err, "hub %s: its functions stop receiving messages until it is resumed\n", clean(c.hub))
 			if !c.confirmed("pause") {
@@ -41,7 +41,7 @@ func pauseVerb(c *command) *cobra.Command {
 		if err != nil {
 			return stopped("pause", err)
 		}
-		handled, err := h.Handled(ctx)
+		handled, err := h.InFlight(ctx)
 		if err != nil {
 			return err
 		}
@@ -71,18 +71,18 @@ command fails, repeat it.`
 
 func resumeVerb(c *command) *cobra.Command {
 	var all bool
-	hub := adminVerb(c, "resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Hub) error {
+	hub := adminVerb(c, "resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		mappings, err := h.Resume(ctx, all)
 		if errors.Is(err, provider.ErrNotFound) {
 			return &exit{exitError,
 				fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
 					"use --all to enable all mappings of its queues", c.hub)}
 		}
-		if pausing, ok := errors.AsType[*hubadmin.PausingError](err); ok {
+		if pausing, ok := errors.AsType[*hubadmin.PauseInProgressError](err); ok {
 			return &exit{exitError, fmt.Sprintf("%v; what it had disabled is enabled again; "+
 				"if that pause is still running, repeat perdure resume when it has ended", pausing)}
 		}
-		if missing, ok := errors.AsType[*hubadmin.MissingError](err); ok {
+		if missing, ok := errors.AsType[*hubadmin.MissingTriggersError](err); ok {
 			return &exit{exitError, fmt.Sprintf("%v; the others are enabled; "+
 				"use --all to enable all mappings of the hub's queues", missing)}
 		}
@@ -153,7 +153,7 @@ func resumed(c *command, id string, err error) error {
 	case err != nil && !notPaused:
 		return err
 	case c.json:
-		return c.printJSON(httpapi.Accepted{InstanceID: id, NotPaused: notPaused})
+		return c.printJSON(httpapi.AcceptedResponse{InstanceID: id, NotPaused: notPaused})
 	case notPaused:
 		fmt.Fprintf(c.err, "%s is not recorded as paused; a pause in flight is resumed\n", clean(id))
 	}
@@ -173,7 +173,7 @@ func pausedText(p *history.Pause) string {
 }
 
 // adminVerb returns a command that calls run with the resources of a deployed hub.
-func adminVerb(c *command, use, short string, run func(ctx context.Context, h *hubadmin.Hub) error) *cobra.Command {
+func adminVerb(c *command, use, short string, run func(ctx context.Context, h *hubadmin.Admin) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, ValidArgsFunction: c.complete(""),
 		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "") },

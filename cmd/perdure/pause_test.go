@@ -100,14 +100,14 @@ func (m *mappings) states() (states []string) {
 
 // deployed makes the tool's hub one with mappings: those of the inbox and of work, and one that somebody has disabled.
 func deployed(h *tool, hub *simhub.Hub) *mappings {
-	where := hub.Provider.Hub()
+	where := hub.Provider.Config()
 	m := &mappings{looks: map[string]int{}}
 	m.add("orchestrator", hub.Cloud.Queues.ARN(where.InboxURL), "Enabled")
 	m.add("worker", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Enabled")
 	m.add("disabled", hub.Cloud.Queues.ARN(where.WorkQueues["default"]), "Disabled")
 	m.add("renewer", hub.Cloud.Queues.ARN(where.TimersURL), "Enabled")
 	m.add("another-hubs", "arn:aws:sqs:eu-north-1:1:another", "Enabled")
-	h.adminHub = &hubadmin.Hub{Where: where, Lambda: m, Table: hub.Cloud.Table, Queues: hub.Cloud.Queues, Sleep: waitFor, Now: time.Now}
+	h.adminHub = &hubadmin.Admin{Config: where, Lambda: m, Table: hub.Cloud.Table, Queues: hub.Cloud.Queues, Sleep: waitFor, Now: time.Now}
 	return m
 }
 
@@ -286,9 +286,9 @@ func TestAResumeOfMappingsThatWereReplacedIsAnError(t *testing.T) {
 // Here one of them runs whole at each call of the other. Whatever they say, one resume more brings back what was enabled, and no other.
 func TestAPauseAndAResumeAtOnceForgetNothing(t *testing.T) {
 	t.Parallel()
-	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Hub) error{
-		"pause":  func(ctx context.Context, h *hubadmin.Hub) error { _, err := h.Pause(ctx); return err },
-		"resume": func(ctx context.Context, h *hubadmin.Hub) error { _, err := h.Resume(ctx, false); return err },
+	ofMeanwhile := map[string]func(ctx context.Context, h *hubadmin.Admin) error{
+		"pause":  func(ctx context.Context, h *hubadmin.Admin) error { _, err := h.Pause(ctx); return err },
+		"resume": func(ctx context.Context, h *hubadmin.Admin) error { _, err := h.Resume(ctx, false); return err },
 	}
 	for first, second := range map[string]string{"pause": "resume", "resume": "pause"} {
 		for _, paused := range []bool{false, true} {
@@ -417,7 +417,7 @@ func TestAPauseOfManyQueuesWaitsForAllTogether(t *testing.T) {
 	onAWSInMemory(t, func(_ context.Context, h *tool, hub *simhub.Hub) {
 		m := deployed(h, hub)
 		for n := range 20 {
-			m.add(strings.Repeat("q", n+1), hub.Cloud.Queues.ARN(h.adminHub.Where.WorkQueues["default"]), "Enabled")
+			m.add(strings.Repeat("q", n+1), hub.Cloud.Queues.ARN(h.adminHub.Config.WorkQueues["default"]), "Enabled")
 		}
 		h.adminHub.Lambda = &slowly{m}
 		began := time.Now()

@@ -198,7 +198,7 @@ func TestAPauseStopsTheWatch(t *testing.T) {
 				m := h.adminHub.Lambda.(*mappings)
 				m.find(aws.String("renewer")).FunctionArn = &target
 				watch := rules{target: {"watch": was}, "arn:aws:lambda:eu-north-1:1:function:another": {"another": eventstypes.RuleStateEnabled}}
-				h.adminHub.Events = hubadmin.EventsAPI(watch)
+				h.adminHub.Events = hubadmin.EventBridgeAPI(watch)
 				h.mustRun("pause", "--yes")
 				if got := watch[target]["watch"]; got != eventstypes.RuleStateDisabled {
 					h.t.Errorf("the watch's rule is %s while the hub is paused", got)

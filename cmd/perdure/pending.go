@@ -23,8 +23,8 @@ func describePending(p *httpapi.Pending, err error) string {
 	t := table{header: []string{">#", "TYPE", columnName, ">ATTEMPT", ">AGE", ">NEXT", ">HEARTBEAT", "WORKER"}}
 	for i := range p.Items {
 		x := &p.Items[i]
-		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.What), "_", "-"), excerpt(pendingName(x), longestName), attemptText(x),
-			ago(p.ReadAt, x.Since), nextText(x, p.ReadAt), ago(p.ReadAt, x.LastHeartbeatAt), workerText(x, p.ReadAt))
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"), excerpt(pendingName(x), longestName), attemptText(x),
+			ago(p.ReadAt, x.ScheduledAt), nextText(x, p.ReadAt), ago(p.ReadAt, x.LastHeartbeatAt), workerText(x, p.ReadAt))
 	}
 	head := fmt.Sprintf("\nPending: %d\n", p.Total)
 	if n := len(p.Items); n < p.Total {
@@ -33,7 +33,7 @@ func describePending(p *httpapi.Pending, err error) string {
 	return head + t.String()
 }
 
-func pendingName(x *client.PendingItem) string { return strings.TrimSpace(x.Name + " " + x.ChildID) }
+func pendingName(x *client.PendingItem) string { return strings.TrimSpace(x.Name + " " + x.InstanceID) }
 
 func attemptText(x *client.PendingItem) string {
 	if x.Attempt == 0 {
@@ -53,7 +53,7 @@ func ago(now, then time.Time) string {
 func nextText(x *client.PendingItem, now time.Time) string {
 	due := x.DueAt
 	if due.IsZero() {
-		due = x.NextTryAt
+		due = x.NextAttemptAt
 	}
 	switch {
 	case due.IsZero():
@@ -71,12 +71,12 @@ func workerText(x *client.PendingItem, now time.Time) string {
 	if !x.CancelledAt.IsZero() {
 		known = append(known, fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)), x.CancelReason))
 	}
-	if !x.HandedOverAt.IsZero() {
+	if !x.ResultPendingSince.IsZero() {
 		known = append(known, handedOverText(x, now))
 	}
-	if !x.UnknownAt.IsZero() {
-		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnknownBuild,
-			longestName), span(now.Sub(x.UnknownAt))))
+	if !x.UnregisteredAt.IsZero() {
+		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnregisteredBuildID,
+			longestName), span(now.Sub(x.UnregisteredAt))))
 	}
 	if x.LastError != nil {
 		known = append(known, "last error: "+excerpt(failureText(x.LastError), longestDetail))
@@ -84,7 +84,7 @@ func workerText(x *client.PendingItem, now time.Time) string {
 	if x.NoWorker {
 		known = append(known, missedText(x, now))
 	}
-	if len(known) == 0 && x.What == client.PendingActivity {
+	if len(known) == 0 && x.Kind == client.PendingActivity {
 		known = append(known, sentText(x))
 	}
 	return strings.Join(known, "; ")
@@ -92,9 +92,9 @@ func workerText(x *client.PendingItem, now time.Time) string {
 
 // handedOverText describes an activity that waits for asynchronous completion.
 func handedOverText(x *client.PendingItem, now time.Time) string {
-	text := fmt.Sprintf("waiting for asynchronous completion for %s", span(now.Sub(x.HandedOverAt)))
-	if x.LimitAt.After(now) {
-		text += fmt.Sprintf(" (limit in %s)", span(x.LimitAt.Sub(now)))
+	text := fmt.Sprintf("waiting for asynchronous completion for %s", span(now.Sub(x.ResultPendingSince)))
+	if x.NextTimeoutCheckAt.After(now) {
+		text += fmt.Sprintf(" (limit in %s)", span(x.NextTimeoutCheckAt.Sub(now)))
 	}
 	return text
 }

@@ -34,7 +34,7 @@ func TestStatusTellsWhatAnInstanceWaitsFor(t *testing.T) {
 		Error: &history.Failure{Type: "BankError", Message: "card \x1b[31mdeclined: " + strings.Repeat("x", 300)},
 	})
 	h.Leave("x1", provider.ActivityRecord{ActivityID: 4, UnknownAt: began.Add(-4 * time.Minute), UnknownBuild: "b-1"},
-		provider.ActivityRecord{ActivityID: 5, BeatenAt: began.Add(-9 * time.Second)})
+		provider.ActivityRecord{ActivityID: 5, LastHeartbeatAt: began.Add(-9 * time.Second)})
 	h.mustRun("status", "order-7")
 	h.wantGolden("status-pending.golden")
 

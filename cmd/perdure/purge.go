@@ -35,7 +35,7 @@ set.`
   perdure purge --name fulfil --status Completed --older-than 30d --dry-run`
 	cmd.Flags().BoolVar(&force, "force", false, "termination of running instances before the purge")
 	cmd.Flags().BoolVar(&children, "with-children", false, "deletion of all descendants that have ended")
-	c.bulk(cmd, client.OperationPurge, func(b *client.Bulk) { b.Force = force })
+	c.bulk(cmd, client.OperationPurge, func(b *client.JobRequest) { b.Force = force })
 	onlyOfOne(cmd, "with-children", "; use --parent to select the children of an instance")
 	return cmd
 }

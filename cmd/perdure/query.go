@@ -26,7 +26,7 @@ func queryVerb(c *command) *cobra.Command {
 			case err != nil:
 				return err
 			case c.json:
-				return c.printJSON(httpapi.Answered{InstanceID: id, Query: query, Answer: answer})
+				return c.printJSON(httpapi.QueryResponse{InstanceID: id, Query: query, Result: answer})
 			default:
 				return c.print(string(answer) + "\n")
 			}

@@ -11,7 +11,7 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(exitError, "no orchestrator function", "query", "order-7", "progress")
-	h.AnswerWith(func(q provider.Question) (json.RawMessage, error) {
+	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		if q.Name == "lost" {
 			return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnknown, Message: `its code has "progress"`, Known: []string{"progress"}}
 		}

@@ -21,7 +21,7 @@ import (
 type reconcileFlags struct {
 	back          string
 	restored, yes bool
-	how           client.Reconciliation
+	how           client.ReconcileOptions
 }
 
 // The defaults of flags.
@@ -40,8 +40,8 @@ func (f *reconcileFlags) next(c *command, where string) string {
 	if f.back != usualBack {
 		words = append(words, "--back "+shellQuoted(f.back))
 	}
-	if f.how.AtOnce != usualAtOnce {
-		words = append(words, fmt.Sprintf("--at-once %d", f.how.AtOnce))
+	if f.how.Concurrency != usualAtOnce {
+		words = append(words, fmt.Sprintf("--at-once %d", f.how.Concurrency))
 	}
 	if f.yes {
 		words = append(words, "--yes")
@@ -75,7 +75,7 @@ is in docs/operate/runbooks.md.`
 	cmd.Flags().BoolVar(&f.restored, "restored", false,
 		"deletion of all messages and schedules first, after a restore of the table")
 	cmd.Flags().StringVar(&f.back, "back", usualBack, "maximum age of detached starts to send again, up to 28d")
-	cmd.Flags().IntVar(&f.how.AtOnce, "at-once", usualAtOnce, "number of instances to process concurrently, up to 256")
+	cmd.Flags().IntVar(&f.how.Concurrency, "at-once", usualAtOnce, "number of instances to process concurrently, up to 256")
 	cmd.Flags().StringVar(&f.how.Cursor, "cursor", "", "position at which an earlier run stopped")
 	cmd.Flags().StringArrayVar(&f.how.Instances, "instance", nil,
 		"ID of an instance to reconcile; repeatable (default: all)")
@@ -88,7 +88,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 	if err != nil {
 		return &provider.FieldError{Field: "--back", Problem: "is " + err.Error()}
 	}
-	f.how.Back = back
+	f.how.Lookback = back
 	if f.restored && f.how.Cursor != "" {
 		return errors.New("--restored deletes what was sent so far; do not use it with --cursor")
 	}
@@ -111,18 +111,18 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		}
 	}
 
-	f.how.Waiting = func(w client.Waiting) { fmt.Fprintln(c.err, waitingText(w.For, w.SoFar)) }
+	f.how.OnStall = func(w client.Stall) { fmt.Fprintln(c.err, waitingText(w.Service, w.Elapsed)) }
 	if f.restored {
 		if err := emptyQueues(ctx, c, cl, f); err != nil {
 			return err
 		}
 	}
-	f.how.Progress = func(so client.Reconciled) {
+	f.how.OnProgress = func(so client.ReconcileResult) {
 		from := ""
 		if so.Cursor != "" {
 			from = "; to continue from here: --cursor " + shellQuoted(so.Cursor)
 		}
-		fmt.Fprintf(c.err, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.SetAside, so.Failed,
+		fmt.Fprintf(c.err, "%d instances, %d waiting for a retry, %d failed%s\n", so.Instances, so.Deferred, so.Failed,
 			from)
 	}
 	so, err := cl.Reconcile(ctx, f.how)
@@ -140,7 +140,7 @@ func atRest(ctx context.Context, c *command) error {
 	p := patience.New(h.Now, h.Sleep, func(soFar time.Duration, _ error) {
 		fmt.Fprintln(c.err, waitingText("Lambda, EventBridge or SQS", soFar))
 	})
-	err = p.Do(ctx, hubadmin.MayYetSucceed, func() (err error) {
+	err = p.Do(ctx, hubadmin.IsTransient, func() (err error) {
 		mappings, err = h.Mappings(ctx)
 		return err
 	})
@@ -173,9 +173,9 @@ func waitingText(service string, soFar time.Duration) string {
 // emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
 func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
 	again := f.next(c, "--restored")
-	fmt.Fprintf(c.err, "deleting messages and schedules; nothing is sent for %v after that\n", provider.QuietTime)
+	fmt.Fprintf(c.err, "deleting messages and schedules; nothing is sent for %v after that\n", provider.QueuePurgeCooldown)
 	told := 0
-	emptied, err := cl.EmptyQueues(ctx, client.OnWaiting(f.how.Waiting), client.OnEmptied(func(so provider.Emptied) {
+	emptied, err := cl.PurgeQueues(ctx, client.OnStall(f.how.OnStall), client.OnProgress(func(so provider.QueuePurgeResult) {
 		if so.Schedules/schedulesTold > told {
 			told = so.Schedules / schedulesTold
 			fmt.Fprintf(c.err, "%d schedules deleted so far\n", so.Schedules)
@@ -196,7 +196,7 @@ func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcil
 	return nil
 }
 
-func reconciled(c *command, f *reconcileFlags, so client.Reconciled, err error) error {
+func reconciled(c *command, f *reconcileFlags, so client.ReconcileResult, err error) error {
 	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.restored {
 		return err // nothing was begun
 	}
@@ -207,14 +207,14 @@ func reconciled(c *command, f *reconcileFlags, so client.Reconciled, err error) 
 	} else if printed := c.print(reconciledText(so, func(where string) string { return f.next(c, where) })); printed != nil {
 		return printed
 	}
-	if len(f.how.Instances) > 0 && so.Gone > 0 {
-		fmt.Fprintf(c.err, "%d of the specified instances not found; run perdure list to see all instances\n", so.Gone)
+	if len(f.how.Instances) > 0 && so.NotFound > 0 {
+		fmt.Fprintf(c.err, "%d of the specified instances not found; run perdure list to see all instances\n", so.NotFound)
 	}
 	return f.goOn(c, so, err)
 }
 
 // goOn returns the error of a run that stopped, with the command that continues it.
-func (f *reconcileFlags) goOn(c *command, so client.Reconciled, err error) error {
+func (f *reconcileFlags) goOn(c *command, so client.ReconcileResult, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -230,34 +230,34 @@ func (f *reconcileFlags) goOn(c *command, so client.Reconciled, err error) error
 }
 
 // reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
-func reconciledText(so client.Reconciled, next func(where string) string) string {
+func reconciledText(so client.ReconcileResult, next func(where string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --back, %d ended earlier; "+
-		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Living, so.Over, so.Old, so.Deleted,
-		so.Gone, so.Failed)
+		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Active, so.Ended, so.EndedBeforeLookback, so.Deleted,
+		so.NotFound, so.Failed)
 	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", so.Sent)
-	if so.Refused > 0 {
+	if so.RejectedOutputs > 0 {
 		fmt.Fprintf(&b, "%d outputs rejected, because their queue does not exist or they are too large; "+
-			"they fail in their instances\n", so.Refused)
+			"they fail in their instances\n", so.RejectedOutputs)
 	}
-	if so.LeftOut > 0 {
+	if so.SkippedOutputs > 0 {
 		fmt.Fprintf(&b,
 			"%d detached starts and events for other instances skipped as delivered, because they are older "+
-				"than --back (28 days for running instances)\n", so.LeftOut)
+				"than --back (28 days for running instances)\n", so.SkippedOutputs)
 	}
-	if so.Cut > 0 {
+	if so.TruncatedInstances > 0 {
 		fmt.Fprintf(&b, "%d instances continued as new more than %d times since then; "+
-			"starts by earlier executions were skipped\n", so.Cut, provider.MostPast)
+			"starts by earlier executions were skipped\n", so.TruncatedInstances, provider.MaxPastExecutions)
 	}
-	if so.Lost > 0 {
+	if so.LostChildren > 0 {
 		fmt.Fprintf(&b, "%d children not found that were started more than 28 days ago; "+
-			"their outcome is unknown, and their parents receive outcome_lost\n", so.Lost)
+			"their outcome is unknown, and their parents receive outcome_lost\n", so.LostChildren)
 	}
 	for _, e := range so.Errors {
 		b.WriteString("  " + oneLine(e) + "\n")
 	}
-	if len(so.Left) > 0 {
-		fmt.Fprintf(&b, "remaining: %s%s\n", next(leftText(so.Left)), moreText(so.Left))
+	if len(so.RemainingInstances) > 0 {
+		fmt.Fprintf(&b, "remaining: %s%s\n", next(leftText(so.RemainingInstances)), moreText(so.RemainingInstances))
 	}
 	return b.String()
 }

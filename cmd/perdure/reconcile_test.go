@@ -19,7 +19,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		h.mustRun("start", "hello", "--id", "order-8", "--delay", "5m")
-		for _, url := range []string{hub.Provider.Hub().InboxURL, hub.Provider.Hub().TimersURL} {
+		for _, url := range []string{hub.Provider.Config().InboxURL, hub.Provider.Config().TimersURL} {
 			if _, err := hub.Cloud.Queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &url}); err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func restartVerb(c *command) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return started(ctx, c, cl, httpapi.NewStarted(restarted), wait)
+		return started(ctx, c, cl, httpapi.NewStartResponse(restarted), wait)
 	}
 	cmd = c.verb("restart ID", "Restart a finished instance", argID, restart)
 	cmd.Long = cmd.Short + `.

@@ -76,11 +76,11 @@ func (f *scheduleFlags) read(c *command, id string) (s schedule.Schedule, err er
 	switch {
 	case f.Orchestration == "":
 		return s, errors.New("--orchestration is required")
-	case f.When == "":
+	case f.Expression == "":
 		return s, errors.New("--when is required; see perdure schedule put --help")
 	}
 	s = f.Schedule
-	s.ID, s.Overlap, s.CatchUp = id, schedule.Overlap(f.overlap), schedule.CatchUp(f.catchUp)
+	s.ID, s.Overlap, s.CatchUp = id, schedule.OverlapPolicy(f.overlap), schedule.CatchUpPolicy(f.catchUp)
 	if err := parseTimes(timeFlag{"--from", f.from, &s.From}, timeFlag{"--until", f.until, &s.Until}); err != nil {
 		return s, err
 	}
@@ -115,7 +115,7 @@ A replaced schedule keeps its current run and stays paused. Flags that are not s
 	flags := cmd.Flags()
 	flags.StringVar(&f.Orchestration, "orchestration", "", "orchestration to start (required)")
 	flags.StringVar(&f.Version, "version", "", "orchestration version (default: the highest at each run)")
-	flags.StringVar(&f.When, "when", "", "rate or cron expression (required)")
+	flags.StringVar(&f.Expression, "when", "", "rate or cron expression (required)")
 	flags.StringVar(&f.TimeZone, "time-zone", "",
 		"time zone of a cron expression, such as Europe/Berlin (default: UTC)")
 	flags.StringVar(&f.input, "input", "null", "input of each run: JSON, @FILE, or - for stdin")
@@ -124,7 +124,7 @@ A replaced schedule keeps its current run and stays paused. Flags that are not s
 	flags.StringVar(&f.overlap, "overlap", "",
 		"policy for times during a run: skip, queue, cancel or allow (default: skip)")
 	flags.StringVar(&f.catchUp, "catch-up", "", "policy for missed times: none, last or all (default: last)")
-	completeWith(cmd, "overlap", schedule.Skip, schedule.Queue, schedule.Cancel, schedule.Allow)
+	completeWith(cmd, "overlap", schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow)
 	completeWith(cmd, "catch-up", schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll)
 	return cmd
 }
@@ -140,7 +140,7 @@ func listSchedulesVerb(c *command) *cobra.Command {
 			return err
 		}
 		if c.json {
-			return c.printJSON(httpapi.NewSchedules(page))
+			return c.printJSON(httpapi.NewSchedulePage(page))
 		}
 		if err := c.print(scheduleTable(page.Items)); err != nil {
 			return err
@@ -161,7 +161,7 @@ func scheduleTable(all []client.ScheduleStatus) string {
 	}}
 	for i := range all {
 		s := &all[i]
-		t.add(clean(s.Schedule.ID), string(s.RuntimeStatus), excerpt(s.Schedule.Orchestration, longestName), whenText(s), momentOr(s.Next), lastText(s),
+		t.add(clean(s.Schedule.ID), string(s.RuntimeStatus), excerpt(s.Schedule.Orchestration, longestName), whenText(s), momentOr(s.NextDue), lastText(s),
 			number(s.Started), number(s.Failed), number(s.Skipped), number(s.Missed))
 	}
 	return t.String()
@@ -178,18 +178,18 @@ func momentOr(t time.Time) string {
 }
 
 func whenText(s *client.ScheduleStatus) string {
-	return dash(strings.TrimSpace(clean(s.Schedule.When + " " + s.Schedule.TimeZone)))
+	return dash(strings.TrimSpace(clean(s.Schedule.Expression + " " + s.Schedule.TimeZone)))
 }
 
 // lastText is the run that is under way, or how the last one ended.
 func lastText(s *client.ScheduleStatus) string {
 	switch {
-	case s.Running != nil:
-		return "running since " + moment(s.Running.StartedAt)
-	case s.Last != nil && s.Last.Outcome != "":
-		return fmt.Sprintf("%s %s", s.Last.Outcome, moment(s.Last.EndedAt))
-	case s.Last != nil:
-		return "started " + moment(s.Last.StartedAt)
+	case s.CurrentRun != nil:
+		return "running since " + moment(s.CurrentRun.StartedAt)
+	case s.LastRun != nil && s.LastRun.Outcome != "":
+		return fmt.Sprintf("%s %s", s.LastRun.Outcome, moment(s.LastRun.EndedAt))
+	case s.LastRun != nil:
+		return "started " + moment(s.LastRun.StartedAt)
 	default:
 		return dash("")
 	}
@@ -216,7 +216,7 @@ func scheduleText(s *client.ScheduleStatus) string {
 	b.line("Schedule", s.Schedule.ID)
 	b.line("Instance", s.InstanceID)
 	status := string(s.RuntimeStatus)
-	if s.Ending && !s.RuntimeStatus.Terminal() {
+	if s.Deleting && !s.RuntimeStatus.Terminal() {
 		status += " (deleted, ends after its current run)"
 	}
 	if p := s.Paused; p != nil {
@@ -225,10 +225,10 @@ func scheduleText(s *client.ScheduleStatus) string {
 	b.line("Status", status)
 	b.line("Orchestration", strings.TrimSpace(s.Schedule.Orchestration+" "+s.Schedule.Version))
 	b.line("Expression", whenText(s))
-	b.line("Next run", momentOr(s.Next))
+	b.line("Next run", momentOr(s.NextDue))
 	b.line("Overlap", string(s.Schedule.Overlap))
 	b.line("Catch-up", string(s.Schedule.CatchUp))
-	if r := s.Running; r != nil {
+	if r := s.CurrentRun; r != nil {
 		b.line("Running", fmt.Sprintf("%s since %s", r.InstanceID, moment(r.StartedAt)))
 	}
 	if s.Queued > 0 {
@@ -241,7 +241,7 @@ func scheduleText(s *client.ScheduleStatus) string {
 		}
 		b.line(label, fmt.Sprintf("%s to %s", moment(w.From), moment(w.To)))
 	}
-	if r := s.Last; r != nil {
+	if r := s.LastRun; r != nil {
 		b.line("Last run", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
 	}
 	b.line("Runs", fmt.Sprintf("%d started, %d failed, %d skipped, %d missed", s.Started, s.Failed, s.Skipped,
@@ -252,7 +252,7 @@ func scheduleText(s *client.ScheduleStatus) string {
 func runScheduleVerb(c *command) *cobra.Command {
 	cmd := c.verb("run SCHEDULE", "Start a run now", argSchedule,
 		func(ctx context.Context, cl *client.Client, id string) error {
-			run, err := cl.RunSchedule(ctx, id)
+			run, err := cl.TriggerSchedule(ctx, id)
 			if err != nil {
 				return ofSchedule(c, err)
 			}
@@ -273,7 +273,7 @@ pause schedule:ID, the run starts when the instance is resumed.`
 func backfillVerb(c *command) *cobra.Command {
 	var from, to string
 	backfill := func(ctx context.Context, cl *client.Client, id string) error {
-		var w schedule.Window
+		var w schedule.BackfillWindow
 		if err := parseTimes(timeFlag{"--from", from, &w.From}, timeFlag{"--to", to, &w.To}); err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func ofSchedule(c *command, err error) error {
 	case errors.Is(err, client.ErrNotFound):
 		return &exit{exitError,
 			fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.hub)}
-	case errors.Is(err, client.ErrTerminal):
+	case errors.Is(err, client.ErrEnded):
 		return &exit{exitError,
 			"schedule has ended; see perdure schedule show, or create it again with perdure schedule put"}
 	default:

@@ -23,7 +23,7 @@ func raiseVerb(c *command) *cobra.Command {
 			if cmd.Flags().Changed("event-id") {
 				opts = append(opts, client.WithEventID(eventID))
 			}
-			if err := cl.Raise(ctx, id, event, payload, opts...); err != nil {
+			if err := cl.RaiseEvent(ctx, id, event, payload, opts...); err != nil {
 				return err
 			}
 			return c.accepted(id)
@@ -76,7 +76,7 @@ perdure history shows the event ID of each activity.`
 	cmd.Flags().StringVar(&message, "message", "", "reason, available to the code and in the history")
 	completeWith[string](cmd, "activity")
 	cmd.Long += bulkText("cancels")
-	c.bulk(cmd, client.OperationCancel, func(b *client.Bulk) { b.Message = message })
+	c.bulk(cmd, client.OperationCancel, func(b *client.JobRequest) { b.Message = message })
 	onlyOfOne(cmd, "activity", "")
 	return cmd
 }
@@ -97,14 +97,14 @@ children are cancelled. Use perdure cancel to let its code clean up.`
 	cmd.Example = `  perdure terminate order-7 --message "placed twice"`
 	cmd.Flags().StringVar(&message, "message", "", "reason, stored in the history")
 	cmd.Long += bulkText("terminates")
-	c.bulk(cmd, client.OperationTerminate, func(b *client.Bulk) { b.Message = message })
+	c.bulk(cmd, client.OperationTerminate, func(b *client.JobRequest) { b.Message = message })
 	return cmd
 }
 
 // accepted prints the response of an accepted message with --json, and nothing without.
 func (c *command) accepted(id string) error {
 	if c.json {
-		return c.printJSON(httpapi.Accepted{InstanceID: id})
+		return c.printJSON(httpapi.AcceptedResponse{InstanceID: id})
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 		opts = append(opts, client.WithIdempotencyKey(f.key))
 	}
 	if given("if-exists") {
-		opts = append(opts, client.IfExists(client.ExistsPolicy(f.ifExists)))
+		opts = append(opts, client.IfExists(client.IDConflictPolicy(f.ifExists)))
 	}
 
 	switch {
@@ -105,7 +105,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	if err != nil {
 		return err
 	}
-	return started(ctx, c, cl, httpapi.NewStarted(id), f.wait)
+	return started(ctx, c, cl, httpapi.NewStartResponse(id), f.wait)
 }
 
 const (
@@ -149,7 +149,7 @@ func startOrUpdate(ctx context.Context, c *command, cl *client.Client, name stri
 	limited, cancel := withTimeout(ctx, f.timeout)
 	defer cancel()
 	result, began, err := cl.StartOrUpdate(limited, name, input, f.update, data, opts...)
-	u := httpapi.NewPutUpdate(f.id, f.update, f.key, began)
+	u := httpapi.NewPendingUpdateResponse(f.id, f.update, f.key, began)
 	u.Result = result
 	if err == nil && !began && !c.json {
 		fmt.Fprintln(c.err, "instance already exists; sent the update and ignored the input")
@@ -162,20 +162,20 @@ func startOrRaise(ctx context.Context, c *command, cl *client.Client, name strin
 	if err != nil {
 		return err
 	}
-	began, err := cl.StartOrRaise(ctx, name, input, f.event, data, opts...)
+	began, err := cl.StartOrRaiseEvent(ctx, name, input, f.event, data, opts...)
 	if err != nil {
 		return err
 	}
 	if !began && !c.json {
 		fmt.Fprintln(c.err, "instance already exists; sent the event and ignored the input")
 	}
-	answer := httpapi.NewStarted(f.id)
+	answer := httpapi.NewStartResponse(f.id)
 	answer.Started = &began
 	return started(ctx, c, cl, answer, f.wait)
 }
 
 // started prints the ID of a started instance, and waits for its end if wait is set.
-func started(ctx context.Context, c *command, cl *client.Client, answer httpapi.Started, wait bool) error {
+func started(ctx context.Context, c *command, cl *client.Client, answer httpapi.StartResponse, wait bool) error {
 	if wait {
 		return c.startedAndWait(ctx, cl, answer.InstanceID)
 	}

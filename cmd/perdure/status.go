@@ -79,8 +79,8 @@ func describe(s client.Status) string {
 	b.line("Updated", moment(s.UpdatedAt))
 	b.line("Terminated by", s.TerminatedBy)
 	b.line("Tags", tagList(s.Tags))
-	b.line("Custom status", payloadText(s.CustomStatus, s.CustomStatusSealed))
-	b.line("Output", payloadText(s.Output, s.OutputSealed))
+	b.line("Custom status", payloadText(s.CustomStatus, s.EncodedCustomStatus))
+	b.line("Output", payloadText(s.Output, s.EncodedOutput))
 
 	if p := s.Paused; p != nil {
 		b.line("Paused", pausedText(p))
@@ -99,7 +99,7 @@ func describe(s client.Status) string {
 }
 
 // payloadText returns a payload, or a description of one that cannot be decoded.
-func payloadText(doc json.RawMessage, sealed *client.SealedPayload) string {
+func payloadText(doc json.RawMessage, sealed *client.EncodedPayload) string {
 	if sealed != nil {
 		return sealedText(sealed)
 	}
@@ -136,7 +136,7 @@ func failureText(f *history.Failure) string {
 
 // detailsText returns the details of a failure, or why they are not shown; empty where there are none.
 func detailsText(f *history.Failure) string {
-	if s, sealed := client.SealedOf(f.Details); sealed {
+	if s, sealed := client.EncodedPayloadOf(f.Details); sealed {
 		return sealedText(&s)
 	}
 	switch d := errdetails.Own(f); {

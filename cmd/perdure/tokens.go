@@ -44,7 +44,7 @@ func completeVerb(c *command) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cl.Complete(ctx, token, doc); err != nil {
+			if err := cl.CompleteActivity(ctx, token, doc); err != nil {
 				return err
 			}
 			return printEnded(c, "completed")
@@ -56,7 +56,7 @@ func completeVerb(c *command) *cobra.Command {
 }
 
 func failVerb(c *command) *cobra.Command {
-	var why httpapi.ReportedError
+	var why httpapi.ExternalError
 	details := ""
 	cmd := c.verb("fail TOKEN", "Fail a pending attempt", argToken,
 		func(ctx context.Context, cl *client.Client, from string) error {
@@ -72,7 +72,7 @@ func failVerb(c *command) *cobra.Command {
 					return err
 				}
 			}
-			if err := cl.Fail(ctx, token, &why); err != nil {
+			if err := cl.FailActivity(ctx, token, &why); err != nil {
 				return err
 			}
 			return printEnded(c, "failed")
@@ -80,7 +80,7 @@ func failVerb(c *command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&why.Message, "message", "", "error message (required)")
 	flags.StringVar(&why.Type, "type", "", "error type, for orchestrations and retry policies")
-	flags.BoolVar(&why.Final, "non-retryable", false, "error without further attempts")
+	flags.BoolVar(&why.Permanent, "non-retryable", false, "error without further attempts")
 	flags.StringVar(&details, "details", "", "error details, up to 4 KiB: JSON, @FILE, or - for stdin")
 	completeWith[string](cmd, "message")
 	completeWith[string](cmd, "type")
@@ -105,12 +105,12 @@ func heartbeatVerb(c *command) *cobra.Command {
 					return err
 				}
 			}
-			cancel, err := cl.Heartbeat(ctx, token, given)
+			cancel, err := cl.HeartbeatActivity(ctx, token, given)
 			switch {
 			case err != nil:
 				return err
 			case c.json:
-				return c.printJSON(httpapi.NewBeaten(cancel))
+				return c.printJSON(httpapi.NewHeartbeatResponse(cancel))
 			case cancel.Requested:
 				return c.print(fmt.Sprintf("cancelled: %s\n", clean(strings.TrimSpace(cancel.Reason+" "+cancel.Message))))
 			default:

@@ -29,7 +29,7 @@ func updateVerb(c *command) *cobra.Command {
 			limited, cancel := withTimeout(ctx, timeout)
 			defer cancel()
 			result, err := cl.Update(limited, id, update, payload, opts...)
-			return printUpdated(c, httpapi.Updated{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
+			return printUpdated(c, httpapi.UpdateResponse{InstanceID: id, Update: update, UpdateID: updateID, Result: result}, err)
 		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || len(args) > 3 {
@@ -57,14 +57,14 @@ If --timeout expires first, the command exits with code 4 and the update continu
 }
 
 // printUpdated prints the result of an update, or how to wait for an update that has no result yet.
-func printUpdated(c *command, u httpapi.Updated, err error) error {
+func printUpdated(c *command, u httpapi.UpdateResponse, err error) error {
 	text := string(u.Result)
 	e, told := errors.AsType[*client.UpdateError](err)
 	switch {
 	case told && e.Code == client.UpdatePending:
 		return stillUpdating(c, u, e, err)
-	case told && e.Code == client.UpdateSealed:
-		u.UpdateID, u.ResultSealed, text = e.UpdateID, e.Sealed, sealedText(e.Sealed)
+	case told && e.Code == client.UpdateResultEncoded:
+		u.UpdateID, u.EncodedResult, text = e.UpdateID, e.EncodedResult, sealedText(e.EncodedResult)
 	case err != nil:
 		return err
 	}
@@ -74,7 +74,7 @@ func printUpdated(c *command, u httpapi.Updated, err error) error {
 	return c.print(text + "\n")
 }
 
-func stillUpdating(c *command, u httpapi.Updated, e *client.UpdateError, err error) error {
+func stillUpdating(c *command, u httpapi.UpdateResponse, e *client.UpdateError, err error) error {
 	if u.UpdateID, u.Status = e.UpdateID, e.Status; c.json {
 		if err := c.printJSON(u); err != nil {
 			return err

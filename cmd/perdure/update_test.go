@@ -14,14 +14,14 @@ func TestUpdatePrintsTheAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			switch m.Name {
 			case "lost":
-				return &provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: history.UpdateUnknown, Error: &history.Failure{Message: `it has ["address"]`}}
+				return &provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler, Error: &history.Failure{Message: `it has ["address"]`}}
 			case "slow":
 				return nil
 			default:
-				return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+				return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 			}
 		})
 		h.mustRun("start", "hello", "--id", "order-7")
@@ -58,17 +58,17 @@ func TestUpdateTellsOfASealedResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
 		const key = "m/0123"
-		results := map[string]history.Sealed{
+		results := map[string]history.EncodedPayload{
 			"inline": {Codec: "orders-2026", Data: []byte("secret"), Bytes: 321},
 			"stored": {Key: key, SHA256: "00", Bytes: 654321},
 		}
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
-			return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: results[m.Name].Payload()}
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
+			return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: results[m.Name].Payload()}
 		})
 		h.mustRun("start", "hello", "--id", "order-7")
 		for _, c := range []struct{ update, flag, want string }{
-			{"inline", "--json=false", sealedText(&client.SealedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
-			{"stored", "--json=false", sealedText(&client.SealedPayload{Key: key, Bytes: 654321}) + "\n"},
+			{"inline", "--json=false", sealedText(&client.EncodedPayload{Codec: "orders-2026", Bytes: 321}) + "\n"},
+			{"stored", "--json=false", sealedText(&client.EncodedPayload{Key: key, Bytes: 654321}) + "\n"},
 			{"inline", "--json", `{"instanceId":"order-7","update":"inline","updateId":"u-1","resultSealed":{"codec":"orders-2026","bytes":321}}` + "\n"},
 			{"stored", "--json", `{"instanceId":"order-7","update":"stored","updateId":"u-1","resultSealed":{"key":"m/0123","bytes":654321}}` + "\n"},
 		} {

@@ -132,14 +132,14 @@ func TestStartOrUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := setup(t)
-		h.UpdateWith(func(m provider.Message) *provider.UpdateAnswer {
+		h.UpdateWith(func(m provider.Message) *provider.UpdateResult {
 			switch m.Name {
 			case "slow":
 				return nil
 			case "lost":
-				return &provider.UpdateAnswer{Outcome: provider.UpdateRejected, Reason: history.UpdateUnknown, Error: &history.Failure{Message: `it has ["address"]`}}
+				return &provider.UpdateResult{Outcome: provider.UpdateRejected, Reason: history.RejectedNoHandler, Error: &history.Failure{Message: `it has ["address"]`}}
 			default:
-				return &provider.UpdateAnswer{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
+				return &provider.UpdateResult{Outcome: provider.UpdateCompleted, Result: history.Payload(`{"with":` + string(m.Data) + `}`)}
 			}
 		})
 		h.in = `{"from":"stdin"}`
@@ -362,7 +362,7 @@ func TestAHubWithABucketTakesMore(t *testing.T) {
 	h.in = `"` + strings.Repeat("x", 300<<10) + `"`
 	h.mustRun("raise", "one", "scanned", "--data", "-")
 	sent := h.Sent()
-	if s, sealed := sent[len(sent)-1].Data.Sealed(); !sealed || string(b.objects[s.Key]) != h.in {
+	if s, sealed := sent[len(sent)-1].Data.Encoded(); !sealed || string(b.objects[s.Key]) != h.in {
 		t.Errorf("%+v is sent, and %d objects are stored", s, len(b.objects))
 	}
 }

@@ -51,7 +51,7 @@ func (v *verification) run(ctx context.Context, name string, most int) error {
 
 	list := func(p client.Paging) (page client.Page[client.Status], err error) {
 		err = v.patiently(ctx, func() error {
-			page, err = v.cl.ListPage(ctx, client.Query{Name: name}, p)
+			page, err = v.cl.ListPage(ctx, client.ListQuery{Orchestration: name}, p)
 			return err
 		})
 		return page, err
@@ -158,7 +158,7 @@ func (v *verification) read(ctx context.Context, id string) (*rehearsal.History,
 	}
 
 	h := rehearsal.History{InstanceID: id, ExecutionID: s.ExecutionID}
-	for e, err := range v.cl.History(ctx, id, client.WithExecution(s.ExecutionID)) {
+	for e, err := range v.cl.History(ctx, id, client.WithExecutionID(s.ExecutionID)) {
 		if errors.Is(err, client.ErrNotFound) {
 			return nil, s, nil
 		}

@@ -205,8 +205,8 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 	t.Parallel()
 	large := []byte(`"` + strings.Repeat("Ada", 3<<19) + `"`)
 	for name, data := range map[string]history.Payload{
-		"small": history.Inline([]byte(`"Ada"`)), "large": history.Inline(large),
-		"encoded": history.Sealed{Codec: turned{}.ID(), Data: around(large), Bytes: int64(len(large))}.Payload(),
+		"small": history.NewInlinePayload([]byte(`"Ada"`)), "large": history.NewInlinePayload(large),
+		"encoded": history.EncodedPayload{Codec: turned{}.ID(), Data: around(large), Bytes: int64(len(large))}.Payload(),
 	} {
 		for lies, unread := range map[string]bool{"x1": false, "x9": true} {
 			if unread && name != "small" {
@@ -217,11 +217,11 @@ func TestVerifyReadsWhatHistoriesReferTo(t *testing.T) {
 			raised := history.Event{Kind: history.ExternalEventRaised, Name: "name", EventID: "e", Data: data, Time: began}
 			h.Append("c",
 				at(time.Second, history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{raised}}),
-				at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", Parked: 1}),
+				at(time.Second, history.Event{Kind: history.TurnStarted, Version: "0", BuildID: "b", ParkedConsumed: 1}),
 				at(time.Second, history.Event{Kind: history.ExternalEventSubscribed, Name: "name"}),
 				at(time.Second, history.Event{
 					Kind: history.ExternalEventRaised, Name: "name", EventID: "e",
-					Data: history.Place{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.PlaceInputs, Index: 0}.ReferTo(data),
+					Data: history.DataLocation{ExecutionID: lies, Segment: 2, EventID: 2, Field: history.LocationInputs, Index: 0}.ReferTo(data),
 				}),
 			)
 			h.Append("c", at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "greet", Queue: "default", Input: history.Payload(`1`)}))

@@ -52,7 +52,7 @@ type storing struct {
 	bucket *bucket
 }
 
-func (s *storing) Payloads() provider.Payloads { return s.bucket }
+func (s *storing) Payloads() provider.PayloadStore { return s.bucket }
 
 func (*storing) SweepPayloads(context.Context, string) (next string, deleted int, err error) {
 	return "", 0, nil
@@ -60,7 +60,7 @@ func (*storing) SweepPayloads(context.Context, string) (next string, deleted int
 
 // bucket counts what is read of it.
 type bucket struct {
-	provider.Payloads
+	provider.PayloadStore
 
 	mu      sync.Mutex
 	objects map[string][]byte
@@ -94,7 +94,7 @@ func (b *bucket) GetPayload(_ context.Context, key string) ([]byte, error) {
 // put stores a text of so many bytes as a payload of an execution.
 func (b *bucket) put(executionID string, length int, encoded bool) history.Payload {
 	doc := []byte(`"` + strings.Repeat(strconv.Itoa(len(b.objects)), length) + `"`)
-	s := history.Sealed{Bytes: int64(len(doc))}
+	s := history.EncodedPayload{Bytes: int64(len(doc))}
 	if encoded {
 		digest := sha256.Sum256(doc)
 		s.Codec, s.Digest = turned{}.ID(), around(digest[:])
@@ -260,7 +260,7 @@ func asksOn() {
 		return
 	}
 	for i := range asked.Replay.Events {
-		if key := asked.Replay.Events[i].Result.StoredAt(); key != "" {
+		if key := asked.Replay.Events[i].Result.StorageKey(); key != "" {
 			for ask("x/00/another/object") && ask(key) {
 				fmt.Fprintln(os.Stderr, "asked for", key)
 			}

@@ -71,7 +71,7 @@ func relaying(t *testing.T, h *tool) (*simhub.Hub, *readsOf) {
 	h.mustRun("start", "relay", "--id", "a", "--input", `"none yet"`)
 	raise := func(name, data string) {
 		t.Helper()
-		if err := h.client.Raise(t.Context(), "a", name, data); err != nil {
+		if err := h.client.RaiseEvent(t.Context(), "a", name, data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,12 +155,12 @@ func carried(t *testing.T, h *tool, id string) (stored []string, referred int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for e, err := range h.client.History(t.Context(), id, client.WithExecution(s.ExecutionID)) {
+	for e, err := range h.client.History(t.Context(), id, client.WithExecutionID(s.ExecutionID)) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range e.CarriedEvents {
-			if key := c.Data.StoredAt(); key != "" {
+			if key := c.Data.StorageKey(); key != "" {
 				stored = append(stored, key)
 			} else if _, refers := c.Data.Reference(); refers {
 				referred++

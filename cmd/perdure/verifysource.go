@@ -47,11 +47,11 @@ func (v *verification) source(ctx context.Context, h *rehearsal.History) source 
 
 // document reads an event of this or a past execution that a history refers to.
 func (v *verification) document(ctx context.Context, id string, ref history.Reference) (json.RawMessage, error) {
-	at, err := history.ParsePlace(ref.Ref)
+	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range v.cl.History(ctx, id, client.WithExecution(at.ExecutionID), client.After(at.EventID-1)) {
+	for e, err := range v.cl.History(ctx, id, client.WithExecutionID(at.ExecutionID), client.AfterEvent(at.EventID-1)) {
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +80,8 @@ const askedEach = 4
 func objectsOf(h *rehearsal.History) *objects {
 	o := &objects{instance: h.InstanceID, by: map[string]history.EventPayload{}}
 	for i := range h.Events {
-		h.Events[i].Payloads(func(of history.EventPayload) {
-			if key := of.Payload.StoredAt(); key != "" {
+		h.Events[i].EachPayload(func(of history.EventPayload) {
+			if key := of.Payload.StorageKey(); key != "" {
 				o.by[key] = of
 				o.payloads++
 			}

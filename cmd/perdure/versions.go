@@ -94,7 +94,7 @@ func countVersions(ctx context.Context, c *command, cl *client.Client, name stri
 	defer p.end()
 	counts := map[[2]string]*versionCount{}
 	list := func(at client.Paging) (client.Page[client.Status], error) {
-		return cl.ListPage(ctx, client.Query{Name: name}, at)
+		return cl.ListPage(ctx, client.ListQuery{Orchestration: name}, at)
 	}
 	err := eachInstance(list, p, func(s *client.Status) { count(counts, s) })
 	return sorted(counts), err
@@ -103,7 +103,7 @@ func countVersions(ctx context.Context, c *command, cl *client.Client, name stri
 // eachInstance reads all instances in one pass, so that a status change does not hide an instance.
 func eachInstance(list func(client.Paging) (client.Page[client.Status], error), p *pace, do func(s *client.Status)) error {
 	read := 0
-	for at := (client.Paging{Limit: client.MaxPage}); ; {
+	for at := (client.Paging{Limit: client.MaxPageSize}); ; {
 		p.at(fmt.Sprintf("%d instances read", read))
 		page, err := list(at)
 		if err != nil {

@@ -60,7 +60,7 @@ func TestVersionsCountsChanges(t *testing.T) {
 		h.Append(id, append([]history.Event{at(time.Second, history.Event{Kind: history.TurnStarted, Version: version})}, more...)...)
 	}
 	mark := func(change, version string) history.Event {
-		return at(time.Second, history.Event{Kind: history.VersionMarked, Change: change, Version: version})
+		return at(time.Second, history.Event{Kind: history.VersionMarked, ChangeID: change, Version: version})
 	}
 	begin("a", "fulfil", "1.0.0", mark("carrier", "1"), mark("tax", "2"))
 	begin("b", "fulfil", "1.0.0", mark("carrier", "2"))

@@ -110,12 +110,12 @@ func (c *command) printStanding(s client.Status) error {
 	if !c.json || s.InstanceID == "" { // not even the first read was made in time
 		return nil
 	}
-	return c.printJSON(httpapi.NewEnvelope(s))
+	return c.printJSON(httpapi.NewResultResponse(s))
 }
 
 func (c *command) printResult(s client.Status) error {
 	if c.json {
-		return c.printJSON(httpapi.NewEnvelope(s))
+		return c.printJSON(httpapi.NewResultResponse(s))
 	}
 	return c.print(describe(s))
 }

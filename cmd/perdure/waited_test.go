@@ -15,7 +15,7 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
 	h.Append("order-7",
 		at(-2*time.Minute, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelNote{Wait: true}}), // #3
+		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
 		at(-90*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
 	)
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "2m00s     —          —  cancelled 1m30s ago (requested), waiting for its end\n") {
@@ -25,7 +25,7 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 		t.Errorf("before: %s", got)
 	}
 	h.Append("order-7", at(-time.Minute, history.Event{
-		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3, Cancel: &history.CancelNote{Ended: history.EndGivenUp}, Error: &history.Failure{Type: history.TypeCancelled},
+		Kind: history.ActivityFailed, Attempt: 1, SourceEventID: 3, Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned}, Error: &history.Failure{Type: history.TypeCancelled},
 	}))
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "No pending tasks") {
 		t.Errorf("after: %s", got)
@@ -44,19 +44,19 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 		why, history string
 	}{
 		"its worker was gone": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndWorkerGone, SeenAt: &seen}},
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeWorkerLost, SeenAt: &seen}},
 			"+700ms  worker lost, reported after 30.1s\n", "cancel observed 2026-07-01T03:00:01Z ended worker_gone",
 		},
 		"nobody told": {
-			history.Event{Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout}, Cancel: &history.CancelNote{Ended: history.EndTimedOut}},
+			history.Event{Kind: history.ActivityFailed, Error: &history.Failure{Type: history.TypeTimeout}, Cancel: &history.CancelDetails{Outcome: history.OutcomeTimedOut}},
 			"—  timed out without a report after 30.8s\n", "ended timed_out",
 		},
 		"never began": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndNeverBegan, SeenAt: &seen}},
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeNeverStarted, SeenAt: &seen}},
 			"+700ms  never started\n", "ended never_began",
 		},
 		"given up": {
-			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelNote{Ended: history.EndGivenUp, SeenAt: &seen}},
+			history.Event{Kind: history.ActivityFailed, Attempt: 1, Error: gone, Cancel: &history.CancelDetails{Outcome: history.OutcomeAbandoned, SeenAt: &seen}},
 			"+700ms  ABANDONED after 30.1s\n", "ended given_up",
 		},
 	} {
@@ -66,7 +66,7 @@ func TestWhyAndHistoryTellTheEndOfWhatWasWaitedFor(t *testing.T) {
 			h.mustRun("start", "fulfil", "--id", "order-7", "--input", "7")
 			h.Append("order-7",
 				at(0, history.Event{Kind: history.TurnStarted, Version: "1.2.0", BuildID: "b-42"}),
-				at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelNote{Wait: true}}), // #3
+				at(0, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
 				at(1200*ms, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
 			)
 			if got := h.mustRun("why", "order-7"); !strings.Contains(got, "—  not ended, or unknown\n") {

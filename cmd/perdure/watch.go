@@ -115,7 +115,7 @@ func (w *watcher) look(ctx context.Context) (history.Kind, error) {
 
 func (w *watcher) unread(ctx context.Context) ([]history.Event, error) {
 	var events []history.Event
-	for e, err := range w.client.History(ctx, w.id, client.WithExecution(w.execution), client.After(w.last)) {
+	for e, err := range w.client.History(ctx, w.id, client.WithExecutionID(w.execution), client.AfterEvent(w.last)) {
 		if err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func (c *command) why(ctx context.Context, cl *client.Client, id, execution stri
 		return err
 	}
 	if c.json {
-		return c.printJSON(httpapi.NewCancellations(page))
+		return c.printJSON(httpapi.NewCancellationPage(page))
 	}
 	if err := c.print(describeWhy(s, page)); err != nil {
 		return err
@@ -164,21 +164,21 @@ func endText(x *client.Cancellation) string {
 	switch x.End {
 	case "":
 		return "not ended, or unknown"
-	case client.EndNeverStarted:
+	case client.OutcomeNeverStarted:
 		return "never started"
-	case client.EndNeverFires:
+	case client.OutcomeTimerRemoved:
 		return "timer removed"
-	case client.EndStopped:
+	case client.OutcomeStopped:
 		return "stopped" + after(" in ")
-	case client.EndFinished:
+	case client.OutcomeCompleted:
 		return "completed anyway" + after(" after ")
-	case client.EndLeaked:
+	case client.OutcomeAbandoned:
 		return "ABANDONED" + after(" after ")
-	case client.EndWorkerGone:
+	case client.OutcomeWorkerLost:
 		return "worker lost" + after(", reported after ")
-	case client.EndTimedOut:
+	case client.OutcomeTimedOut:
 		return "timed out without a report" + after(" after ")
-	case client.EndRefused:
+	case client.OutcomeNotCancellable:
 		return "not cancelled: " + excerpt(x.Error.Message, longestDetail)
 	default:
 		return string(x.End) + after(" after ")

@@ -39,14 +39,14 @@ func TestWhy(t *testing.T) {
 		at(1200*ms, history.Event{Kind: history.TimerCancelled, SourceEventID: 8, Reason: "requested"}),
 		engine(history.SubOrchestrationCancelRequested, 9, "parent_cancelled"), engine(history.SubOrchestrationCancelRequested, 10, "parent_cancelled"),
 		at(2*time.Second, history.Event{Kind: history.SubOrchestrationFailed, SourceEventID: 9, Error: &history.Failure{Type: history.TypeCancelled}}),
-		at(2*time.Second, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 10, Error: &history.Failure{Type: history.TypeOver, Message: "it is over"}}),
+		at(2*time.Second, history.Event{Kind: history.SubOrchestrationCancelFailed, SourceEventID: 10, Error: &history.Failure{Type: history.TypeEnded, Message: "it is over"}}),
 		at(65*time.Second, history.Event{Kind: history.OrchestrationCancelled, Reason: "requested", Message: "customer withdrew"}),
 	)
 	seen := began.Add(1900 * ms)
-	left := func(id int64, after time.Duration, end provider.ActivityEnd) provider.ActivityRecord {
-		return provider.ActivityRecord{ActivityID: id, SeenAt: seen, EndedAt: seen.Add(after), End: end}
+	left := func(id int64, after time.Duration, end provider.CancelOutcome) provider.ActivityRecord {
+		return provider.ActivityRecord{ActivityID: id, SeenAt: seen, EndedAt: seen.Add(after), CancelOutcome: end}
 	}
-	h.Leave("x1", left(3, 12*ms, provider.EndStopped), left(4, 3*time.Second, provider.EndFinished), left(5, 10*time.Second, provider.EndLeaked), left(6, 0, provider.EndNeverStarted))
+	h.Leave("x1", left(3, 12*ms, provider.OutcomeStopped), left(4, 3*time.Second, provider.OutcomeCompleted), left(5, 10*time.Second, provider.OutcomeAbandoned), left(6, 0, provider.OutcomeNeverStarted))
 	h.mustRun("why", "order-7")
 	h.wantGolden("why.golden")
 }
@@ -89,11 +89,11 @@ func TestWhyWithoutTimes(t *testing.T) {
 	t.Parallel()
 	at := began
 	for want, x := range map[string]client.Cancellation{
-		"ABANDONED, seen —":                    {DecidedAt: at, End: client.EndLeaked},
-		"stopped, seen +0ms":                   {DecidedAt: at, SeenAt: at, End: client.EndStopped},
-		"timed out without a report, seen —":   {EndedAt: at, End: client.EndTimedOut},
-		"completed anyway after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.EndFinished},
-		"worker lost, seen —":                  {End: client.EndWorkerGone},
+		"ABANDONED, seen —":                    {DecidedAt: at, End: client.OutcomeAbandoned},
+		"stopped, seen +0ms":                   {DecidedAt: at, SeenAt: at, End: client.OutcomeStopped},
+		"timed out without a report, seen —":   {EndedAt: at, End: client.OutcomeTimedOut},
+		"completed anyway after 1.00s, seen —": {SeenAt: at, EndedAt: at.Add(time.Second), End: client.OutcomeCompleted},
+		"worker lost, seen —":                  {End: client.OutcomeWorkerLost},
 	} {
 		if got := endText(&x) + ", seen " + seenText(&x); got != want {
 			t.Errorf("%q, want %q", got, want)

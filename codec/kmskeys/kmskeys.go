@@ -40,7 +40,7 @@ func New(client API, keyID, what string) *Keys {
 	return &Keys{client: client, keyID: keyID, about: map[string]string{"perdure": what}}
 }
 
-// GenerateDataKey implements codec.Keys.
+// GenerateDataKey implements codec.KeyProvider.
 func (k *Keys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
 	out, err := k.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &k.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: k.about})
 	if err != nil {
@@ -49,7 +49,7 @@ func (k *Keys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err er
 	return out.Plaintext, out.CiphertextBlob, nil
 }
 
-// UnwrapDataKey implements codec.Keys. What KMS says of the wrapped key itself stays true, and blocks who needs it; what it says of the master key, or of the
+// UnwrapDataKey implements codec.KeyProvider. What KMS says of the wrapped key itself stays true, and blocks who needs it; what it says of the master key, or of the
 // caller's rights, somebody may put right, and is tried again.
 func (k *Keys) UnwrapDataKey(ctx context.Context, wrapped []byte) ([]byte, error) {
 	out, err := k.client.Decrypt(ctx, &kms.DecryptInput{CiphertextBlob: wrapped, EncryptionContext: k.about})

@@ -35,7 +35,7 @@ func (c *carrier) lastToken() string {
 
 // Pickup requests a pickup. The carrier completes it later, with the token.
 func (c *carrier) Pickup(ctx context.Context, order string) (time.Time, error) {
-	if err := c.request(ctx, order, perdure.ActivityInfoFrom(ctx).Token); err != nil {
+	if err := c.request(ctx, order, perdure.ActivityInfoFrom(ctx).CompletionToken); err != nil {
 		return time.Time{}, err // the retry policy applies
 	}
 	return time.Time{}, perdure.ErrPending
@@ -43,7 +43,7 @@ func (c *carrier) Pickup(ctx context.Context, order string) (time.Time, error) {
 
 func awaitPickup(ctx *perdure.OrchestrationContext, order string) (string, error) {
 	at, err := perdure.CallActivityByName[time.Time](ctx, "pickup", order,
-		perdure.WithStartToClose(48*time.Hour),
+		perdure.WithStartToCloseTimeout(48*time.Hour),
 		perdure.WithHeartbeatTimeout(6*time.Hour),
 		perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Hour}),
 	).Await(ctx)
@@ -65,9 +65,9 @@ var errRejected = errors.New("the carrier rejected the pickup")
 func handleCallback(ctx context.Context, hub *client.Client, c Callback) error {
 	var err error
 	if c.Rejection != "" {
-		err = hub.Fail(ctx, c.Token, perdure.NonRetryable(errors.Join(errRejected, errors.New(c.Rejection))))
+		err = hub.FailActivity(ctx, c.Token, perdure.NonRetryable(errors.Join(errRejected, errors.New(c.Rejection))))
 	} else {
-		err = hub.Complete(ctx, c.Token, c.PickupTime)
+		err = hub.CompleteActivity(ctx, c.Token, c.PickupTime)
 	}
 	if _, ended := errors.AsType[*client.TokenError](err); ended {
 		return nil // completed before, superseded, or no longer needed
@@ -77,7 +77,7 @@ func handleCallback(ctx context.Context, hub *client.Client, c Callback) error {
 
 // heartbeat reports progress and returns whether the activity is still wanted.
 func heartbeat(ctx context.Context, hub *client.Client, token string) (wanted bool, err error) {
-	cancel, err := hub.Heartbeat(ctx, token, nil)
+	cancel, err := hub.HeartbeatActivity(ctx, token, nil)
 	return err == nil && !cancel.Requested, err
 }
 
@@ -166,7 +166,7 @@ func TestComplete_afterHeartbeatTimeout_completesNextAttempt(t *testing.T) {
 	}
 }
 
-func isTokenProblem(err error, want client.TokenProblem) bool {
+func isTokenProblem(err error, want client.TokenErrorReason) bool {
 	e, ok := errors.AsType[*client.TokenError](err)
-	return ok && e.Problem == want
+	return ok && e.Reason == want
 }

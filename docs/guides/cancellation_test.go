@@ -16,7 +16,7 @@ import (
 func Quote(ctx *perdure.OrchestrationContext, item string) (int, error) {
 	scope, cancel := perdure.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return perdure.First(scope, []*perdure.Future[int]{
+	return perdure.FirstSuccess(scope, []*perdure.Future[int]{
 		perdure.CallActivityByName[int](scope, "quote-a", item),
 		perdure.CallActivityByName[int](scope, "quote-b", item),
 	})
@@ -62,7 +62,7 @@ func TestFirst_slowerActivity_isCancelled(t *testing.T) {
 		t.Errorf("quote is %d", got)
 	}
 	env.Advance(time.Second) // until quote-a has observed the cancel
-	if calls := env.Calls("quote-a"); len(calls) != 1 || calls[0].Took > 2*time.Second || calls[0].Error == "" {
+	if calls := env.Calls("quote-a"); len(calls) != 1 || calls[0].Duration > 2*time.Second || calls[0].Error == "" {
 		t.Errorf("%+v", calls)
 	}
 }
@@ -77,7 +77,7 @@ func TestWithTimeout_noQuoteInTime_fails(t *testing.T) {
 	}
 	s, err := env.Client().Wait(t.Context(), id)
 	calls := env.Calls("quote-a")
-	if err != nil || s.Status != client.StatusFailed || calls[0].Took.Round(time.Minute) != time.Minute {
+	if err != nil || s.Status != client.StatusFailed || calls[0].Duration.Round(time.Minute) != time.Minute {
 		t.Errorf("%s after %+v, %v", s.Status, calls, err)
 	}
 }
@@ -89,7 +89,7 @@ func TestCancel_runningImport_cleansUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.At(time.Minute, func() {
+	env.AfterFunc(time.Minute, func() {
 		if err := env.Client().Cancel(t.Context(), id, "wrong file"); err != nil {
 			t.Error(err)
 		}

@@ -139,7 +139,7 @@ func TestCompensate_failureOrCancellation_undoesBookings(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.cancelAfter > 0 {
-			env.At(c.cancelAfter, func() {
+			env.AfterFunc(c.cancelAfter, func() {
 				if err := env.Client().Cancel(t.Context(), id, "the customer changed plans"); err != nil {
 					t.Error(err)
 				}

@@ -46,7 +46,7 @@ func clearStock(_ *perdure.OrchestrationContext, s *Stock, _ struct{}) (Stock, e
 
 func addStockEntity(r *perdure.Registry) {
 	perdure.AddEntity(r, "stock", perdure.Operation("reserve", reserve), perdure.Operation("refill", refill),
-		perdure.Operation("clear", clearStock, perdure.DeletesState()))
+		perdure.Operation("clear", clearStock, perdure.DeleteState()))
 }
 
 func deliverPieces(_ context.Context, pieces int) (int, error) { return pieces, nil }
@@ -72,15 +72,15 @@ func restock(ctx context.Context, hub *client.Client, article, deliveryID string
 func dayReport(ctx *perdure.OrchestrationContext, day string) (string, error) {
 	return perdure.CallUpdate[string](ctx, "reports", "make", day,
 		perdure.WithUpdateID(day),
-		perdure.StartingWith("reports", 0),
+		perdure.WithStart("reports", 0),
 	).Await(ctx)
 }
 
 func reports(ctx *perdure.OrchestrationContext, made int) (int, error) {
-	err := perdure.HandleUpdate(ctx, "make", func(ctx *perdure.OrchestrationContext, day string) (string, error) {
+	err := perdure.SetUpdateHandler(ctx, "make", func(ctx *perdure.OrchestrationContext, day string) (string, error) {
 		made++
 		return strings.ToUpper(day), nil
-	}, perdure.OneAtATime())
+	}, perdure.Serialized())
 	if err == nil {
 		_, err = perdure.WaitForExternalEvent[int](ctx, "close").Await(ctx)
 	}
@@ -131,7 +131,7 @@ func TestCallUpdate_sameUpdateID_runsOnce(t *testing.T) {
 			t.Error(got)
 		}
 	}
-	if err := env.Client().Raise(t.Context(), "reports", "close", 1); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), "reports", "close", 1); err != nil {
 		t.Fatal(err)
 	}
 	s, err := env.Client().Wait(t.Context(), "reports")

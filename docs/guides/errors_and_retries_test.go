@@ -17,11 +17,11 @@ import (
 func chargeWithin(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	return perdure.CallActivityByName[string](ctx, "charge", cents,
 		perdure.WithRetry(perdure.RetryPolicy{
-			InitialInterval: 5 * time.Second,
-			NonRetryable:    []string{"DeclinedError"},
+			InitialInterval:        5 * time.Second,
+			NonRetryableErrorTypes: []string{"DeclinedError"},
 		}),
-		perdure.WithStartToClose(30*time.Second),
-		perdure.WithScheduleToClose(time.Hour),
+		perdure.WithStartToCloseTimeout(30*time.Second),
+		perdure.WithScheduleToCloseTimeout(time.Hour),
 	).Await(ctx)
 }
 
@@ -40,7 +40,7 @@ func Charge(_ context.Context, cents int) (string, error) {
 	const available = 300
 	if cents > available {
 		err := perdure.NonRetryable(&DeclinedError{Message: "insufficient funds"})
-		return "", perdure.WithDetails(err, Decline{Code: 51, AvailableCents: available})
+		return "", perdure.WithErrorDetails(err, Decline{Code: 51, AvailableCents: available})
 	}
 	return fmt.Sprintf("charged %d", cents), nil
 }
@@ -48,7 +48,7 @@ func Charge(_ context.Context, cents int) (string, error) {
 // payAvailable charges the available amount if the card declines the full amount.
 func payAvailable(ctx *perdure.OrchestrationContext, cents int) (string, error) {
 	paid, err := perdure.CallActivityByName[string](ctx, "charge", cents).Await(ctx)
-	if d, noDetails := perdure.DetailsOf[Decline](err); noDetails == nil && d.Code == 51 && 2*d.AvailableCents > cents {
+	if d, noDetails := perdure.ErrorDetails[Decline](err); noDetails == nil && d.Code == 51 && 2*d.AvailableCents > cents {
 		return perdure.CallActivityByName[string](ctx, "charge", d.AvailableCents).Await(ctx)
 	}
 	return paid, err
@@ -69,7 +69,7 @@ func availableCents(ctx context.Context, hub *client.Client, id string) (cents i
 		return 0, err
 	}
 	_, failure := client.Result[string](s)
-	d, err := perdure.DetailsOf[Decline](failure)
+	d, err := perdure.ErrorDetails[Decline](failure)
 	return d.AvailableCents, err
 }
 
@@ -111,7 +111,7 @@ func TestChargeWithin_failures_retriesUnlessDeclined(t *testing.T) {
 	}
 	s, err := env.Client().Wait(t.Context(), id)
 	calls := env.Calls("charge")
-	if err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].At != 5*time.Second {
+	if err != nil || s.Status != client.StatusFailed || len(calls) != 3 || calls[1].StartedAt != 5*time.Second {
 		t.Errorf("%s after %+v, %v", s.Status, calls, err)
 	}
 }
@@ -122,7 +122,7 @@ func TestStub_failureWithDetails_reachesCaller(t *testing.T) {
 	perdure.AddOrchestration(r, "pay-available", payAvailable)
 	perdure.AddActivity(r, "charge", Charge)
 	env := perduretest.New(t, r)
-	declined := perdure.WithDetails(errors.New("declined"), Decline{Code: 51, AvailableCents: 40})
+	declined := perdure.WithErrorDetails(errors.New("declined"), Decline{Code: 51, AvailableCents: 40})
 	env.Stub("charge").Fails(1, declined).Returns("charged 40")
 	id, err := env.Client().Start(t.Context(), "pay-available", 70)
 	if err != nil {

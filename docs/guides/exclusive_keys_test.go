@@ -40,7 +40,7 @@ func settleAll(ctx *perdure.OrchestrationContext, accounts []string) ([]string, 
 		key := perdure.Exclusive("account " + account)
 		settled = append(settled, perdure.CallActivity(ctx, books.Settle, account, key))
 	}
-	return perdure.Values(ctx, settled)
+	return perdure.AwaitAll(ctx, settled)
 }
 
 func TestExclusive_sameKey_runsOneAtATime(t *testing.T) {

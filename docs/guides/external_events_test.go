@@ -34,7 +34,7 @@ func packLines(ctx *perdure.OrchestrationContext, lines int) (int, error) {
 
 // scanLine adds a line to a parcel. The first line starts the parcel's orchestration.
 func scanLine(ctx context.Context, hub *client.Client, parcel, line, scanID string) (started bool, err error) {
-	return hub.StartOrRaise(ctx, "pack-lines", 3, "line", line,
+	return hub.StartOrRaiseEvent(ctx, "pack-lines", 3, "line", line,
 		client.WithInstanceID(parcel), client.WithIdempotencyKey(scanID))
 }
 
@@ -101,7 +101,7 @@ func TestStartOrRaise_repeatedCall_startsOnceAndDeliversOnce(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	_, err = scanLine(t.Context(), env.Client(), "parcel-7", "d", "scan of d")
-	if !errors.Is(err, client.ErrTerminal) {
+	if !errors.Is(err, client.ErrEnded) {
 		t.Errorf("packed parcel: %v", err)
 	}
 }

@@ -24,11 +24,11 @@ func priceAll(ctx *perdure.OrchestrationContext, items []string) ([]int, error) 
 	for _, item := range items {
 		prices = append(prices, perdure.CallActivity(ctx, price, item))
 	}
-	return perdure.Values(ctx, prices)
+	return perdure.AwaitAll(ctx, prices)
 }
 
 func shipAll(ctx *perdure.OrchestrationContext, parcels []string) (int, error) {
-	shipped, err := perdure.Map(ctx, parcels, ship, perdure.MaxConcurrent(10), perdure.TooManyFailed(3))
+	shipped, err := perdure.Map(ctx, parcels, ship, perdure.MaxConcurrency(10), perdure.ToleratedFailures(2))
 	if err != nil {
 		return 0, err // the third failure: running items are cancelled, the rest never start
 	}

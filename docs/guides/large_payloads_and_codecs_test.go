@@ -93,7 +93,7 @@ func (fakeKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error)
 }
 
 // newCodec compresses payloads, then encrypts them.
-func newCodec(keys codec.Keys) perdure.Codec {
+func newCodec(keys codec.KeyProvider) perdure.Codec {
 	return codec.Chain("orders-2026", codec.Zstd(), codec.Envelope("orders-2026", keys))
 }
 

@@ -40,7 +40,7 @@ func booksIn(ctx context.Context, hub *client.Client, instanceID string) (n int,
 // retryLater reports whether a failed query can succeed later.
 func retryLater(err error) bool {
 	failed, ok := errors.AsType[*client.QueryError](err)
-	return ok && (failed.Code == client.QueryNotBegun || failed.Code == client.QueryTimedOut)
+	return ok && (failed.Code == client.QueryNotStarted || failed.Code == client.QueryTimedOut)
 }
 
 func TestQuery_beforeDuringAndAfterRun_returnsCount(t *testing.T) {
@@ -60,7 +60,7 @@ func TestQuery_beforeDuringAndAfterRun_returnsCount(t *testing.T) {
 		if n, err := booksIn(t.Context(), env.Client(), shipment); err != nil || n != (i+1)/2 {
 			t.Errorf("%d books after %d items, %v", n, i, err)
 		}
-		if err := env.Client().Raise(t.Context(), shipment, "scanned", item); err != nil {
+		if err := env.Client().RaiseEvent(t.Context(), shipment, "scanned", item); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,14 +80,14 @@ var errPickedUp = errors.New("the parcel was picked up")
 // deliver delivers a parcel. The update "address" changes its address until it is picked up.
 func deliver(ctx *perdure.OrchestrationContext, to string) (string, error) {
 	pickedUp := false
-	err := perdure.HandleUpdate(ctx, "address", func(ctx *perdure.OrchestrationContext, next string) (string, error) {
+	err := perdure.SetUpdateHandler(ctx, "address", func(ctx *perdure.OrchestrationContext, next string) (string, error) {
 		label, err := perdure.CallActivity(ctx, printLabel, next).Await(ctx)
 		if err != nil {
 			return "", err
 		}
 		to = next
 		return label, nil
-	}, perdure.ValidateUpdate(func(string) error {
+	}, perdure.WithValidator(func(string) error {
 		if pickedUp {
 			return errPickedUp
 		}
@@ -100,7 +100,7 @@ func deliver(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		return "", err
 	}
 	pickedUp = true
-	if err := perdure.UpdatesDone(ctx); err != nil { // wait for running handlers
+	if err := perdure.AwaitUpdateHandlers(ctx); err != nil { // wait for running handlers
 		return "", err
 	}
 	return to, perdure.Sleep(ctx, 48*time.Hour)
@@ -149,7 +149,7 @@ func TestUpdate_beforeAndAfterPickup_acceptedOrRejected(t *testing.T) {
 			t.Errorf("%q, %v", label, err)
 		}
 	}
-	if err := env.Client().Raise(t.Context(), parcel, "pickedUp", struct{}{}); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), parcel, "pickedUp", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(time.Second)
@@ -160,7 +160,7 @@ func TestUpdate_beforeAndAfterPickup_acceptedOrRejected(t *testing.T) {
 	if err != nil || string(status.Output) != `"Main St 5"` {
 		t.Errorf("%s, %v", status.Output, err)
 	}
-	if _, err := changeAddress(t.Context(), env.Client(), parcel, "High St 9"); !errors.Is(err, client.ErrTerminal) {
+	if _, err := changeAddress(t.Context(), env.Client(), parcel, "High St 9"); !errors.Is(err, client.ErrEnded) {
 		t.Errorf("after the end: %v", err)
 	}
 	for range 2 {

@@ -42,7 +42,7 @@ func auditPayment(ctx context.Context, hub *client.Client, payment string, audit
 // restartPayment restarts a failed payment. A repeated call returns the same new instance.
 func restartPayment(ctx context.Context, hub *client.Client, failed string) (payment string, err error) {
 	payment, err = hub.Restart(ctx, failed)
-	if errors.Is(err, client.ErrNotTerminal) {
+	if errors.Is(err, client.ErrNotEnded) {
 		return failed, nil // still running
 	}
 	return payment, err
@@ -90,7 +90,7 @@ func newPaymentEnv(t *testing.T, transfer func(context.Context, int) (int, error
 
 func approve(t *testing.T, env *perduretest.Env, payment string) {
 	t.Helper()
-	if err := env.Client().Raise(t.Context(), payment, "approved", "yes"); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), payment, "approved", "yes"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -217,7 +217,7 @@ func TestPurge_withChildren_deletesAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for s, err := range env.Client().List(t.Context(), client.Query{}) {
+	for s, err := range env.Client().List(t.Context(), client.ListQuery{}) {
 		t.Errorf("%s was not deleted, %v", s.InstanceID, err)
 	}
 }

@@ -21,13 +21,13 @@ type sumInput struct{ Topic, Day string }
 func scheduleReport(ctx context.Context, hub *client.Client) error {
 	return hub.PutSchedule(ctx, schedule.Schedule{
 		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"topic":"sales"}`),
-		When: "0 2 * * *", TimeZone: "Europe/Berlin",
+		Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
 	})
 }
 
 // report computes the report of the scheduled day.
 func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
-	day, ok := schedule.Due(ctx.InstanceID())
+	day, ok := schedule.DueTime(ctx.InstanceID())
 	if !ok {
 		day = ctx.Now() // not started by the schedule
 	}

@@ -54,7 +54,7 @@ func TestFulfil_packedInTime_completes(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(23 * time.Hour) // virtual time
-	if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
 		t.Fatal(err)
 	}
 	status, err := env.Client().Wait(t.Context(), id)
@@ -74,8 +74,8 @@ func TestFulfil_cardDeclinedTwice_retries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.At(time.Hour, func() {
-		if err := env.Client().Raise(t.Context(), id, "packed", "bag"); err != nil {
+	env.AfterFunc(time.Hour, func() {
+		if err := env.Client().RaiseEvent(t.Context(), id, "packed", "bag"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -84,10 +84,10 @@ func TestFulfil_cardDeclinedTwice_retries(t *testing.T) {
 	}
 
 	calls := env.Calls("charge")
-	if len(calls) != 3 || calls[1].Attempt != 2 || calls[1].At != time.Minute+3*time.Second {
+	if len(calls) != 3 || calls[1].Attempt != 2 || calls[1].StartedAt != time.Minute+3*time.Second {
 		t.Errorf("%+v", calls)
 	}
-	if o, err := perduretest.Input[Order](calls[0]); err != nil || o.Cents != 900 {
+	if o, err := perduretest.CallInput[Order](calls[0]); err != nil || o.Cents != 900 {
 		t.Errorf("charged %+v, %v", o, err)
 	}
 }
@@ -100,8 +100,8 @@ func TestFulfil_crashAtEveryCall_completes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		env.At(time.Hour, func() {
-			if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+		env.AfterFunc(time.Hour, func() {
+			if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -120,7 +120,7 @@ func TestFulfil_deploymentAndOutage_completes(t *testing.T) {
 	}
 	env.Advance(time.Hour)
 	env.Deploy(Registry()) // the registry of another build
-	if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
 		t.Fatal(err)
 	}
 	env.Outage(perduretest.DynamoDB, 10*time.Minute)
@@ -137,7 +137,7 @@ func TestFulfil_notPacked_matchesGoldenHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(25 * time.Hour) // longer than the deadline
-	env.Golden(id, "testdata/not-packed.json")
+	env.CompareGolden(id, "testdata/not-packed.json")
 }
 
 func TestBulkJob_cancelsOpenOrders(t *testing.T) {
@@ -146,8 +146,8 @@ func TestBulkJob_cancelsOpenOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bulk := client.Bulk{Operation: client.OperationCancel, Filter: client.Filter{Name: "fulfil"}}
-	job, err := env.Client().Bulk(t.Context(), bulk)
+	bulk := client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "fulfil"}}
+	job, err := env.Client().StartJob(t.Context(), bulk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func newEnv(t *testing.T) *perduretest.Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return perduretest.Deployed(t, deployed)
+	return perduretest.NewDeployed(t, deployed)
 }
 
 func TestFulfil_anyHub_completes(t *testing.T) {
@@ -225,8 +225,8 @@ func TestFulfil_anyHub_completes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env.At(time.Second, func() {
-		if err := env.Client().Raise(t.Context(), id, "packed", "box"); err != nil {
+	env.AfterFunc(time.Second, func() {
+		if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
 			t.Error(err)
 		}
 	})

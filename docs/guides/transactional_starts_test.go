@@ -25,7 +25,7 @@ type Transactor interface {
 
 // SaveOrder saves an order and starts its orchestration in one transaction. A repeated call changes nothing.
 func SaveOrder(ctx context.Context, hub *client.Client, table Transactor, orders string, id string, o Order) error {
-	start, err := hub.StartItem(ctx, "fulfil", o, client.WithIdempotencyKey(id))
+	start, err := hub.PrepareStart(ctx, "fulfil", o, client.WithIdempotencyKey(id))
 	if errors.Is(err, client.ErrAlreadyStarted) {
 		return nil // the order was saved before
 	}
@@ -42,16 +42,16 @@ func SaveOrder(ctx context.Context, hub *client.Client, table Transactor, orders
 		ConditionExpression: aws.String("attribute_not_exists(id)"),
 	}
 	_, err = table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
-		TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &order}),
+		TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &order}),
 	})
-	if refused := start.Refusal(err); errors.Is(refused, client.ErrAlreadyStarted) {
+	if refused := start.StartError(err); errors.Is(refused, client.ErrAlreadyStarted) {
 		return nil // a concurrent call saved it
 	}
 	if err != nil {
 		return err
 	}
 
-	if err := start.Begin(ctx); err != nil {
+	if err := start.Wake(ctx); err != nil {
 		slog.WarnContext(ctx, "order saved, its orchestration starts a few minutes late", "order", id, "error", err)
 	}
 	return nil
@@ -59,7 +59,7 @@ func SaveOrder(ctx context.Context, hub *client.Client, table Transactor, orders
 
 func TestSaveOrder_repeated_startsOnce(t *testing.T) {
 	env := perduretest.New(t, Registry(), perduretest.WithTable("orders", "id", ""))
-	tables := perduretest.Tables(env)
+	tables := perduretest.TableClient(env)
 	for range 2 {
 		if err := SaveOrder(t.Context(), env.Client(), tables, "orders", "o-1", Order{Cents: 900}); err != nil {
 			t.Fatal(err)

@@ -109,7 +109,7 @@ func TestVersion_runningAndNewInstance_takeOldAndNewCode(t *testing.T) {
 	env.Deploy(registryOf(parcelV0V1))
 	start("new")
 	for _, id := range []string{"old", "new"} {
-		if err := c.Raise(t.Context(), id, "paid", struct{}{}); err != nil {
+		if err := c.RaiseEvent(t.Context(), id, "paid", struct{}{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Wait(t.Context(), id); err != nil {
@@ -130,7 +130,7 @@ func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	}
 	env.RunUntilIdle()
 	env.Deploy(registryOf(parcelV1))
-	if err := c.Raise(t.Context(), "old", "paid", struct{}{}); err != nil {
+	if err := c.RaiseEvent(t.Context(), "old", "paid", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.Wait(t.Context(), "old")
@@ -155,7 +155,7 @@ func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	env.Golden("old", "testdata/parcel.json")
+	env.CompareGolden("old", "testdata/parcel.json")
 	recorded, err := os.ReadFile("testdata/parcel.json")
 	if err != nil {
 		t.Fatal(err)

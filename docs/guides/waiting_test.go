@@ -67,7 +67,7 @@ func export(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	j, err := perdure.WaitForCondition(ctx, Job{ID: id}, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 		return perdure.CallActivityByName[Job](ctx, "describe", j).Await(ctx)
 	}, Job.finished, perdure.PollPolicy{
-		Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: 5 * time.Minute, Jitter: 0.2,
+		InitialInterval: 10 * time.Second, BackoffCoefficient: 1.5, MaxInterval: 5 * time.Minute, Jitter: 0.2,
 		Timeout: 2 * time.Hour,
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -80,7 +80,7 @@ func export(ctx *perdure.OrchestrationContext, id string) (string, error) {
 func monitor(ctx *perdure.OrchestrationContext, j Job) (string, error) {
 	j, err := perdure.WaitForCondition(ctx, j, func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 		return perdure.CallActivityByName[Job](ctx, "describe", j).Await(ctx)
-	}, Job.finished, perdure.PollPolicy{Interval: time.Minute, MaxAttempts: 500})
+	}, Job.finished, perdure.PollPolicy{InitialInterval: time.Minute, MaxAttempts: 500})
 	if _, notMet := errors.AsType[*perdure.ConditionNotMetError](err); notMet {
 		return perdure.ContinueAsNew[string](ctx, j)
 	}
@@ -135,12 +135,12 @@ func TestWaitForCondition_pollPolicies_endAsConfigured(t *testing.T) {
 // settle waits for a payment.
 func settle(ctx *perdure.OrchestrationContext, invoice string) (string, error) {
 	paid := perdure.WaitForExternalEvent[int](ctx, "paid")
-	window := perdure.CreateTimer(ctx, 14*24*time.Hour, perdure.WithName("payment window"))
+	window := perdure.CreateTimer(ctx, 14*24*time.Hour, perdure.WithTimerName("payment window"))
 	winner, err := perdure.Select(ctx, paid, window)
 	if err != nil || winner == 0 {
 		return "paid", err
 	}
-	if err := perdure.Sleep(ctx, 72*time.Hour, perdure.WithName("reminder period")); err != nil {
+	if err := perdure.Sleep(ctx, 72*time.Hour, perdure.WithTimerName("reminder period")); err != nil {
 		return "", err
 	}
 	return "sent to collections", nil
@@ -158,7 +158,7 @@ func TestTimerName_pendingTimer_isListed(t *testing.T) {
 	for _, want := range []string{"payment window", "reminder period"} {
 		env.Advance(time.Hour)
 		p, err := env.Client().Pending(t.Context(), id, "", 0)
-		isTimer := func(x client.PendingItem) bool { return x.What == client.PendingTimer && x.Name == want }
+		isTimer := func(x client.PendingItem) bool { return x.Kind == client.PendingTimer && x.Name == want }
 		if err != nil || !slices.ContainsFunc(p.Items, isTimer) {
 			t.Errorf("it waits for %+v, %v", p.Items, err)
 		}

@@ -81,7 +81,7 @@ func (s *screen) why(instanceID string, cancelled []client.Cancellation) {
 
 // requester names the sender of a cancellation.
 func requester(by string) string {
-	if by == history.RequestedByBody {
+	if by == history.RequestedByOrchestration {
 		return "the orchestration"
 	}
 	return by
@@ -109,7 +109,7 @@ func over(c *client.Cancellation) string {
 
 // ended mentions that the orchestration waited for the end of a cancelled activity.
 func ended(e *history.Event) string {
-	if e.Cancel == nil || e.Cancel.Ended == "" {
+	if e.Cancel == nil || e.Cancel.Outcome == "" {
 		return ""
 	}
 	return ", completed after its cancellation, the undo can start"

@@ -29,12 +29,12 @@ func TestScreenWhy_missingTimes_areShownAsUnknown(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	base := client.Cancellation{Target: client.TargetActivity, ID: 3, Name: "pack", Reason: "requested", RequestedBy: "body", DecidedAt: at}
 	all, unseen, open := base, base, base
-	all.SeenAt, all.EndedAt, all.End = at.Add(time.Second), at.Add(3*time.Second), client.EndStopped
-	unseen.EndedAt, unseen.End = at.Add(time.Second), client.EndNeverStarted
+	all.SeenAt, all.EndedAt, all.End = at.Add(time.Second), at.Add(3*time.Second), client.OutcomeStopped
+	unseen.EndedAt, unseen.End = at.Add(time.Second), client.OutcomeNeverStarted
 	open.SeenAt = at.Add(time.Second)
 	for want, c := range map[string]client.Cancellation{
 		"(requested) by the orchestration, observed by the worker after 1s, ended: stopped after 2s": all,
-		"not reported by the worker, ended: " + string(client.EndNeverStarted):                       unseen,
+		"not reported by the worker, ended: " + string(client.OutcomeNeverStarted):                   unseen,
 		"observed by the worker after 1s, not ended yet":                                             open,
 		"not reported by the worker, not ended yet":                                                  base,
 	} {

@@ -26,7 +26,7 @@ func start(t *testing.T, env *perduretest.Env, name, id string, input any) {
 
 func raise(t *testing.T, env *perduretest.Env, id, event string, data any) {
 	t.Helper()
-	if err := env.Client().Raise(t.Context(), id, event, data); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), id, event, data); err != nil {
 		t.Fatal(err)
 	}
 }

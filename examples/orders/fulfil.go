@@ -30,9 +30,9 @@ var (
 
 // retried retries calls of other systems, except a declined card.
 var retried = perdure.WithRetry(perdure.RetryPolicy{
-	MaxAttempts:     6,
-	InitialInterval: 500 * time.Millisecond,
-	NonRetryable:    []string{CardDeclined},
+	MaxAttempts:            6,
+	InitialInterval:        500 * time.Millisecond,
+	NonRetryableErrorTypes: []string{CardDeclined},
 })
 
 // stubbornly retries compensations for about a day. After that, an operator has to release the money and stock.
@@ -155,7 +155,7 @@ func shortOf(held []Reservation) []string {
 // charge.
 func charge(ctx *perdure.OrchestrationContext, o Order, p Payment) (receipt Receipt, paid bool, err error) {
 	ctx.SetCustomStatus(Charging)
-	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToClose(30*time.Second), perdure.WaitForCancellation())
+	payment := chargeCard.Call(ctx, p, retried, perdure.WithStartToCloseTimeout(30*time.Second), perdure.WaitForCancellation())
 	first, err := perdure.Select(ctx, payment, perdure.CreateTimer(ctx, o.payWithin()))
 	if first == 0 {
 		receipt, err = payment.Await(ctx)

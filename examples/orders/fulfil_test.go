@@ -270,7 +270,7 @@ func TestFulfilOrder_cancelled_refundsUnlessShipped(t *testing.T) {
 			env, id := placed(t, orders.NewShop(), order(nil))
 			env.Advance(time.Minute)
 			if tt.packed {
-				if err := env.Client().Raise(t.Context(), id, orders.EventPacked, nil); err != nil {
+				if err := env.Client().RaiseEvent(t.Context(), id, orders.EventPacked, nil); err != nil {
 					t.Fatal(err)
 				}
 				env.Advance(time.Second)
@@ -309,7 +309,7 @@ func TestFulfilOrder_cancelledDuringReservations_releasesTheReservedLines(t *tes
 	if len(released) != 1 {
 		t.Fatalf("released: %+v", released)
 	}
-	if r, err := perduretest.Input[orders.Reservation](released[0]); err != nil || r.ID != "res-1" {
+	if r, err := perduretest.CallInput[orders.Reservation](released[0]); err != nil || r.ID != "res-1" {
 		t.Errorf("released %+v, %v", r, err)
 	}
 }
@@ -335,7 +335,7 @@ func TestFulfilOrder_cancelledDuringPayment_refundsAfterTheCharge(t *testing.T) 
 		case event.Name == "charge-card":
 			charged = event.ID
 		case event.Kind == history.ActivityCompleted && event.SourceEventID == charged:
-			ended = event.Cancel != nil && event.Cancel.Ended == history.EndReturned
+			ended = event.Cancel != nil && event.Cancel.Outcome == history.OutcomeReturned
 		case event.Name == "refund-card" && !ended:
 			t.Error("the refund started before the charge ended")
 		}

@@ -41,7 +41,7 @@ func fulfil(t *testing.T, shop *orders.Shop, o orders.Order, packedAfter time.Du
 	env, id := placed(t, shop, o)
 	if packedAfter >= 0 {
 		env.Advance(packedAfter)
-		if err := env.Client().Raise(t.Context(), id, orders.EventPacked, nil); err != nil {
+		if err := env.Client().RaiseEvent(t.Context(), id, orders.EventPacked, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

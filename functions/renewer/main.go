@@ -1,9 +1,6 @@
-// Command renewer is the function that serves the timers queue, and keeps watch over what got stuck.
+// Command renewer is the function that handles due timers and runs the sweeper.
 package main
 
-import (
-	"github.com/perdure/perdure/examples"
-	"github.com/perdure/perdure/lambdahandler"
-)
+import "github.com/perdure/perdure/lambdahandler"
 
-func main() { lambdahandler.StartRenewer(examples.Registry()) }
+func main() { lambdahandler.StartRenewer() }

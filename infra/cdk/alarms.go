@@ -143,7 +143,7 @@ func (h alarmList) instanceAlarms() []alarmSpec {
 				"Check the errors and throttles of the orchestrator",
 		},
 		{
-			name: "WatchSilent", metric: h.MetricWatchLooks(), of: stuckOf, periods: stuckPeriods, silence: true,
+			name: "WatchSilent", metric: h.MetricSweeps(), of: stuckOf, periods: stuckPeriods, silence: true,
 			description: "EventBridge has not started the sweeper for 15 minutes. Stuck instances are neither recovered " +
 				"nor reported. Check that the rule of the sweeper is enabled",
 		},

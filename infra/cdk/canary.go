@@ -18,8 +18,8 @@ import (
 // before the orchestrator, so that the activities that new code calls exist. The renewer and the API are deployed
 // immediately.
 type Canary struct {
-	// Shift is the deployment configuration. Default: 10 percent, and the rest after 5 minutes.
-	Shift awscodedeploy.ILambdaDeploymentConfig
+	// DeploymentConfig is the deployment configuration. Default: 10 percent, and the rest after 5 minutes.
+	DeploymentConfig awscodedeploy.ILambdaDeploymentConfig
 	// Alarms are additional alarms that roll back a deployment. The alarms for errors and blocked instances of the new
 	// build always do. An alarm that is active at the start of a deployment also rolls it back.
 	Alarms []awscloudwatch.IAlarm
@@ -86,7 +86,7 @@ func (c canaries) shift(id string, function awslambda.Function, more func(awslam
 		alarms = append(alarms, alarm)
 	}
 	group := awscodedeploy.NewLambdaDeploymentGroup(c.Construct, jsii.String(id+"Deployments"), &awscodedeploy.LambdaDeploymentGroupProps{
-		Application: c.application, Alias: alias, Alarms: &alarms, Role: c.role, DeploymentConfig: c.props.Canary.Shift,
+		Application: c.application, Alias: alias, Alarms: &alarms, Role: c.role, DeploymentConfig: c.props.Canary.DeploymentConfig,
 	})
 	alias.Node().AddDependency(group)
 	return alias

@@ -74,8 +74,8 @@ func makeCanary(t *testing.T, build, logLevel string) template {
 	})
 	canary := given(func(stack awscdk.Stack) *cdk.Canary {
 		return &cdk.Canary{
-			Shift:  awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(),
-			Alarms: []awscloudwatch.IAlarm{awscloudwatch.Alarm_FromAlarmArn(stack, jsii.String("Orders"), jsii.String("arn:aws:cloudwatch:eu-west-1:123456789012:alarm:orders-lost"))},
+			DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(),
+			Alarms:           []awscloudwatch.IAlarm{awscloudwatch.Alarm_FromAlarmArn(stack, jsii.String("Orders"), jsii.String("arn:aws:cloudwatch:eu-west-1:123456789012:alarm:orders-lost"))},
 		}
 	})
 	code := given(func(stack awscdk.Stack) *cdk.FunctionCode {

@@ -47,7 +47,7 @@ func TestPropsReachTheTemplate(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{
 		HubName: "orders", FunctionsDir: placeholders, WorkQueues: []string{"default", "payments"},
-		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxAttempts: jsii.Number(5), OmitErrorTexts: true,
+		InboxConcurrency: 50, WorkConcurrency: 7, APIConcurrency: 20, MaxCrashes: jsii.Number(5), OmitErrorTexts: true,
 		Retention:                 days(30),
 		WithoutDeletionProtection: true, WithoutAlarms: true, WithoutDashboard: true, LogRetention: awslogs.RetentionDays_ONE_WEEK,
 	}, func(awscdk.Stack, *cdk.TaskHub) {})
@@ -112,7 +112,7 @@ func TestGrants(t *testing.T) {
 			[]string{"dynamodb:DeleteItem"},
 		},
 		{
-			"TellDirect", (*cdk.TaskHub).GrantTellDirect,
+			"TellDirect", (*cdk.TaskHub).GrantControlDirect,
 			[]string{"ssm:GetParameter", "dynamodb:GetItem", "sqs:SendMessage", "dynamodb:PutItem"},
 			[]string{"dynamodb:UpdateItem", "dynamodb:DeleteItem"},
 		},
@@ -233,7 +233,7 @@ func TestWhoTellsMayWriteNotesAlone(t *testing.T) {
 	t.Parallel()
 	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders},
 		func(stack awscdk.Stack, hub *cdk.TaskHub) {
-			hub.GrantTellDirect(awsiam.NewRole(stack, jsii.String("TellDirect"), &awsiam.RoleProps{
+			hub.GrantControlDirect(awsiam.NewRole(stack, jsii.String("TellDirect"), &awsiam.RoleProps{
 				AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 			}))
 		})

@@ -66,7 +66,7 @@ func (h environments) timerEnvironment() environment {
 		"PERDURE_TIMERS_DEAD_LETTERS_ARN": *h.TimersDeadLetters.QueueArn(),
 		"PERDURE_SCHEDULE_GROUP":          h.schedule.group,
 		"PERDURE_SCHEDULE_ROLE_ARN":       *h.schedule.role.RoleArn(),
-		"PERDURE_TIMER_LONGEST_DELAY":     goDuration(h.props.TimerLongestDelay),
+		"PERDURE_TIMER_LONGEST_DELAY":     goDuration(h.props.MaxTimerDelay),
 		"PERDURE_SCHEDULE_LEAD":           goDuration(h.props.ScheduleLead),
 	}
 }
@@ -107,7 +107,7 @@ func (h environments) inlineEnvironment() environment {
 
 // poisonEnvironment returns the variables of functions that run user code.
 func (h environments) poisonEnvironment() environment {
-	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxAttempts)}
+	return environment{"PERDURE_MAX_ATTEMPTS": wholeNumber(h.props.MaxCrashes)}
 }
 
 func (h environments) workerEnvironment(queue string) environment {

@@ -57,12 +57,12 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			}},
 			OrchestratorProps: cdk.FunctionProps{MemorySize: 1024}, RenewerProps: cdk.FunctionProps{MemorySize: 512}, APIProps: cdk.FunctionProps{MemorySize: 512},
 			InboxTimeout: seconds(60), InboxVisibility: seconds(180), InlineTimeout: seconds(5), WorkTimeout: minutes(10), LockTimeout: seconds(20), LockRenewalBuffer: seconds(4), CancelPollInterval: seconds(2),
-			CancellationGracePeriod: seconds(5), MaxAttempts: jsii.Number(5), OmitErrorTexts: true, Retention: awscdk.Duration_Days(jsii.Number(90)), WatchRate: "rate(1 minute)",
+			CancellationGracePeriod: seconds(5), MaxCrashes: jsii.Number(5), OmitErrorTexts: true, Retention: awscdk.Duration_Days(jsii.Number(90)), SweepRate: "rate(1 minute)",
 			InboxConcurrency: 50, TimersConcurrency: 5, WorkConcurrency: 20, APIConcurrency: 10, UI: true, DeadLetters: true, LogRetention: awslogs.RetentionDays_ONE_YEAR, LogLevel: "debug", Metrics: cdk.MetricsByHub, AlarmTopic: pager,
 			Schedules: []cdk.Schedule{{
-				ID: "nightly", Orchestration: "report", Version: "2", Input: json.RawMessage(`{"of":"sales"}`), When: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin", Overlap: "queue", CatchUp: "all",
+				ID: "nightly", Orchestration: "report", Version: "2", Input: json.RawMessage(`{"of":"sales"}`), Expression: "cron(0 2 * * ? *)", TimeZone: "Europe/Berlin", Overlap: "queue", CatchUp: "all",
 			}},
-			Canary: &cdk.Canary{Shift: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(), Alarms: []awscloudwatch.IAlarm{lost}},
+			Canary: &cdk.Canary{DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE(), Alarms: []awscloudwatch.IAlarm{lost}},
 			HTTPAPI: cdk.HTTPAPIProps{
 				RateLimit: 100, BurstLimit: 200, AccessLogs: true, JWT: &cdk.JWTAuthorizer{Issuer: "https://id.example.com", Audience: []string{"orders"}},
 				Domain: &cdk.APIDomain{Name: "orders.example.com", CertificateARN: "arn:aws:acm:eu-west-1:123456789012:certificate/11111111-2222-3333-4444-555555555555"},
@@ -84,7 +84,7 @@ func everyProp(stack awscdk.Stack) []cdk.TaskHubProps {
 			},
 		},
 		{
-			HubName: "trial", FunctionsDir: placeholders, DeadLetters: true, APIKind: cdk.APIKindHTTP, Timers: cdk.TimersHops, TimerLongestDelay: seconds(60), ScheduleLead: seconds(5), WithoutDeletionProtection: true,
+			HubName: "trial", FunctionsDir: placeholders, DeadLetters: true, APIKind: cdk.APIKindHTTP, Timers: cdk.TimersRequeue, MaxTimerDelay: seconds(60), ScheduleLead: seconds(5), WithoutDeletionProtection: true,
 		},
 	}
 }

@@ -32,15 +32,15 @@ func (g hubGrants) GrantPut(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantPut", "*/PUT/v1/instances/*")
 }
 
-// GrantTell allows grantee to control instances through the HTTP API, and to read. It permits raising events, canceling
+// GrantControl allows grantee to control instances through the HTTP API, and to read. It permits raising events, canceling
 // an instance or an activity, pausing, resuming, terminating, restarting, updates, queries and calls of entities. A
 // call creates an entity that does not exist.
-func (g hubGrants) GrantTell(grantee awsiam.IGrantable) {
+func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
 
 // GrantCancel is equivalent to GrantTell.
-func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantTell(grantee) }
+func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantControl(grantee) }
 
 // GrantComplete allows grantee to complete, fail and heartbeat activities through the HTTP API with their completion
 // tokens (perdure.ErrPending). It does not permit reads.
@@ -93,10 +93,10 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, payloadPermissions(g.hub, putPayload, deletePayloads))
 }
 
-// GrantTellDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity, Terminate,
+// GrantControlDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity, Terminate,
 // Raise and Update. In the table, it permits only writes of the items that announce such a message. The permission to
 // send to the inbox is full control of the hub, because IAM cannot distinguish messages.
-func (g hubGrants) GrantTellDirect(grantee awsiam.IGrantable) {
+func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
 	g.grant(grantee, append(g.readStatements(), allow(arns(g.hub.Inbox), send), note))

@@ -125,7 +125,7 @@ func TestGrantsAreOfCallsOfTheAPI(t *testing.T) {
 		"Read":     {(*cdk.TaskHub).GrantRead, []string{read}},
 		"Start":    {(*cdk.TaskHub).GrantStart, []string{read, "/*/POST/v1/orchestrations/*"}},
 		"Put":      {(*cdk.TaskHub).GrantPut, []string{read, "/*/PUT/v1/instances/*"}},
-		"Tell":     {(*cdk.TaskHub).GrantTell, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
+		"Tell":     {(*cdk.TaskHub).GrantControl, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
 		"Cancel":   {(*cdk.TaskHub).GrantCancel, []string{read, "/*/POST/v1/instances/*", "/*/POST/v1/entities/*"}},
 		"Purge":    {(*cdk.TaskHub).GrantPurge, []string{read, "/*/DELETE/v1/instances/*", "/*/POST/v1/jobs", "/*/POST/v1/jobs/*"}},
 		"Schedule": {(*cdk.TaskHub).GrantSchedule, []string{read, "/*/PUT/v1/schedules/*", "/*/DELETE/v1/schedules/*", "/*/POST/v1/schedules/*"}},

@@ -79,7 +79,7 @@ func (h *TaskHub) addMapping(id string, queue awssqs.Queue, function awslambda.I
 func (h *TaskHub) addWatch() {
 	h.watch = awsevents.NewRule(h.Construct, jsii.String("Watch"), &awsevents.RuleProps{
 		Description: jsii.String("Starts the sweeper of perdure hub " + h.props.HubName),
-		Schedule:    awsevents.Schedule_Expression(jsii.String(h.props.WatchRate)),
+		Schedule:    awsevents.Schedule_Expression(jsii.String(h.props.SweepRate)),
 		Targets: &[]awsevents.IRuleTarget{
 			// The next run of the rule replaces a retry. This setting concerns the delivery from EventBridge to Lambda.
 			awseventstargets.NewLambdaFunction(h.Renewer, &awseventstargets.LambdaFunctionProps{

@@ -66,8 +66,8 @@ func (m hubMetrics) MetricTableThrottles() awscloudwatch.IMetric {
 	})
 }
 
-// MetricWatchLooks returns the number of invocations of the sweeper by EventBridge.
-func (m hubMetrics) MetricWatchLooks() awscloudwatch.Metric {
+// MetricSweeps returns the number of invocations of the sweeper by EventBridge.
+func (m hubMetrics) MetricSweeps() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Events"), MetricName: jsii.String("Invocations"),
 		DimensionsMap: &map[string]*string{"RuleName": m.hub.watch.RuleName()},

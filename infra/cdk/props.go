@@ -14,7 +14,7 @@ import (
 // Values of [TaskHubProps.Timers].
 const (
 	TimersSchedules = "schedules" // EventBridge Scheduler for timers of more than 15 minutes
-	TimersHops      = "hops"      // repeated SQS delays of 15 minutes, for clouds without EventBridge Scheduler
+	TimersRequeue   = "hops"      // repeated SQS delays of 15 minutes, for clouds without EventBridge Scheduler
 )
 
 // Values of [TaskHubProps.APIKind].
@@ -68,9 +68,9 @@ type TaskHubProps struct {
 	CancelPollInterval awscdk.Duration
 	// CancellationGracePeriod is the time that a cancelled activity has to return. Default: 10 s.
 	CancellationGracePeriod awscdk.Duration
-	// MaxAttempts is the number of consecutive crashes that the processing of a single message may cause. After that,
+	// MaxCrashes is the number of consecutive crashes that the processing of a single message may cause. After that,
 	// the message is poison. Default: 10.
-	MaxAttempts *float64
+	MaxCrashes *float64
 	// OmitErrorTexts removes error messages of activities from the logs of workers. The logs then have only the types
 	// of retried errors. Histories always have the messages.
 	OmitErrorTexts bool
@@ -81,15 +81,15 @@ type TaskHubProps struct {
 	// within a day. The minimum is one hour, and 30 days for past executions. perdure.WithRetention overrides it for an
 	// orchestration. Default: without limit.
 	Retention awscdk.Duration
-	// WatchRate is the schedule of the sweeper as an EventBridge schedule expression. Default: rate(2 minutes).
-	WatchRate string
-	// Timers is TimersSchedules or TimersHops. Default: TimersSchedules.
+	// SweepRate is the schedule of the sweeper as an EventBridge schedule expression. Default: rate(2 minutes).
+	SweepRate string
+	// Timers is TimersSchedules or TimersRequeue. Default: TimersSchedules.
 	Timers string
-	// TimerLongestDelay is the longest delay of a timer in its queue, at least 1 s. It is for tests of long timers.
+	// MaxTimerDelay is the longest delay of a timer in its queue, at least 1 s. It is for tests of long timers.
 	// Default: 900 s, the maximum of SQS.
-	TimerLongestDelay awscdk.Duration
+	MaxTimerDelay awscdk.Duration
 	// ScheduleLead is the time before the due time of a timer at which its EventBridge schedule fires. It must be at
-	// least 1 s less than TimerLongestDelay. It is for tests, because EventBridge Scheduler can be a minute late.
+	// least 1 s less than MaxTimerDelay. It is for tests, because EventBridge Scheduler can be a minute late.
 	// Default: 120 s.
 	ScheduleLead awscdk.Duration
 
@@ -155,17 +155,17 @@ func (p TaskHubProps) withDefaults() TaskHubProps {
 	seconds(&p.LockRenewalBuffer, 5)
 	seconds(&p.CancelPollInterval, 0.25)
 	seconds(&p.CancellationGracePeriod, 10)
-	seconds(&p.TimerLongestDelay, 900)
+	seconds(&p.MaxTimerDelay, 900)
 	seconds(&p.ScheduleLead, 120)
-	if p.MaxAttempts == nil {
-		p.MaxAttempts = jsii.Number(maxAttempts)
+	if p.MaxCrashes == nil {
+		p.MaxCrashes = jsii.Number(maxAttempts)
 	}
 	text := func(s *string, value string) {
 		if *s == "" {
 			*s = value
 		}
 	}
-	text(&p.WatchRate, "rate(2 minutes)")
+	text(&p.SweepRate, "rate(2 minutes)")
 	text(&p.Timers, TimersSchedules)
 	text(&p.APIKind, APIKindHTTP)
 	text((*string)(&p.LogRemovalPolicy), string(awscdk.RemovalPolicy_DESTROY))

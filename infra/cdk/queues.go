@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxAttempts is the default of TaskHubProps.MaxAttempts.
+	// maxAttempts is the default of TaskHubProps.MaxCrashes.
 	maxAttempts = 10
 	// maxReceiveCount is much larger than maxAttempts, so that a function records a poison message before SQS moves it
 	// to the dead-letter queue. A throttled mapping increases receive counts without running code.

@@ -68,10 +68,10 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		LockRenewalBuffer:       p.seconds("LockRenewalBuffer", 5, 0.1, 3600),
 		CancelPollInterval:      p.seconds("CancelPollInterval", 0.25, 0.1, 3600),
 		CancellationGracePeriod: p.seconds("CancellationGracePeriod", 10, 0.1, 900),
-		MaxAttempts:             p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // in addition to three earlier deliveries
-		WatchRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
-		Timers:                  p.choice("Timers", TimersSchedules, TimersHops),
-		TimerLongestDelay:       p.seconds("TimerLongestDelay", 900, 1, 900),
+		MaxCrashes:              p.count("MaxAttempts", maxAttempts, 1, maxReceiveCount-10), // in addition to three earlier deliveries
+		SweepRate:               p.text("WatchRate", "rate(2 minutes)", `^(rate|cron)\(.+\)$`, "Schedule of the sweeper"),
+		Timers:                  p.choice("Timers", TimersSchedules, TimersRequeue),
+		MaxTimerDelay:           p.seconds("TimerLongestDelay", 900, 1, 900),
 		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
 		APIKind:                 p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
 	})

@@ -17,9 +17,9 @@ type Schedule struct {
 	Version string `json:"version,omitempty"`
 	// Input is the input of each run, a JSON document. Default: no input.
 	Input json.RawMessage `json:"input,omitempty"`
-	// When is a schedule expression: rate(5 minutes), cron(0 2 * * ? *) in the format of EventBridge Scheduler, five
+	// Expression is a schedule expression: rate(5 minutes), cron(0 2 * * ? *) in the format of EventBridge Scheduler, five
 	// crontab fields, or a macro such as @daily. It is required.
-	When string `json:"when"`
+	Expression string `json:"when"`
 	// TimeZone is the time zone of a cron expression, such as Europe/Berlin. Default: UTC.
 	TimeZone string `json:"timeZone,omitempty"`
 	// Overlap is the policy for a time at which the previous run has not ended: skip, queue, cancel or allow. Default:
@@ -49,7 +49,7 @@ func (p TaskHubProps) validateSchedules() error {
 	seen := map[string]bool{}
 	for i, s := range p.Schedules {
 		switch {
-		case s.ID == "" || s.Orchestration == "" || s.When == "":
+		case s.ID == "" || s.Orchestration == "" || s.Expression == "":
 			return fmt.Errorf("schedule %d (%q): ID, Orchestration and When are required", i, s.ID)
 		case seen[s.ID]:
 			return fmt.Errorf("duplicate schedule %q", s.ID)

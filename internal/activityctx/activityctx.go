@@ -12,16 +12,16 @@ type Info struct {
 	InstanceID, ExecutionID string
 	ActivityID              int64
 	Name                    string
-	Attempt, AttemptCount   int
+	Attempt, DeliveryCount  int
 	Queue                   string
-	Token                   string
+	CompletionToken         string
 }
 
 // Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any
 // goroutine, also after the activity has returned.
 type Heartbeats interface {
 	// Beat takes a heartbeat: its encoded details, or none. err is not nil when it had details that cannot be kept.
-	Beat(details json.RawMessage, err error)
+	Record(details json.RawMessage, err error)
 	// LastDetails are the details that the attempt or delivery before has left; nil when there are none.
 	LastDetails() json.RawMessage
 }
@@ -95,7 +95,7 @@ func InfoFrom(ctx context.Context) Info {
 func InfoWithToken(ctx context.Context) Info {
 	info := InfoFrom(ctx)
 	if a, ok := ctx.Value(tokenKey{}).(Activity); ok {
-		info.Token = a.Token()
+		info.CompletionToken = a.Token()
 	}
 	return info
 }

@@ -10,13 +10,15 @@ import (
 
 type activity struct{ large bool }
 
-func (activity) Info() activityctx.Info         { return activityctx.Info{Name: "charge"} }
-func (activity) Token() string                  { return "secret" }
-func (a activity) TakesLargePayloads() bool     { return a.large }
-func (activity) Beat(json.RawMessage, error)    {}
-func (activity) LastDetails() json.RawMessage   { return nil }
-func beats(ctx context.Context) (is bool)       { _, is = activityctx.HeartbeatsFrom(ctx); return is }
-func tokenIn(ctx context.Context) (made string) { return activityctx.InfoWithToken(ctx).Token }
+func (activity) Info() activityctx.Info        { return activityctx.Info{Name: "charge"} }
+func (activity) Token() string                 { return "secret" }
+func (a activity) TakesLargePayloads() bool    { return a.large }
+func (activity) Record(json.RawMessage, error) {}
+func (activity) LastDetails() json.RawMessage  { return nil }
+func beats(ctx context.Context) (is bool)      { _, is = activityctx.HeartbeatsFrom(ctx); return is }
+func tokenIn(ctx context.Context) (made string) {
+	return activityctx.InfoWithToken(ctx).CompletionToken
+}
 
 // The token and the heartbeats of an activity are for its code alone.
 func TestOnlyTheCodeHasTheTokenAndTheHeartbeats(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // Request is the body of an invocation that asks. No event of SQS has its field.
 type Request struct {
-	Query *provider.Question `json:"perdureQuery,omitempty"`
+	Query *provider.QueryRequest `json:"perdureQuery,omitempty"`
 }
 
 // Reply is what the function answers, with one of its fields. A function of a release before queries takes a Request for an event without
@@ -31,7 +31,7 @@ const (
 )
 
 // ReplyOf is the reply of what Ask has returned.
-func ReplyOf(q *provider.Question, answer json.RawMessage, err error) Reply {
+func ReplyOf(q *provider.QueryRequest, answer json.RawMessage, err error) Reply {
 	if err == nil {
 		return Reply{Answer: answer}
 	}
@@ -55,7 +55,7 @@ func ReplyOf(q *provider.Question, answer json.RawMessage, err error) Reply {
 }
 
 // Result is what Ask had returned where a reply comes from.
-func (r *Reply) Result(q *provider.Question) (json.RawMessage, error) {
+func (r *Reply) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	switch e := r.Error; {
 	case e == nil && r.Answer == nil:
 		return nil, &provider.QueryError{

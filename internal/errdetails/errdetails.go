@@ -1,4 +1,4 @@
-// Package errdetails is how the details of an error (perdure.WithDetails) are found in a chain of errors: whoever has some implements As for a **Details.
+// Package errdetails is how the details of an error (perdure.WithErrorDetails) are found in a chain of errors: whoever has some implements As for a **Details.
 package errdetails
 
 import (
@@ -23,8 +23,8 @@ func Encode(v any) *Details {
 	switch {
 	case err != nil:
 		return &Details{Omitted: "encode: " + cut(err.Error())}
-	case len(doc) > history.MaxFailureDetails:
-		return &Details{Omitted: history.TooLargeDetails(len(doc))}
+	case len(doc) > history.MaxFailureDetailsBytes:
+		return &Details{Omitted: history.DetailsTooLargeMessage(len(doc))}
 	default:
 		return &Details{Doc: doc}
 	}
@@ -65,7 +65,7 @@ func Own(f *history.Failure) *Details {
 	case len(f.Details) == 0:
 		return nil
 	}
-	if s, sealed := f.Details.Sealed(); sealed {
+	if s, sealed := f.Details.Encoded(); sealed {
 		return &Details{Omitted: fmt.Sprintf("encoded by codec %q, cannot decode %d bytes of JSON", s.Codec, s.Bytes)}
 	}
 	doc, plain := f.Details.Document()

@@ -22,7 +22,7 @@ func (p *Provider) Hand(token string, w *provider.WorkItem) {
 }
 
 // OpenCompletion implements provider.WorkItems.
-func (p *Provider) OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error) {
+func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.WorkItem{}, err
 	}
@@ -32,7 +32,7 @@ func (p *Provider) OpenCompletion(ctx context.Context, token string) (provider.W
 	case strings.HasPrefix(token, ForeignToken):
 		return w, &provider.ForeignTokenError{Hub: "foreign", Own: "test"}
 	case !there:
-		return w, provider.ErrToken
+		return w, provider.ErrInvalidToken
 	default:
 		return w, nil
 	}
@@ -87,7 +87,7 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	defer p.mu.Unlock()
 	cancels := provider.CancelsOf(p.events[executionID])
 	if events := p.events[executionID]; len(events) > 0 && events[len(events)-1].Kind.Terminal() {
-		cancels = append(cancels, provider.ActivityCancel{Open: true, Reason: "failed"})
+		cancels = append(cancels, provider.ActivityCancel{All: true, Reason: "failed"})
 	}
 	return cancels, from + 1, nil
 }
@@ -97,22 +97,22 @@ func (p *Provider) PollCancels(ctx context.Context, executionID string, from int
 	return p.ReadCancels(ctx, executionID, from)
 }
 
-// BeatPending implements provider.WorkItems.
-func (p *Provider) BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+// HeartbeatPending implements provider.WorkItems.
+func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	if err := p.begin(ctx); err != nil {
 		return false, err
 	}
 	defer p.mu.Unlock()
-	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: b.ActivityID, Details: b.Details, BeatenAt: b.At, BeatOf: b.Attempt})
+	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: b.ActivityID, Details: b.Details, LastHeartbeatAt: b.At, HeartbeatAttempt: b.Attempt})
 	return true, nil
 }
 
-// EndPending implements provider.WorkItems.
-func (p *Provider) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, _ time.Time) (ended bool, err error) {
+// TimeOutPending implements provider.WorkItems.
+func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, _ time.Time) (ended bool, err error) {
 	if err := p.begin(ctx); err != nil {
 		return false, err
 	}
 	defer p.mu.Unlock()
-	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: activityID, OverOf: attempt})
+	p.left[executionID] = append(p.left[executionID], provider.ActivityRecord{ActivityID: activityID, TimedOutAttempt: attempt})
 	return true, nil
 }

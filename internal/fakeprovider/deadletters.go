@@ -47,7 +47,7 @@ func (l *Letters) Bury(queue, reason, body string) (id string) {
 	l.buried++
 	id = fmt.Sprintf("%s-%d", queue, l.buried)
 	l.queues[queue] = append(l.queues[queue], &letter{DeadLetter: provider.DeadLetter{
-		Queue: queue, Reason: reason, SentAt: l.now(), About: provider.SubjectOf(body), Record: provider.Record{ID: id, Body: body},
+		Queue: queue, Reason: reason, SentAt: l.now(), Subject: provider.SubjectOf(body), Record: provider.Record{ID: id, Body: body},
 	}})
 	return id
 }

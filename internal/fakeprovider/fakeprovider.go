@@ -39,9 +39,9 @@ type Provider struct {
 	schedules  map[string]time.Time
 	locks      map[string]provider.Renewal  // by receipt handle
 	handed     map[string]provider.WorkItem // by token
-	answer     func(provider.Question) (json.RawMessage, error)
-	update     func(provider.Message) *provider.UpdateAnswer
-	updates    map[string]provider.UpdateAnswer // by instance id and update id
+	answer     func(provider.QueryRequest) (json.RawMessage, error)
+	update     func(provider.Message) *provider.UpdateResult
+	updates    map[string]provider.UpdateResult // by instance id and update id
 }
 
 var _ provider.Provider = (*Provider)(nil)
@@ -66,21 +66,21 @@ func (p *Provider) FailWith(err error) {
 }
 
 // AnswerWith has queries answered by answer.
-func (p *Provider) AnswerWith(answer func(provider.Question) (json.RawMessage, error)) {
+func (p *Provider) AnswerWith(answer func(provider.QueryRequest) (json.RawMessage, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
 }
 
-// Ask implements provider.Asker; without AnswerWith there is nobody to ask.
-func (p *Provider) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+// Ask implements provider.Querier; without AnswerWith there is nobody to ask.
+func (p *Provider) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.failure != nil:
 		return nil, p.failure
 	case p.answer == nil:
-		return nil, provider.ErrNobodyToAsk
+		return nil, provider.ErrQueriesUnsupported
 	}
 	return p.answer(q)
 }
@@ -213,8 +213,8 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	}
 	p.instances[s.InstanceID] = in
 	p.beginExecution(in, now, s.Input).TraceParent = s.TraceParent
-	if s.Past != nil {
-		p.events[in.ExecutionID] = s.Past.Begin(&in, s.TraceParent)
+	if s.RestartFrom != nil {
+		p.events[in.ExecutionID] = s.RestartFrom.InitialEvents(&in, s.TraceParent)
 	}
 	return in, nil
 }
@@ -278,8 +278,8 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	return nil
 }
 
-// DeleteLife implements provider.Jobs.
-func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, force bool) error {
+// DeleteIncarnation implements provider.Jobs.
+func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	in, err := p.ReadInstance(ctx, instanceID)
 	if errors.Is(err, provider.ErrNotFound) || err == nil && in.StartID != startID {
 		return nil
@@ -290,8 +290,8 @@ func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, f
 	return p.DeleteInstance(ctx, instanceID, force)
 }
 
-// ReadEnd implements provider.Instances.
-func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Event, error) {
+// ReadTerminalEvent implements provider.Instances.
+func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	if err := p.begin(ctx); err != nil {
 		return history.Event{}, err
 	}
@@ -328,7 +328,7 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 			}
 			e := events[i]
 			e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
-			err := provider.Show(ctx, p, instanceID, &e)
+			err := provider.ResolveReferences(ctx, p, instanceID, &e)
 			if !yield(e, err) || err != nil {
 				return
 			}
@@ -342,7 +342,7 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 		return nil, err
 	}
 	defer p.mu.Unlock()
-	at, err := history.ParsePlace(ref.Ref)
+	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, fmt.Errorf("fake: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}

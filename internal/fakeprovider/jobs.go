@@ -59,7 +59,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 	}
 	defer p.mu.Unlock()
 	at, _ := strconv.Atoi(from)
-	all := p.selected(provider.Query{Name: f.Name, Version: f.Version, Parent: f.Parent, Tags: f.Tags, StartedAfter: f.StartedAfter})
+	all := p.selected(provider.ListQuery{Name: f.Orchestration, Version: f.Version, Parent: f.ParentID, Tags: f.Tags, StartedAfter: f.StartedAfter})
 	for i := at; i < len(all); i++ {
 		in := &all[i]
 		if !selects(&f, in) {

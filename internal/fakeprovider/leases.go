@@ -18,15 +18,15 @@ func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
 	p.locks[receiptHandle] = r
 }
 
-// OpenWorkItem implements provider.WorkItems.
-func (p *Provider) OpenWorkItem(_ context.Context, token string) (provider.WorkItem, error) {
+// VerifyWorkItemToken implements provider.WorkItems.
+func (p *Provider) VerifyWorkItemToken(_ context.Context, token string) (provider.WorkItem, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure != nil {
 		return provider.WorkItem{}, p.failure
 	}
 	if len(token) < 2 || token[:2] != "w1" {
-		return provider.WorkItem{}, provider.ErrToken
+		return provider.WorkItem{}, provider.ErrInvalidToken
 	}
 	return provider.WorkItem{V: provider.WireVersion, Queue: "default", ExecutionID: token}, nil
 }
@@ -37,7 +37,7 @@ func (p *Provider) RenewWorkItemLocks(_ context.Context, _ string, lock time.Dur
 	defer p.mu.Unlock()
 	renewals := make([]provider.Renewal, len(items))
 	for i := range items {
-		r, known := p.locks[items[i].Record.Lock]
+		r, known := p.locks[items[i].Record.ReceiptHandle]
 		if r.Lost = r.Lost || !known; !r.Until.IsZero() {
 			r.Until = p.now().Add(lock)
 		}

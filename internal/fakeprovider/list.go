@@ -11,7 +11,7 @@ import (
 )
 
 // ListInstances implements provider.Instances. A cursor is the filter and the id of the last instance seen.
-func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.Page{}, err
 	}
@@ -33,7 +33,7 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 }
 
 // selected is newest first; of the same moment, the id that sorts first.
-func (p *Provider) selected(q provider.Query) []provider.Instance {
+func (p *Provider) selected(q provider.ListQuery) []provider.Instance {
 	var found []provider.Instance
 	for _, in := range p.instances {
 		if q.Selects(&in) {

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// NoteSchedule implements provider.Schedules.
-func (p *Provider) NoteSchedule(ctx context.Context, s provider.NotedSchedule) error {
+// PutScheduleEntry implements provider.Schedules.
+func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func (p *Provider) NoteSchedule(ctx context.Context, s provider.NotedSchedule) e
 	return nil
 }
 
-// ForgetSchedule implements provider.Schedules.
-func (p *Provider) ForgetSchedule(ctx context.Context, s provider.NotedSchedule) error {
+// DeleteScheduleEntry implements provider.Schedules.
+func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
@@ -36,16 +36,16 @@ func (p *Provider) ForgetSchedule(ctx context.Context, s provider.NotedSchedule)
 }
 
 // ListSchedules implements provider.Schedules.
-func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.NotedSchedule, error] {
-	return func(yield func(provider.NotedSchedule, error) bool) {
+func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
+	return func(yield func(provider.ScheduleEntry, error) bool) {
 		if err := p.begin(ctx); err != nil {
-			yield(provider.NotedSchedule{}, err)
+			yield(provider.ScheduleEntry{}, err)
 			return
 		}
 		noted := maps.Clone(p.schedules)
 		p.mu.Unlock()
 		for _, id := range slices.Sorted(maps.Keys(noted)) {
-			if id > after && !yield(provider.NotedSchedule{ID: id, NotedAt: noted[id]}, nil) {
+			if id > after && !yield(provider.ScheduleEntry{ID: id, NotedAt: noted[id]}, nil) {
 				return
 			}
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // UpdateWith has updates taken, when they are sent, by take: its answer is kept, unless it is nil.
-func (p *Provider) UpdateWith(take func(provider.Message) *provider.UpdateAnswer) {
+func (p *Provider) UpdateWith(take func(provider.Message) *provider.UpdateResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.update = take
@@ -25,15 +25,15 @@ func (p *Provider) takeUpdate(m *provider.Message) {
 	}
 }
 
-func (p *Provider) keepAnswer(a provider.UpdateAnswer) {
+func (p *Provider) keepAnswer(a provider.UpdateResult) {
 	if p.updates == nil {
-		p.updates = map[string]provider.UpdateAnswer{}
+		p.updates = map[string]provider.UpdateResult{}
 	}
 	p.updates[a.InstanceID+"\n"+a.UpdateID] = a
 }
 
-// AnswerUpdates keeps answers.
-func (p *Provider) AnswerUpdates(_ context.Context, answers ...provider.UpdateAnswer) error {
+// PutUpdateResults keeps answers.
+func (p *Provider) PutUpdateResults(_ context.Context, answers ...provider.UpdateResult) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure != nil {
@@ -46,11 +46,11 @@ func (p *Provider) AnswerUpdates(_ context.Context, answers ...provider.UpdateAn
 }
 
 // ReadUpdate returns an answer that was kept.
-func (p *Provider) ReadUpdate(_ context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+func (p *Provider) ReadUpdate(_ context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failure != nil {
-		return provider.UpdateAnswer{}, p.failure
+		return provider.UpdateResult{}, p.failure
 	}
 	a, there := p.updates[instanceID+"\n"+updateID]
 	if !there {

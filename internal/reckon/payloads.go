@@ -7,8 +7,8 @@ import (
 
 // payloads is what the large payloads of an event take, those that lie in the hub's bucket.
 func (r *Reckoning) payloads(e *history.Event) {
-	e.Payloads(func(p history.EventPayload) {
-		key := p.Payload.StoredAt()
+	e.EachPayload(func(p history.EventPayload) {
+		key := p.Payload.StorageKey()
 		if key == "" || r.before[key] {
 			return
 		}

@@ -105,10 +105,10 @@ func (r *Reckoning) Add(e *history.Event) {
 	if doc, err := history.Encode([]history.Event{*e}); err == nil {
 		r.segment.doc = append(r.segment.doc, doc[1:]...) // a comma or a bracket behind it
 	}
-	r.segment.arrives, r.segment.ends = e.Arrives(), e.Kind.Terminal()
+	r.segment.arrives, r.segment.ends = e.IsInlineOutcome(), e.Kind.Terminal()
 	r.segment.at = e.Time
 	r.segment.apart = r.segment.apart || e.Kind == history.ActivityScheduled && e.Inline || e.Kind == history.OrchestrationContinuedAsNew
-	if e.IsInput() && !e.Arrives() {
+	if e.IsInput() && !e.IsInlineOutcome() {
 		r.segment.inputs++
 	}
 	r.count(e)
@@ -162,7 +162,7 @@ func (r *Reckoning) count(e *history.Event) {
 }
 
 func (r *Reckoning) send(e *history.Event) {
-	if e.Waits() || e.AtMostOnce {
+	if e.WaitsForCancellation() || e.AtMostOnce {
 		r.usage[pricing.WriteUnits] += runWrites
 		r.usage[pricing.ReadUnits] += runReads
 	}

@@ -10,13 +10,13 @@ import (
 
 // asked is the bucket of a binary that replays: who has asked it for the replay reads it. A replay calls GetPayload alone.
 type asked struct {
-	provider.Payloads
+	provider.PayloadStore
 
 	mu    sync.Mutex // several goroutines fetch ahead, and a question has one answer
 	lines *Lines
 }
 
-// GetPayload implements provider.Payloads.
+// GetPayload implements provider.PayloadStore.
 func (a *asked) GetPayload(_ context.Context, key string) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

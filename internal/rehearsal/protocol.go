@@ -112,8 +112,8 @@ func (l *Lines) SendObject(data []byte) error {
 
 // ReceiveObject receives the bytes of an object, behind the message that says how many they are.
 func (l *Lines) ReceiveObject(n int64) ([]byte, error) {
-	if n < 0 || n > provider.MaxStoredPayload {
-		return nil, fmt.Errorf("rehearsal: receive: an object of %d bytes, of %d at the most", n, provider.MaxStoredPayload)
+	if n < 0 || n > provider.MaxStoredPayloadBytes {
+		return nil, fmt.Errorf("rehearsal: receive: an object of %d bytes, of %d at the most", n, provider.MaxStoredPayloadBytes)
 	}
 	data := make([]byte, n)
 	if _, err := io.ReadFull(l.in, data); err != nil {

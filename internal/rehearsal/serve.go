@@ -70,7 +70,7 @@ func verdict(differences replay.Differences, err error) Verdict {
 		return v
 	}
 	if unread, ok := errors.AsType[*replay.FetchError](err); ok {
-		v.Unread, v.Blocks = unread.Error(), errors.Is(err, perdure.ErrCodecUnknown)
+		v.Unread, v.Blocks = unread.Error(), errors.Is(err, perdure.ErrUnknownCodec)
 		return v
 	}
 	v.Problem = err.Error()

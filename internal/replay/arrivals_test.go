@@ -56,7 +56,7 @@ func (s *session) turn(most int, message []history.Event, ids ...int64) {
 // replays has the history replayed cold, whole and cut behind each event.
 func (s *session) replays(o replay.Orchestration) {
 	s.tb.Helper()
-	if _, err := history.Log(s.log); err != nil {
+	if _, err := history.Concat(s.log); err != nil {
 		s.tb.Error(err)
 	}
 	for n := range s.log {
@@ -127,8 +127,8 @@ func TestWhatHasArrivedIsNotCancelled(t *testing.T) {
 		if slices.ContainsFunc(s.log, func(e history.Event) bool { return e.Kind == history.ActivityCancelRequested }) {
 			t.Errorf("what has ended is cancelled: %q", kinds(s.log))
 		}
-		if most > 0 && s.log[6].Parked != 1 {
-			t.Errorf("%s took %d", s.log[6].String(), s.log[6].Parked)
+		if most > 0 && s.log[6].ParkedConsumed != 1 {
+			t.Errorf("%s took %d", s.log[6].String(), s.log[6].ParkedConsumed)
 		}
 		if open, _ := s.x.OpenActivity(3); open {
 			t.Error("an activity whose outcome has arrived is open")
@@ -182,9 +182,9 @@ func TestWhatHasArrivedOutlivesAPause(t *testing.T) {
 		history.Event{ID: id + 1, Kind: history.ExecutionSuspended, Time: epoch, EventID: "p-1"},
 		history.Event{ID: id + 2, Kind: history.InputsParked, Time: epoch, Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "e", EventID: "e-1", Data: history.Payload("1")}}},
 		history.Event{ID: id + 3, Kind: history.ExecutionResumed, Time: epoch, EventID: "p-2"})
-	state := history.NewState(history.KeepOpen, s.log...)
-	if state.Arrived != 1 || state.Parked != 1 || !state.IsDue() || len(state.CancelOutstanding("")) != 0 {
-		t.Errorf("arrived %d, parked %d, due %v, outstanding %v", state.Arrived, state.Parked, state.IsDue(), state.CancelOutstanding(""))
+	state := history.NewState(history.TrackOpen, s.log...)
+	if state.InlineOutcomes != 1 || state.Parked != 1 || !state.IsDue() || len(state.CancelOutstanding("")) != 0 {
+		t.Errorf("arrived %d, parked %d, due %v, outstanding %v", state.InlineOutcomes, state.Parked, state.IsDue(), state.CancelOutstanding(""))
 	}
 	if paused := history.NewState(0, s.log[:id+2]...); paused.IsDue() {
 		t.Error("a turn is due while it is paused")

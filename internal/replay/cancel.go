@@ -26,8 +26,8 @@ type cancel struct {
 func (c *scopes) cancelByCode(reason, message string, tasks ...*Task) {
 	c.tasks.scheduler.enter()
 
-	f := &history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(message), Reason: reason}
-	if err := c.cancelTasks(tasks, cancel{failure: f, children: reason, by: history.RequestedByBody}); err != nil {
+	f := &history.Failure{Type: history.TypeCancelled, Message: history.TruncateCancelMessage(message), Reason: reason}
+	if err := c.cancelTasks(tasks, cancel{failure: f, children: reason, by: history.RequestedByOrchestration}); err != nil {
 		c.tasks.scheduler.fail(err)
 	}
 }

@@ -513,7 +513,7 @@ func TestClientCancelOfNothingDoesNotApply(t *testing.T) {
 	turn(t, x)
 	turn(t, x, done(8))
 	decision := clientCancels(3)
-	decision.RequestedBy = history.RequestedByBody
+	decision.RequestedBy = history.RequestedByOrchestration
 	for _, ev := range []history.Event{clientCancels(2), clientCancels(4), clientCancels(5), clientCancels(7), clientCancels(8), clientCancels(99), decision} {
 		wantKinds(t, turn(t, x, ev))
 	}

@@ -80,7 +80,7 @@ func inline(doc json.RawMessage) history.Payload {
 	if doc == nil {
 		return nil
 	}
-	return history.Inline(doc)
+	return history.NewInlinePayload(doc)
 }
 
 // CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so, whatever d is now.
@@ -191,9 +191,9 @@ func (c *Context) Go(code func()) *Task {
 
 // newTask returns the task that an event schedules.
 func (c *Context) newTask(ev *history.Event) *Task {
-	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.Label(), fireAt: ev.FireAt}
+	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: ev.DisplayName(), fireAt: ev.FireAt}
 	c.scope.adopt(t)
-	if ev.Waits() { // as recorded: the code may have changed
+	if ev.WaitsForCancellation() { // as recorded: the code may have changed
 		c.x.tasks.waitFor(t)
 	}
 	c.x.tasks.add(t)

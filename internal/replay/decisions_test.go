@@ -196,7 +196,7 @@ func TestRetryThatDiffersIsNondeterminism(t *testing.T) {
 
 func TestReplayRefusesEventsThatLieElsewhere(t *testing.T) {
 	t.Parallel()
-	far := history.Refer(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
+	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	code := body(func(c *replay.Context) { sideEffect(c); c.Await(c.WaitForExternalEvent("e")) })
 	log := record(t, code, message(raise("e", "1", "1")))
 	for name, spoil := range map[string]func([]history.Event){

@@ -58,7 +58,7 @@ func (d *documents) find(data history.Payload) (doc json.RawMessage, sealed bool
 	if inline {
 		return doc, false, nil
 	}
-	if data.IsSealed() {
+	if data.IsEncoded() {
 		return json.RawMessage(data), true, nil
 	}
 	ref, _ := data.Reference()
@@ -67,7 +67,7 @@ func (d *documents) find(data history.Payload) (doc json.RawMessage, sealed bool
 			return nil, false, err
 		}
 	}
-	return doc, ref.ToSealed(), nil
+	return doc, ref.IsEncoded(), nil
 }
 
 func (d *documents) fetch(ref history.Reference) (doc json.RawMessage, err error) {
@@ -102,7 +102,7 @@ func (d *documents) openDetails(f *history.Failure, name string, eventID int64) 
 	if err != nil {
 		return nil, err
 	}
-	sealed := f.Details.IsSealed()
+	sealed := f.Details.IsEncoded()
 	if !sealed && cause == f.Cause {
 		return f, nil
 	}
@@ -113,7 +113,7 @@ func (d *documents) openDetails(f *history.Failure, name string, eventID int64) 
 		if err != nil {
 			return nil, err
 		}
-		opened.Details = history.Inline(doc)
+		opened.Details = history.NewInlinePayload(doc)
 	}
 	return &opened, nil
 }
@@ -155,7 +155,7 @@ func (d *documents) fetching(known int64) (since bool, now int64) {
 
 // refer returns a reference to data that lies at a place of this execution. What is a reference already stays as it is, whichever execution it
 // is about. Where nothing may be referred to, data comes back.
-func (d *documents) refer(at history.Place, data history.Payload) history.Payload {
+func (d *documents) refer(at history.DataLocation, data history.Payload) history.Payload {
 	if d.options.SegmentOf == nil {
 		return data
 	}
@@ -166,7 +166,7 @@ func (d *documents) refer(at history.Place, data history.Payload) history.Payloa
 
 // referLarge replaces the data of a parked input by a reference where it is large, and keeps the document near. The turn that takes the input
 // commits the reference, so that history does not grow by the document again.
-func (d *documents) referLarge(at history.Place, in *history.Event) {
+func (d *documents) referLarge(at history.DataLocation, in *history.Event) {
 	doc, inline := in.Data.Referable()
 	if !in.Kind.HasData() || !inline || len(doc) <= inlineLimit || d.options.SegmentOf == nil {
 		return

@@ -19,7 +19,7 @@ func large(n int) json.RawMessage {
 }
 
 func raisedEvent(n int) history.Event {
-	return history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.Inline(large(n))}
+	return history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(n), Data: history.NewInlinePayload(large(n))}
 }
 
 // store holds the documents of a test, and notes which were fetched.
@@ -55,7 +55,7 @@ func takes(n int, last *string) replay.Orchestration {
 func carryingStart(n int) (history.Event, *store) {
 	ev, s := started, &store{docs: map[string]json.RawMessage{}}
 	for i := range n {
-		at := history.Place{ExecutionID: "01JBEFORE", Segment: int64(i), EventID: 7}
+		at := history.DataLocation{ExecutionID: "01JBEFORE", Segment: int64(i), EventID: 7}
 		s.docs[at.String()] = large(i)
 		ev.CarriedEvents = append(ev.CarriedEvents, history.CarriedEvent{Name: "e", EventID: fmt.Sprint(i), Data: at.Refer(large(i))})
 	}
@@ -111,8 +111,8 @@ func TestWhatIsCarriedOverIsReferredTo(t *testing.T) {
 	}
 	want := []history.Payload{
 		start.CarriedEvents[0].Data, start.CarriedEvents[1].Data,
-		history.Place{ExecutionID: options.ExecutionID, Segment: 0, EventID: first[len(first)-2].ID}.Refer(large(8)), history.Payload(`"s"`),
-		history.Place{ExecutionID: options.ExecutionID, Segment: 0, EventID: out.Events[1].ID}.Refer(large(9)),
+		history.DataLocation{ExecutionID: options.ExecutionID, Segment: 0, EventID: first[len(first)-2].ID}.Refer(large(8)), history.Payload(`"s"`),
+		history.DataLocation{ExecutionID: options.ExecutionID, Segment: 0, EventID: out.Events[1].ID}.Refer(large(9)),
 	}
 	for i, e := range out.Continued.Events {
 		if i >= len(want) || string(e.Data) != string(want[i]) {
@@ -156,11 +156,11 @@ func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
 	s := &store{docs: map[string]json.RawMessage{}}
 	start := started
 	for i := range 5 {
-		at := history.Place{ExecutionID: "01JBEFORE", EventID: int64(i) + 1}
+		at := history.DataLocation{ExecutionID: "01JBEFORE", EventID: int64(i) + 1}
 		ref, _ := at.Refer(large(i)).Reference()
 		ref.Bytes = 15 << 20
 		s.docs[ref.Ref] = large(i)
-		start.Inputs = append(start.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(i), Data: history.Refer(ref)})
+		start.Inputs = append(start.Inputs, history.Event{Kind: history.ExternalEventRaised, Name: "e", EventID: fmt.Sprint(i), Data: history.NewReferencePayload(ref)})
 	}
 	var last string
 	x := replay.New(takes(5, &last), with(s))
@@ -171,7 +171,7 @@ func TestATurnTakesNoMoreParkedDocumentsThanItCanHold(t *testing.T) {
 	var took []int64
 	for range 3 {
 		events := turn(t, x)
-		took = append(took, events[0].Parked)
+		took = append(took, events[0].ParkedConsumed)
 	}
 	if fmt.Sprint(took) != "[2 2 0]" || last != `"4x` {
 		t.Errorf("turns took %v, the last is %s", took, last)
@@ -250,10 +250,10 @@ func TestAWarmInstanceDoesNotKeepWhatNobodyWaitsFor(t *testing.T) {
 	}
 	for i := range 40 {
 		in := raisedEvent(i)
-		in.Data = history.Inline(doc(i))
+		in.Data = history.NewInlinePayload(doc(i))
 		for _, e := range turn(t, x, in) {
 			if e.Kind == history.ExternalEventRaised {
-				at := history.Place{ExecutionID: options.ExecutionID, Segment: e.ID / 10, EventID: e.ID}
+				at := history.DataLocation{ExecutionID: options.ExecutionID, Segment: e.ID / 10, EventID: e.ID}
 				s.docs[at.String()] = doc(i)
 			}
 		}

@@ -51,7 +51,7 @@ func (d *draft) add(id int64) *history.Event {
 func (d *draft) startWithParked() { d.consumed = -1 }
 
 // recordParked records in TurnStarted how many parked inputs the turn takes, instead of messages.
-func (d *draft) recordParked(n int) { d.events[0].Parked = int64(n) }
+func (d *draft) recordParked(n int) { d.events[0].ParkedConsumed = int64(n) }
 
 // startMessage counts a message, or the parked inputs. That happens before it is applied: code that ends by Goexit does not come back to the turn.
 func (d *draft) startMessage() { d.consumed++ }

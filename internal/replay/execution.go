@@ -30,7 +30,7 @@ type execution struct {
 }
 
 func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts, identity: identity{self: history.Owner{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
+	x := &execution{orchestration: o, options: opts, identity: identity{self: history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
 	x.journal.cursor.options = &x.options
 	x.journal.cursor.documents = &x.documents
 	x.scheduler.options = &x.options

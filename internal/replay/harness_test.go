@@ -62,7 +62,7 @@ func spoiled(events []history.Event) []history.Event {
 	other := history.Event{
 		ID: 1 << 40, Kind: history.ActivityFailed, SourceEventID: 1 << 39, Error: &history.Failure{Type: "spoiled"}, Name: "spoiled", InstanceID: "spoiled", EventID: "spoiled",
 		Inline: true, Reason: "spoiled", Message: "spoiled", Input: history.Payload(`"spoiled"`), Result: history.Payload(`"spoiled"`), Data: history.Payload(`"spoiled"`),
-		Cancel: &history.CancelNote{Wait: true}, Retry: &history.RetryPolicy{MaxAttempts: 99}, Tags: map[string]string{"spoiled": "spoiled"},
+		Cancel: &history.CancelDetails{WaitForCancellation: true}, Retry: &history.RetryPolicy{MaxAttempts: 99}, Tags: map[string]string{"spoiled": "spoiled"},
 	}
 	for i := range events {
 		events[i] = other

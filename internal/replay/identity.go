@@ -11,13 +11,13 @@ import (
 // identity is who the code is told that it is, and what it draws as such: what it has been told once stays true in each replay, and in a restart that
 // takes the history over (R30).
 type identity struct {
-	self          history.Owner
+	self          history.ExecutionRef
 	random, uuids stream
 }
 
 // become has the code be told from here on that it is the instance and the execution which an event names.
 func (i *identity) become(ev *history.Event) {
-	i.self = history.Owner{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID}
+	i.self = history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID}
 	i.random.become(ev.ExecutionID)
 	i.uuids.become(ev.ExecutionID)
 }

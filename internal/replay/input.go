@@ -42,7 +42,7 @@ func (t *Task) isOpenActivity() bool {
 func (x *execution) accept(t *Task, ev *history.Event) error {
 	switch ev.Kind {
 	case history.ExternalEventRaised:
-		return x.tasks.events().raise(history.Place{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
+		return x.tasks.events().raise(history.DataLocation{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
 		return acceptUpdate(x, ev)
 	case history.UpdateAwaited:
@@ -84,10 +84,10 @@ func (x *execution) cancelInstance(ev *history.Event) error {
 func (x *execution) record(t *Task, ev *history.Event) error {
 	result, ok := ev.Result.Document()
 	if !ok {
-		if ev.Result.IsSealed() {
+		if ev.Result.IsEncoded() {
 			result, ok = json.RawMessage(ev.Result), true
 			t.setSealed(true)
-			if ev.Result.StoredAt() != "" {
+			if ev.Result.StorageKey() != "" {
 				x.documents.ahead.settled(t)
 			}
 		}

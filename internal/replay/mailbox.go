@@ -15,11 +15,11 @@ const carriedEventIDs = 256
 // raised is an external event that the code has not observed yet.
 type raised struct {
 	history.CarriedEvent
-	at      history.Place   // of its data, in this execution
-	doc     json.RawMessage // its data, once a task waits for it: its document, or the sealed payload
-	fetched bool            // doc is known
-	sealed  bool            // doc is a sealed payload
-	number  int             // in the order of arrival
+	at      history.DataLocation // of its data, in this execution
+	doc     json.RawMessage      // its data, once a task waits for it: its document, or the sealed payload
+	fetched bool                 // doc is known
+	sealed  bool                 // doc is a sealed payload
+	number  int                  // in the order of arrival
 }
 
 // mailbox holds the external events of an execution, and the tasks that wait for them. An event goes to the first task that waits for its name,
@@ -78,7 +78,7 @@ func (m *mailbox) inherit(ev *history.Event) error {
 	}
 
 	for i := range ev.CarriedEvents {
-		if err := m.raise(history.Place{EventID: ev.ID, Field: history.PlaceCarried, Index: i}, ev.CarriedEvents[i]); err != nil {
+		if err := m.raise(history.DataLocation{EventID: ev.ID, Field: history.LocationCarriedEvents, Index: i}, ev.CarriedEvents[i]); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (m *mailbox) inherit(ev *history.Event) error {
 }
 
 // raise takes an event in, whose data lies at a place of this execution.
-func (m *mailbox) raise(at history.Place, e history.CarriedEvent) error {
+func (m *mailbox) raise(at history.DataLocation, e history.CarriedEvent) error {
 	m.remember(e.EventID)
 	m.arrived++
 	return m.deliver(&raised{CarriedEvent: e, at: at, number: m.arrived})

@@ -125,7 +125,7 @@ func describe(ev *history.Event) string {
 }
 
 func decisionOf(ev *history.Event) decision {
-	return decision{kind: ev.Kind, name: cmp.Or(ev.Name, ev.Change), label: ev.Label(), reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
+	return decision{kind: ev.Kind, name: cmp.Or(ev.Name, ev.ChangeID), label: ev.DisplayName(), reason: ev.Reason, source: ev.SourceEventID, sources: ev.SourceEventIDs, instanceID: ev.InstanceID}
 }
 
 // maxRanges is how many runs of ids a diagnosis shows: it must fit into a failure.

@@ -21,7 +21,7 @@ func (p *parking) add(ev *history.Event, documents *documents) *parking {
 
 	inputs := slices.Clone(ev.Inputs)
 	for i := range inputs {
-		documents.referLarge(history.Place{EventID: ev.ID, Field: history.PlaceInputs, Index: i}, &inputs[i])
+		documents.referLarge(history.DataLocation{EventID: ev.ID, Field: history.LocationInputs, Index: i}, &inputs[i])
 	}
 	p.inputs = append(p.inputs, inputs...)
 	p.blocked = ev.Kind == history.InputsParked
@@ -132,7 +132,7 @@ func (p *parking) inherited() []history.Event {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(p.left), func(ev history.Event) bool {
-		return ev.Kind.Sourced()
+		return ev.Kind.HasSource()
 	})
 }
 

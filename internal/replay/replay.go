@@ -56,7 +56,7 @@ func (x *execution) replayInput(ev *history.Event) error {
 		x.journal.cursor.pass() // decisions may follow
 		return seeArrived(x, arrived)
 	default:
-		if ev.Arrives() {
+		if ev.IsInlineOutcome() {
 			if err := arrive(x, ev); err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func (x *execution) replayInput(ev *history.Event) error {
 // replayStart applies the event that every execution begins with.
 func (x *execution) replayStart(ev *history.Event) error {
 	input, ok := ev.Input.Document()
-	if !ok && ev.Input.IsSealed() {
+	if !ok && ev.Input.IsEncoded() {
 		input, ok = json.RawMessage(ev.Input), true
 		x.life.setSealed(ev.Name)
 	}
@@ -103,7 +103,7 @@ func (x *execution) replayTurn(ev *history.Event) (arrived int) {
 	x.journal.draft.setTime(ev.Time)
 	x.journal.draft.setLarge(ev.LargePayloads)
 	x.journal.cursor.setBuild(ev.BuildID)
-	arrived = dropTaken(x, int(ev.Parked))
+	arrived = dropTaken(x, int(ev.ParkedConsumed))
 
 	turn := x.journal.cursor.remaining()
 	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))

@@ -23,7 +23,7 @@ type Cancellation struct {
 }
 
 func newCancellation(reason, message string) *Cancellation {
-	return &Cancellation{Failure: history.Failure{Type: history.TypeCancelled, Message: history.CutCancelMessage(message), Reason: reason}}
+	return &Cancellation{Failure: history.Failure{Type: history.TypeCancelled, Message: history.TruncateCancelMessage(message), Reason: reason}}
 }
 
 // scope is what one cancel ends: the tasks that were made in it, the waits that go through it, and the scopes under it.
@@ -192,7 +192,7 @@ func (c *Context) End(reason string) {
 	}
 
 	with := newCancellation(reason, "")
-	how := cancel{failure: &with.Failure, children: reason, by: history.RequestedByBody}
+	how := cancel{failure: &with.Failure, children: reason, by: history.RequestedByOrchestration}
 	if err := c.x.scopes.cancelScope(c.scope, with, how); err != nil {
 		c.x.scheduler.fail(err)
 	}

@@ -42,7 +42,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	}
 
 	value, ok := ev.Value.Document()
-	if !ok && ev.Value.IsSealed() {
+	if !ok && ev.Value.IsEncoded() {
 		var err error
 		if value, err = x.documents.open(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
 			x.scheduler.fail(err)

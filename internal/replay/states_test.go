@@ -170,8 +170,8 @@ func TestNearDocumentsAreForgotten(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + string(make([]byte, inlineLimit)) + `"`)
 	d := documents{options: &Options{ExecutionID: "x", SegmentOf: func(int64) int64 { return 1 }}}
-	in := history.Event{Kind: history.ExternalEventRaised, Data: history.Inline(large)}
-	d.referLarge(history.Place{EventID: 4, Field: history.PlaceInputs}, &in)
+	in := history.Event{Kind: history.ExternalEventRaised, Data: history.NewInlinePayload(large)}
+	d.referLarge(history.DataLocation{EventID: 4, Field: history.LocationInputs}, &in)
 	if _, ok := in.Data.Reference(); !ok || d.nearBytes != len(large) {
 		t.Fatalf("reference %v, %d bytes", ok, d.nearBytes)
 	}

@@ -85,7 +85,7 @@ func (ts *tasks) cancel(t *Task, f *history.Failure) {
 		t.waits = waitsWithScope
 	}
 	if t.kind == history.TimerCreated { // a child between two attempts
-		ts.settleEnded(t, history.EndOver)
+		ts.settleEnded(t, history.OutcomeEnded)
 	} else if t.scope.shielded() {
 		ts.waitIn(shield, t)
 	}
@@ -94,7 +94,7 @@ func (ts *tasks) cancel(t *Task, f *history.Failure) {
 // settleEnded settles a task that was cancelled, and has ended.
 func (ts *tasks) settleEnded(t *Task, ended string) {
 	f := *t.failure
-	f.Ended = ended
+	f.CancelOutcome = ended
 	ts.settle(t, nil, &f)
 }
 

@@ -176,7 +176,7 @@ func TestLosersOfAKindShareAnEvent(t *testing.T) {
 	log := record(t, code, message(done(7)))
 	cancels := log[len(log)-4 : len(log)-1]
 	wantKinds(t, cancels, "ActivityCancelRequested #10 (select_loser)", "TimerCancelled #11 of #5 (select_loser)", "ActivityCancelRequested #12 of #6 (select_loser)")
-	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) || cancels[0].RequestedBy != history.RequestedByBody {
+	if rs := cancels[0].SourceEventIDs; len(rs) != 1 || rs[0] != (history.Range{First: 3, Last: 4}) || cancels[0].RequestedBy != history.RequestedByOrchestration {
 		t.Errorf("%+v", cancels[0])
 	}
 	x := replay.New(code, options)

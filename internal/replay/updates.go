@@ -66,7 +66,7 @@ type update struct {
 // can be fetched from there before that is committed, so this is for the end of a turn, and for what the next execution gets.
 func (u *update) refer(d *documents) {
 	if len(u.data) > inlineLimit {
-		u.data = d.refer(history.Place{EventID: u.lies}, u.data)
+		u.data = d.refer(history.DataLocation{EventID: u.lies}, u.data)
 	}
 }
 
@@ -241,7 +241,7 @@ func rejected(x *execution, ev *history.Event, refusal *UpdateRefusal) *history.
 }
 
 func tooMany(format string, n int) *UpdateRefusal {
-	return &UpdateRefusal{history.UpdateTooMany, &history.Failure{Type: history.TypeError, Message: fmt.Sprintf(format, n)}}
+	return &UpdateRefusal{history.RejectedLimit, &history.Failure{Type: history.TypeError, Message: fmt.Sprintf(format, n)}}
 }
 
 // dataOfUpdate is the input of an update, and the event in which it lies: its own, or that by which it was received.
@@ -275,7 +275,7 @@ func refusalOf(x *execution, name string, input json.RawMessage) *UpdateRefusal 
 	}
 	switch {
 	case !set:
-		return &UpdateRefusal{history.UpdateUnknown, &history.Failure{Type: history.TypeNotFound, Message: unknownUpdate(x, name)}}
+		return &UpdateRefusal{history.RejectedNoHandler, &history.Failure{Type: history.TypeNotFound, Message: unknownUpdate(x, name)}}
 	case running >= mostUpdates:
 		return tooMany("%d updates are under way, and an execution has no more at a time: send it again when one is done", running)
 	default:
@@ -293,7 +293,7 @@ func unknownUpdate(x *execution, name string) string {
 		known = known[:mostKnownUpdates]
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the code has set no handler for update %q, as far as it has come; it has %q%s", history.CutMessage(name, history.MaxRequesterBytes), known, more)
+	return fmt.Sprintf("the code has set no handler for update %q, as far as it has come; it has %q%s", history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
 }
 
 // askValidator runs a validator, which may end its goroutine, and must not decide: so it has one of its own, in the mode of queries. One that does not come
@@ -309,7 +309,7 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 		returned := false
 		defer func() {
 			if !returned {
-				r = &UpdateRefusal{history.UpdateRefused, endedBy(recover())}
+				r = &UpdateRefusal{history.RejectedByValidator, endedBy(recover())}
 			}
 			answers <- r
 		}()
@@ -321,7 +321,7 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 	takeBack()
 	gate.endQuery()
 	if misuse := gate.takeMisuse(); misuse != nil {
-		refusal = &UpdateRefusal{history.UpdateMisused, &history.Failure{
+		refusal = &UpdateRefusal{history.RejectedNotReadOnly, &history.Failure{
 			Type: history.TypeError, Message: "its validator may only read, and has called what decides or waits at " + Where(misuse.Stack), NonRetryable: true,
 		}}
 	}

@@ -122,7 +122,7 @@ func TestReplayRefusesGaps(t *testing.T) {
 
 func TestReplayRefusesPayloadsThatLieElsewhere(t *testing.T) {
 	t.Parallel()
-	far := history.Refer(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
+	far := history.NewReferencePayload(history.Reference{Ref: "s3://b/k", SHA256: "x", Bytes: 1 << 20})
 	log := record(t, body(race), message(done(3)))
 	for name, spoil := range map[string]func([]history.Event){
 		"input":  func(log []history.Event) { log[0].Input = far },

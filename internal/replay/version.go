@@ -68,18 +68,18 @@ func (j *journal) version(change string, most int) (int, error) {
 	if !c.replaying {
 		ev := j.add()
 		ev.Kind = history.VersionMarked
-		ev.Change = change
+		ev.ChangeID = change
 		ev.Version = strconv.Itoa(most)
 		return c.goBy(change, most), nil
 	}
 
 	ev := c.next()
-	if ev == nil || ev.Kind != history.VersionMarked || ev.Change != change {
+	if ev == nil || ev.Kind != history.VersionMarked || ev.ChangeID != change {
 		return c.goBy(change, DefaultVersion), nil
 	}
 	v, err := strconv.Atoi(ev.Version)
 	if err != nil {
-		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is no number", c.options.InstanceID, ev.ID, ev.Version, ev.Change)
+		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is no number", c.options.InstanceID, ev.ID, ev.Version, ev.ChangeID)
 	}
 	c.pass()
 	return c.goBy(change, v), nil

@@ -47,7 +47,7 @@ func TestAChangeIsRecordedOnceAndRecalled(t *testing.T) {
 	if !slices.Equal(live, []int{1, 1, 1, 1}) {
 		t.Errorf("it went by %v", live)
 	}
-	if m := marks(log); len(m) != 1 || m[0].Change != "change" || m[0].Version != "1" || m[0].ID != 6 {
+	if m := marks(log); len(m) != 1 || m[0].ChangeID != "change" || m[0].Version != "1" || m[0].ID != 6 {
 		t.Errorf("recorded is %+v in %v", m, kinds(log))
 	}
 	for _, most := range []int{1, 2, 9} {

@@ -23,16 +23,16 @@ const (
 // recordWait records in an event that the end of what it schedules is waited for.
 func recordWait(ev *history.Event, wait bool) {
 	if wait {
-		ev.Cancel = &history.CancelNote{Wait: true}
+		ev.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	}
 }
 
 // endOf returns how a cancelled task ended, according to an outcome. Of a child that was to be tried again, the attempt before is over.
 func (t *Task) endOf(ev *history.Event) string {
 	if ev.Kind == history.OutputFailed && t.child != nil && t.attempt > 1 {
-		return history.EndOver
+		return history.OutcomeEnded
 	}
-	return history.EndOf(ev)
+	return history.CancelOutcomeOf(ev)
 }
 
 // ofScope returns the cancellation of the task's scope, if the task was cancelled with it; else nil.

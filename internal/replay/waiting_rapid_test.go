@@ -89,7 +89,7 @@ func (s *saga) run(n int, c, end *replay.Context, all *[]*replay.Task) {
 func observe(c *replay.Context, t *replay.Task) {
 	how := fmt.Sprint("observe ", t.IsDone(), t.IsCancelled(), t.EndedWith() != nil)
 	if f := t.Failure(); f != nil {
-		how += " " + f.Type + " " + f.Reason + " " + f.Ended
+		how += " " + f.Type + " " + f.Reason + " " + f.CancelOutcome
 	}
 	activity(c, how)
 }
@@ -133,13 +133,13 @@ func drawEnd(t *rapid.T, log []history.Event) history.Event {
 		return in
 	}
 	seen := epoch
-	note := rapid.SampledFrom([]*history.CancelNote{
+	note := rapid.SampledFrom([]*history.CancelDetails{
 		nil, nil,
-		{Ended: history.EndReturned, SeenAt: &seen},
-		{Ended: history.EndGivenUp},
-		{Ended: history.EndNeverBegan},
-		{Ended: history.EndWorkerGone},
-		{Ended: history.EndTimedOut},
+		{Outcome: history.OutcomeReturned, SeenAt: &seen},
+		{Outcome: history.OutcomeAbandoned},
+		{Outcome: history.OutcomeNeverStarted},
+		{Outcome: history.OutcomeWorkerLost},
+		{Outcome: history.OutcomeTimedOut},
 	}).Draw(t, "ended")
 	switch rapid.IntRange(0, 2).Draw(t, "how") {
 	case 0:

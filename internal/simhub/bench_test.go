@@ -198,7 +198,7 @@ func BenchmarkFanOf5Observed(b *testing.B) {
 	}
 	for name, o := range map[string]simhub.Options{
 		"interceptors": {Interceptors: []perdure.Interceptor{passes}},
-		"tasks":        {Interceptors: []perdure.Interceptor{{Tasks: func(context.Context, perdure.TurnTasks) {}}}},
+		"tasks":        {Interceptors: []perdure.Interceptor{{OnTasks: func(context.Context, perdure.TurnTasks) {}}}},
 		"metrics":      {Metrics: dispatch.MetricsByHub},
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -18,13 +18,13 @@ func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) err
 	h.Cloud.Unmap()
 	h.retired = append(h.retired, h.Orchestrators...)
 	h.Orchestrators = nil
-	if err := h.mapFunctions(h.Provider.Hub()); err != nil {
+	if err := h.mapFunctions(h.Provider.Config()); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	if err := h.announce(ctx); err != nil {
 		return err
 	}
-	if _, err := h.Timekeeper.Watch(ctx); err != nil {
+	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	return nil
@@ -36,7 +36,7 @@ func (h *Hub) AddQueue(name string) error {
 		return nil
 	}
 	h.added = append(h.added, name)
-	if err := h.joinWorkers(h.Provider.Hub(), name); err != nil {
+	if err := h.joinWorkers(h.Provider.Config(), name); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	return nil
@@ -44,7 +44,7 @@ func (h *Hub) AddQueue(name string) error {
 
 // addWorkQueue creates a work queue and its dead letters, unless it is there. The provider knows it from then on: the maps are its own.
 func (h *Hub) addWorkQueue(name string) bool {
-	where := h.Provider.Hub()
+	where := h.Provider.Config()
 	if _, there := where.WorkQueues[name]; there {
 		return false
 	}
@@ -54,14 +54,14 @@ func (h *Hub) addWorkQueue(name string) bool {
 
 // announce has the functions report that they are there.
 func (h *Hub) announce(ctx context.Context) error {
-	if err := h.Orchestrators[0].Announce(ctx); err != nil {
+	if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 		return fmt.Errorf("simhub: %w", err)
 	}
 	if !h.options.Reports {
 		return nil
 	}
 	for _, w := range h.Workers {
-		if err := w.Announce(ctx); err != nil {
+		if err := w.ReportStart(ctx); err != nil {
 			return fmt.Errorf("simhub: %w", err)
 		}
 	}

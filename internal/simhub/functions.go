@@ -18,7 +18,7 @@ type recordHandler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
 
-func (h *Hub) mapFunctions(where dynamo.Hub) error {
+func (h *Hub) mapFunctions(where dynamo.HubConfig) error {
 	o := &h.options
 	r := o.Registry
 	if h.Scheduler != nil {
@@ -26,7 +26,7 @@ func (h *Hub) mapFunctions(where dynamo.Hub) error {
 	}
 	for range o.Environments {
 		made, err := dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
-			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnLimit: o.TurnLimit, ExactRetries: !o.Jitter, MaxAttempts: o.MaxAttempts,
+			BuildID: o.BuildID, Logger: o.Logger, CacheBytes: o.CacheBytes, TurnTimeout: o.TurnLimit, DisableJitter: !o.Jitter, MaxCrashes: o.MaxAttempts,
 			Retention: o.Retention, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics, InlineTimeout: o.InlineTimeout,
 		})
 		if err != nil {
@@ -35,7 +35,7 @@ func (h *Hub) mapFunctions(where dynamo.Hub) error {
 		h.Orchestrators = append(h.Orchestrators, made)
 	}
 	var err error
-	if h.Timekeeper, err = dispatch.NewTimekeeper(h.Provider, &dispatch.TimekeeperOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
+	if h.Timekeeper, err = dispatch.NewRenewer(h.Provider, &dispatch.RenewerOptions{HubName: hubName, Metrics: o.Metrics, Logger: o.Logger}); err != nil {
 		return err
 	}
 	h.join(where.InboxURL, h.inTurn())
@@ -49,7 +49,7 @@ func (h *Hub) mapFunctions(where dynamo.Hub) error {
 }
 
 // joinWorkers maps a work queue, and what is beside it, to workers.
-func (h *Hub) joinWorkers(where dynamo.Hub, name string) error {
+func (h *Hub) joinWorkers(where dynamo.HubConfig, name string) error {
 	for _, queue := range h.options.served(name) {
 		w, err := h.worker(queue)
 		if err != nil {
@@ -76,8 +76,8 @@ func (h *Hub) worker(queue string) (recordHandler, error) {
 		r = stepped(r, o.Begins)
 	}
 	w, err := dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
-		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxAttempts: o.MaxAttempts, SendAnewAfter: o.SendAnewAfter,
-		LockAfter: o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
+		BuildID: o.BuildID, Queue: queue, Logger: o.Logger, MaxCrashes: o.MaxAttempts, ResendAfterDeliveries: o.SendAnewAfter,
+		LeaseAfter: o.LockAfter, LockTimeout: o.LockTimeout, LockRenewalBuffer: o.LockRenewalBuffer,
 		CancelPollInterval: o.CancelPollInterval, CancellationGracePeriod: o.CancellationGracePeriod, Interceptors: o.Interceptors, Codecs: o.Codecs, HubName: hubName, Metrics: o.Metrics,
 	})
 	if err != nil {

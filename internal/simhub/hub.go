@@ -97,7 +97,7 @@ type Options struct {
 	SameGroup bool
 	// BuildID is that of all functions. Default: "test".
 	BuildID string
-	// Timers is how long timers are held, as in dynamo.Hub. Default: dynamo.TimersSchedules, as in the stack.
+	// Timers is how long timers are held, as in dynamo.HubConfig. Default: dynamo.TimersSchedules, as in the stack.
 	Timers string
 }
 
@@ -133,7 +133,7 @@ type Hub struct {
 
 	Cloud      *simaws.Cloud
 	Provider   *dynamo.Provider
-	Timekeeper *dispatch.Timekeeper
+	Timekeeper *dispatch.Renewer
 	// Workers are the worker functions' environments, by queue.
 	Workers map[string]*dispatch.Worker
 	// Scheduler drives a hub that has a schedule; nil on others.
@@ -200,12 +200,12 @@ func New(o Options) (*Hub, error) {
 }
 
 // build makes the cloud and the queues, or takes over those of an earlier hub.
-func (h *Hub) build(intercept simaws.Interceptor) dynamo.Hub {
+func (h *Hub) build(intercept simaws.Interceptor) dynamo.HubConfig {
 	if on := h.options.On; on != nil {
 		h.Cloud = on.Cloud
 		h.Cloud.Unmap()
 		if h.options.NewQueues == "" {
-			where := on.Provider.Hub()
+			where := on.Provider.Config()
 			where.PayloadBucket = payloadBucket(&h.options)
 			return where
 		}
@@ -248,8 +248,8 @@ func (h *Hub) Close() {
 }
 
 // Ask has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
-func (h *Hub) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
-	return h.Environment(0).Ask(ctx, q)
+func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
+	return h.Environment(0).QueryInstance(ctx, q)
 }
 
 // table is the stack's, with its indexes.
@@ -264,8 +264,8 @@ func table() simaws.TableConfig {
 	}
 }
 
-func (h *Hub) createQueues() dynamo.Hub {
-	where := dynamo.Hub{Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+func (h *Hub) createQueues() dynamo.HubConfig {
+	where := dynamo.HubConfig{Name: hubName, Table: "perdure", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
 	where.PayloadBucket = payloadBucket(&h.options)
 	where.InboxURL = h.createQueue(&where, provider.QueueInbox, ".fifo", h.options.InboxVisibility)
 	where.TimersURL = h.createQueue(&where, provider.QueueTimers, "", time.Minute)
@@ -284,7 +284,7 @@ func payloadBucket(o *Options) string {
 }
 
 // createQueue creates a queue with its dead letters.
-func (h *Hub) createQueue(where *dynamo.Hub, name, suffix string, visibility time.Duration) (url string) {
+func (h *Hub) createQueue(where *dynamo.HubConfig, name, suffix string, visibility time.Duration) (url string) {
 	name, short := h.options.NewQueues+strings.TrimSuffix(name, suffix), name
 	where.DeadLetters[short] = h.Cloud.Queues.Create(name+"-dead"+suffix, simaws.QueueConfig{})
 	return h.Cloud.Queues.Create(name+suffix, simaws.QueueConfig{
@@ -293,21 +293,21 @@ func (h *Hub) createQueue(where *dynamo.Hub, name, suffix string, visibility tim
 }
 
 // addScheduling is what timers need that a queue's delay cannot hold.
-func (h *Hub) addScheduling(where *dynamo.Hub) {
+func (h *Hub) addScheduling(where *dynamo.HubConfig) {
 	group := h.options.NewQueues + "perdure-" + where.Name
 	if h.options.SameGroup {
-		group = h.options.On.Provider.Hub().ScheduleGroup
+		group = h.options.On.Provider.Config().ScheduleGroup
 	} else {
 		h.Cloud.Schedules.CreateGroup(group)
 	}
-	where.Timers = h.options.Timers
+	where.TimerMode = h.options.Timers
 	where.ScheduleGroup, where.ScheduleRoleARN = group, "arn:aws:iam::000000000000:role/schedules"
 	where.TimersARN = h.Cloud.Queues.ARN(where.TimersURL)
 	where.TimersDeadLettersARN = h.Cloud.Queues.ARN(where.DeadLetters[provider.QueueTimers])
 }
 
 // createWorkQueue creates a work queue, with its dead letters, and what is beside it.
-func (h *Hub) createWorkQueue(where *dynamo.Hub, name string) {
+func (h *Hub) createWorkQueue(where *dynamo.HubConfig, name string) {
 	where.WorkQueues[name] = h.createQueue(where, name, "", h.options.WorkVisibility)
 	if h.options.Exclusive {
 		beside := history.ExclusiveQueue(name)

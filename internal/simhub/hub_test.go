@@ -51,7 +51,7 @@ func TestAHubServes(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		end, err := h.Provider.ReadEnd(ctx, in.ExecutionID)
+		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || string(end.Output) != "3" {
 			t.Fatal(end, err)
 		}

@@ -39,7 +39,7 @@ func (h *Hub) CheckRest(ctx context.Context) error {
 }
 
 func (h *Hub) checkInstances(ctx context.Context) error {
-	q := provider.Query{Limit: 1000}
+	q := provider.ListQuery{Limit: 1000}
 	var errs []error
 	for {
 		page, err := h.Provider.ListInstances(ctx, q)
@@ -105,7 +105,7 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			open[e.ID] = true
 		case history.UpdateRejected, history.UpdateCompleted:
 			delete(open, e.SourceEventID)
-			want := provider.AnswerOf(provider.Origin{InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID}, e)
+			want := provider.UpdateResultOf(provider.Origin{InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID}, e)
 			switch a, err := h.Provider.ReadUpdate(ctx, instanceID, e.EventID); {
 			case err != nil:
 				errs = append(errs, fmt.Errorf("update %q, which is %s, has no answer: %w", e.EventID, e.String(), err))
@@ -141,7 +141,7 @@ func CheckLog(events []history.Event) error {
 	settled, raised := map[int64]bool{}, map[string]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.IsInput() && e.Kind.Sourced() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
+		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
 			if settled[e.SourceEventID] {
 				errs = append(errs, fmt.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String()))
 			}
@@ -160,7 +160,7 @@ func CheckLog(events []history.Event) error {
 			settled[e.SourceEventID] = true
 		}
 	}
-	_, err := history.Log(events)
+	_, err := history.Concat(events)
 	return errors.Join(append(errs, err)...)
 }
 
@@ -170,7 +170,7 @@ func requestsCancel(k history.Kind) bool {
 
 // checkQueues looks at all that is visible, and then for what is not.
 func (h *Hub) checkQueues(ctx context.Context) error {
-	where := h.Provider.Hub()
+	where := h.Provider.Config()
 	urls := []string{where.InboxURL, where.TimersURL}
 	for _, url := range where.WorkQueues {
 		urls = append(urls, url)

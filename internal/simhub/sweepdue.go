@@ -90,7 +90,7 @@ func (s *Sweeper) hasLetters() bool {
 	if s.outage.IsZero() {
 		return false
 	}
-	for _, url := range s.hub.Provider.Hub().DeadLetters {
+	for _, url := range s.hub.Provider.Config().DeadLetters {
 		if s.hub.Cloud.Queues.Len(url) > 0 {
 			return true
 		}

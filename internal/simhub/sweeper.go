@@ -19,7 +19,7 @@ import (
 // SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2 minutes.
 const SweepInterval = 2 * time.Minute
 
-// Sweeper runs the watch of a hub (dispatch.Timekeeper.Watch) in virtual time as a deployed hub does: at ticks of SweepInterval, counted from the
+// Sweeper runs the watch of a hub (dispatch.Renewer.Sweep) in virtual time as a deployed hub does: at ticks of SweepInterval, counted from the
 // creation of the hub. It skips the ticks at which the watch would find nothing, so that years without work cost nothing.
 //
 // The driver of the hub moves the clock no further than Next, and then calls Step until nothing is left to do, and Close. All methods are safe for
@@ -89,9 +89,9 @@ func (s *Sweeper) Step() bool {
 }
 
 // sweep runs the watch once. What it failed with is repeated at the next tick.
-func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Timekeeper) {
+func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	now := bubbleTime()
-	_, err := k.Watch(ctx)
+	_, err := k.Sweep(ctx)
 	if err != nil && ctx.Err() == nil {
 		s.hub.options.Logger.WarnContext(ctx, "sweep failed, retrying on the next tick", "event", logevent.SweepFailed,
 			"error", err)

@@ -24,7 +24,7 @@ type TaskWitness struct {
 type heard struct{ begun, ended map[int64]perdure.TaskInfo }
 
 // Interceptor is what listens.
-func (w *TaskWitness) Interceptor() perdure.Interceptor { return perdure.Interceptor{Tasks: w.hear} }
+func (w *TaskWitness) Interceptor() perdure.Interceptor { return perdure.Interceptor{OnTasks: w.hear} }
 
 func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 	w.mu.Lock()
@@ -37,15 +37,15 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 		x = &heard{map[int64]perdure.TaskInfo{}, map[int64]perdure.TaskInfo{}}
 		w.executions[t.ExecutionID] = x
 	}
-	for _, task := range t.Begun {
+	for _, task := range t.Scheduled {
 		w.once(t, x.begun, task)
-		if task.BegunIn != t.Sequence || task.End != "" || !task.EndedAt.IsZero() {
+		if task.ScheduledInTurn != t.Sequence || task.Outcome != "" || !task.EndedAt.IsZero() {
 			w.wrongf("turn %d of %s begins %+v", t.Sequence, t.ExecutionID, task)
 		}
 	}
 	for _, task := range t.Ended {
 		w.once(t, x.ended, task)
-		if begun, is := x.begun[task.ID]; is && begun.BegunIn != task.BegunIn || task.BegunIn > t.Sequence || task.End == "" || task.EndedAt.Before(task.BegunAt) {
+		if begun, is := x.begun[task.ID]; is && begun.ScheduledInTurn != task.ScheduledInTurn || task.ScheduledInTurn > t.Sequence || task.Outcome == "" || task.EndedAt.Before(task.ScheduledAt) {
 			w.wrongf("turn %d of %s ends %+v", t.Sequence, t.ExecutionID, task)
 		}
 	}
@@ -126,7 +126,7 @@ var told = map[history.Kind]perdure.TaskKind{
 // isOf reports whether a task is what an event began.
 func isOf(e *history.Event, task perdure.TaskInfo) bool {
 	due := task.Kind != perdure.TaskTimer || e.FireAt.Equal(task.DueAt)
-	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.Label() && task.InstanceID == e.InstanceID && task.BegunAt.Equal(e.Time) && due
+	return task.ID == e.ID && task.Kind == told[e.Kind] && task.Name == e.DisplayName() && task.InstanceID == e.InstanceID && task.ScheduledAt.Equal(e.Time) && due
 }
 
 // endsWithoutCode reports whether the code of an execution may have had no part in its end, and told nothing of its waits.
@@ -148,7 +148,7 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 			continue
 		}
 		end, failure := endOf(e, cancelled[id])
-		if got := ended.Failure; ended.End != end || (got == nil) != (failure == nil) || got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
+		if got := ended.Failure; ended.Outcome != end || (got == nil) != (failure == nil) || got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
 			errs = append(errs, fmt.Errorf("%s ends %+v, which is %s", e.String(), ended, end))
 		}
 	}
@@ -156,7 +156,7 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 }
 
 // endOf is how a task has ended whose last event is e.
-func endOf(e *history.Event, cancelled bool) (perdure.TaskEnd, *history.Failure) {
+func endOf(e *history.Event, cancelled bool) (perdure.TaskOutcome, *history.Failure) {
 	switch {
 	case cancelled, e.Kind == history.UpdateCompleted && e.Reason != "", e.Error != nil && e.Error.Type == history.TypeCancelled:
 		return perdure.TaskCancelled, nil

@@ -110,6 +110,6 @@ func (x *Standing) Look(ctx context.Context, r Reader, segment int64) error {
 		x.cancelled = x.cancelled.Add(r)
 	}
 	x.known, x.next = true, max(x.next, got.Next)
-	x.over, x.deleted = x.over || got.Over, x.deleted || got.Deleted
+	x.over, x.deleted = x.over || got.Ended, x.deleted || got.Deleted
 	return nil
 }

@@ -24,7 +24,7 @@ func (v *Vault) SealEvents(ctx context.Context, about perdure.PayloadInfo, event
 		if slices.Contains(except, events[i].Kind) {
 			continue
 		}
-		events[i].Payloads(func(p history.EventPayload) {
+		events[i].EachPayload(func(p history.EventPayload) {
 			what := about
 			what.Kind = p.Kind
 			if p.Name != "" {
@@ -74,7 +74,7 @@ func (v *Vault) Take(ctx context.Context, arrived []Arrival) error {
 	var b batch
 	for i := range arrived {
 		a := &arrived[i]
-		aside := v.Stores() && (len(*a.Payload) > perdure.MaxPayloadBytes/2 || a.Payload.StoredAt() != "")
+		aside := v.Stores() && (len(*a.Payload) > perdure.MaxPayloadBytes/2 || a.Payload.StorageKey() != "")
 		b.do(aside, func() error {
 			sealed, err := v.SealPayload(ctx, a.About, *a.Payload)
 			if err == nil {
@@ -112,7 +112,7 @@ func (v *Vault) Mail(ctx context.Context, x provider.Origin, events []history.Ev
 	}
 	var b batch
 	for i := range events {
-		provider.Mail(x, &events[i], func(from, to string) { v.mail(ctx, &b, x, from, to) })
+		provider.EachMessagePayload(x, &events[i], func(from, to string) { v.mail(ctx, &b, x, from, to) })
 	}
 	return b.wait()
 }
@@ -122,7 +122,7 @@ func (v *Vault) mail(ctx context.Context, b *batch, x provider.Origin, from, to 
 	b.do(true, func() error {
 		err := v.store.CopyPayload(ctx, from, to)
 		if errors.Is(err, provider.ErrNotFound) { // not the instance
-			err = perdure.ErrPayloadMissing
+			err = perdure.ErrPayloadNotFound
 		}
 		if err != nil {
 			return &perdure.PayloadError{Payload: perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID}, Key: from, Err: err}
@@ -137,13 +137,13 @@ const aheadBytes = cacheBytes / 2
 // fetch has what lies in the store of a payload in the cache, and with it what is likely to be wanted next, unless the first is there already. Who opens one that is
 // not there then fetches it again, and has the error.
 func (v *Vault) fetch(ctx context.Context, of *history.EventPayload, ahead []history.EventPayload) {
-	if s, ok := of.Payload.Sealed(); !ok || !v.Stores() || v.cache.has(s.SHA256) {
+	if s, ok := of.Payload.Encoded(); !ok || !v.Stores() || v.cache.has(s.SHA256) {
 		return
 	}
 	var b batch
 	room := int64(aheadBytes)
 	for _, p := range append([]history.EventPayload{*of}, ahead...) {
-		s, ok := p.Payload.Sealed()
+		s, ok := p.Payload.Encoded()
 		if room -= s.Bytes; !ok || s.Key == "" || s.Bytes > cachedMost || room < 0 {
 			break
 		}

@@ -38,7 +38,7 @@ func (r *Replay) Open(of history.EventPayload, ahead []history.EventPayload) (js
 		r.vault.fetch(r.ctx, &of, ahead)
 	}
 	doc, err := r.vault.Open(r.ctx, r.of(&of), *of.Payload)
-	if of.Payload.StoredAt() == "" {
+	if of.Payload.StorageKey() == "" {
 		return doc, err
 	}
 	if err != nil {

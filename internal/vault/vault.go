@@ -22,13 +22,13 @@ import (
 type Vault struct {
 	codec perdure.Codec // nil: nothing is encoded
 	known map[string]perdure.Codec
-	store provider.Payloads // nil: payloads are kept inline
+	store provider.PayloadStore // nil: payloads are kept inline
 	cache *cache
 }
 
 // StoreOf returns the store of large payloads that a provider, or a client's hub, has; nil where it has none.
-func StoreOf(hub any) provider.Payloads {
-	if k, ok := hub.(provider.PayloadKeeper); ok {
+func StoreOf(hub any) provider.PayloadStore {
+	if k, ok := hub.(provider.PayloadStoreProvider); ok {
 		return k.Payloads()
 	}
 	return nil
@@ -36,7 +36,7 @@ func StoreOf(hub any) provider.Payloads {
 
 // New makes a vault: the first of the codecs encodes, unless it is nil, and all of them decode; store is for what is too large to be kept inline, and may be
 // nil. It returns nil where there is nothing to seal or open with.
-func New(codecs []perdure.Codec, store provider.Payloads) (*Vault, error) {
+func New(codecs []perdure.Codec, store provider.PayloadStore) (*Vault, error) {
 	v := &Vault{known: map[string]perdure.Codec{}, store: store, cache: newCache()}
 	for i, c := range codecs {
 		if c == nil {
@@ -90,7 +90,7 @@ func (v *Vault) SealMail(ctx context.Context, about perdure.PayloadInfo, kind pr
 	if v == nil || len(p) == 0 || !plain {
 		return p, nil
 	}
-	return v.seal(ctx, about, func(hash string) string { return provider.MailKey(kind, id, hash) }, doc)
+	return v.seal(ctx, about, func(hash string) string { return provider.MessagePayloadKey(kind, id, hash) }, doc)
 }
 
 func ownKey(executionID string) keyOf {
@@ -99,16 +99,16 @@ func ownKey(executionID string) keyOf {
 
 func (v *Vault) seal(ctx context.Context, about perdure.PayloadInfo, key keyOf, doc json.RawMessage) (history.Payload, error) {
 	if v == nil || v.codec == nil && len(doc) <= perdure.MaxPayloadBytes {
-		return history.Inline(doc), nil
+		return history.NewInlinePayload(doc), nil
 	}
-	doc = history.Compacted(doc)
+	doc = history.CompactJSON(doc)
 	s, data, err := v.encode(ctx, about, doc)
 	if err != nil {
 		return nil, err
 	}
 	if v.store == nil || about.Kind == perdure.PayloadErrorDetails || !tooLarge(about.Kind, &s, data) { // details are small, and copied nowhere with their failure
 		if s.Codec == "" {
-			return history.Inline(doc), nil
+			return history.NewInlinePayload(doc), nil
 		}
 		s.Data = data
 		return s.Payload(), nil
@@ -117,7 +117,7 @@ func (v *Vault) seal(ctx context.Context, about perdure.PayloadInfo, key keyOf, 
 }
 
 // encode makes what is to be stored of a document.
-func (v *Vault) encode(ctx context.Context, about perdure.PayloadInfo, doc json.RawMessage) (s history.Sealed, data []byte, err error) {
+func (v *Vault) encode(ctx context.Context, about perdure.PayloadInfo, doc json.RawMessage) (s history.EncodedPayload, data []byte, err error) {
 	s.Bytes = int64(len(doc))
 	if v.codec == nil {
 		return s, doc, nil
@@ -138,7 +138,7 @@ func (v *Vault) encode(ctx context.Context, about perdure.PayloadInfo, doc json.
 const mostDetails = 300 << 10
 
 // tooLarge reports whether what is to be stored is too large to be kept inline, where encoded data is base64.
-func tooLarge(kind perdure.PayloadKind, s *history.Sealed, data []byte) bool {
+func tooLarge(kind perdure.PayloadKind, s *history.EncodedPayload, data []byte) bool {
 	most := perdure.MaxPayloadBytes
 	if kind == perdure.PayloadHeartbeatDetails {
 		most = mostDetails
@@ -150,15 +150,15 @@ func tooLarge(kind perdure.PayloadKind, s *history.Sealed, data []byte) bool {
 }
 
 // put stores what is too large to be kept inline.
-func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s *history.Sealed, doc json.RawMessage, data []byte) (history.Payload, error) {
+func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s *history.EncodedPayload, doc json.RawMessage, data []byte) (history.Payload, error) {
 	sum := sha256.Sum256(data)
 	s.SHA256 = hex.EncodeToString(sum[:])
 	s.Key = key(s.SHA256)
 	problem := func(err error) error {
 		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
 	}
-	if len(data) > provider.MaxStoredPayload {
-		return nil, problem(perdure.NonRetryable(fmt.Errorf("it has become %d bytes, of %d at the most", len(data), provider.MaxStoredPayload)))
+	if len(data) > provider.MaxStoredPayloadBytes {
+		return nil, problem(perdure.NonRetryable(fmt.Errorf("it has become %d bytes, of %d at the most", len(data), provider.MaxStoredPayloadBytes)))
 	}
 	if s.Codec != "" {
 		digest := sha256.Sum256(doc)
@@ -189,11 +189,11 @@ func (v *Vault) SealPayload(ctx context.Context, about perdure.PayloadInfo, p hi
 // Own has an execution own a payload that lies in the store for a message, or for another execution: it gets a copy of its own. Where that is gone the
 // payload comes back as it is: whoever opens it is told.
 func (v *Vault) Own(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
-	from := p.StoredAt()
+	from := p.StorageKey()
 	if from == "" || provider.ExecutionOfPayload(from) == about.ExecutionID {
 		return p, nil
 	}
-	s, _ := p.Sealed()
+	s, _ := p.Encoded()
 	if !v.Stores() {
 		return nil, &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: errNoStore}
 	}
@@ -214,7 +214,7 @@ func (v *Vault) Forget(ctx context.Context, keys ...string) error {
 	if !v.Stores() {
 		return nil
 	}
-	for some := range slices.Chunk(keys, provider.PayloadsAtOnce) {
+	for some := range slices.Chunk(keys, provider.PayloadBatchSize) {
 		if err := v.store.DeletePayloads(ctx, some...); err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (v *Vault) Open(ctx context.Context, about perdure.PayloadInfo, p history.P
 	if doc, plain := p.Document(); plain {
 		return doc, nil
 	}
-	s, ok := p.Sealed()
+	s, ok := p.Encoded()
 	if !ok {
 		return nil, &perdure.PayloadError{Payload: about, Err: errUnknownSeal}
 	}
@@ -240,12 +240,12 @@ var errUnknownSeal = errors.New("it lies elsewhere, where this release cannot re
 // errNoStore is about a payload in a store that this program does not have.
 var errNoStore = errors.New("it lies in the bucket of large payloads, which this program was given none of")
 
-func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.Sealed) (json.RawMessage, error) {
+func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.EncodedPayload) (json.RawMessage, error) {
 	problem := func(err error) error {
 		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
 	}
 	if s.Codec != "" && (v == nil || v.known[s.Codec] == nil) {
-		return nil, problem(perdure.ErrCodecUnknown)
+		return nil, problem(perdure.ErrUnknownCodec)
 	}
 	data, err := v.stored(ctx, s)
 	if err != nil {
@@ -266,7 +266,7 @@ func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.
 // Stored returns what lies in the store of a payload, as it lies there: encoded, where a codec has encoded it. It is checked. The error is a
 // *perdure.PayloadError.
 func (v *Vault) Stored(ctx context.Context, about perdure.PayloadInfo, p history.Payload) ([]byte, error) {
-	s, _ := p.Sealed()
+	s, _ := p.Encoded()
 	err := errUnknownSeal
 	if s.Key != "" {
 		var data []byte
@@ -278,7 +278,7 @@ func (v *Vault) Stored(ctx context.Context, about perdure.PayloadInfo, p history
 }
 
 // stored returns what is stored of a payload, and checks that it is that.
-func (v *Vault) stored(ctx context.Context, s *history.Sealed) (data []byte, err error) {
+func (v *Vault) stored(ctx context.Context, s *history.EncodedPayload) (data []byte, err error) {
 	data = s.Data
 	if s.Key != "" {
 		if !v.Stores() {
@@ -290,7 +290,7 @@ func (v *Vault) stored(ctx context.Context, s *history.Sealed) (data []byte, err
 		}
 		data, err = v.store.GetPayload(ctx, s.Key)
 		if errors.Is(err, provider.ErrNotFound) { // not the instance
-			return nil, perdure.ErrPayloadMissing
+			return nil, perdure.ErrPayloadNotFound
 		}
 		if err != nil {
 			return nil, err
@@ -307,8 +307,8 @@ func (v *Vault) stored(ctx context.Context, s *history.Sealed) (data []byte, err
 
 // Same reports whether a document is that of a payload which is sealed. What lies in the store is compared by its digest, and not fetched.
 func (v *Vault) Same(ctx context.Context, about perdure.PayloadInfo, p history.Payload, doc json.RawMessage) (bool, error) {
-	doc = history.Compacted(doc)
-	s, ok := p.Sealed()
+	doc = history.CompactJSON(doc)
+	s, ok := p.Encoded()
 	sum := sha256.Sum256(doc)
 	switch {
 	case ok && s.Key != "" && s.Codec == "":
@@ -330,7 +330,7 @@ func IsFinal(err error) bool {
 	if _, ok := errors.AsType[*perdure.PayloadError](err); !ok {
 		return false
 	}
-	if IsOfThisBuild(err) || errors.Is(err, perdure.ErrPayloadMissing) || errors.Is(err, provider.ErrCorrupt) {
+	if IsOfThisBuild(err) || errors.Is(err, perdure.ErrPayloadNotFound) || errors.Is(err, provider.ErrCorrupt) {
 		return true
 	}
 	marked, ok := errors.AsType[interface {
@@ -342,5 +342,5 @@ func IsFinal(err error) bool {
 
 // IsOfThisBuild reports whether an error of a vault is that this program lacks what another may have: a codec, a bucket, or a codec that does not panic.
 func IsOfThisBuild(err error) bool {
-	return errors.Is(err, perdure.ErrCodecUnknown) || errors.Is(err, errNoStore) || errors.Is(err, errUnknownSeal) || errors.Is(err, errPanicked)
+	return errors.Is(err, perdure.ErrUnknownCodec) || errors.Is(err, errNoStore) || errors.Is(err, errUnknownSeal) || errors.Is(err, errPanicked)
 }

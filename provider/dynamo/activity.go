@@ -127,17 +127,17 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 
 	set(attrSeenAt, formatSome(r.SeenAt))
 	set(attrEndedAt, formatSome(r.EndedAt))
-	set(attrEnd, string(r.End))
+	set(attrEnd, string(r.CancelOutcome))
 	set(attrDetails, string(r.Details))
-	set(attrBeatenAt, formatSome(r.BeatenAt))
+	set(attrBeatenAt, formatSome(r.LastHeartbeatAt))
 	set(attrUnknownAt, formatSome(r.UnknownAt))
 	set(attrUnknownBuild, r.UnknownBuild)
 	set(attrBegunAt, formatSome(r.BegunAt))
-	if r.RunOutOf > 0 {
+	if r.InvocationTimeoutAttempt > 0 {
 		in.ExpressionAttributeNames["#"+attrRunOutOf] = attrRunOutOf
 		in.ExpressionAttributeNames["#"+attrRunOuts] = attrRunOuts
-		in.ExpressionAttributeValues[":"+attrRunOutOf] = num(int64(r.RunOutOf))
-		in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.RunOuts))
+		in.ExpressionAttributeValues[":"+attrRunOutOf] = num(int64(r.InvocationTimeoutAttempt))
+		in.ExpressionAttributeValues[":"+attrRunOuts] = num(int64(r.InvocationTimeouts))
 		sets = append(sets, "#"+attrRunOutOf+" = :"+attrRunOutOf, "#"+attrRunOuts+" = :"+attrRunOuts)
 	}
 
@@ -148,7 +148,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 		}
 		set(attrPending, string(doc))
 		in.ExpressionAttributeNames["#"+attrPendingOf] = attrPendingOf
-		in.ExpressionAttributeValues[":"+attrPendingOf] = num(int64(r.PendingOf))
+		in.ExpressionAttributeValues[":"+attrPendingOf] = num(int64(r.PendingAttempt))
 		sets = append(sets, "#"+attrPendingOf+" = :"+attrPendingOf)
 	}
 
@@ -157,9 +157,9 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 	}
 	in.UpdateExpression = aws.String("SET " + strings.Join(sets, ", "))
 	switch {
-	case r.End == provider.EndNeverStarted:
+	case r.CancelOutcome == provider.OutcomeNeverStarted:
 		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrEnd + ")")
-	case !r.BeatenAt.IsZero():
+	case !r.LastHeartbeatAt.IsZero():
 		in.ConditionExpression = aws.String("attribute_not_exists(#" + attrBeatenAt + ") OR #" + attrBeatenAt + " <= :" + attrBeatenAt)
 	}
 	return in, nil
@@ -203,9 +203,9 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 
 func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
 	r := provider.ActivityRecord{
-		End: provider.ActivityEnd(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild),
-		RunOutOf: int(getNumber(it, attrRunOutOf)), RunOuts: int(getNumber(it, attrRunOuts)),
-		PendingOf: int(getNumber(it, attrPendingOf)), BeatOf: int(getNumber(it, attrBeatOf)), OverOf: int(getNumber(it, attrOverOf)),
+		CancelOutcome: provider.CancelOutcome(getString(it, attrEnd)), UnknownBuild: getString(it, attrUnknownBuild),
+		InvocationTimeoutAttempt: int(getNumber(it, attrRunOutOf)), InvocationTimeouts: int(getNumber(it, attrRunOuts)),
+		PendingAttempt: int(getNumber(it, attrPendingOf)), HeartbeatAttempt: int(getNumber(it, attrBeatOf)), TimedOutAttempt: int(getNumber(it, attrOverOf)),
 	}
 	id, err := strconv.ParseInt(strings.TrimPrefix(getString(it, attrSK), skActivities), 10, 64)
 	r.ActivityID = id
@@ -214,7 +214,7 @@ func decodeActivityRecord(it item) (provider.ActivityRecord, error) {
 		r.Details = json.RawMessage(details)
 	}
 	for name, at := range map[string]*time.Time{
-		attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.BeatenAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
+		attrSeenAt: &r.SeenAt, attrEndedAt: &r.EndedAt, attrBeatenAt: &r.LastHeartbeatAt, attrUnknownAt: &r.UnknownAt, attrBegunAt: &r.BegunAt,
 	} {
 		text := getString(it, name)
 		if text == "" || err != nil {

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Ask implements provider.Asker: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
+// Ask implements provider.Querier: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
 // invoke that function directly may also hand it forged messages: the right is full control of the hub.
-func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessage, error) {
+func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
 		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,
-			provider.ErrNobodyToAsk)
+			provider.ErrQueriesUnsupported)
 	}
 	body, err := json.Marshal(asking.Request{Query: &q})
 	if err != nil {
@@ -46,9 +46,9 @@ func (p *Provider) Ask(ctx context.Context, q provider.Question) (json.RawMessag
 }
 
 // notAsked is why the function could not be asked, or has not answered in time.
-func (p *Provider) notAsked(ctx context.Context, q *provider.Question, err error) error {
+func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err error) error {
 	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.hub.Name, provider.ErrNobodyToAsk,
+		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.hub.Name, provider.ErrQueriesUnsupported,
 			p.hub.Orchestrator)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -61,7 +61,7 @@ func (p *Provider) notAsked(ctx context.Context, q *provider.Question, err error
 }
 
 // died is the error where the function did not come to an answer.
-func died(q *provider.Question, payload []byte) error {
+func died(q *provider.QueryRequest, payload []byte) error {
 	var why struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
@@ -77,4 +77,4 @@ func died(q *provider.Question, payload []byte) error {
 	return e
 }
 
-var _ provider.Asker = (*Provider)(nil)
+var _ provider.Querier = (*Provider)(nil)

@@ -48,20 +48,20 @@ func dying(payload string) func() (*lambda.InvokeOutput, error) {
 
 func asker(t *testing.T, f *function) *dynamo.Provider {
 	t.Helper()
-	p, err := dynamo.New(dynamo.Hub{Name: "h", Table: "t", InboxURL: "i", Orchestrator: "arn:orchestrator:live"}, dynamo.Clients{Functions: f})
+	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i", Orchestrator: "arn:orchestrator:live"}, dynamo.Clients{Functions: f})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-var question = provider.Question{InstanceID: "order-7", Name: "progress", Input: json.RawMessage(`{"n":1}`)}
+var question = provider.QueryRequest{InstanceID: "order-7", Name: "progress", Input: json.RawMessage(`{"n":1}`)}
 
 // A query is one synchronous invocation of the function behind its alias; what Lambda refuses for the moment is asked again.
 func TestAskInvokesTheOrchestrator(t *testing.T) {
 	t.Parallel()
 	f := &function{answers: []func() (*lambda.InvokeOutput, error){failing(&types.TooManyRequestsException{}), answering(`{"answer":{"done":3}}`)}}
-	answer, err := asker(t, f).Ask(t.Context(), question)
+	answer, err := asker(t, f).QueryInstance(t.Context(), question)
 	if err != nil || string(answer) != `{"done":3}` || len(f.asked) != 2 {
 		t.Fatalf("%s, %v, after %d calls", answer, err, len(f.asked))
 	}
@@ -88,14 +88,14 @@ func TestAskWithoutAnAnswer(t *testing.T) {
 		"damaged":              {answer: answering(`{"error":{"code":"corrupt","message":"h#3"}}`), is: provider.ErrCorrupt},
 		"the store is away":    {answer: answering(`{"error":{"code":"unavailable"}}`), retryable: true},
 		"a release before":     {answer: answering(`{"batchItemFailures":[]}`), code: provider.QueryUnsupported},
-		"no function":          {answer: failing(&types.ResourceNotFoundException{}), is: provider.ErrNobodyToAsk},
+		"no function":          {answer: failing(&types.ResourceNotFoundException{}), is: provider.ErrQueriesUnsupported},
 		"the function is over": {answer: dying(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 30.00 seconds"}`), code: provider.QueryTimedOut},
 		"the process dies":     {answer: dying(`{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`), code: provider.QueryDied},
 		"throttled throughout": {answer: failing(&types.TooManyRequestsException{}), retryable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){c.answer}}).Ask(t.Context(), question)
+			_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){c.answer}}).QueryInstance(t.Context(), question)
 			told, _ := errors.AsType[*provider.QueryError](err)
 			failed, _ := errors.AsType[*provider.Error](err)
 			switch {
@@ -104,20 +104,20 @@ func TestAskWithoutAnAnswer(t *testing.T) {
 			}
 		})
 	}
-	if answer, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":null}`)}}).Ask(t.Context(), question); err != nil || string(answer) != "null" {
+	if answer, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":null}`)}}).QueryInstance(t.Context(), question); err != nil || string(answer) != "null" {
 		t.Errorf("null: %s, %v", answer, err)
 	}
 	over, stop := context.WithTimeout(t.Context(), 0)
 	defer stop()
-	_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":1}`)}}).Ask(over, question)
+	_, err := asker(t, &function{answers: []func() (*lambda.InvokeOutput, error){answering(`{"answer":1}`)}}).QueryInstance(over, question)
 	if told, ok := errors.AsType[*provider.QueryError](err); !ok || told.Code != provider.QueryTimedOut || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no time: %v", err)
 	}
-	p, err := dynamo.New(dynamo.Hub{Name: "h", Table: "t", InboxURL: "i"}, dynamo.Clients{})
+	p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "i"}, dynamo.Clients{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Ask(t.Context(), question); !errors.Is(err, provider.ErrNobodyToAsk) {
+	if _, err := p.QueryInstance(t.Context(), question); !errors.Is(err, provider.ErrQueriesUnsupported) {
 		t.Errorf("a hub that names no function: %v", err)
 	}
 }

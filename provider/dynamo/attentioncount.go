@@ -14,7 +14,7 @@ import (
 const pendingSampled = 32
 
 // CountAttention makes a query of one page for each partition of the blocked instances and three more, and reads up to 64 instances where any are pending.
-func (p *Provider) CountAttention(ctx context.Context) (a provider.Attention, err error) {
+func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = together(
 		func() (err error) {
 			a.Blocked, err = p.countBlocked(ctx, provider.MaxAttention)

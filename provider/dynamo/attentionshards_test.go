@@ -31,7 +31,7 @@ type blockedHub struct {
 func newBlockedHub(t *testing.T) blockedHub {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func formatted(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:0
 // list returns the blocked instances, page by page, from a cursor on.
 func (h blockedHub) list(limit int, cursor string) (ids []string) {
 	h.t.Helper()
-	q := provider.Query{Status: provider.StatusBlocked, Limit: limit, Cursor: cursor}
+	q := provider.ListQuery{Status: provider.StatusBlocked, Limit: limit, Cursor: cursor}
 	for more := true; more; more = q.Cursor != "" {
 		page, err := h.ListInstances(h.t.Context(), q)
 		if err != nil {
@@ -126,7 +126,7 @@ func TestListBlocked_cursorOfAnEarlierRelease_goesOn(t *testing.T) {
 	for n := range 10 {
 		h.put(fmt.Sprint("old-", n), "blocked", "b1", time.Unix(int64(n), 0))
 	}
-	page, err := h.ListInstances(t.Context(), provider.Query{Status: provider.StatusBlocked, Limit: 4})
+	page, err := h.ListInstances(t.Context(), provider.ListQuery{Status: provider.StatusBlocked, Limit: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestListBlocked_cursorOfNoPartition_isRejected(t *testing.T) {
 	for n := range 3 {
 		h.put(fmt.Sprint("i-", n), "blocked#3", "b1", time.Unix(int64(n), 0))
 	}
-	q := provider.Query{Status: provider.StatusBlocked, Limit: 1}
+	q := provider.ListQuery{Status: provider.StatusBlocked, Limit: 1}
 	page, err := h.ListInstances(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)

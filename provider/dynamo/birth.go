@@ -19,10 +19,10 @@ type birth struct {
 	provider.Instance
 
 	input    history.Payload
-	past     *provider.Past    // that it takes over; nil: none
-	brings   []history.Event   // for the first turn
-	doubtful time.Time         // of its message, as in provider.InboxMessage
-	consumed provider.Position // the message that asks for it
+	past     *provider.RestartSource // that it takes over; nil: none
+	brings   []history.Event         // for the first turn
+	doubtful time.Time               // of its message, as in provider.InboxMessage
+	consumed provider.Position       // the message that asks for it
 	trace    history.TraceParent
 	stored   bool // payloads of its first execution are
 	look     bool // before it is written
@@ -35,7 +35,7 @@ func (b *birth) isKnown() bool { return b.stored || b.StartAt.After(b.CreatedAt)
 // segment returns the first segment of the history.
 func (b *birth) segment() provider.Segment {
 	if b.past != nil {
-		return provider.Segment{Watermark: b.consumed, Events: b.past.Begin(&b.Instance, b.trace)}
+		return provider.Segment{Watermark: b.consumed, Events: b.past.InitialEvents(&b.Instance, b.trace)}
 	}
 	return provider.Segment{Watermark: b.consumed, Events: []history.Event{{
 		ID: 1, Kind: history.OrchestrationStarted, Time: b.CreatedAt, Name: b.Name, Version: b.Version, Input: b.input,
@@ -239,7 +239,7 @@ func encodeStart(instanceID, executionID, previous string, s provider.Segment) (
 	if previous != "" {
 		parts[0][attrPrevious] = str(previous)
 	}
-	if oldest := provider.OldestReferred(&s.Events[0]); oldest != "" {
+	if oldest := provider.OldestReferencedExecution(&s.Events[0]); oldest != "" {
 		parts[0][attrRefs] = str(oldest)
 	}
 	return parts, nil

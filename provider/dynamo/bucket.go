@@ -273,7 +273,7 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 
 // ListObjects implements BucketAPI.
 func (b *signedBucket) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
-	query := url.Values{"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(provider.PayloadsAtOnce)}}
+	query := url.Values{"list-type": {"2"}, "prefix": {prefix}, "max-keys": {strconv.Itoa(provider.PayloadBatchSize)}}
 	if after != "" {
 		query.Set("start-after", after)
 	}

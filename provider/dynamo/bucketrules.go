@@ -16,8 +16,8 @@ import (
 type ExpiryRule struct {
 	// Prefix is the prefix of the keys that the rule applies to. Empty means all keys.
 	Prefix string
-	// Some is true if the rule applies only to objects with certain tags or sizes.
-	Some bool
+	// Filtered is true if the rule applies only to objects with certain tags or sizes.
+	Filtered bool
 	// Days is the age at which objects are deleted, or 0 if they are deleted at a fixed date.
 	Days int
 }
@@ -82,8 +82,8 @@ func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
 			continue
 		}
 		rules = append(rules, ExpiryRule{
-			Prefix: r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // it has one of them
-			Some:   r.Filter.narrow() || r.Filter.And.narrow(), Days: r.Expiry.Days,
+			Prefix:   r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // it has one of them
+			Filtered: r.Filter.narrow() || r.Filter.And.narrow(), Days: r.Expiry.Days,
 		})
 	}
 	return rules, nil

@@ -78,8 +78,8 @@ func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, er
 	if err := json.Unmarshal([]byte(getString(out.Item, attrBuild)), &b); err != nil {
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
-	b.Since, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst)) // of an earlier release there is none
-	b.Reported, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
+	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst)) // of an earlier release there is none
+	b.LastReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
 	return b, nil
 }
 

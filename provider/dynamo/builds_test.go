@@ -33,7 +33,7 @@ func (b *fakeBuilds) Query(context.Context, *dynamodb.QueryInput, ...func(*dynam
 // clocked is a provider on these builds and a clock that stands still.
 func clocked(b *fakeBuilds, q *fakeQueues) (p *Provider, pass func(time.Duration)) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p = &Provider{table: b, queues: q, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: Hub{Table: "t", InboxURL: "url"}}
+	p = &Provider{table: b, queues: q, now: func() time.Time { return now }, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
 	return p, func(d time.Duration) { now = now.Add(d) }
 }
 

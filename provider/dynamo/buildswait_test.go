@@ -42,7 +42,7 @@ func onSlowBuilds(t *testing.T, takes time.Duration, f func(ctx context.Context,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := &slowBuilds{takes: takes}
-		p := &Provider{table: b, now: time.Now, log: slog.New(slog.DiscardHandler), hub: Hub{Table: "t", InboxURL: "url"}}
+		p := &Provider{table: b, now: time.Now, log: slog.New(slog.DiscardHandler), hub: HubConfig{Table: "t", InboxURL: "url"}}
 		f(t.Context(), b, func(ctx context.Context, name string) error { return p.builds.known(ctx, p, name, "") })
 	})
 }

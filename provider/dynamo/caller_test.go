@@ -17,7 +17,7 @@ import (
 
 func newCaller(t *testing.T, ask func(context.Context) (string, error)) *Provider {
 	t.Helper()
-	p, err := New(Hub{Name: "h", Table: "t", InboxURL: "u"}, Clients{}, WithLogger(slog.New(slog.DiscardHandler)))
+	p, err := New(HubConfig{Name: "h", Table: "t", InboxURL: "u"}, Clients{}, WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error
 // allFrom returns the decisions from the first open one on, if there are others before it: the open one covers all
 // activities.
 func allFrom(cancels provider.Cancels) provider.Cancels {
-	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.Open }); i > 0 {
+	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.All }); i > 0 {
 		return cancels[i:]
 	}
 	return nil
@@ -135,7 +135,7 @@ func encodeEntries(cancels provider.Cancels) ([]byte, error) {
 	for i := range cancels {
 		entries[i] = cancelEntryOf(&cancels[i])
 		if room -= len(entries[i].Message); room < 0 && len(entries[i].Message) > recordMessageKept {
-			entries[i].Message = history.CutMessage(entries[i].Message, 0)
+			entries[i].Message = history.TruncateMessage(entries[i].Message, 0)
 		}
 	}
 	doc, err := json.Marshal(entries)
@@ -183,7 +183,7 @@ const (
 )
 
 func cancelEntryOf(c *provider.ActivityCancel) cancelEntry {
-	e := cancelEntry{IDs: c.IDs, Open: c.Open, Reason: c.Reason, Message: c.Message, At: c.At}
+	e := cancelEntry{IDs: c.IDs, Open: c.All, Reason: c.Reason, Message: c.Message, At: c.At}
 	if len(c.IDs) < 2 {
 		return e
 	}
@@ -207,7 +207,7 @@ func cancelEntryOf(c *provider.ActivityCancel) cancelEntry {
 }
 
 func (e *cancelEntry) cancel() provider.ActivityCancel {
-	c := provider.ActivityCancel{IDs: e.IDs, Open: e.Open, Reason: e.Reason, Message: e.Message, At: e.At}
+	c := provider.ActivityCancel{IDs: e.IDs, All: e.Open, Reason: e.Reason, Message: e.Message, At: e.At}
 	for i := range int64(len(e.Bitmap)) * 8 {
 		if e.Bitmap[i/8]&(1<<(i%8)) == 0 {
 			continue

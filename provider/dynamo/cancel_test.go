@@ -54,7 +54,7 @@ func newBench(t *testing.T, hide func(out *dynamodb.QueryOutput)) *bench {
 	t.Helper()
 	b := &bench{t: t, id: 1, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	b.cloud = simaws.New(simaws.WithTable(table()))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: b.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: b.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
 	var err error
 	b.p, err = dynamo.New(where, dynamo.Clients{Table: blinkers{b.cloud.Table, hide}, Queues: b.cloud.Queues}, dynamo.WithClock(func() time.Time { return b.now }))
 	if err != nil {
@@ -364,7 +364,7 @@ func TestWhatTurnsHaveCancelledGoesWithItsInstance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := b.p.RetireInstance(t.Context(), id); err != nil {
+				if _, err := b.p.ApplyRetention(t.Context(), id); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -81,7 +81,7 @@ func (p *Provider) readCancels(ctx context.Context, executionID string, from int
 		return seal, next, lacks, nil
 	}
 
-	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.Open })
+	open := slices.IndexFunc(seal, func(c provider.ActivityCancel) bool { return c.All })
 	if open < 0 {
 		open = len(seal)
 	}

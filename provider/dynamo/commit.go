@@ -27,7 +27,7 @@ func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) (
 	}
 	refused, err := p.dispatch(ctx, t, s)
 	if err != nil {
-		return refused, fmt.Errorf("%w: %w", provider.ErrUnsent, err)
+		return refused, fmt.Errorf("%w: %w", provider.ErrDispatchIncomplete, err)
 	}
 	return refused, nil
 }
@@ -98,7 +98,7 @@ func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) 
 	writes := p.puts(append(items, next...))
 	create(writes[0].Put)
 
-	_, after := t.Standings()
+	_, after := t.Summaries()
 	u := projection{instanceID: t.InstanceID}
 	u.set(&after)
 	u.status = provider.StatusRunning

@@ -35,7 +35,7 @@ func conformance(t *testing.T, with func(*dynamotest.Cloud, *simaws.Cloud)) {
 	t.Helper()
 	providertest.Run(t, providertest.Harness{
 		Capabilities: []providertest.Capability{
-			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.LongTime, providertest.Polling, providertest.StrictLocks,
+			providertest.Faults, providertest.Corruption, providertest.StaleReads, providertest.VirtualTime, providertest.Polling, providertest.StrictLocks,
 			providertest.LargePayloads,
 		},
 		Want: providertest.Report{Ran: 447},

@@ -19,7 +19,7 @@ import (
 func TestAPageIsOneQueryAShard(t *testing.T) {
 	t.Parallel()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	q := provider.Query{Limit: 5}
+	q := provider.ListQuery{Limit: 5}
 	for range 3 {
 		cloud.ResetCounts()
 		page, err := p.ListInstances(t.Context(), q)
@@ -47,7 +47,7 @@ func TestAPageIsOneQueryAShard(t *testing.T) {
 func hubOf(t *testing.T, many int, few ...map[string]string) (*dynamo.Provider, *simaws.Cloud) {
 	t.Helper()
 	cloud := simaws.New(simaws.WithTable(table()))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -82,17 +82,17 @@ func TestAPageReadsABoundedShareOfALargeTable(t *testing.T) {
 	p, cloud := hubOf(t, many, map[string]string{}, map[string]string{"status": "Failed", "name": "refund"},
 		map[string]string{"version": "1.0.0", "tags": `{"k":"v"}`, "parent": `{"instanceId":"p","executionId":"x","eventId":2}`}, map[string]string{"name": "refund"})
 	for name, c := range map[string]struct {
-		q    provider.Query
+		q    provider.ListQuery
 		want []string
 	}{
-		"status":          {provider.Query{Status: provider.StatusFailed}, []string{"99999"}},
-		"name":            {provider.Query{Name: "refund"}, []string{"199999", "99999"}},
-		"name and status": {provider.Query{Status: provider.StatusCompleted, Name: "refund"}, []string{"199999"}},
-		"neither":         {provider.Query{Name: "nothing"}, nil},
-		"tag":             {provider.Query{Tags: map[string]string{"k": "v"}}, []string{"149999"}},
-		"parent":          {provider.Query{Parent: "p"}, []string{"149999"}},
-		"version":         {provider.Query{Version: "1.0.0"}, []string{"149999"}},
-		"before":          {provider.Query{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"}},
+		"status":          {provider.ListQuery{Status: provider.StatusFailed}, []string{"99999"}},
+		"name":            {provider.ListQuery{Name: "refund"}, []string{"199999", "99999"}},
+		"name and status": {provider.ListQuery{Status: provider.StatusCompleted, Name: "refund"}, []string{"199999"}},
+		"neither":         {provider.ListQuery{Name: "nothing"}, nil},
+		"tag":             {provider.ListQuery{Tags: map[string]string{"k": "v"}}, []string{"149999"}},
+		"parent":          {provider.ListQuery{Parent: "p"}, []string{"149999"}},
+		"version":         {provider.ListQuery{Version: "1.0.0"}, []string{"149999"}},
+		"before":          {provider.ListQuery{Name: "refund", StartedBefore: time.Unix(199_999, 0)}, []string{"99999"}},
 	} {
 		var found []string
 		pages, most := 0, int64(0)
@@ -125,15 +125,15 @@ func TestBlockedInstancesAreListedFromTheirOwnIndex(t *testing.T) {
 	p, cloud := hubOf(t, 50_000, blocked("order", "2026-01-03T00:00:00.000Z"), gone, blocked("refund", "2026-01-04T00:00:00.000Z"), blocked("order", "2026-01-02T00:00:00.000Z"),
 		map[string]string{"status": "Deleting", "attention": "deleting", "deleting": "x", "updated": "2026-01-02T00:00:00.000Z"})
 	for name, c := range map[string]struct {
-		q    provider.Query
+		q    provider.ListQuery
 		want []string
 	}{
-		"blocked":         {provider.Query{Status: provider.StatusBlocked}, []string{"29999", "9999", "39999"}},
-		"one by one":      {provider.Query{Status: provider.StatusBlocked, Limit: 1}, []string{"29999", "9999", "39999"}},
-		"of a name":       {provider.Query{Status: provider.StatusBlocked, Name: "order", Limit: 1}, []string{"9999", "39999"}},
-		"started later":   {provider.Query{Status: provider.StatusBlocked, StartedAfter: time.Unix(20_000, 0)}, []string{"29999", "39999"}},
-		"being deleted":   {provider.Query{Status: provider.StatusDeleting}, []string{"49999"}},
-		"of another name": {provider.Query{Status: provider.StatusDeleting, Name: "refund"}, nil},
+		"blocked":         {provider.ListQuery{Status: provider.StatusBlocked}, []string{"29999", "9999", "39999"}},
+		"one by one":      {provider.ListQuery{Status: provider.StatusBlocked, Limit: 1}, []string{"29999", "9999", "39999"}},
+		"of a name":       {provider.ListQuery{Status: provider.StatusBlocked, Name: "order", Limit: 1}, []string{"9999", "39999"}},
+		"started later":   {provider.ListQuery{Status: provider.StatusBlocked, StartedAfter: time.Unix(20_000, 0)}, []string{"29999", "39999"}},
+		"being deleted":   {provider.ListQuery{Status: provider.StatusDeleting}, []string{"49999"}},
+		"of another name": {provider.ListQuery{Status: provider.StatusDeleting, Name: "refund"}, nil},
 	} {
 		cloud.ResetCounts()
 		var found []string

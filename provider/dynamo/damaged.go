@@ -9,10 +9,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TerminateDamaged commits an end behind the rest of the history, whose head the keys give. An end that exists already
+// TerminateCorrupt commits an end behind the rest of the history, whose head the keys give. An end that exists already
 // is sent again, and the instance's status with it, since the process that committed it may have died in between. An execution that continued
 // as new, and is the instance's still, is no end (notWhole).
-func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessage) error {
+func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
 		return err
@@ -34,7 +34,7 @@ func (p *Provider) TerminateDamaged(ctx context.Context, m *provider.InboxMessag
 	t := &provider.Turn{
 		InstanceID: in.InstanceID, Head: d.head, Watermark: m.Position, Before: standing(&in),
 		Events:  []history.Event{end},
-		Cancels: provider.Cancels{{Open: true, Reason: history.TerminalReason(end.Kind), At: now}},
+		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
 	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
 		return fmt.Errorf("dynamo: instance %q: end the damaged history: %w", in.InstanceID, err)
@@ -84,5 +84,5 @@ func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *dea
 
 // standing is what is known of an instance whose history cannot be read.
 func standing(in *provider.Instance) *history.State {
-	return &history.State{Standing: history.Standing{StartID: in.StartID, Parent: in.Parent}}
+	return &history.State{Summary: history.Summary{StartID: in.StartID, Parent: in.Parent}}
 }

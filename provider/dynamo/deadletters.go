@@ -21,11 +21,11 @@ const (
 	lookHides = time.Minute
 )
 
-// MovedRecords receives dead letters, and yields those that lack the attribute which every copy made by the provider
+// DeadLetteredRecords receives dead letters, and yields those that lack the attribute which every copy made by the provider
 // has. It does not wait: what a short poll of SQS misses, the next call finds. In the inbox's dead letters, more than
 // 10 poison messages of one instance hide what was moved there behind them, until an operator has dealt with those.
-func (p *Provider) MovedRecords(ctx context.Context) iter.Seq2[provider.MovedRecord, error] {
-	return func(yield func(provider.MovedRecord, error) bool) {
+func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
+	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for _, queue := range p.deadLetterQueues() {
 			for m, err := range p.movedFrom(ctx, queue) {
 				if !yield(m, err) {
@@ -36,12 +36,12 @@ func (p *Provider) MovedRecords(ctx context.Context) iter.Seq2[provider.MovedRec
 	}
 }
 
-func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provider.MovedRecord, error] {
-	return func(yield func(provider.MovedRecord, error) bool) {
+func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provider.DeadLetteredRecord, error] {
+	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for seen := 0; seen < lookLimit; {
 			letters, err := p.receiveDead(ctx, queue)
 			if err != nil {
-				yield(provider.MovedRecord{}, fmt.Errorf("dynamo: dead letters of %s: %w", queue, err))
+				yield(provider.DeadLetteredRecord{}, fmt.Errorf("dynamo: dead letters of %s: %w", queue, err))
 				return
 			}
 			if len(letters) == 0 {
@@ -52,7 +52,7 @@ func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provid
 				if _, ours := letters[i].MessageAttributes[attrReason]; ours {
 					continue
 				}
-				if !yield(provider.MovedRecord{Queue: queue, Record: recordOf(&letters[i])}, nil) {
+				if !yield(provider.DeadLetteredRecord{Queue: queue, Record: recordOf(&letters[i])}, nil) {
 					return
 				}
 			}
@@ -86,10 +86,10 @@ func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 	}
 }
 
-// KeepMovedRecord copies first, because a record that is there twice does no harm, and one that is nowhere is lost. The
+// AnnotateDeadLetter copies first, because a record that is there twice does no harm, and one that is nowhere is lost. The
 // copy is in a group of its own, since it is not processed any more: in its instance's group it would block what is
 // moved there next.
-func (p *Provider) KeepMovedRecord(ctx context.Context, m provider.MovedRecord, why error) error {
+func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := digest("kept", m.Record.ID)
 	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {
 		return err

@@ -18,14 +18,14 @@ type deathbed struct {
 	head              provider.Head      // Segment is -1 where there is none
 	last              []provider.Segment // up to two, the last ones
 	state             *history.State     // the state of the segments that were read
-	cancelled         []history.Open     // timers that may have a schedule
+	cancelled         []history.OpenItem // timers that may have a schedule
 	over              bool
 	outstandingUnread bool                // what is outstanding was not read, for lack of time, or since the history is damaged
 	trace             history.TraceParent // of the start, where that was read
 	previous          string              // known for damaged histories, and where lookAtLast has read the start
 }
 
-func newDeathbed() *deathbed { return &deathbed{state: history.NewState(history.KeepOpen)} }
+func newDeathbed() *deathbed { return &deathbed{state: history.NewState(history.TrackOpen)} }
 
 // cancels returns the events that cancel what is outstanding, as far as that was read.
 func (d *deathbed) cancels() []history.Event {
@@ -72,7 +72,7 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 		if err != nil {
 			return d, err
 		}
-		for _, o := range d.state.Needless(s.Events...) {
+		for _, o := range d.state.ObsoleteTimers(s.Events...) {
 			if len(d.cancelled) <= mostDropped && (p.mayHaveSchedule(&o) || p.mayWaitByTimer(&o)) {
 				d.cancelled = append(d.cancelled, o)
 			}
@@ -89,7 +89,7 @@ func (d *deathbed) apply(executionID string, s provider.Segment) {
 		d.trace = s.Events[0].TraceParent
 	}
 	d.head = provider.Head{ExecutionID: executionID, Segment: s.Sequence, Watermark: s.Watermark}
-	d.over = d.over || d.state.Over()
+	d.over = d.over || d.state.Ended()
 	if d.last = append(d.last, s); len(d.last) > unsent {
 		d.last = append(d.last[:0:0], d.last[1:]...) // a slice of the old array would keep all segments alive
 	}
@@ -252,7 +252,7 @@ const schedulesLook = 5 * time.Second
 
 // dropAllSchedules deletes, with best effort, the schedules of all timers that history has cancelled.
 func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) error {
-	if p.hub.Timers != TimersSchedules || p.schedules == nil {
+	if p.hub.TimerMode != TimersSchedules || p.schedules == nil {
 		return nil
 	}
 	d, _, err := p.lookAtMost(ctx, in, schedulesLook)

@@ -95,9 +95,9 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	now := p.now().UTC()
 	var items []item
 	if !d.over {
-		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.Fence(d.cancels(), d.state.LastID, now)}
+		fence := provider.Segment{Sequence: d.head.Segment + 1, Watermark: d.head.Watermark, Events: provider.DeletionEvents(d.cancels(), d.state.LastID, now)}
 		end := &fence.Events[len(fence.Events)-1]
-		end.RequestedBy, end.Callers = purger(ctx), history.Unheard(d.state, fence.Events)
+		end.RequestedBy, end.Callers = purger(ctx), history.UnansweredCallers(d.state, fence.Events)
 		fence.Events[0].TraceParent = d.trace
 		var err error
 		if items, err = encodeStart(in.InstanceID, in.ExecutionID, d.previous, fence); err != nil {

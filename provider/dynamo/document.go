@@ -15,7 +15,7 @@ import (
 // ReadDocument reads a document from the segment that holds it. Segments never change, so that one which was read once
 // can be used for every later call, and documents that are read one after the other mostly lie together.
 func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
-	at, err := history.ParsePlace(ref.Ref)
+	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
@@ -36,7 +36,7 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 }
 
 // segmentEvents reads the events of one segment. An eventual read that does not find it whole becomes a strong one.
-func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at history.Place) ([]history.Event, error) {
+func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at history.DataLocation) ([]history.Event, error) {
 	key := segmentKey(at)
 	if events, ok := p.documents.get(key); ok {
 		return events, nil
@@ -85,4 +85,6 @@ func (p *Provider) readSegment(ctx context.Context, executionID string, sequence
 // documentCache is the size of the cache of segments that documents were read from last.
 const documentCache = 16 << 20
 
-func segmentKey(at history.Place) string { return at.ExecutionID + " " + segmentSK(at.Segment, 0) }
+func segmentKey(at history.DataLocation) string {
+	return at.ExecutionID + " " + segmentSK(at.Segment, 0)
+}

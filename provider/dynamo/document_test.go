@@ -12,7 +12,7 @@ import (
 func TestAnExecutionSaysWhichIsTheOldestThatItRefersTo(t *testing.T) {
 	t.Parallel()
 	at := func(execution string) history.Payload {
-		return history.Place{ExecutionID: execution, Segment: 1, EventID: 2}.Refer([]byte(`"x"`))
+		return history.DataLocation{ExecutionID: execution, Segment: 1, EventID: 2}.Refer([]byte(`"x"`))
 	}
 	carried := func(data ...history.Payload) (e history.Event) {
 		for _, d := range data {

@@ -158,27 +158,27 @@ func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (tim
 	return at, nil
 }
 
-// RetireInstance deletes an instance that is over, or past executions of one that is not, where its retention is over.
-func (p *Provider) RetireInstance(ctx context.Context, instanceID string) (provider.Retired, error) {
+// ApplyRetention deletes an instance that is over, or past executions of one that is not, where its retention is over.
+func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	if err != nil {
-		return provider.Retired{}, unlessNone(err)
+		return provider.RetentionResult{}, unlessNone(err)
 	}
 	switch {
 	case isDeleting(it) || !isDue(getString(it, attrDue), p.now()):
-		return provider.Retired{}, nil // another process deletes it, or the index is behind
+		return provider.RetentionResult{}, nil // another process deletes it, or the index is behind
 	case provider.RuntimeStatus(getString(it, attrStatus)).Terminal():
 		if err := p.deleteOver(ctx, it); err != nil {
-			return provider.Retired{}, p.postpone(ctx, it,
+			return provider.RetentionResult{}, p.postpone(ctx, it,
 				fmt.Errorf("dynamo: instance %q: delete after retention: %w", instanceID, err))
 		}
-		return provider.Retired{Instance: true}, nil
+		return provider.RetentionResult{Instance: true}, nil
 	default:
 		n, err := p.trim(ctx, it)
 		if err != nil {
 			err = p.postpone(ctx, it, fmt.Errorf("dynamo: instance %q: past executions: %w", instanceID, err))
 		}
-		return provider.Retired{Executions: n}, err
+		return provider.RetentionResult{Executions: n}, err
 	}
 }
 

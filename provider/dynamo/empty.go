@@ -42,14 +42,14 @@ func (p *Provider) workingQueues() map[string]string {
 // scheduleSettles is how long a schedule that fires while it is deleted may take to reach its queue.
 const scheduleSettles = time.Minute
 
-// EmptyQueues looks at all queues first, then deletes. Repeating it is harmless. The queues come last, since a schedule
+// PurgeQueues looks at all queues first, then deletes. Repeating it is harmless. The queues come last, since a schedule
 // sends into one until it is deleted.
-func (p *Provider) EmptyQueues(ctx context.Context, progress func(provider.Emptied)) (provider.Emptied, error) {
-	out := provider.Emptied{Messages: map[string]int{}}
+func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
+	out := provider.QueuePurgeResult{Messages: map[string]int{}}
 	if err := p.countAtRestSoon(ctx, out.Messages); err != nil {
 		return out, err
 	}
-	if p.hub.Timers == TimersSchedules && p.hub.ScheduleGroup != "" {
+	if p.hub.TimerMode == TimersSchedules && p.hub.ScheduleGroup != "" {
 		err := p.deleteAllSchedules(ctx, func(deleted int) {
 			if out.Schedules += deleted; progress != nil {
 				progress(out)

@@ -21,10 +21,10 @@ const mostEnds = 1000
 // that is not due has not begun, by any clock, and a worker that receives it later reads the cancel record first. The
 // end of an attempt that is due is reported by the worker that receives its work item. One that is pending has no worker:
 // whoever holds its token sends its end, and a timer sees to it that somebody does.
-func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.Open) error {
+func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.OpenItem) error {
 	waits := map[int64]bool{}
 	for i := range cancelled {
-		if o := &cancelled[i]; o.Waits {
+		if o := &cancelled[i]; o.WaitsForCancellation {
 			waits[o.ID] = true
 		}
 	}
@@ -44,7 +44,7 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 		}
 		if !p.mayHaveBegun(r.At) {
 			ends = append(ends, provider.ActivityOutcome{
-				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Cut(retryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.EndReturned),
+				ActivityID: r.ActivityID, Attempt: r.Attempt - 1, Error: r.Error.Truncate(retryMessageBytes, 0), Ended: cmp.Or(r.Ended, history.OutcomeReturned),
 			})
 		}
 	}
@@ -67,12 +67,12 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 // graceOf is the timer by which a pending attempt is looked at that was cancelled just now, or before.
 func (p *Provider) graceOf(x provider.Origin, sequence int64, r *provider.ActivityRetry) provider.Timer {
 	at := p.now().Add(time.Duration(r.Pending.GraceMs) * time.Millisecond)
-	if !r.LookAt.IsZero() && r.LookAt.Before(at) {
-		at = r.LookAt
+	if !r.NextCheckAt.IsZero() && r.NextCheckAt.Before(at) {
+		at = r.NextCheckAt
 	}
 	return provider.Timer{
 		V: provider.WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: r.ActivityID,
-		FireAt: at, Attempt: r.Attempt, WaitCancel: true,
+		FireAt: at, Attempt: r.Attempt, WaitForCancellation: true,
 	}
 }
 

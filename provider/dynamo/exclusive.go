@@ -14,9 +14,9 @@ import (
 // workID is the deduplication id of a work item: one of an attempt, so that a dispatch which is repeated within SQS's five minutes adds no copy behind
 // the first, which would run before any turn has taken its outcome. What is sent anew, or picked up, has one of its own.
 func workID(w *provider.WorkItem) string {
-	parts := []string{"work", w.ExecutionID, strconv.FormatInt(w.ActivityID, 10), strconv.Itoa(w.Attempt), strconv.Itoa(w.Anew)}
-	if w.PickedUp != nil {
-		parts = append(parts, w.PickedUp.Record, strconv.Itoa(w.PickedUp.Times))
+	parts := []string{"work", w.ExecutionID, strconv.FormatInt(w.ActivityID, 10), strconv.Itoa(w.Attempt), strconv.Itoa(w.ResendCount)}
+	if w.Redrive != nil {
+		parts = append(parts, w.Redrive.Record, strconv.Itoa(w.Redrive.Times))
 	}
 	return digest(parts...)
 }
@@ -35,6 +35,6 @@ func (p *Provider) longestDelayOf(w *provider.WorkItem) time.Duration {
 
 // isFIFO reports whether a queue of the hub, and that of its dead letters, is a FIFO queue.
 func isFIFO(queue string) bool {
-	_, exclusive := history.OfExclusiveQueue(queue)
+	_, exclusive := history.BaseQueue(queue)
 	return exclusive || queue == provider.QueueInbox
 }

@@ -14,7 +14,7 @@ import (
 // Hub contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
 // turns or process timers require all fields, and workers require WorkQueues and DeadLetters. The JSON is the format of
 // the hub's SSM parameter.
-type Hub struct {
+type HubConfig struct {
 	Name     string `json:"hub"`
 	Table    string `json:"table"`
 	InboxURL string `json:"inboxUrl"`
@@ -25,9 +25,9 @@ type Hub struct {
 	// each work queue.
 	DeadLetters map[string]string `json:"deadLetters"`
 
-	// Timers selects how timers beyond the maximum delay of a queue are held: TimersSchedules or TimersHops. The
-	// default is TimersHops. The following fields are required for TimersSchedules.
-	Timers        string `json:"timers"`
+	// TimerMode selects how timers beyond the maximum delay of a queue are held: TimersSchedules or TimersRequeue. The
+	// default is TimersRequeue. The following fields are required for TimersSchedules.
+	TimerMode     string `json:"timers"`
 	ScheduleGroup string `json:"scheduleGroup"`
 	// ScheduleRoleARN is the role with which EventBridge Scheduler sends.
 	ScheduleRoleARN      string `json:"scheduleRoleArn"`
@@ -42,12 +42,12 @@ type Hub struct {
 	PayloadBucket string `json:"payloadBucket,omitempty"`
 }
 
-func (h Hub) validate() error {
+func (h HubConfig) validate() error {
 	if err := missing([2]string{"hub", h.Name}, [2]string{"table", h.Table}, [2]string{"inboxUrl", h.InboxURL}); err != nil {
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, err)
 	}
-	if h.Timers != "" && h.Timers != TimersSchedules && h.Timers != TimersHops {
-		problem := fmt.Sprintf("is %q, but must be %s or %s", h.Timers, TimersSchedules, TimersHops)
+	if h.TimerMode != "" && h.TimerMode != TimersSchedules && h.TimerMode != TimersRequeue {
+		problem := fmt.Sprintf("is %q, but must be %s or %s", h.TimerMode, TimersSchedules, TimersRequeue)
 		return fmt.Errorf("dynamo: hub %q: %w", h.Name, &provider.FieldError{Field: "timers", Problem: problem})
 	}
 	return nil
@@ -103,7 +103,7 @@ func defaults() settings {
 // Provider implements provider.Provider with DynamoDB and SQS. It is safe for concurrent use. Its only state is caches
 // of builds, keys and segments.
 type Provider struct {
-	hub       Hub
+	hub       HubConfig
 	table     TableAPI
 	queues    QueueAPI
 	schedules ScheduleAPI
@@ -137,7 +137,7 @@ type Provider struct {
 var _ provider.Provider = (*Provider)(nil)
 
 // New returns a provider for a hub. It makes no calls. It returns an error if the hub or the clients are incomplete.
-func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
+func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	if err := hub.validate(); err != nil {
 		return nil, err
 	}
@@ -165,4 +165,4 @@ func New(hub Hub, clients Clients, opts ...Option) (*Provider, error) {
 }
 
 // Hub returns the names and URLs of the hub's resources.
-func (p *Provider) Hub() Hub { return p.hub }
+func (p *Provider) Config() HubConfig { return p.hub }

@@ -10,9 +10,9 @@ import (
 
 func TestNewNamesWhatAHubLacks(t *testing.T) {
 	t.Parallel()
-	whole := dynamo.Hub{Name: "h", Table: "t", InboxURL: "u"}
-	for field, spoil := range map[string]func(*dynamo.Hub){
-		"hub": func(h *dynamo.Hub) { h.Name = "" }, "table": func(h *dynamo.Hub) { h.Table = "" }, "inboxUrl": func(h *dynamo.Hub) { h.InboxURL = "" },
+	whole := dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "u"}
+	for field, spoil := range map[string]func(*dynamo.HubConfig){
+		"hub": func(h *dynamo.HubConfig) { h.Name = "" }, "table": func(h *dynamo.HubConfig) { h.Table = "" }, "inboxUrl": func(h *dynamo.HubConfig) { h.InboxURL = "" },
 	} {
 		h := whole
 		spoil(&h)
@@ -22,7 +22,7 @@ func TestNewNamesWhatAHubLacks(t *testing.T) {
 		}
 	}
 	p, err := dynamo.New(whole, dynamo.Clients{})
-	if err != nil || p.Hub().Table != "t" {
+	if err != nil || p.Config().Table != "t" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -35,12 +35,12 @@ func inboxEntry(m *provider.Message) (entry, error) {
 		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %w", m.Kind, m.InstanceID, err)
 	}
 	e := entry{body: sqsText(b), group: groupID(m.InstanceID), dedup: dedupID(m)}
-	if most := mostOf(m.PickedUp); len(e.body) > most {
+	if most := mostOf(m.Redrive); len(e.body) > most {
 		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
 			m.InstanceID, len(e.body), most)
 	}
-	if m.PickedUp != nil { // the queue must not drop it as a duplicate of the original, however soon it follows; its repeats are one message
-		e.dedup = digest("picked up", m.PickedUp.Record, strconv.Itoa(m.PickedUp.Times))
+	if m.Redrive != nil { // the queue must not drop it as a duplicate of the original, however soon it follows; its repeats are one message
+		e.dedup = digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
 	}
 	return e, nil
 }
@@ -115,10 +115,10 @@ func answerID(m *provider.Message) string {
 	return digest(parts...)
 }
 
-// AdoptOrchestrationItems groups inbox records by instance. A record that is not in its instance's message group is
+// DecodeOrchestrationItems groups inbox records by instance. A record that is not in its instance's message group is
 // returned as unreadable: its number is not comparable with what the instance has consumed, and would have it drop
 // messages that it has not.
-func (p *Provider) AdoptOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
+func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
 		m, err := provider.DecodeMessage(r.Body)

@@ -286,7 +286,7 @@ func (u *projection) assignments() string {
 	if u.customStatus != nil {
 		set += ", #customStatus = :customStatus"
 	}
-	if u.blocked.Is {
+	if u.blocked.Active {
 		set += ", attention = :attention, blockedBy = :blockedBy, diagnosis = :diagnosis"
 	}
 	if u.paused != nil {
@@ -307,7 +307,7 @@ func (u *projection) removals() string {
 		return ""
 	case u.pending():
 		return " REMOVE blockedBy, diagnosis, paused"
-	case u.blocked.Is:
+	case u.blocked.Active:
 		return " REMOVE paused"
 	case u.paused != nil:
 		return " REMOVE blockedBy, diagnosis"
@@ -324,12 +324,12 @@ const mostDiagnosis = 16 << 10
 
 // diagnosisOf is why an instance is blocked, as far as its item has room for it.
 func diagnosisOf(b *history.Blocked) *history.Failure {
-	why := b.Why
+	why := b.Diagnosis
 	if why == nil || len(why.Message) <= mostDiagnosis {
 		return why
 	}
 	cut := *why
-	cut.Message = history.CutMessage(why.Message, mostDiagnosis)
+	cut.Message = history.TruncateMessage(why.Message, mostDiagnosis)
 	return &cut
 }
 
@@ -349,10 +349,10 @@ func (u *projection) values(in *dynamodb.UpdateItemInput, now time.Time) {
 			in.ExpressionAttributeValues[":due"] = str(dueKey(u.instanceID, now.Add(u.retention)))
 		}
 	}
-	if u.blocked.Is {
+	if u.blocked.Active {
 		why, _ := json.Marshal(diagnosisOf(&u.blocked)) //nolint:errchkjson // strings and numbers: cannot fail
 		in.ExpressionAttributeValues[":attention"] = str(partitionOf(u.instanceID))
-		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.Build)
+		in.ExpressionAttributeValues[":blockedBy"] = str(u.blocked.LastBuild)
 		in.ExpressionAttributeValues[":diagnosis"] = str(string(why))
 	}
 	if u.paused != nil {

@@ -30,7 +30,7 @@ func TestR20ANoteThatHangsHoldsUpNoMessage(t *testing.T) {
 					return next()
 				}
 				cloud := simaws.New(simaws.WithTable(table()), simaws.WithInterceptor(hang))
-				where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
+				where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), WorkQueues: map[string]string{}}
 				p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: cloud.Queues})
 				if err != nil {
 					t.Fatal(err)

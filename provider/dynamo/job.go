@@ -42,7 +42,7 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	it := jobKey(j.ID)
 	it[attrJob] = str(string(doc))
 	it[attrRevision] = num(j.Revision + 1)
-	if j.Over() {
+	if j.Ended() {
 		it[attrTTL] = unix(p.now().Add(jobLife))
 	}
 
@@ -201,10 +201,10 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 
 // selects reports whether a filter selects an item of the index. The query already applies the start times.
 func selects(f *provider.Filter, it item) bool {
-	if f.Name != "" && getString(it, "name") != f.Name ||
+	if f.Orchestration != "" && getString(it, "name") != f.Orchestration ||
 		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
 		f.Version != "" && getString(it, "version") != f.Version ||
-		f.Parent != "" && !strings.HasPrefix(getString(it, attrParent), parentPrefix(f.Parent)) ||
+		f.ParentID != "" && !strings.HasPrefix(getString(it, attrParent), parentPrefix(f.ParentID)) ||
 		!f.UpdatedBefore.IsZero() && lastChange(it) >= formatTime(f.UpdatedBefore) {
 		return false
 	}
@@ -221,8 +221,8 @@ func lastChange(it item) string {
 	return created
 }
 
-// DeleteLife deletes the life of an id that a start began: at once where it is over and small.
-func (p *Provider) DeleteLife(ctx context.Context, instanceID, startID string, force bool) error {
+// DeleteIncarnation deletes the life of an id that a start began: at once where it is over and small.
+func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):

@@ -72,7 +72,7 @@ func (p *Provider) ReceiveDeadLetters(ctx context.Context, queue string, hide ti
 }
 
 func letterOf(queue string, m *types.Message) provider.DeadLetter {
-	d := provider.DeadLetter{Queue: queue, Record: recordOf(m), About: provider.SubjectOf(aws.ToString(m.Body))}
+	d := provider.DeadLetter{Queue: queue, Record: recordOf(m), Subject: provider.SubjectOf(aws.ToString(m.Body))}
 	if why, ours := m.MessageAttributes[attrReason]; ours {
 		d.Reason = aws.ToString(why.StringValue)
 	}
@@ -186,7 +186,7 @@ func (p *Provider) messageAgain(m provider.Message, of *provider.DeadLetter) (en
 		return entry{}, err
 	}
 	m.Hub = p.hub.Name
-	m.PickedUp = m.PickedUp.NextMoved(of.Record.ID, of.SentAt)
+	m.Redrive = m.Redrive.NextMoved(of.Record.ID, of.SentAt)
 	return inboxEntry(&m)
 }
 
@@ -212,8 +212,8 @@ func (p *Provider) workAgain(ctx context.Context, w provider.WorkItem, recordID 
 		return entry{}, err
 	}
 	w.Hub = p.hub.Name
-	w.Again = true
-	w.PickedUp = w.PickedUp.Next(recordID)
+	w.PossibleDuplicate = true
+	w.Redrive = w.Redrive.Next(recordID)
 	w.Token = tokens.Sign(&w)
 	return workEntry(&w)
 }

@@ -12,7 +12,7 @@ import (
 func TestARedriveNamesWhatWasSentBeforeItsError(t *testing.T) {
 	t.Parallel()
 	q := &fakeQueues{answer: failing(true, "b")}
-	p := &Provider{queues: q, hub: Hub{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}}
+	p := &Provider{queues: q, hub: HubConfig{WorkQueues: map[string]string{"default": "url"}, DeadLetters: map[string]string{"default": "dead"}}}
 	var letters []provider.DeadLetter
 	for _, body := range []string{"a", "b", "c"} {
 		letters = append(letters, provider.DeadLetter{Queue: "default", Record: provider.Record{ID: "letter " + body, Body: body}})

@@ -36,7 +36,7 @@ type cursor struct {
 	Partition int `json:"p,omitempty"`
 }
 
-func queryDigest(q provider.Query) string {
+func queryDigest(q provider.ListQuery) string {
 	parts := []string{string(q.Status), q.Name, formatTime(q.StartedAfter)}
 	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() { // without these it is the digest of earlier releases
 		parts = append(parts, q.Version, q.Parent, formatTime(q.StartedBefore))
@@ -52,7 +52,7 @@ func (c cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-func parseCursor(q provider.Query) (cursor, error) {
+func parseCursor(q provider.ListQuery) (cursor, error) {
 	var c cursor
 	if q.Cursor == "" {
 		return c, nil
@@ -81,7 +81,7 @@ const sortKeyLimit = 1024
 
 // isPlace reports whether a cursor names a place that a list of this query may have reached: DynamoDB fails a query
 // that begins anywhere else. The place need not be a time, since an instance whose item is damaged is listed as well.
-func (c cursor) isPlace(q provider.Query) bool {
+func (c cursor) isPlace(q provider.ListQuery) bool {
 	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
 		return false
 	}
@@ -96,7 +96,7 @@ func (c cursor) isPlace(q provider.Query) bool {
 
 // ListInstances lists by creation, except that what needs attention has an index of its own: it may be one instance
 // among millions.
-func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provider.Page, error) {
+func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
 		return provider.Page{}, &provider.FieldError{Field: "limit", Problem: fmt.Sprintf("must be from 1 to %d", largestPage)}
@@ -121,7 +121,7 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.Query) (provide
 }
 
 // listByCreation merges the shards of the index by creation, newest first.
-func (p *Provider) listByCreation(ctx context.Context, q provider.Query, c cursor) (page provider.Page, err error) {
+func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c cursor) (page provider.Page, err error) {
 	items, before, err := p.newest(ctx, q, c)
 	if err != nil {
 		return page, err
@@ -151,7 +151,7 @@ const looksAtShards = 2
 
 // newest merges the shards until a page is full, or enough was read for one page. Each shard is read a little at a
 // time, since each has about its share of a page's instances. before is where the list goes on; empty at its end.
-func (p *Provider) newest(ctx context.Context, q provider.Query, c cursor) (all []item, before string, err error) {
+func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (all []item, before string, err error) {
 	lists := make([]*shardList, shards)
 	for shard := range lists {
 		lists[shard] = p.shardList(shard, q, c)
@@ -193,14 +193,14 @@ const endOfTime = "~"
 
 // latestKey sorts behind all keys by creation that a query selects. The key of an instance that was started at StartedBefore sorts behind
 // that time.
-func latestKey(q provider.Query) string {
+func latestKey(q provider.ListQuery) string {
 	if q.StartedBefore.IsZero() {
 		return endOfTime
 	}
 	return formatTime(q.StartedBefore)
 }
 
-func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
+func (p *Provider) shardList(shard int, q provider.ListQuery, c cursor) *shardList {
 	upTo := cmp.Or(c.Before, latestKey(q))
 	in := p.shardQuery(shard, formatTime(q.StartedAfter), upTo)
 	in.ScanIndexForward = aws.Bool(false)
@@ -210,7 +210,7 @@ func (p *Provider) shardList(shard int, q provider.Query, c cursor) *shardList {
 }
 
 // filter makes the index select what a query selects, but for tags: the rest is read, and not sent. The JSON of a parent begins with its id.
-func filter(in *dynamodb.QueryInput, q provider.Query) {
+func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 	var conditions []string
 	add := func(attribute, value string) {
 		if value != "" {
@@ -274,7 +274,7 @@ func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 }
 
 // readAtOnce returns how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
-func readAtOnce(q provider.Query) int32 {
+func readAtOnce(q provider.ListQuery) int32 {
 	if q.Status != "" || q.Name != "" || q.Version != "" || q.Parent != "" || len(q.Tags) > 0 {
 		return filteredPage
 	}
@@ -300,7 +300,7 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 // projection cannot be changed in a deployed hub except by building the index anew), so each instance is read, strongly
 // consistent: it is complete, and an instance that has left the status meanwhile is left out. It reads as many as a
 // page may hold; under a filter the page may be empty.
-func (p *Provider) listByAttention(ctx context.Context, q provider.Query, kind string, c cursor) (page provider.Page, err error) {
+func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, kind string, c cursor) (page provider.Page, err error) {
 	named, next, err := p.newestAttentive(ctx, kind, q.Limit, c)
 	if err != nil {
 		return page, err

@@ -12,7 +12,7 @@ import (
 
 func TestCursorRoundTrip(t *testing.T) {
 	t.Parallel()
-	q := provider.Query{
+	q := provider.ListQuery{
 		Status: provider.StatusRunning, Name: "order", Version: "1.0.0", Parent: "p", Tags: map[string]string{"a": "b", "c": "d"}, StartedAfter: time.Unix(1, 0),
 		StartedBefore: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
 	}
@@ -28,10 +28,10 @@ func TestCursorsFromElsewhere(t *testing.T) {
 	text := base64.RawURLEncoding.EncodeToString
 	for name, s := range map[string]string{
 		"no base64": "%%%", "no JSON": text([]byte("not ours")), "no object": text([]byte("[1]")), "null": text([]byte("null")),
-		"empty object": text([]byte("{}")), "no place": text([]byte(`{"q":"` + queryDigest(provider.Query{}) + `"}`)),
+		"empty object": text([]byte("{}")), "no place": text([]byte(`{"q":"` + queryDigest(provider.ListQuery{}) + `"}`)),
 		"other types": text([]byte(`{"b":1,"q":2}`)), "another filter": cursor{Before: "x", Query: "other"}.String(), "no filter": cursor{Before: "x"}.String(),
 	} {
-		_, err := parseCursor(provider.Query{Cursor: s})
+		_, err := parseCursor(provider.ListQuery{Cursor: s})
 		if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != "cursor" {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -41,12 +41,12 @@ func TestCursorsFromElsewhere(t *testing.T) {
 // DynamoDB fails a query that begins where no list can have ended.
 func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 	t.Parallel()
-	after := provider.Query{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	before := provider.Query{StartedBefore: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)}
-	blocked := provider.Query{Status: provider.StatusBlocked}
+	after := provider.ListQuery{StartedAfter: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	before := provider.ListQuery{StartedBefore: time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)}
+	blocked := provider.ListQuery{Status: provider.StatusBlocked}
 	const place = "2026-07-01T00:00:00.000Z"
 	for name, c := range map[string]struct {
-		q    provider.Query
+		q    provider.ListQuery
 		at   cursor
 		want bool
 	}{
@@ -86,7 +86,7 @@ func TestACursorOfNoPlaceIsRefused(t *testing.T) {
 func TestFiltersHaveDifferentDigests(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, q := range []provider.Query{
+	for _, q := range []provider.ListQuery{
 		{},
 		{Status: "a"},
 		{Name: "a"},
@@ -116,7 +116,7 @@ func TestFiltersHaveDifferentDigests(t *testing.T) {
 // A list that was begun in a release without these filters goes on.
 func TestTheDigestOfEarlierFiltersStays(t *testing.T) {
 	t.Parallel()
-	q := provider.Query{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}
+	q := provider.ListQuery{Status: "Running", Name: "order", StartedAfter: time.Unix(1, 0)}
 	if got, want := queryDigest(q), digest("Running", "order", "1970-01-01T00:00:01.000Z")[:12]; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // load reads the segments of an execution page by page, and the item that it begins with: the first ones as they are,
-// and where there are more what is rolled up as such. It holds a bounded amount of large data (provider.Loading).
+// and where there are more what is rolled up as such. It holds a bounded amount of large data (provider.DataBudget).
 type load struct {
 	p                       *Provider
 	instanceID, executionID string
@@ -23,7 +23,7 @@ type load struct {
 
 	start    item
 	segments []provider.Segment
-	holding  provider.Loading
+	holding  provider.DataBudget
 	runs     []run // what could be rolled up; the last one may be too short
 }
 

@@ -41,18 +41,18 @@ func Open(ctx context.Context, hub string, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-func find(ctx context.Context, client *ssm.Client, hub string) (Hub, error) {
+func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error) {
 	name := ParameterName(hub)
 	out, err := client.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
 	if _, missing := errors.AsType[*ssmtypes.ParameterNotFound](err); missing {
-		return Hub{}, fmt.Errorf("dynamo: hub %q: parameter %s in region %s: %w", hub, name, client.Options().Region, provider.ErrNotFound)
+		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s in region %s: %w", hub, name, client.Options().Region, provider.ErrNotFound)
 	}
 	if err != nil {
-		return Hub{}, &provider.Error{Op: "SSM.GetParameter", Retryable: isRetryable(err), Err: err}
+		return HubConfig{}, &provider.Error{Op: "SSM.GetParameter", Retryable: isRetryable(err), Err: err}
 	}
-	h := Hub{}
+	h := HubConfig{}
 	if err := json.Unmarshal([]byte(aws.ToString(out.Parameter.Value)), &h); err != nil {
-		return Hub{}, fmt.Errorf("dynamo: hub %q: parameter %s: %w", hub, name, err)
+		return HubConfig{}, fmt.Errorf("dynamo: hub %q: parameter %s: %w", hub, name, err)
 	}
 	h.Name = hub
 	return h, nil

@@ -11,7 +11,7 @@ import (
 // was accepted, because only then may the id be used again (R9). What follows is best effort.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	u := projectionOf(t, s)
-	needless := t.Needless()
+	needless := t.ObsoleteTimers()
 	if u.changed() && !u.status.Terminal() {
 		return p.alongside(ctx, t, s, u, needless)
 	}
@@ -30,7 +30,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 }
 
 // alongside sends while the instance is written, since neither depends on the other.
-func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.Open) (refused []provider.OutputFailure, err error) {
+func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
 	err = together(
 		func() error { return p.publish(ctx, &u) },
 		func() (err error) { refused, err = p.sendSegment(ctx, t, s); return err },
@@ -50,8 +50,8 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	if t.Next != nil {
 		return projection{}
 	}
-	before, after := t.Standings()
-	if !after.Shows(&before) && t.Show != provider.ShowAlways {
+	before, after := t.Summaries()
+	if !after.StatusChanged(&before) && t.StatusWrite != provider.StatusWriteAlways {
 		return projection{}
 	}
 	u := projection{
@@ -59,7 +59,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 		watermark: s.Watermark, retention: t.Retention,
 	}
 	u.set(&after)
-	if t.Show == provider.ShowLater && !u.required() {
+	if t.StatusWrite == provider.StatusWriteDeferred && !u.required() {
 		return projection{}
 	}
 	return u
@@ -67,7 +67,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 
 // RedispatchOrchestration sends again the unsettled outputs of the segments that since says, up to the head, across
 // continue-as-new (R4).
-func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.Since) ([]provider.OutputFailure, error) {
+func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
 	refused, err := p.redispatch(ctx, o, since)
 	markBegun(o.Segments, refused)
 	return refused, err
@@ -82,19 +82,19 @@ func markBegun(segments []provider.Segment, refused []provider.OutputFailure) {
 	waits := map[int64]bool{}
 	for i := range segments {
 		for j := range segments[i].Events {
-			if e := &segments[i].Events[j]; e.Kind == history.ActivityScheduled && e.Waits() {
+			if e := &segments[i].Events[j]; e.Kind == history.ActivityScheduled && e.WaitsForCancellation() {
 				waits[e.ID] = true
 			}
 		}
 	}
 	for i := range refused {
 		if waits[refused[i].EventID] {
-			refused[i].Ended = history.EndWorkerGone
+			refused[i].Ended = history.OutcomeWorkerLost
 		}
 	}
 }
 
-func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, since provider.Since) ([]provider.OutputFailure, error) {
+func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
 	out := outbox{p: p, again: true}
 	first := 0 // of o's own
 	for u, err := range p.maybeUnsent(ctx, o, since) {
@@ -123,12 +123,12 @@ func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, si
 	return out.refused, nil
 }
 
-// cancelledTimers returns what the segments of a history, from one on, have left without a purpose (State.Needless).
-func cancelledTimers(segments []provider.Segment, from int) (all []history.Open) {
-	state := history.NewState(history.KeepTimers)
+// cancelledTimers returns what the segments of a history, from one on, have left without a purpose (State.ObsoleteTimers).
+func cancelledTimers(segments []provider.Segment, from int) (all []history.OpenItem) {
+	state := history.NewState(history.TrackTimers)
 	for i := range segments {
 		if i >= from {
-			all = append(all, state.Needless(segments[i].Events...)...)
+			all = append(all, state.ObsoleteTimers(segments[i].Events...)...)
 		}
 		state.Apply(segments[i].Events...)
 	}
@@ -142,18 +142,18 @@ func projectionOfHistory(o *provider.Orchestration) projection {
 		instanceID: o.InstanceID, executionID: o.Head.ExecutionID, sequence: last.Sequence, event: last.Events[0].ID,
 		watermark: last.Watermark, retention: o.Retention,
 	}
-	u.set(&o.State(0).Standing)
+	u.set(&o.State(0).Summary)
 	return u
 }
 
 // set takes over what an instance shows of its history.
-func (u *projection) set(s *history.Standing) {
+func (u *projection) set(s *history.Summary) {
 	u.status = s.Status()
 	u.customStatus = s.CustomStatus
 	if u.paused = s.Paused; u.paused == nil { // what is paused is woken in no build
 		u.blocked = s.Blocked
 	}
-	if s.Bound {
+	if s.FirstTurnRun {
 		u.version = s.Version
 	}
 }

@@ -77,7 +77,7 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 
 // unknownQueue is the refusal of a work item for which the hub has no queue.
 func (p *Provider) unknownQueue(w *provider.WorkItem) provider.OutputFailure {
-	if beside, exclusive := history.OfExclusiveQueue(w.Queue); exclusive {
+	if beside, exclusive := history.BaseQueue(w.Queue); exclusive {
 		return refuse(w.ActivityID, "ExclusiveQueueError", "activity %q was called with an exclusive key, and task hub %q has no FIFO queue for that beside its work queue %q: "+
 			"set Exclusive in the construct's WorkQueueProps of %q, and deploy the stack before the code", w.Name, p.hub.Name, beside, beside)
 	}
@@ -127,7 +127,7 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 
 // workEntry makes the message of a work item.
 func workEntry(w *provider.WorkItem) (entry, error) {
-	e, err := newEntry(w, w.ActivityID, mostOf(w.PickedUp))
+	e, err := newEntry(w, w.ActivityID, mostOf(w.Redrive))
 	switch {
 	case w.ExclusiveKey != "":
 		e.group, e.dedup, e.loose = exclusiveGroup(w.ExclusiveKey), workID(w), true

@@ -11,15 +11,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// payloads is provider.Payloads in the hub's bucket, under the name of the hub: several may share a bucket.
+// payloads is provider.PayloadStore in the hub's bucket, under the name of the hub: several may share a bucket.
 type payloads struct {
 	bucket BucketAPI
 	name   string
 	prefix string
 }
 
-// Payloads implements provider.PayloadKeeper.
-func (p *Provider) Payloads() provider.Payloads {
+// Payloads implements provider.PayloadStoreProvider.
+func (p *Provider) Payloads() provider.PayloadStore {
 	if p.payloads == nil {
 		return nil
 	}
@@ -27,33 +27,33 @@ func (p *Provider) Payloads() provider.Payloads {
 }
 
 // newPayloads is the store of a hub that has a bucket; nil of one that has none.
-func newPayloads(h *Hub, b BucketAPI) *payloads {
+func newPayloads(h *HubConfig, b BucketAPI) *payloads {
 	if h.PayloadBucket == "" || b == nil {
 		return nil
 	}
 	return &payloads{bucket: b, name: h.PayloadBucket, prefix: h.Name + "/"}
 }
 
-// PutPayload implements provider.Payloads.
+// PutPayload implements provider.PayloadStore.
 func (s *payloads) PutPayload(ctx context.Context, key string, data []byte) error {
 	return s.call(ctx, "S3.PutObject", key, func() error { return s.bucket.PutObject(ctx, s.name, s.prefix+key, data) })
 }
 
-// GetPayload implements provider.Payloads.
+// GetPayload implements provider.PayloadStore.
 func (s *payloads) GetPayload(ctx context.Context, key string) (data []byte, err error) {
 	err = s.call(ctx, "S3.GetObject", key, func() error {
-		data, err = s.bucket.GetObject(ctx, s.name, s.prefix+key, provider.MaxStoredPayload)
+		data, err = s.bucket.GetObject(ctx, s.name, s.prefix+key, provider.MaxStoredPayloadBytes)
 		return err
 	})
 	return data, err
 }
 
-// CopyPayload implements provider.Payloads.
+// CopyPayload implements provider.PayloadStore.
 func (s *payloads) CopyPayload(ctx context.Context, from, to string) error {
 	return s.call(ctx, "S3.CopyObject", from, func() error { return s.bucket.CopyObject(ctx, s.name, s.prefix+from, s.prefix+to) })
 }
 
-// DeletePayloads implements provider.Payloads.
+// DeletePayloads implements provider.PayloadStore.
 func (s *payloads) DeletePayloads(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (s *payloads) DeletePayloads(ctx context.Context, keys ...string) error {
 	return s.call(ctx, "S3.DeleteObjects", keys[0], func() error { return s.bucket.DeleteObjects(ctx, s.name, all) })
 }
 
-// ListPayloads implements provider.Payloads.
+// ListPayloads implements provider.PayloadStore.
 func (s *payloads) ListPayloads(ctx context.Context, prefix, after string) (found []provider.StoredPayload, err error) {
 	if after != "" {
 		after = s.prefix + after
@@ -124,7 +124,7 @@ func (p *Provider) erasePayloads(ctx context.Context, executionID string, progre
 		if err := p.payloads.DeletePayloads(ctx, keys...); err != nil {
 			return err
 		}
-		if len(found) < provider.PayloadsAtOnce {
+		if len(found) < provider.PayloadBatchSize {
 			return nil
 		}
 		if err := progress.goesOn(ctx); err != nil {
@@ -141,12 +141,12 @@ const (
 	behindAll = "~"
 )
 
-// SweepPayloads implements provider.PayloadKeeper.
+// SweepPayloads implements provider.PayloadStoreProvider.
 func (p *Provider) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
 	if p.payloads == nil {
 		return "", 0, nil
 	}
-	found, err := p.payloads.ListPayloads(ctx, provider.PayloadsOfExecutions, after)
+	found, err := p.payloads.ListPayloads(ctx, provider.ExecutionPayloadPrefix, after)
 	if err != nil || len(found) == 0 {
 		return "", 0, err
 	}

@@ -61,7 +61,7 @@ func newWaitingHub(t *testing.T) *waitingHub {
 		Name: "perdure", PartitionKey: "pk", SortKey: "sk", Indexes: []simaws.Index{{Name: indexByCreation, PartitionKey: attrShard, SortKey: attrCreated}},
 	}))
 	var err error
-	where := Hub{Name: "h", Table: "perdure", InboxURL: h.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := HubConfig{Name: "h", Table: "perdure", InboxURL: h.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	if h.provider, err = New(where, Clients{Table: h.cloud.Table, Queues: h.cloud.Queues}); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAHundredThousandPendingActivitiesAreToldWithinBounds(t *testing.T) { //
 	}
 	for id := int64(50_000); id < 50_020; id++ {
 		details := []byte(`"` + strings.Repeat("x", 200<<10-2) + `"`)
-		if err := h.provider.PutActivityRecords(t.Context(), h.instance.ExecutionID, provider.ActivityRecord{ActivityID: id, BeatenAt: time.Unix(60, 0), Details: details}); err != nil {
+		if err := h.provider.PutActivityRecords(t.Context(), h.instance.ExecutionID, provider.ActivityRecord{ActivityID: id, LastHeartbeatAt: time.Unix(60, 0), Details: details}); err != nil {
 			t.Fatal(err)
 		}
 	}

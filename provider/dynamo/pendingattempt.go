@@ -20,9 +20,9 @@ const (
 	valueAttempt = ":attempt"
 )
 
-// KeepPending writes the retries' items of activities under the fence of a turn, and then sends the timers.
-func (p *Provider) KeepPending(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingKeep) error {
-	c := &retrying{p: p, Retries: &provider.Retries{InstanceID: instanceID, Head: head}}
+// PutPendingAttempts writes the retries' items of activities under the fence of a turn, and then sends the timers.
+func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
+	c := &retrying{p: p, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
 	var writes []types.TransactWriteItem
 	for i := range keeps {
 		if keeps[i].Sent {
@@ -46,12 +46,12 @@ func (p *Provider) KeepPending(ctx context.Context, instanceID string, head prov
 	var out provider.Outputs
 	for i := range keeps {
 		k := &keeps[i]
-		if k.LookAt.IsZero() {
+		if k.NextCheckAt.IsZero() {
 			continue
 		}
 		out.Timers = append(out.Timers, provider.Timer{
 			V: provider.WireVersion, InstanceID: instanceID, ExecutionID: head.ExecutionID, Segment: k.Pending.Segment,
-			TimerID: k.ActivityID, FireAt: k.LookAt, Attempt: k.Attempt, WaitCancel: k.Pending.WaitCancel,
+			TimerID: k.ActivityID, FireAt: k.NextCheckAt, Attempt: k.Attempt, WaitForCancellation: k.Pending.WaitForCancellation,
 		})
 	}
 	refused, err := p.sendOutputs(ctx, &out)
@@ -63,7 +63,7 @@ func (p *Provider) KeepPending(ctx context.Context, instanceID string, head prov
 }
 
 // keepPending writes a pending attempt over what was read.
-func (c *retrying) keepPending(k *provider.PendingKeep) (*types.Update, error) {
+func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: encode pending attempt: %w", err)
@@ -78,32 +78,32 @@ func (c *retrying) keepPending(k *provider.PendingKeep) (*types.Update, error) {
 			nameAt: attrAt, "#failedAt": attrFailedAt, "#error": attrError,
 		},
 		ExpressionAttributeValues: item{
-			valueAttempt: num(int64(k.Attempt)), ":pending": str(string(doc)), ":by": str(k.LookBy), ":since": str(since), ":none": str("{}"),
+			valueAttempt: num(int64(k.Attempt)), ":pending": str(string(doc)), ":by": str(k.NextCheckID), ":since": str(since), ":none": str("{}"),
 		},
 	}
-	if k.LookAt.IsZero() {
+	if k.NextCheckAt.IsZero() {
 		u.UpdateExpression = aws.String(set + " REMOVE #lookAt")
 	} else {
 		u.UpdateExpression = aws.String(set + ", #lookAt = :lookAt")
-		u.ExpressionAttributeValues[":lookAt"] = str(formatTime(k.LookAt))
+		u.ExpressionAttributeValues[":lookAt"] = str(formatTime(k.NextCheckAt))
 	}
 
 	switch was := &k.Was; {
 	case was.Attempt == 0:
 		u.ConditionExpression = aws.String("attribute_not_exists(#attempt)")
-	case was.LookBy == "":
+	case was.NextCheckID == "":
 		u.ConditionExpression = aws.String("#attempt = :was AND attribute_not_exists(#lookBy)")
 		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
 	default:
 		u.ConditionExpression = aws.String("#attempt = :was AND #lookBy = :wasBy")
 		u.ExpressionAttributeValues[":was"] = num(int64(was.Attempt))
-		u.ExpressionAttributeValues[":wasBy"] = str(was.LookBy)
+		u.ExpressionAttributeValues[":wasBy"] = str(was.NextCheckID)
 	}
 	return u, nil
 }
 
-// BeatPending updates the activity's item, on the condition that the attempt may still be alive.
-func (p *Provider) BeatPending(ctx context.Context, executionID string, b provider.PendingBeat) (counted bool, err error) {
+// HeartbeatPending updates the activity's item, on the condition that the attempt may still be alive.
+func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
@@ -127,8 +127,8 @@ func (p *Provider) BeatPending(ctx context.Context, executionID string, b provid
 	return counted, ofActivity(executionID, b.ActivityID, err)
 }
 
-// EndPending updates the activity's item, on the condition that no other heartbeat is stored than the caller has seen.
-func (p *Provider) EndPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
+// TimeOutPending updates the activity's item, on the condition that no other heartbeat is stored than the caller has seen.
+func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(activityID))},
 		UpdateExpression:          aws.String("SET #overOf = :attempt"),

@@ -35,16 +35,16 @@ func markKey(a *provider.Attempt) item {
 	}
 }
 
-// MarkAttempt counts the deliveries that begin, on the condition that this one has not been counted. A repeat whose
+// PutCrashMarker counts the deliveries that begin, on the condition that this one has not been counted. A repeat whose
 // first response was lost therefore counts nothing, nor does a function that was frozen while a later delivery began.
 // An attempt that is Together counts only where no mark stands.
-func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died int, err error) {
+func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
 	values := item{
 		":delivery": num(int64(a.Record.ReceiveCount)), ":begun": num(1), ":at": str(formatTime(now)), ":gone": unix(now.Add(tombstoneLife)),
 	}
-	if a.Together {
+	if a.Batched {
 		condition += " AND #begun = :none"
 		values[":none"] = num(0)
 	}
@@ -72,18 +72,18 @@ func (p *Provider) MarkAttempt(ctx context.Context, a provider.Attempt) (died in
 			return 0, err
 		}
 		mark = counted
-		if a.Together && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
+		if a.Batched && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
 			return int(getNumber(mark, attrBegun)), nil // none of the deliveries counted is this one
 		}
 	}
 	return max(0, int(getNumber(mark, attrBegun))-1), nil
 }
 
-// UnmarkAttempt sets the count to zero and leaves the item to its TTL: deleting it would take a permission that
+// DeleteCrashMarker sets the count to zero and leaves the item to its TTL: deleting it would take a permission that
 // functions do not have. Where a later delivery has begun, as when the lock ended in between, that delivery stays
 // counted; where that one was unmarked too, it stays unmarked. An attempt that has made progress keeps its own mark,
 // and removes the others.
-func (p *Provider) UnmarkAttempt(ctx context.Context, a provider.Attempt) error {
+func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	left := int64(0)
 	until := p.now()
 	if a.Progressed {

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-var _ provider.Polling = (*Provider)(nil)
+var _ provider.Poller = (*Provider)(nil)
 
 const (
 	longestWait = 20 * time.Second // of a long poll

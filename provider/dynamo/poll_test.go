@@ -15,7 +15,7 @@ import (
 )
 
 // locking runs f on a hub whose default queue locks for the given time, in virtual time.
-func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f func(ctx context.Context, p provider.Polling, put func(delay time.Duration))) {
+func locking(t *testing.T, lock time.Duration, intercept simaws.Interceptor, f func(ctx context.Context, p provider.Poller, put func(delay time.Duration))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		hub, err := simhub.New(simhub.Options{Registry: perdure.NewRegistry(), WorkVisibility: lock, Intercept: intercept})
@@ -44,7 +44,7 @@ func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 		}
 		return err
 	}
-	locking(t, time.Minute, late, func(ctx context.Context, p provider.Polling, put func(time.Duration)) {
+	locking(t, time.Minute, late, func(ctx context.Context, p provider.Poller, put func(time.Duration)) {
 		put(0)
 		locked := time.Now()
 		records, err := p.FetchRecords(ctx, "default")
@@ -68,7 +68,7 @@ func TestALateAnswerDoesNotMakeALongerHold(t *testing.T) {
 func TestALongPollLeavesMostOfTheHold(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []time.Duration{3 * time.Second, 30 * time.Second, 90 * time.Second, 15 * time.Minute} {
-		locking(t, lock, nil, func(ctx context.Context, p provider.Polling, put func(time.Duration)) {
+		locking(t, lock, nil, func(ctx context.Context, p provider.Poller, put func(time.Duration)) {
 			wait := min(20*time.Second, lock/3)
 			put(wait - time.Second)
 			records, err := p.FetchRecords(ctx, "default")
@@ -102,7 +102,7 @@ func TestAFetchIsOneCall(t *testing.T) {
 		}
 		return next()
 	}
-	locking(t, time.Minute, count, func(ctx context.Context, p provider.Polling, _ func(time.Duration)) {
+	locking(t, time.Minute, count, func(ctx context.Context, p provider.Poller, _ func(time.Duration)) {
 		for range 3 {
 			if _, err := p.FetchRecords(ctx, "default"); err != nil {
 				t.Fatal(err)

@@ -25,12 +25,12 @@ const (
 	batchLimit   = 10      // messages
 )
 
-// bodyLimit is the largest body of a message that is sent for the first time. It leaves room for PickedUp, should the
+// bodyLimit is the largest body of a message that is sent for the first time. It leaves room for Redrive, should the
 // message be picked up from the dead letters.
 const bodyLimit = messageLimit - 512
 
 // mostOf returns the limit of a message's body.
-func mostOf(p *provider.PickedUp) int {
+func mostOf(p *provider.Redrive) int {
 	if p != nil {
 		return messageLimit
 	}
@@ -433,7 +433,7 @@ func (p *Provider) DeleteRecords(ctx context.Context, queue string, records ...p
 func (p *Provider) deleteBatch(ctx context.Context, url string, records []provider.Record) error {
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(records))
 	for i := range records {
-		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock}
+		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].ReceiptHandle}
 	}
 	return call(ctx, "SQS.DeleteMessageBatch", "", func() error {
 		out, err := p.queues.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries})
@@ -477,7 +477,7 @@ func visibilityEntries(records []provider.Record, d time.Duration) []types.Chang
 	entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(records))
 	for i := range records {
 		entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].Lock, VisibilityTimeout: int32(d / time.Second),
+			Id: aws.String(strconv.Itoa(i)), ReceiptHandle: &records[i].ReceiptHandle, VisibilityTimeout: int32(d / time.Second),
 		}
 	}
 	return entries

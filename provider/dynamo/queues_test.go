@@ -198,7 +198,7 @@ func TestADeadLetterHasItsReason(t *testing.T) {
 		want bool
 	}{"small": {"x", true}, "leaves little": {strings.Repeat("x", messageLimit-20), true}, "leaves nothing": {strings.Repeat("x", messageLimit), false}} {
 		q := &fakeQueues{}
-		p := &Provider{queues: q, hub: Hub{DeadLetters: map[string]string{"inbox": "url"}}}
+		p := &Provider{queues: q, hub: HubConfig{DeadLetters: map[string]string{"inbox": "url"}}}
 		r := provider.Record{ID: "m", Body: c.body, Group: "g"}
 		if err := p.DeadLetter(t.Context(), provider.QueueInbox, provider.Unreadable{Record: r, Err: long}); err != nil {
 			t.Fatal(err)
@@ -242,7 +242,7 @@ func TestR9ASendersFaultIsAnOutputsFailure(t *testing.T) {
 
 // senderTo returns a provider that sends work items to queues, and has the key of their tokens.
 func senderTo(q *fakeQueues) *Provider {
-	p := &Provider{queues: q, now: time.Now, hub: Hub{WorkQueues: map[string]string{"default": "u"}}}
+	p := &Provider{queues: q, now: time.Now, hub: HubConfig{WorkQueues: map[string]string{"default": "u"}}}
 	p.keys.known.Store(&knownKeys{tokens: provider.NewTokens("h", provider.NewTokenKey("1", make([]byte, secretBytes)))})
 	return p
 }

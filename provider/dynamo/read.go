@@ -220,7 +220,7 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
 	e.CarriedEvents = slices.Clone(e.CarriedEvents)
 	e.Inputs = slices.Clone(e.Inputs)
-	return provider.Show(ctx, p, instanceID, e)
+	return provider.ResolveReferences(ctx, p, instanceID, e)
 }
 
 // ListExecutions goes back from the current execution, each of which names the one that it continues, to the oldest
@@ -269,8 +269,8 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
 }
 
-// ReadEnd reads only the last segment, backwards from the end.
-func (p *Provider) ReadEnd(ctx context.Context, executionID string) (history.Event, error) {
+// ReadTerminalEvent reads only the last segment, backwards from the end.
+func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	for try := 1; ; try++ {
 		parts, err := p.lastParts(ctx, executionID)
 		if err != nil {

@@ -61,7 +61,7 @@ func TestATornReadIsReadAgain(t *testing.T) {
 		"torn, and stays": {1000, "ess", provider.ErrCorrupt},
 	} {
 		h := &fakeHistory{items: endedIn(t), torn: c.torn}
-		p := &Provider{table: h, hub: Hub{Table: "t"}}
+		p := &Provider{table: h, hub: HubConfig{Table: "t"}}
 		o, err := p.readExecution(t.Context(), "a", "X", provider.Eventual)
 		var reads strings.Builder
 		for _, strong := range h.strong {
@@ -80,7 +80,7 @@ func TestATornEndIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for torn, want := range map[int]error{0: nil, 1: nil, strongTries - 1: nil, 1000: provider.ErrCorrupt} {
 		h := &fakeHistory{items: endedIn(t), torn: torn}
-		end, err := (&Provider{table: h, hub: Hub{Table: "t"}}).ReadEnd(t.Context(), "X")
+		end, err := (&Provider{table: h, hub: HubConfig{Table: "t"}}).ReadTerminalEvent(t.Context(), "X")
 		if !errors.Is(err, want) || (err == nil) != (want == nil) || len(h.strong) != min(torn+1, strongTries) {
 			t.Errorf("torn %d times: %d reads, %s, %v", torn, len(h.strong), end.Kind, err)
 		}

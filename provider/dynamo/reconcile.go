@@ -8,16 +8,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-var _ provider.Reconciling = (*Provider)(nil)
+var _ provider.Reconciler = (*Provider)(nil)
 
 // ReconcileInstance sends from history alone, as a repeated dispatch does, but all of it, and whatever notes and cursors
 // say: these are about queues that are empty by now. It notes anew what it has sent, so that the redispatch to which the
 // wake leads leaves that out.
-func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.Reconcile) (out provider.Reconciled, err error) {
+func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
-		return provider.Reconciled{Gone: true}, nil
+		return provider.ReconcileResult{NotFound: true}, nil
 	case err != nil:
 		return out, err
 	case isDeleting(it):
@@ -25,24 +25,24 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) {
 			err = nil // another process has finished it
 		}
-		return provider.Reconciled{Deleted: err == nil}, err
+		return provider.ReconcileResult{Deleted: err == nil}, err
 	}
 
 	in, err := decodeInstance(it)
 	if err != nil {
 		return out, err
 	}
-	out.Over = in.Status.Terminal()
-	out.Old = out.Over && in.UpdatedAt.Before(r.Since)
+	out.Ended = in.Status.Terminal()
+	out.EndedBeforeSince = out.Ended && in.UpdatedAt.Before(r.Since)
 
 	err = p.resendAll(ctx, &in, r, &out)
-	if out.Over || out.Gone || err != nil && !errors.Is(err, provider.ErrCorrupt) {
+	if out.Ended || out.NotFound || err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return out, err
 	}
 	// A damaged instance is woken all the same: its turn says so (Blocked).
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: instanceID,
-		PickedUp: &provider.PickedUp{Record: digest("reconcile", r.Run, instanceID), Times: 1},
+		Redrive: &provider.Redrive{Record: digest("reconcile", r.Run, instanceID), Times: 1},
 	}
 	if woken := p.EnqueueForOrchestrator(ctx, wake); woken != nil {
 		return out, woken
@@ -52,14 +52,14 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 }
 
 // resendAll sends again what the executions of an instance have caused, the current one first.
-func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provider.Reconcile, out *provider.Reconciled) error {
+func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	next := ""
 	for id, n := in.ExecutionID, 0; id != ""; n++ {
-		if n > 0 && isBefore(provider.BegunAt(next), r.Since) { // an execution ended when the next one began
+		if n > 0 && isBefore(provider.ExecutionStartedAt(next), r.Since) { // an execution ended when the next one began
 			return nil
 		}
-		if n > provider.MostPast {
-			out.Cut = true
+		if n > provider.MaxPastExecutions {
+			out.Truncated = true
 			return nil
 		}
 
@@ -69,7 +69,7 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 			err = p.ofOneMoment(ctx, in, o, err)
 		}
 		if errors.Is(err, provider.ErrNotFound) {
-			out.Gone = n == 0 // deleted meanwhile; a past one is erased (R21)
+			out.NotFound = n == 0 // deleted meanwhile; a past one is erased (R21)
 			return nil
 		}
 		if err != nil {
@@ -100,18 +100,18 @@ func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *pr
 }
 
 // resend sends again what an execution has caused, as far as it is not settled. The wake of an instance that is not over leads to a redispatch,
-// which sends detached starts up to MostBack: so they are sent here, too, and only what is older is left out.
-func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []item, r provider.Reconcile, out *provider.Reconciled) error {
+// which sends detached starts up to MaxReconcileLookback: so they are sent here, too, and only what is older is left out.
+func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	x, err := p.awaited(ctx, r.Run, o.Origin())
 	if err != nil {
 		return err
 	}
 	since := r.Since
-	if most := p.now().Add(-provider.MostBack); !out.Over && most.Before(since) {
+	if most := p.now().Add(-provider.MaxReconcileLookback); !out.Ended && most.Before(since) {
 		since = most
 	}
 	u := p.unsentBefore(o, since)
-	out.LeftOut += u.leftOut
+	out.SkippedOutputs += u.leftOut
 	if !x.Ended {
 		if err := p.seeToOld(ctx, x, &u, out); err != nil {
 			return err
@@ -130,7 +130,7 @@ func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes 
 }
 
 // resendOutputs sends the outputs of an execution that are not settled.
-func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []item, out *provider.Reconciled) error {
+func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []item, out *provider.ReconcileResult) error {
 	n := 0
 	for _, s := range o.Segments {
 		sent := provider.OutputsOf(x, s, settled)
@@ -156,7 +156,7 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 	if _, err := b.flush(ctx); err != nil {
 		return err
 	}
-	out.Refused = append(out.Refused, b.refused...)
+	out.RejectedOutputs = append(out.RejectedOutputs, b.refused...)
 	return nil
 }
 
@@ -193,32 +193,32 @@ func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 // resendAttempts sends timers for the current attempts of activities that have failed before, or are pending, and are
 // open, or are cancelled and waited for. A timer that is due leads to its attempt, if that is still the current one
 // (R14), or to a look at the limits of one that is pending.
-func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.Reconciled) error {
+func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
 	scheduledIn := schedulingSegments(o)
 	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
 		return nil
 	}
 
-	state := o.State(history.KeepOpen)
+	state := o.State(history.TrackOpen)
 	var due []provider.Timer
 	for current, err := range p.ReadRetries(ctx, o.Head.ExecutionID) {
 		if err != nil {
 			return err
 		}
 		a, there := state.Open(current.ActivityID)
-		if !there || a.Kind != history.ActivityScheduled || a.Arrived || (a.Cancelled || a.CancelAsked) && !a.Waits {
+		if !there || a.Kind != history.ActivityScheduled || a.OutcomeParked || (a.Cancelled || a.CancelRequestParked) && !a.WaitsForCancellation {
 			continue
 		}
 		at := current.At
 		if current.Pending != nil {
-			at = current.LookAt
+			at = current.NextCheckAt
 		}
 		if at.IsZero() { // it is pending, and has no limit
 			continue
 		}
 		due = append(due, provider.Timer{
 			V: provider.WireVersion, InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, Segment: scheduledIn[current.ActivityID],
-			TimerID: current.ActivityID, FireAt: at, Attempt: current.Attempt, WaitCancel: current.Pending != nil && a.Waits,
+			TimerID: current.ActivityID, FireAt: at, Attempt: current.Attempt, WaitForCancellation: current.Pending != nil && a.WaitsForCancellation,
 		})
 	}
 	out.Sent += len(due)

@@ -25,11 +25,11 @@ type spared struct {
 func (u *spared) has(id int64) bool { return u.ids[id] }
 
 // unsentBefore finds what is settled, detached starts, events for other instances and answers to updates from before a time, and starts of children
-// from before MostBack.
+// from before MaxReconcileLookback.
 func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spared {
-	u := spared{ids: o.State(history.KeepOpen | history.KeepSettled).SettledSet()}
-	forgotten := p.now().Add(-provider.MostBack)
-	u.takeOver(o.TakenOver())
+	u := spared{ids: o.State(history.TrackOpen | history.TrackSettled).SettledSet()}
+	forgotten := p.now().Add(-provider.MaxReconcileLookback)
+	u.takeOver(o.RestartedEvents())
 	for i := range o.Segments {
 		for j := range o.Segments[i].Events {
 			switch e := &o.Segments[i].Events[j]; {
@@ -66,7 +66,7 @@ func (u *spared) takeOver(taken []history.Event) {
 // seeToOld looks for the children of old starts. One that is there needs nothing. One that is not may have been purged, and its tombstone be
 // gone: to start it might run again what was over, so its start may never happen any more, and the parent is told. A start that the
 // id of another instance refuses is sent, and answered.
-func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, out *provider.Reconciled) error {
+func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, out *provider.ReconcileResult) error {
 	var mu sync.Mutex
 	looks := make([]func() error, len(u.old))
 	for i, e := range u.old {
@@ -78,7 +78,7 @@ func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, o
 				delete(u.ids, e.ID)
 			}
 			if lost {
-				out.Lost++
+				out.LostChildren++
 				out.Sent++
 			}
 			return err

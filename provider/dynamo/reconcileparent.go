@@ -66,7 +66,7 @@ func (p *Provider) awaited(ctx context.Context, run string, x provider.Origin) (
 
 // cancelLeft sends a child the cancel that it is owed by an execution which has ended, or is being deleted, and cannot be relied on to send it:
 // one that ends cancels all of its children. Its current execution, over or not, sends its cancels itself.
-func (p *Provider) cancelLeft(ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.Reconciled) error {
+func (p *Provider) cancelLeft(ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult) error {
 	parent := o.Start().Parent
 	if parent == nil || o.Last().Kind.Terminal() || o.State(0).Cancelling {
 		return nil

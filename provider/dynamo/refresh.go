@@ -18,7 +18,7 @@ const (
 
 // required reports whether something depends on the status: an end, which frees the id after the parent's outcome was
 // sent (R9), and Blocked, by which the watch finds the instance (R18). Any other status is only displayed.
-func (u *projection) required() bool { return u.status.Terminal() || u.blocked.Is }
+func (u *projection) required() bool { return u.status.Terminal() || u.blocked.Active }
 
 // publish writes what changed of the instance. A status that is only displayed is best effort: if it failed where a
 // table is throttled, the turn's messages would be delivered again, and its work sent again with them. A refresh writes
@@ -82,9 +82,9 @@ func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bo
 func restated(o *provider.Orchestration, after int64) bool {
 	var state history.State
 	for i := range o.Segments {
-		before := state.Standing
+		before := state.Summary
 		state.Apply(o.Segments[i].Events...)
-		if int64(i) > max(after, 0) && state.Shows(&before) {
+		if int64(i) > max(after, 0) && state.StatusChanged(&before) {
 			return true
 		}
 	}

@@ -37,12 +37,12 @@ type refusedSender struct {
 }
 
 // RefusedEvents reads which events have not reached an id.
-func (p *Provider) RefusedEvents(ctx context.Context, instanceID string) (provider.RefusedEvents, error) {
+func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
 	_, senders, err := p.readRefused(ctx, instanceID)
 	if err != nil || len(senders) == 0 {
 		return nil, err
 	}
-	refused := provider.RefusedEvents{}
+	refused := provider.RejectedEvents{}
 	for _, s := range senders {
 		refused[s.ExecutionID] = history.Range{First: s.First, Last: s.Last}
 	}
@@ -68,17 +68,17 @@ func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes i
 	return getNumber(out.Item, attrWrites), senders, nil
 }
 
-// RefuseEvents writes down what did not arrive, where no instance is that could take it, and answers then: once the
+// RejectEvents writes down what did not arrive, where no instance is that could take it, and answers then: once the
 // sender has its answer, no copy may be taken any more.
-func (p *Provider) RefuseEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
+func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
 	if err := p.rememberRefused(ctx, over, ms); err != nil {
 		return err
 	}
-	why := provider.Absent
+	why := provider.NotFoundFailure
 	if over != "" {
-		why = provider.Unheard
+		why = provider.EndedFailure
 	}
-	return p.EnqueueForOrchestrator(ctx, provider.AnswersTo(why(ms[0].InstanceID), ms...)...)
+	return p.EnqueueForOrchestrator(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 }
 
 // rememberRefused writes down what no instance has taken. It returns ErrConflict where one is that may.

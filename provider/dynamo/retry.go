@@ -20,7 +20,7 @@ const transactionItems = 100
 // retrying is one call of RetryActivities.
 type retrying struct {
 	p *Provider
-	*provider.Retries
+	*provider.RetryRequest
 
 	verified bool
 	verdicts []provider.RetryVerdict
@@ -40,10 +40,10 @@ type attempt struct {
 }
 
 // RetryActivities advances the items of retries under the fence of a turn, and then sends the attempts in them.
-func (p *Provider) RetryActivities(ctx context.Context, r *provider.Retries) (provider.Retried, error) {
-	c := &retrying{p: p, Retries: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
+func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
+	c := &retrying{p: p, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
 
-	var out provider.Retried
+	var out provider.RetryResult
 	for _, round := range c.rounds() {
 		if err := c.judge(ctx, round); err != nil {
 			return out, err
@@ -57,7 +57,7 @@ func (p *Provider) RetryActivities(ctx context.Context, r *provider.Retries) (pr
 	}
 
 	refused, err := c.send(ctx)
-	return provider.Retried{Failed: c.verdicts, Refused: refused, Waiting: c.waiting, Verified: c.verified}, err
+	return provider.RetryResult{Failed: c.verdicts, RejectedOutputs: refused, Waiting: c.waiting, Verified: c.verified}, err
 }
 
 // rounds returns the failures, by their indices, in rounds that have at most one failure of each activity, because the
@@ -98,7 +98,7 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 
 	err := c.judgeLast(ctx, last)
 	for _, i := range round {
-		if c.verdicts[i] == provider.RetryOver {
+		if c.verdicts[i] == provider.RetryExhausted {
 			c.over[c.Failed[i].ActivityID] = true
 		}
 	}
@@ -124,7 +124,7 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 	for n, i := range last {
 		switch o, current := &c.Failed[i], &found[n]; {
 		case current.Attempt == 0 || current.Attempt == o.Attempt:
-			c.verdicts[i] = provider.RetryOver
+			c.verdicts[i] = provider.RetryExhausted
 		case current.Attempt == o.Attempt+1 && current.Run == o.Run:
 			c.next(i, current.At, true, current.Ended)
 		}
@@ -261,7 +261,7 @@ func (c *retrying) addDue(ctx context.Context) error {
 	}
 	for i := range c.Due {
 		due, current := &c.Due[i], &found[i]
-		again := current.Attempt == due.Attempt+1 && current.Run == provider.LimitRun(due.Attempt, due.By)
+		again := current.Attempt == due.Attempt+1 && current.Run == provider.TimeoutRunID(due.Attempt, due.MessageID)
 		switch {
 		case current.Attempt == 0 || due.Attempt > 0 && due.Attempt != current.Attempt && !again:
 		case again:
@@ -287,7 +287,7 @@ func (c *retrying) wait(i int, current *provider.ActivityRetry) {
 func (c *retrying) verify(ctx context.Context) error {
 	needless := len(c.Due) == 0
 	for _, v := range c.verdicts {
-		needless = needless && v == provider.RetryOver
+		needless = needless && v == provider.RetryExhausted
 	}
 	if c.verified || needless {
 		return nil
@@ -332,10 +332,10 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 
 		w.Attempt = a.number
 		w.NotBefore = &a.at
-		w.Again = true
+		w.PossibleDuplicate = true
 		out.WorkItems = append(out.WorkItems, w)
-		if w.WaitCancel {
-			ended[a.activityID] = cmp.Or(a.ended, history.EndReturned)
+		if w.WaitForCancellation {
+			ended[a.activityID] = cmp.Or(a.ended, history.OutcomeReturned)
 		}
 	}
 

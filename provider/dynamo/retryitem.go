@@ -48,7 +48,7 @@ func retryKey(executionID string, activityID int64) item {
 
 // encodeFailure encodes a failure for an item.
 func encodeFailure(f *history.Failure) (string, error) {
-	doc, err := json.Marshal(f.Cut(retryMessageBytes, retryCauses))
+	doc, err := json.Marshal(f.Truncate(retryMessageBytes, retryCauses))
 	if err != nil {
 		return "", fmt.Errorf("dynamo: encode failure: %w", err)
 	}
@@ -102,7 +102,7 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 // decodePending decodes what is stored of the current attempt, which is pending.
 func decodePending(it item, r *provider.ActivityRetry) (err error) {
 	if at := getString(it, attrLookAt); at != "" {
-		if r.LookAt, err = time.Parse(timeFormat, at); err != nil {
+		if r.NextCheckAt, err = time.Parse(timeFormat, at); err != nil {
 			return fmt.Errorf("time of the next check: %w", err)
 		}
 	}
@@ -125,7 +125,7 @@ func decodeRetry(it item) (provider.ActivityRetry, error) {
 	if err == nil {
 		err = json.Unmarshal([]byte(getString(it, attrError)), r.Error)
 	}
-	if r.LookBy = getString(it, attrLookBy); err == nil && int(getNumber(it, attrPendingOf)) == r.Attempt {
+	if r.NextCheckID = getString(it, attrLookBy); err == nil && int(getNumber(it, attrPendingOf)) == r.Attempt {
 		err = decodePending(it, &r)
 	}
 	if err != nil {

@@ -64,7 +64,7 @@ func newLong(tb testing.TB) *long {
 		}
 		return next()
 	}))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: l.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: l.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})}
 	open := func(rollup int64) *dynamo.Provider {
 		p, err := dynamo.New(where, dynamo.Clients{Table: counting{l.cloud.Table, &l.queried}, Queues: l.cloud.Queues},
 			func(s *dynamoknobs.Settings) { s.Rollup = rollup }, dynamo.WithLogger(slog.New(slog.NewTextHandler(&l.log, nil))))

@@ -24,23 +24,23 @@ const (
 	attrRunGivenUp = "runGivenUp" // never removed
 )
 
-// TakeRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the
+// ClaimRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the
 // cancel record.
-func (p *Provider) TakeRun(ctx context.Context, r provider.Run) (provider.Taken, error) {
+func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
 	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
 	if err != nil {
-		return provider.Taken{}, err
+		return provider.RunClaim{}, err
 	}
 
 	taken, before, err := p.foundRun(it, &r)
 	if err != nil || taken.Outcome != nil {
 		return taken, wrapRun(&r, err)
 	}
-	if taken.Before != nil && !p.mayPass(taken.Before, &r) {
-		return provider.Taken{}, wrapRun(&r, err)
+	if taken.PreviousRun != nil && !p.mayPass(taken.PreviousRun, &r) {
+		return provider.RunClaim{}, wrapRun(&r, err)
 	}
 	if taken.Held, err = p.writeRun(ctx, &r, before); err != nil || !taken.Held {
-		return provider.Taken{}, wrapRun(&r, err)
+		return provider.RunClaim{}, wrapRun(&r, err)
 	}
 
 	cancels, next, err := p.ReadCancels(ctx, r.ExecutionID, r.Segment)
@@ -55,8 +55,8 @@ func (p *Provider) TakeRun(ctx context.Context, r provider.Run) (provider.Taken,
 }
 
 // foundRun decodes an activity's item: who has its run, and what was stored of it.
-func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, before *provider.Run, err error) {
-	taken.Left.ActivityID = r.ActivityID
+func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
+	taken.PreviousRecord.ActivityID = r.ActivityID
 	if len(it) == 0 {
 		return taken, nil, nil
 	}
@@ -64,7 +64,7 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, bef
 		return taken, nil, err
 	}
 	if before != nil && before.Token != r.Token {
-		taken.Before = before
+		taken.PreviousRun = before
 	}
 	if doc := getString(it, attrRunOutcome); doc != "" && before != nil && before.Attempt == r.Attempt {
 		taken.Outcome = &provider.ActivityOutcome{}
@@ -72,7 +72,7 @@ func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.Taken, bef
 			return taken, nil, fmt.Errorf("%w: outcome of the run: %w", provider.ErrCorrupt, err)
 		}
 	}
-	taken.Left, err = decodeActivityRecord(it)
+	taken.PreviousRecord, err = decodeActivityRecord(it)
 	return taken, before, err
 }
 
@@ -89,7 +89,7 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	setRun(in, r)
 	if before != nil {
 		in.ConditionExpression = aws.String("#token IN (:before, :token)")
-		if before.Attempt == r.Attempt { // EndRun may come between, that of the same delivery too: a renewal may be late
+		if before.Attempt == r.Attempt { // CompleteRun may come between, that of the same delivery too: a renewal may be late
 			in.ConditionExpression = aws.String("#token IN (:before, :token) AND attribute_not_exists(#outcome)")
 		}
 		in.ExpressionAttributeValues[":before"] = str(before.Token)
@@ -101,8 +101,8 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	return written, err
 }
 
-// EndRun writes the outcome beside the run. Where both are more than an item has, with the details that the code has left, the outcome is what counts.
-func (p *Provider) EndRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
+// CompleteRun writes the outcome beside the run. Where both are more than an item has, with the details that the code has left, the outcome is what counts.
+func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
 	err := p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome")
 	if isTooLarge(err) {
 		if o.Error != nil { // an attempt that follows takes up the details
@@ -136,8 +136,8 @@ func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider
 // withoutMost is an outcome whose failure is cut as in a retry's item: what is sent first is whole.
 func withoutMost(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	cut := *o
-	cut.Error = o.Error.Cut(retryMessageBytes, retryCauses)
-	cut.Error.Ended, cut.Error.Joined = o.Error.Ended, o.Error.Joined
+	cut.Error = o.Error.Truncate(retryMessageBytes, retryCauses)
+	cut.Error.CancelOutcome, cut.Error.Joined = o.Error.CancelOutcome, o.Error.Joined
 	return &cut
 }
 
@@ -147,8 +147,8 @@ func isTooLarge(err error) bool {
 	return ok && refusal.ErrorCode() == "ValidationException" && strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
 }
 
-// LeaveRun replaces a run by another one, or by none.
-func (p *Provider) LeaveRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
+// ReleaseRun replaces a run by another one, or by none.
+func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	in := p.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")
 	in.ExpressionAttributeValues[":own"] = str(r.Token)
@@ -158,7 +158,7 @@ func (p *Provider) LeaveRun(ctx context.Context, r provider.Run, leave *provider
 		in.UpdateExpression = aws.String(setRunExpression)
 		setRun(in, leave)
 	}
-	if leave != nil && leave.GivenUp {
+	if leave != nil && leave.Abandoned {
 		in.UpdateExpression = aws.String(setRunExpression + ", #givenUp = :givenUp")
 		in.ExpressionAttributeNames["#givenUp"] = attrRunGivenUp
 		in.ExpressionAttributeValues[":givenUp"] = num(1)
@@ -191,7 +191,7 @@ func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
 		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(getNumber(it, attrRunAttempt)), Token: getString(it, attrRunToken),
-		GivenUp: getNumber(it, attrRunGivenUp) != 0,
+		Abandoned: getNumber(it, attrRunGivenUp) != 0,
 	}
 	if r.Token == "" {
 		return nil, nil //nolint:nilnil // none is no error

@@ -19,10 +19,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The values of Hub.Timers: how timers are held that are further away than a queue can delay.
+// The values of HubConfig.TimerMode: how timers are held that are further away than a queue can delay.
 const (
 	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them back
-	TimersHops      = "hops"      // they are sent again with the longest delay until they are due
+	TimersRequeue   = "hops"      // they are sent again with the longest delay until they are due
 )
 
 // Timing of timers, and what bounds it.
@@ -52,7 +52,7 @@ func (p *Provider) checkTiming() error {
 	case p.lead < 0:
 		return &provider.FieldError{Field: "scheduleLead",
 			Problem: fmt.Sprintf("is %v, but must not be negative", p.lead)}
-	case p.hub.Timers == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
+	case p.hub.TimerMode == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
 		return &provider.FieldError{
 			Field: "scheduleLead",
 			Problem: fmt.Sprintf("is %v, but must be at least a second less than the longest delay, %v", p.lead,
@@ -65,7 +65,7 @@ func (p *Provider) checkTiming() error {
 // needsSchedule reports whether a timer needs a schedule. Within its reach a queue's delay costs nothing but its
 // message; a schedule costs more.
 func (p *Provider) needsSchedule(t *provider.Timer) bool {
-	return p.hub.Timers == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
+	return p.hub.TimerMode == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
 }
 
 func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) error {
@@ -201,7 +201,7 @@ const (
 // given-up activities wait for. It does so after the commit, so that a timer that was not cancelled is never lost, and
 // after everything else that the turn causes, since other instances wait for that (R15). A schedule that is left fires,
 // and its turn drops the message.
-func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []history.Open) {
+func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []history.OpenItem) {
 	var held []provider.Timer
 	retried := map[int64]bool{}
 	for i := range cancelled {
@@ -210,7 +210,7 @@ func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancel
 			held = append(held, provider.Timer{ExecutionID: executionID, TimerID: o.ID})
 		}
 		if p.mayWaitByTimer(o) {
-			retried[o.ID] = o.Waits
+			retried[o.ID] = o.WaitsForCancellation
 		}
 	}
 	if len(held)+len(retried) == 0 {
@@ -265,9 +265,9 @@ func (p *Provider) waitingRetries(ctx context.Context, executionID string, activ
 		if err != nil {
 			return waiting, err
 		}
-		attempt := history.Open{ScheduledAt: r.FailedAt, FireAt: r.At}
+		attempt := history.OpenItem{ScheduledAt: r.FailedAt, FireAt: r.At}
 		if r.Pending != nil { // its schedule is left where its end is waited for, and fires for nothing
-			attempt.FireAt = r.LookAt
+			attempt.FireAt = r.NextCheckAt
 		}
 		if waits := activities[r.ActivityID]; p.mayHaveSchedule(&attempt) && (!waits || !p.mayHaveBegun(r.At)) {
 			waiting = append(waiting, provider.Timer{ExecutionID: executionID, TimerID: r.ActivityID, Attempt: r.Attempt})
@@ -316,18 +316,18 @@ const clockSkew = 2 * time.Second
 
 // mayHaveSchedule reports whether a timer may have a schedule. It gets one only after the longest delay in the queue,
 // and the schedule is gone when it has fired.
-func (p *Provider) mayHaveSchedule(o *history.Open) bool {
+func (p *Provider) mayHaveSchedule(o *history.OpenItem) bool {
 	return p.mayBeOutside(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*p.longestDelay-clockSkew && o.FireAt.After(p.now())
 }
 
 // mayWaitByTimer reports whether an attempt of the activity may wait for a timer with a schedule.
-func (p *Provider) mayWaitByTimer(o *history.Open) bool {
-	return o.Retries && p.mayBeOutside(o.ScheduledAt)
+func (p *Provider) mayWaitByTimer(o *history.OpenItem) bool {
+	return o.MayHaveRetryTimer && p.mayBeOutside(o.ScheduledAt)
 }
 
 // mayBeOutside reports whether a timer that was sent at a time may have left the timers queue by now.
 func (p *Provider) mayBeOutside(sentAt time.Time) bool {
-	return p.hub.Timers == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
+	return p.hub.TimerMode == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
 }
 
 func (p *Provider) deleteScheduleOf(ctx context.Context, t *provider.Timer) error {

@@ -63,16 +63,16 @@ func (emptyTable) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb
 }
 
 // scheduling is a hub whose timers need schedules.
-func scheduling() Hub {
-	return Hub{
-		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", Timers: TimersSchedules, ScheduleGroup: "perdure-h",
+func scheduling() HubConfig {
+	return HubConfig{
+		Name: "h", Table: "t", InboxURL: "inbox", TimersURL: "timers", TimerMode: TimersSchedules, ScheduleGroup: "perdure-h",
 		ScheduleRoleARN: "arn:role", TimersARN: "arn:timers", TimersDeadLettersARN: "arn:dead",
 	}
 }
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-func holder(t *testing.T, hub Hub, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
+func holder(t *testing.T, hub HubConfig, opts ...Option) (*Provider, *fakeQueues, *fakeSchedules) {
 	t.Helper()
 	q, s := &fakeQueues{}, &fakeSchedules{}
 	p, err := New(hub, Clients{Table: emptyTable{}, Queues: q, Schedules: s}, append([]Option{WithClock(func() time.Time { return noon })}, opts...)...)
@@ -168,12 +168,12 @@ func TestR1NamesOfSchedules(t *testing.T) {
 func TestWhichTimersNeedASchedule(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
-	hops.Timers = TimersHops
+	hops.TimerMode = TimersRequeue
 	unsaid := hops
-	unsaid.Timers = ""
+	unsaid.TimerMode = ""
 	short := []Option{dynamoknobs.WithLongestDelay(2 * time.Second), dynamoknobs.WithScheduleLead(time.Second)}
 	for name, c := range map[string]struct {
-		hub     Hub
+		hub     HubConfig
 		opts    []Option
 		left    time.Duration
 		delayed int32 // -1: by a schedule
@@ -283,12 +283,12 @@ func TestASchedulesRefusalIsAnError(t *testing.T) {
 // A hub that was opened by a process without timers may lack what schedules need.
 func TestWhatSchedulesLackIsNamed(t *testing.T) {
 	t.Parallel()
-	for field, spoil := range map[string]func(*Hub, *Clients){
-		"scheduleGroup":        func(h *Hub, _ *Clients) { h.ScheduleGroup = "" },
-		"scheduleRoleArn":      func(h *Hub, _ *Clients) { h.ScheduleRoleARN = "" },
-		"timersArn":            func(h *Hub, _ *Clients) { h.TimersARN = "" },
-		"timersDeadLettersArn": func(h *Hub, _ *Clients) { h.TimersDeadLettersARN = "" },
-		"Clients.Schedules":    func(_ *Hub, c *Clients) { c.Schedules = nil },
+	for field, spoil := range map[string]func(*HubConfig, *Clients){
+		"scheduleGroup":        func(h *HubConfig, _ *Clients) { h.ScheduleGroup = "" },
+		"scheduleRoleArn":      func(h *HubConfig, _ *Clients) { h.ScheduleRoleARN = "" },
+		"timersArn":            func(h *HubConfig, _ *Clients) { h.TimersARN = "" },
+		"timersDeadLettersArn": func(h *HubConfig, _ *Clients) { h.TimersDeadLettersARN = "" },
+		"Clients.Schedules":    func(_ *HubConfig, c *Clients) { c.Schedules = nil },
 	} {
 		h, c := scheduling(), Clients{Queues: &fakeQueues{}, Schedules: &fakeSchedules{}}
 		spoil(&h, &c)
@@ -309,11 +309,11 @@ func TestWhatSchedulesLackIsNamed(t *testing.T) {
 func TestTimingsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	hops := scheduling()
-	hops.Timers = TimersHops
+	hops.TimerMode = TimersRequeue
 	unknown := scheduling()
-	unknown.Timers = "sundials"
+	unknown.TimerMode = "sundials"
 	for name, c := range map[string]struct {
-		hub           Hub
+		hub           HubConfig
 		longest, lead time.Duration
 		field         string // "" when all is well
 	}{
@@ -353,11 +353,11 @@ func TestOnlyASchedulesTimerIsDeleted(t *testing.T) {
 	} {
 		hub := scheduling()
 		if c.hops {
-			hub.Timers = TimersHops
+			hub.TimerMode = TimersRequeue
 		}
 		p, _, s := holder(t, hub)
 		created := noon.Add(-c.age)
-		p.dropSchedules(t.Context(), "01ARZ3", []history.Open{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
+		p.dropSchedules(t.Context(), "01ARZ3", []history.OpenItem{{ID: 7, ScheduledAt: created, FireAt: created.Add(c.length)}})
 		if len(s.deleted) != c.deleted {
 			t.Errorf("%s: deleted %v, want %d", name, s.deleted, c.deleted)
 		}
@@ -390,7 +390,7 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 		p, _, s := holder(t, scheduling(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		s.deletion = c.answer
 		timer := timerIn(time.Hour)
-		p.dropSchedules(t.Context(), timer.ExecutionID, []history.Open{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
+		p.dropSchedules(t.Context(), timer.ExecutionID, []history.OpenItem{{ID: timer.TimerID, ScheduledAt: noon.Add(-time.Hour), FireAt: timer.FireAt}})
 		if strings.Contains(log.String(), "left=1") != c.told || len(s.deleted) != c.calls || s.deleted[0] != "perdure-h/"+scheduleName(&timer) {
 			t.Errorf("%s: told %q, deleted %v", name, log.String(), s.deleted)
 		}
@@ -398,10 +398,10 @@ func TestHowAScheduleIsDeleted(t *testing.T) {
 }
 
 // longTimers are cancelled timers that have schedules.
-func longTimers(n int, created time.Time) []history.Open {
-	cancelled := make([]history.Open, n)
+func longTimers(n int, created time.Time) []history.OpenItem {
+	cancelled := make([]history.OpenItem, n)
 	for i := range cancelled {
-		cancelled[i] = history.Open{ID: int64(i) + 1, ScheduledAt: created, FireAt: created.Add(24 * time.Hour)}
+		cancelled[i] = history.OpenItem{ID: int64(i) + 1, ScheduledAt: created, FireAt: created.Add(24 * time.Hour)}
 	}
 	return cancelled
 }

@@ -24,8 +24,8 @@ const attrNotedAt = "notedAt"
 
 func scheduleKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skSchedules + id)} }
 
-// NoteSchedule writes an item of some 60 bytes.
-func (p *Provider) NoteSchedule(ctx context.Context, s provider.NotedSchedule) error {
+// PutScheduleEntry writes an item of some 60 bytes.
+func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	it := scheduleKey(s.ID)
 	it[attrNotedAt] = num(s.NotedAt.UnixMilli())
 	return call(ctx, "DynamoDB.PutItem", "", func() error {
@@ -34,8 +34,8 @@ func (p *Provider) NoteSchedule(ctx context.Context, s provider.NotedSchedule) e
 	})
 }
 
-// ForgetSchedule deletes the item on the condition that it is the one that was read.
-func (p *Provider) ForgetSchedule(ctx context.Context, s provider.NotedSchedule) error {
+// DeleteScheduleEntry deletes the item on the condition that it is the one that was read.
+func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	err := call(ctx, "DynamoDB.DeleteItem", "", func() error {
 		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 			TableName: &p.hub.Table, Key: scheduleKey(s.ID),
@@ -51,15 +51,15 @@ func (p *Provider) ForgetSchedule(ctx context.Context, s provider.NotedSchedule)
 }
 
 // ListSchedules reads a page of 1 MB, some 15,000, at a time.
-func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.NotedSchedule, error] {
-	return func(yield func(provider.NotedSchedule, error) bool) {
+func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
+	return func(yield func(provider.ScheduleEntry, error) bool) {
 		for items, err := range p.query(ctx, "", &dynamodb.QueryInput{
 			TableName: &p.hub.Table, ConsistentRead: aws.Bool(true),
 			KeyConditionExpression:    aws.String("pk = :hub AND sk BETWEEN :first AND :end"),
 			ExpressionAttributeValues: item{":hub": str(pkHub), ":first": str(skSchedules + after), ":end": str(skSchedulesEnd)},
 		}) {
 			if err != nil {
-				yield(provider.NotedSchedule{}, err)
+				yield(provider.ScheduleEntry{}, err)
 				return
 			}
 			for _, it := range items {
@@ -67,7 +67,7 @@ func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[pr
 				if id == after {
 					continue
 				}
-				if !yield(provider.NotedSchedule{ID: id, NotedAt: time.UnixMilli(getNumber(it, attrNotedAt)).UTC()}, nil) {
+				if !yield(provider.ScheduleEntry{ID: id, NotedAt: time.UnixMilli(getNumber(it, attrNotedAt)).UTC()}, nil) {
 					return
 				}
 			}

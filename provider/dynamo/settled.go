@@ -18,7 +18,7 @@ func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int
 			err = fmt.Errorf("%w: %w", provider.ErrCorrupt, err)
 		}
 		if errors.Is(err, errStub) {
-			return provider.Settlements{Next: from, Over: true, Deleted: true}, nil
+			return provider.Settlements{Next: from, Ended: true, Deleted: true}, nil
 		}
 		if err != nil {
 			return s, fmt.Errorf("dynamo: execution %s: %w", executionID, err)

@@ -48,7 +48,7 @@ func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, erro
 	in.StartAt = s.StartAt
 	in.Tags = s.Tags
 	in.RequestedBy = history.Requester(s.RequestedBy)
-	return birth{Instance: in, input: s.Input, past: s.Past, trace: s.TraceParent, stored: s.ExecutionID != "", look: s.Look}, nil
+	return birth{Instance: in, input: s.Input, past: s.RestartFrom, trace: s.TraceParent, stored: s.ExecutionID != "", look: s.CheckFirst}, nil
 }
 
 // delayFirstTurn sends the timer of a delayed start.
@@ -83,7 +83,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	if sent := m.Record.SentAt; !sent.IsZero() { // so that what a try has written that came to nothing is in the place of the next
 		in.ExecutionID = provider.NewExecutionID(sent, m.InstanceID, m.StartID)
 	}
-	in.ExecutionID = cmp.Or(m.Begins, in.ExecutionID)
+	in.ExecutionID = cmp.Or(m.NewExecutionID, in.ExecutionID)
 	in.Name = m.Name
 	in.Version = m.Version
 	in.Parent = m.Parent
@@ -92,7 +92,7 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 		in.StartAt = *m.StartAt
 	}
 
-	found, started, err := p.create(ctx, birth{Instance: in, input: m.Input, brings: m.Brings, doubtful: m.Doubtful, consumed: m.Position, trace: m.TraceParent, stored: m.Begins != ""})
+	found, started, err := p.create(ctx, birth{Instance: in, input: m.Input, brings: m.InitialInputs, doubtful: m.PossibleDuplicateSentAt, consumed: m.Position, trace: m.TraceParent, stored: m.NewExecutionID != ""})
 	if err != nil {
 		return nil, err
 	}
@@ -125,10 +125,10 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 // item must not grow for ever.
 const pastStarts = 256
 
-// RefuseStart adds the start to the past ones of the instance, then answers a waiting parent. The answer comes last:
+// RejectStart adds the start to the past ones of the instance, then answers a waiting parent. The answer comes last:
 // once it is sent, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered
 // by the deletion.
-func (p *Provider) RefuseStart(ctx context.Context, m *provider.InboxMessage) error {
+func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := p.rememberStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
 	in.ConditionExpression = aws.String(hasRoom + " AND attribute_exists(" + attrPK + ") AND (attribute_not_exists(deleting) OR startId <> :id)")
@@ -192,7 +192,7 @@ func (p *Provider) poke(ctx context.Context) {
 	if !p.builds.mayPoke(p.now()) {
 		return
 	}
-	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuild}); err != nil {
+	if err := p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID}); err != nil {
 		p.log.WarnContext(ctx, "build report request failed", "event", logevent.BuildReportRequestFailed, "error", err)
 	}
 }

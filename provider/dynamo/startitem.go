@@ -20,13 +20,13 @@ type preparedStart struct {
 	writes   []types.TransactWriteItem
 }
 
-// Writes returns the two writes of a start that client.StartItem prepared. Add them to the TransactItems of your
+// TransactItems returns the two writes of a start that client.PrepareStart prepared. Add them to the TransactItems of your
 // TransactWriteItems call, in the hub's account and region. AWS allows 100 items and 4 MB per transaction. The caller
 // requires dynamodb:PutItem on the hub's table.
 //
 // It returns nil for a start of another provider. A wrapper of a PreparedStart must have the method Unwrap()
 // provider.PreparedStart.
-func Writes(s provider.PreparedStart) []types.TransactWriteItem {
+func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	if p, ok := offered.By[*preparedStart](s); ok {
 		return p.writes
 	}
@@ -75,12 +75,12 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 func (s *preparedStart) InstanceID() string { return s.instance.InstanceID }
 
 // Begin is as of provider.PreparedStart.
-func (s *preparedStart) Begin(ctx context.Context) error {
+func (s *preparedStart) Wake(ctx context.Context) error {
 	return s.provider.beginNow(ctx, &s.instance)
 }
 
 // Refusal is as of provider.PreparedStart.
-func (s *preparedStart) Refusal(err error) error {
+func (s *preparedStart) StartError(err error) error {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// AdoptTimers reads the records of the timers queue.
-func (p *Provider) AdoptTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
+// DecodeTimers reads the records of the timers queue.
+func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
 		if err == nil {

@@ -69,7 +69,7 @@ func TestTransact_repeats_haveOneToken(t *testing.T) {
 						return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 					}),
 				})
-				p, err := New(Hub{Name: "h", Table: "t", InboxURL: "u"}, Clients{Table: client}, WithLogger(slog.New(slog.DiscardHandler)))
+				p, err := New(HubConfig{Name: "h", Table: "t", InboxURL: "u"}, Clients{Table: client}, WithLogger(slog.New(slog.DiscardHandler)))
 				if err != nil {
 					t.Fatal(err)
 				}

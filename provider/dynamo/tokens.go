@@ -39,14 +39,14 @@ type tokenKeys struct {
 }
 
 type knownKeys struct {
-	tokens *provider.Tokens
+	tokens *provider.TokenSigner
 	readAt time.Time
 }
 
 // signer returns what signs tokens. It reads the keys once a process: a process that reports a build has read them
 // before (PutBuild), so that a turn reads nothing. Its error is like that of a queue that cannot be reached: no work
 // item is sent without its token.
-func (p *Provider) signer(ctx context.Context) (*provider.Tokens, error) {
+func (p *Provider) signer(ctx context.Context) (*provider.TokenSigner, error) {
 	if k := p.keys.known.Load(); k != nil {
 		return k.tokens, nil
 	}
@@ -57,23 +57,23 @@ func (p *Provider) signer(ctx context.Context) (*provider.Tokens, error) {
 	return k.tokens, nil
 }
 
-// OpenWorkItem reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
+// VerifyWorkItemToken reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
 // them has signed.
-func (p *Provider) OpenWorkItem(ctx context.Context, token string) (provider.WorkItem, error) {
-	return p.openToken(ctx, token, (*provider.Tokens).Open)
+func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.openToken(ctx, token, (*provider.TokenSigner).Verify)
 }
 
 // CompletionTokens has the keys as signer has them.
-func (p *Provider) CompletionTokens(ctx context.Context) (*provider.Tokens, error) {
+func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
 	return p.signer(ctx)
 }
 
-// OpenCompletion reads a token as OpenWorkItem does.
-func (p *Provider) OpenCompletion(ctx context.Context, token string) (provider.WorkItem, error) {
-	return p.openToken(ctx, token, (*provider.Tokens).OpenCompletion)
+// OpenCompletion reads a token as VerifyWorkItemToken does.
+func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
+	return p.openToken(ctx, token, (*provider.TokenSigner).VerifyCompletion)
 }
 
-func (p *Provider) openToken(ctx context.Context, token string, open func(*provider.Tokens, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
+func (p *Provider) openToken(ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
 	k, err := p.keysSince(ctx, p.now().Add(-keysLive))
 	if err != nil {
 		if k = p.keys.known.Load(); k == nil { // otherwise the keys that were read before serve
@@ -127,7 +127,7 @@ func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, 
 
 // readKeys reads the keys of the hub, and makes the first where there is none. Of two processes that make it at once
 // one succeeds, and both read it.
-func (p *Provider) readKeys(ctx context.Context) (*provider.Tokens, error) {
+func (p *Provider) readKeys(ctx context.Context) (*provider.TokenSigner, error) {
 	keys, next, err := p.keysThere(ctx)
 	if err == nil && len(keys) == 0 {
 		if err = p.makeKey(ctx, next); err == nil {

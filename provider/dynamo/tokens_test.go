@@ -27,7 +27,7 @@ import (
 type keyring struct {
 	t     *testing.T
 	cloud *simaws.Cloud
-	hub   dynamo.Hub
+	hub   dynamo.HubConfig
 	log   bytes.Buffer
 
 	mu    sync.Mutex
@@ -50,7 +50,7 @@ func newKeyring(t *testing.T) *keyring {
 		}
 		return next()
 	}))
-	k.hub = dynamo.Hub{
+	k.hub = dynamo.HubConfig{
 		Name: "h", Table: "perdure", InboxURL: k.cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}),
 		WorkQueues: map[string]string{"default": k.cloud.Queues.Create("default", simaws.QueueConfig{VisibilityTimeout: time.Minute})},
 	}
@@ -103,7 +103,7 @@ func (k *keyring) token(p *dynamo.Provider) string {
 	if err != nil || len(out.Messages) != 1 {
 		k.t.Fatalf("%d messages, %v", len(out.Messages), err)
 	}
-	if err := p.DeleteRecords(k.t.Context(), "default", provider.Record{Lock: *out.Messages[0].ReceiptHandle}); err != nil {
+	if err := p.DeleteRecords(k.t.Context(), "default", provider.Record{ReceiptHandle: *out.Messages[0].ReceiptHandle}); err != nil {
 		k.t.Fatal(err)
 	}
 	var body struct {
@@ -118,8 +118,8 @@ func (k *keyring) token(p *dynamo.Provider) string {
 // opens reports whether a process accepts a token.
 func (k *keyring) opens(p *dynamo.Provider, token string) bool {
 	k.t.Helper()
-	w, err := p.OpenWorkItem(k.t.Context(), token)
-	if err != nil && !errors.Is(err, provider.ErrToken) || err == nil && w.ActivityID != work.ActivityID {
+	w, err := p.VerifyWorkItemToken(k.t.Context(), token)
+	if err != nil && !errors.Is(err, provider.ErrInvalidToken) || err == nil && w.ActivityID != work.ActivityID {
 		k.t.Fatalf("%+v, %v", w, err)
 	}
 	return err == nil
@@ -246,7 +246,7 @@ func TestWhatNobodySignedCostsOneReadAMinute(t *testing.T) {
 		if !k.opens(p, good) {
 			t.Error("the keys of before do not serve")
 		}
-		failed, ok := errors.AsType[*provider.Error](last(p.OpenWorkItem(t.Context(), hostile)))
+		failed, ok := errors.AsType[*provider.Error](last(p.VerifyWorkItemToken(t.Context(), hostile)))
 		if !ok || failed.Op == "" {
 			t.Errorf("nobody knows whether it is a token, and the answer is %v", failed)
 		}

@@ -81,15 +81,15 @@ func succeedTombstone(put *types.Put, old item) {
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
-// RefuseCancel writes a tombstone for the start, and answers then: once the parent has its answer, the child may never
+// RejectCancel writes a tombstone for the start, and answers then: once the parent has its answer, the child may never
 // begin. An instance that is being deleted stores the start for its tombstone. As with refused starts, at most
 // pastStarts are stored.
-func (p *Provider) RefuseCancel(ctx context.Context, m *provider.InboxMessage) error {
+func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := p.neverStart(ctx, &m.Message); err != nil {
 		return err
 	}
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
-	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.CutCancelMessage(m.Text)}
+	answer.Error = &history.Failure{Type: history.TypeCancelled, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text)}
 	return p.EnqueueForOrchestrator(ctx, answer)
 }
 

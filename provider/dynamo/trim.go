@@ -81,7 +81,7 @@ func (p *Provider) endedLinks(ctx context.Context, in *provider.Instance, from s
 			return nil, err
 		}
 		links = append(links, l)
-		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.BegunAt(l.next), before) { // an execution ended when the next one began
+		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.ExecutionStartedAt(l.next), before) { // an execution ended when the next one began
 			return links, nil
 		}
 		at = l.next
@@ -129,7 +129,7 @@ func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id strin
 		return l, nil
 	}
 
-	end, err := p.ReadEnd(ctx, id)
+	end, err := p.ReadTerminalEvent(ctx, id)
 	if err != nil {
 		return l, err
 	}
@@ -200,7 +200,7 @@ func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update s
 func (p *Provider) dueNext(ctx context.Context, it item, in *provider.Instance, oldest string, kept link) error {
 	ends := p.now()
 	if kept.next != "" {
-		ends = provider.BegunAt(kept.next) // the zero time where that is not known: due again tomorrow
+		ends = provider.ExecutionStartedAt(kept.next) // the zero time where that is not known: due again tomorrow
 	}
 	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
 	due := p.now().Add(time.Second) // what is due already, and referred to, is looked at again tomorrow

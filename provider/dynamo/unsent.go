@@ -24,7 +24,7 @@ const mostStretches = 100
 
 // maybeUnsent reads the executions of which something may not have been sent, the newest first: o, and those that it continues (R4). They may be large:
 // one at a time is in memory beside o.
-func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, since provider.Since) iter.Seq2[stretch, error] {
+func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) iter.Seq2[stretch, error] {
 	return func(yield func(stretch, error) bool) {
 		from, found := since.Position, since.HeadAt.IsZero()
 		x := o

@@ -33,9 +33,9 @@ func answerKey(instanceID, updateID string) item {
 	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skAnswers + digest("update", updateID))}
 }
 
-// AnswerUpdates writes answers in transactions that mark the instance, too: so a deletion knows that there are answers, and
+// PutUpdateResults writes answers in transactions that mark the instance, too: so a deletion knows that there are answers, and
 // none is written once it has begun.
-func (p *Provider) AnswerUpdates(ctx context.Context, answers ...provider.UpdateAnswer) error {
+func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
 	for len(answers) > 0 {
 		puts, n, err := p.putsOf(answers)
 		if err == nil {
@@ -51,7 +51,7 @@ func (p *Provider) AnswerUpdates(ctx context.Context, answers ...provider.Update
 
 // putsOf returns the writes of as many of the first answers as one transaction takes, and how many these are. Of several
 // answers to one update it writes the first.
-func (p *Provider) putsOf(answers []provider.UpdateAnswer) (puts []*types.Put, n int, err error) {
+func (p *Provider) putsOf(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
 	for ; n < len(answers) && len(puts) < mostAnswers; n++ {
 		a := &answers[n]
@@ -72,7 +72,7 @@ func (p *Provider) putsOf(answers []provider.UpdateAnswer) (puts []*types.Put, n
 }
 
 // putAnswers writes those of some answers that are not there, to updates of the life that one of them is about.
-func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateAnswer, puts []*types.Put) error {
+func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, puts []*types.Put) error {
 	for len(puts) > 0 {
 		writes := []types.TransactWriteItem{{Update: p.markAnswered(of)}}
 		for _, put := range puts {
@@ -100,7 +100,7 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateAnswer, pu
 }
 
 // markAnswered notes on an instance that there are answers, on the condition that it is of that life, and is not being deleted.
-func (p *Provider) markAnswered(a *provider.UpdateAnswer) *types.Update {
+func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
 		ConditionExpression:       aws.String("startId = :life AND attribute_not_exists(deleting)"),
@@ -109,7 +109,7 @@ func (p *Provider) markAnswered(a *provider.UpdateAnswer) *types.Update {
 }
 
 // putAnswer creates an answer, and says how large it is. One of this life stays, unless it only says that the update is forgotten, or its time is over.
-func (p *Provider) putAnswer(a *provider.UpdateAnswer) (put *types.Put, bytes int, err error) {
+func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
 	now := p.now()
 	it := answerKey(a.InstanceID, a.UpdateID)
 	it[attrStartID] = str(a.StartID)
@@ -118,7 +118,7 @@ func (p *Provider) putAnswer(a *provider.UpdateAnswer) (put *types.Put, bytes in
 	it[attrOutcome] = str(string(a.Outcome))
 	it[attrExecution] = str(a.ExecutionID)
 	it["answeredAt"] = str(formatTime(now))
-	it[attrTTL] = unix(now.Add(provider.AnswerLife))
+	it[attrTTL] = unix(now.Add(provider.UpdateResultRetention))
 	if a.EventID > 0 {
 		it["eventId"] = num(a.EventID)
 	}
@@ -143,12 +143,12 @@ func (p *Provider) putAnswer(a *provider.UpdateAnswer) (put *types.Put, bytes in
 		TableName: &p.hub.Table, Item: it,
 		ConditionExpression:       aws.String(notExists + " OR startId <> :life OR #outcome = :forgotten OR #until < :today"),
 		ExpressionAttributeNames:  map[string]string{"#outcome": attrOutcome, "#until": attrTTL},
-		ExpressionAttributeValues: item{":life": str(a.StartID), ":forgotten": str(string(provider.UpdateForgotten)), ":today": unix(now)},
+		ExpressionAttributeValues: item{":life": str(a.StartID), ":forgotten": str(string(provider.UpdateResultExpired)), ":today": unix(now)},
 	}, bytes, nil
 }
 
 // errorOf is the error of an answer, without its causes where these are too much for an item: history has them.
-func errorOf(a *provider.UpdateAnswer) (string, error) {
+func errorOf(a *provider.UpdateResult) (string, error) {
 	doc, err := json.Marshal(a.Error)
 	if err == nil && len(doc) > mostErrorBytes {
 		alone := *a.Error
@@ -159,24 +159,24 @@ func errorOf(a *provider.UpdateAnswer) (string, error) {
 }
 
 // ReadUpdate reads an answer. One whose time is over may be there for days yet: DynamoDB deletes it when it comes to it.
-func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateAnswer, error) {
+func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
 		out, err = p.table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: answerKey(instanceID, updateID), ConsistentRead: aws.Bool(true)})
 		return err
 	})
 	if err != nil {
-		return provider.UpdateAnswer{}, err
+		return provider.UpdateResult{}, err
 	}
 	if it := out.Item; len(it) > 0 && getNumber(it, attrTTL) >= p.now().Unix() {
 		return decodeAnswer(instanceID, it)
 	}
-	return provider.UpdateAnswer{}, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, updateID,
+	return provider.UpdateResult{}, fmt.Errorf("dynamo: instance %q: result of update %q: %w", instanceID, updateID,
 		provider.ErrNotFound)
 }
 
-func decodeAnswer(instanceID string, it item) (provider.UpdateAnswer, error) {
-	a := provider.UpdateAnswer{
+func decodeAnswer(instanceID string, it item) (provider.UpdateResult, error) {
+	a := provider.UpdateResult{
 		InstanceID: instanceID, StartID: getString(it, attrStartID), UpdateID: getString(it, "updateId"), Name: getString(it, "name"),
 		Outcome: provider.UpdateOutcome(getString(it, attrOutcome)), Reason: getString(it, "reason"), ExecutionID: getString(it, attrExecution),
 		EventID: getNumber(it, "eventId"),

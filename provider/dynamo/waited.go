@@ -20,12 +20,12 @@ var errStub = errors.New("segment is a stub")
 // returns a state in which the timers are open that are waited for. A history that is missing, or cannot be read,
 // leaves them open: a timer may belong to a start whose transaction is still to come (R11).
 func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*history.State, error) {
-	waits := history.NewState(history.KeepTimers)
+	waits := history.NewState(history.TrackTimers)
 	first := timers[0].Segment
 	for i := range timers {
 		id := timers[i].TimerID
 		before, _ := waits.Open(id) // an attempt's timer has the same id
-		waits.Expect(history.Open{ID: id, FireAt: timers[i].FireAt, Waits: timers[i].WaitCancel || before.Waits})
+		waits.AddOpen(history.OpenItem{ID: id, FireAt: timers[i].FireAt, WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation})
 		first = min(first, timers[i].Segment)
 	}
 	in := p.segmentsFrom(timers[0].ExecutionID, first)
@@ -38,7 +38,7 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*his
 		over := false
 		err = c.decode(maySettle, func(s provider.Segment) bool {
 			waits.Apply(s.Events...)
-			over = waits.Over()
+			over = waits.Ended()
 			return !over
 		})
 		switch {
@@ -61,7 +61,7 @@ func maySettle(doc []byte) bool {
 // settling are the kinds of such events as they are written.
 var settling = func() (kinds [][]byte) {
 	for _, k := range history.Kinds() {
-		if k.Sourced() || k.Terminal() {
+		if k.HasSource() || k.Terminal() {
 			kinds = append(kinds, []byte(`"kind":"`+string(k)+`"`))
 		}
 	}

@@ -32,18 +32,18 @@ func TestWhatMaySettleATimer(t *testing.T) {
 	t.Parallel()
 	for _, kind := range history.Kinds() {
 		e := history.Event{ID: 2, Kind: kind, Time: time.Unix(0, 0), FireAt: &time.Time{}}
-		if kind.Sourced() {
+		if kind.HasSource() {
 			e.SourceEventID = 1
 		}
 		doc, err := json.Marshal([]history.Event{{ID: 1, Kind: history.TurnStarted}, e})
 		if err != nil {
 			t.Fatal(err)
 		}
-		state := history.NewState(history.KeepTimers)
-		state.Expect(history.Open{ID: 1})
+		state := history.NewState(history.TrackTimers)
+		state.AddOpen(history.OpenItem{ID: 1})
 		state.Apply(e)
 		_, waits := state.Open(1)
-		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) || maySettle(doc) != (kind.Sourced() || kind.Terminal()) {
+		if settles := !waits || kind.Terminal(); settles && !maySettle(doc) || maySettle(doc) != (kind.HasSource() || kind.Terminal()) {
 			t.Errorf("%s: %v", kind, maySettle(doc))
 		}
 	}

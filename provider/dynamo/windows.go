@@ -57,7 +57,7 @@ func (b *outbox) sendUnsettled(ctx context.Context, o stretch) error {
 	b.taken = takenOutputs{instanceID: o.InstanceID, executionID: o.Head.ExecutionID, from: segments[0].Sequence, head: o.Head.Segment}
 	defer b.writeNote(ctx)
 
-	u := b.p.unsentBefore(o.Orchestration, b.p.now().Add(-provider.MostBack))
+	u := b.p.unsentBefore(o.Orchestration, b.p.now().Add(-provider.MaxReconcileLookback))
 	for _, s := range segments {
 		if err := b.send(ctx, o.Origin(), s, u.has); err != nil {
 			return err
@@ -83,14 +83,14 @@ func (b *outbox) send(ctx context.Context, x provider.Origin, s provider.Segment
 func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(eventID int64) bool) provider.Outputs {
 	out := provider.OutputsOf(x, s, settled)
 	for i := range out.WorkItems {
-		out.WorkItems[i].Again = b.again
+		out.WorkItems[i].PossibleDuplicate = b.again
 	}
 	return out
 }
 
 // flush sends what was added, and returns all outputs so far that can never be sent.
 func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
-	answers := b.few.Answers
+	answers := b.few.UpdateResults
 	queues, refused, err := b.p.entriesOf(ctx, &b.few)
 	b.few = provider.Outputs{}
 	b.refused = append(b.refused, refused...)
@@ -100,7 +100,7 @@ func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	never, err := b.offer(ctx, queues, b.again)
 	b.refused = append(b.refused, refusedBySQS(never)...)
 	if err == nil {
-		err = b.p.AnswerUpdates(ctx, answers...)
+		err = b.p.PutUpdateResults(ctx, answers...)
 	}
 	return b.refused, err
 }
@@ -191,7 +191,7 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 	}
 	never, err := b.offer(ctx, queues, false) // the cursor records what is sent
 	if err == nil {
-		err = b.p.AnswerUpdates(ctx, out.Answers...)
+		err = b.p.PutUpdateResults(ctx, out.UpdateResults...)
 	}
 	if err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// AdoptWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
-func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
+// DecodeWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
+func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
 		w, err := provider.DecodeWorkItem(r.Body)
@@ -27,7 +27,7 @@ func (p *Provider) AdoptWorkItems(ctx context.Context, records []provider.Record
 		}
 		items = append(items, provider.LockedWorkItem{WorkItem: w, Record: r})
 	}
-	provider.Ask(ctx, items, p.ReadCancels)
+	provider.AttachCancelReads(ctx, items, p.ReadCancels)
 	return items, unreadable
 }
 
@@ -55,7 +55,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 // ownDeletes are the records of work items that are not left to whoever has handed them over.
 func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
 	for i := range done {
-		if !done[i].Left {
+		if !done[i].KeepRecord {
 			records = append(records, done[i].Record)
 		}
 	}

@@ -60,15 +60,15 @@ func (f *fixture) recordsOf(executionID string) (all []provider.ActivityRecord) 
 }
 
 func beat(id int64, at time.Time, details string) provider.ActivityRecord {
-	return provider.ActivityRecord{ActivityID: id, BeatenAt: at, Details: json.RawMessage(details)}
+	return provider.ActivityRecord{ActivityID: id, LastHeartbeatAt: at, Details: json.RawMessage(details)}
 }
 
 func recordFields(f *fixture) {
 	now := f.now()
 	r := provider.ActivityRecord{
-		ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), End: provider.EndStopped,
-		Details: json.RawMessage(`{"page":7}`), BeatenAt: now.Add(-time.Minute),
-		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second), RunOutOf: 2, RunOuts: 1,
+		ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), CancelOutcome: provider.OutcomeStopped,
+		Details: json.RawMessage(`{"page":7}`), LastHeartbeatAt: now.Add(-time.Minute),
+		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second), InvocationTimeoutAttempt: 2, InvocationTimeouts: 1,
 	}
 	f.left("x", r)
 	f.wantRecord("x", r)
@@ -76,17 +76,17 @@ func recordFields(f *fixture) {
 
 func partialRecords(f *fixture) {
 	now := f.now()
-	f.left("x", provider.ActivityRecord{ActivityID: 3, RunOutOf: 1, RunOuts: 2})
+	f.left("x", provider.ActivityRecord{ActivityID: 3, InvocationTimeoutAttempt: 1, InvocationTimeouts: 2})
 	f.left("x", beat(3, now, `1`))
-	f.left("x", provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(2 * time.Second), End: provider.EndLeaked})
+	f.left("x", provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(2 * time.Second), CancelOutcome: provider.OutcomeAbandoned})
 	f.left("x", beat(3, now.Add(3*time.Second), `2`))
-	f.left("x", provider.ActivityRecord{ActivityID: 3, EndedAt: now.Add(4 * time.Second), End: provider.EndFinished})
+	f.left("x", provider.ActivityRecord{ActivityID: 3, EndedAt: now.Add(4 * time.Second), CancelOutcome: provider.OutcomeCompleted})
 	f.left("x", provider.ActivityRecord{ActivityID: 3, UnknownAt: now, UnknownBuild: "b-1"})
 	f.left("x", provider.ActivityRecord{ActivityID: 3, BegunAt: now.Add(time.Second)})
 	f.left("x", provider.ActivityRecord{ActivityID: 3, UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2"})
 	f.wantRecord("x", provider.ActivityRecord{
-		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(4 * time.Second), End: provider.EndFinished,
-		Details: json.RawMessage(`2`), BeatenAt: now.Add(3 * time.Second), RunOutOf: 1, RunOuts: 2,
+		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(4 * time.Second), CancelOutcome: provider.OutcomeCompleted,
+		Details: json.RawMessage(`2`), LastHeartbeatAt: now.Add(3 * time.Second), InvocationTimeoutAttempt: 1, InvocationTimeouts: 2,
 		UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2", BegunAt: now.Add(time.Second),
 	})
 }
@@ -153,14 +153,14 @@ func fewRecords(f *fixture) {
 // A work item may come again after its activity was stopped, and is found cancelled then.
 func neverStarted(f *fixture) {
 	now := f.now()
-	never := provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Hour), EndedAt: now.Add(time.Hour), End: provider.EndNeverStarted}
-	stopped := provider.ActivityRecord{ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), End: provider.EndStopped}
+	never := provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Hour), EndedAt: now.Add(time.Hour), CancelOutcome: provider.OutcomeNeverStarted}
+	stopped := provider.ActivityRecord{ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), CancelOutcome: provider.OutcomeStopped}
 	f.left("x", stopped)
 	f.left("x", never)
 	f.wantRecord("x", stopped)
 	f.left("y", beat(3, now, `1`)) // of an attempt that did not come to its end
 	f.left("y", never)
-	never.Details, never.BeatenAt = json.RawMessage(`1`), now
+	never.Details, never.LastHeartbeatAt = json.RawMessage(`1`), now
 	f.wantRecord("y", never)
 }
 
@@ -208,7 +208,7 @@ func recordsBesideHistory(f *fixture) {
 	t2 := e.commit(turnStarted(), history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`1`)})
 	e.wantSegments(t1, t2)
 	f.wantEqual("cancels", f.cancels(e.instance.ExecutionID), provider.Cancels(nil))
-	f.wantRecord(e.instance.ExecutionID, beat(3, f.recordsOf(e.instance.ExecutionID)[0].BeatenAt, `1`))
+	f.wantRecord(e.instance.ExecutionID, beat(3, f.recordsOf(e.instance.ExecutionID)[0].LastHeartbeatAt, `1`))
 }
 
 func strongRecords(f *fixture) {
@@ -223,22 +223,22 @@ func strongRecords(f *fixture) {
 }
 
 func refusedRecords(f *fixture) {
-	f.Fail(Fault{On: Update, How: Refused})
+	f.Fail(Fault{Operation: Update, Failure: Rejected})
 	f.wantPermanent(f.p.PutActivityRecords(f.ctx(), "x", beat(3, f.now(), `1`), beat(4, f.now(), `1`)))
 	f.Fail(Fault{})
 	if all := f.recordsOf("x"); len(all) > 0 {
 		f.t.Errorf("left: %s", text(all))
 	}
-	hits := f.Fail(Fault{On: Update, How: Throttled, Times: 1})
+	hits := f.Fail(Fault{Operation: Update, Failure: Throttled, Times: 1})
 	f.left("x", beat(3, f.now(), `1`))
-	if f.wantRecord("x", beat(3, f.recordsOf("x")[0].BeatenAt, `1`)); hits() != 1 {
+	if f.wantRecord("x", beat(3, f.recordsOf("x")[0].LastHeartbeatAt, `1`)); hits() != 1 {
 		f.t.Errorf("%d calls were throttled", hits())
 	}
 }
 
 func unreadableRecords(f *fixture) {
 	f.left("x", beat(3, f.now(), `1`))
-	f.Fail(Fault{On: Read, How: Refused})
+	f.Fail(Fault{Operation: Read, Failure: Rejected})
 	_, err := f.p.ReadActivityRecord(f.ctx(), "x", 3)
 	f.wantPermanent(err)
 	failed := 0

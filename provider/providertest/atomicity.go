@@ -110,7 +110,7 @@ func oldHead(f *fixture) {
 
 func lostResponse(f *fixture, event history.Event) {
 	e := f.start("a")
-	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 	t := e.commit(turnStarted(), event)
 	e.wantSegments(t)
 	if hits() != 1 {
@@ -121,7 +121,7 @@ func lostResponse(f *fixture, event history.Event) {
 
 func refusedCommit(f *fixture) {
 	e := f.start("a")
-	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Write, Failure: Rejected, Times: 1})
 	t := e.turn(turnStarted(), activity(Queue), timer(f.now()), ended(`1`))
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.wantPermanent(err)
@@ -136,7 +136,7 @@ func refusedCommit(f *fixture) {
 // The segment is the outbox: an error after the commit loses nothing (R9).
 func unsentOutputs(f *fixture) {
 	e := f.start("a")
-	hits := f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	hits := f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	t := e.turn(turnStarted(), detached("b"), ended(`1`))
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
 		f.t.Errorf("error %v of a turn whose message was refused", err)

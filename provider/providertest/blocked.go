@@ -31,7 +31,7 @@ func (f *fixture) report(builds ...string) {
 	f.t.Helper()
 	for _, id := range builds {
 		f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: id, Orchestrations: map[string][]string{order: {v1}}}))
-		f.Pass(10 * time.Millisecond) // times are stored in milliseconds
+		f.Advance(10 * time.Millisecond) // times are stored in milliseconds
 	}
 }
 
@@ -58,7 +58,7 @@ func parkedBlocks(f *fixture) {
 		f.t.Errorf("it is %s", in.Status)
 	}
 	f.wantEqual("diagnosis", in.Diagnosis, parked("").Error)
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{Status: provider.StatusBlocked})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Status: provider.StatusBlocked})
 	f.must(err)
 	if len(page.Instances) != 1 {
 		f.t.Errorf("%d are listed as blocked, want 1", len(page.Instances))
@@ -109,7 +109,7 @@ func staysBlocked(f *fixture) {
 	e.commit(turnStarted())
 	e.commit(parked("b1"))
 	before := f.instance("a")
-	f.Pass(10 * time.Millisecond)
+	f.Advance(10 * time.Millisecond)
 	t := e.turn(parked("b1", completed(3)))
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
@@ -134,7 +134,7 @@ func blockRepaired(f *fixture) {
 	f.report("b1")
 	e := f.start("a")
 	e.commit(turnStarted())
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(parked("b1"))); err == nil {
 		f.t.Error("a status that was not written is no error")
 	}

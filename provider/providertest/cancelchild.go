@@ -63,7 +63,7 @@ func cancelOfEndingParent(f *fixture) {
 
 func cancelBeforeStart(f *fixture) {
 	for range 2 {
-		f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")))
+		f.must(f.p.RejectCancel(f.ctx(), cancelMessageOf("c")))
 	}
 	ms := f.messages()
 	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
@@ -73,7 +73,7 @@ func cancelBeforeStart(f *fixture) {
 	f.wantIs(err, provider.ErrAlreadyExists)
 	_, err = f.p.ReadInstance(f.ctx(), "c")
 	f.wantIs(err, provider.ErrNotFound)
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) > 0 {
 		f.t.Errorf("a tombstone is listed: %s", text(page))
@@ -81,19 +81,19 @@ func cancelBeforeStart(f *fixture) {
 }
 
 func startOverTombstone(f *fixture) {
-	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")))
+	f.must(f.p.RejectCancel(f.ctx(), cancelMessageOf("c")))
 	e := f.create(startMessageOf("c", "s2"))
 	if e.instance.StartID != "s2" {
 		f.t.Errorf("instance %s", text(e.instance))
 	}
 	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s1")) // refused for ever
 	f.wantIs(err, provider.ErrAlreadyExists)
-	f.must(f.p.RefuseCancel(f.ctx(), cancelMessageOf("d")))
+	f.must(f.p.RejectCancel(f.ctx(), cancelMessageOf("d")))
 	f.start("d") // by a client
 }
 
 func cancelOfTheLiving(f *fixture) {
 	f.create(startMessageOf("c", "s1"))
-	f.wantIs(f.p.RefuseCancel(f.ctx(), cancelMessageOf("c")), provider.ErrConflict)
+	f.wantIs(f.p.RejectCancel(f.ctx(), cancelMessageOf("c")), provider.ErrConflict)
 	f.wantStatus("c", provider.StatusPending)
 }

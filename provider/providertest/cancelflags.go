@@ -51,7 +51,7 @@ func cancelFlags() group {
 
 // cancels is the event that cancels activities, as an orchestration's code does.
 func cancels(reason string, ids ...history.Range) history.Event {
-	e := history.Event{Kind: history.ActivityCancelRequested, Reason: reason, Message: "m", RequestedBy: history.RequestedByBody}
+	e := history.Event{Kind: history.ActivityCancelRequested, Reason: reason, Message: "m", RequestedBy: history.RequestedByOrchestration}
 	if len(ids) == 1 && ids[0].First == ids[0].Last {
 		e.SourceEventID = ids[0].First
 	} else {
@@ -170,7 +170,7 @@ func fetchUnreadable(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
 	items := f.work(Queue)
-	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Read, Failure: Rejected, Times: 1})
 	for i := range items {
 		_, _, err := items[i].Cancel.Of(items[i].ActivityID)
 		f.wantPermanent(err)
@@ -204,7 +204,7 @@ func failedAckLeavesNoFlag(f *fixture) {
 
 func refusedLeavesNoFlag(f *fixture) {
 	e := f.start("a")
-	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Write, Failure: Rejected, Times: 1})
 	_, err := f.p.AckOrchestrationItem(f.ctx(), e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	f.wantPermanent(err)
 	e.wantReasons("", "", "")
@@ -213,7 +213,7 @@ func refusedLeavesNoFlag(f *fixture) {
 
 func lostCancel(f *fixture) {
 	e := f.start("a")
-	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
 	if e.wantReasons("", "", "requested"); hits() != 1 {
 		f.t.Errorf("%d responses lost, want 1", hits())
@@ -257,7 +257,7 @@ func (f *fixture) count(op Operation) counted {
 	if !f.can(Faults) {
 		return counted{f, func() int { return 0 }}
 	}
-	return counted{f, f.Fail(Fault{On: op, How: Counted})}
+	return counted{f, f.Fail(Fault{Operation: op, Failure: CountOnly})}
 }
 
 func (c counted) want(n int, what string) {
@@ -392,7 +392,7 @@ func readingOn(f *fixture) {
 		if got := known.Of(100 + n).Reason; got != reasonOf(n) {
 			f.t.Errorf("activity %d: %q", 100+n, got)
 		}
-		f.Pass(shortPass)
+		f.Advance(shortPass)
 	}
 	e.commit(turnStarted())
 	quiet, _ := f.cancelsFrom(x, e.head.Segment)
@@ -509,7 +509,7 @@ func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 	f.t.Helper()
 	e := f.quiet("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue), activity(Queue))
-	items, unreadable := f.p.AdoptWorkItems(f.ctx(), f.fetch(Queue, 3))
+	items, unreadable := f.p.DecodeWorkItems(f.ctx(), f.fetch(Queue, 3))
 	if len(items) != 3 || len(unreadable) > 0 {
 		f.t.Fatalf("%d work items, %d cannot be read", len(items), len(unreadable))
 	}
@@ -553,9 +553,9 @@ func renewLeases(f *fixture) {
 	items := f.cancelledWork()
 	leases := make([]provider.LockedWorkItem, len(items))
 	for i := range items {
-		w, err := f.p.OpenWorkItem(f.ctx(), items[i].Token)
+		w, err := f.p.VerifyWorkItemToken(f.ctx(), items[i].Token)
 		f.must(err)
-		leases[i] = provider.LockedWorkItem{WorkItem: w, Record: provider.Record{ID: text(i), Lock: items[i].Record.Lock}}
+		leases[i] = provider.LockedWorkItem{WorkItem: w, Record: provider.Record{ID: text(i), ReceiptHandle: items[i].Record.ReceiptHandle}}
 	}
 	began := f.Now()
 	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, leases...)
@@ -566,13 +566,13 @@ func renewLeases(f *fixture) {
 			f.t.Errorf("renewal %d: locked until %v, and it is %v", i, r.Until, f.Now())
 		}
 	}
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNone(Queue, "after the first lock")
 	if !f.can(StrictLocks) {
 		return
 	}
 	f.must(f.p.DeleteRecords(f.ctx(), Queue, items[0].Record))
-	leases[2].Record.Lock = "nobody's"
+	leases[2].Record.ReceiptHandle = "nobody's"
 	renewals, err = f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, leases...)
 	f.must(err)
 	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() || !r[2].Until.IsZero() || !r[1].Cancel.Requested {
@@ -585,7 +585,7 @@ func renewExtendsCancelled(f *fixture) {
 	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
 	f.must(err)
 	f.wantRenewals(renewals)
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNone(Queue, "after the first lock")
 	for i := range items {
 		if !items[i].Record.Held(f.Now()) {
@@ -600,7 +600,7 @@ func renewExtendsCancelled(f *fixture) {
 
 func renewUnreadable(f *fixture) {
 	items := f.cancelledWork()
-	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Read, Failure: Rejected, Times: 1})
 	renewals, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock, items...)
 	f.wantPermanent(err)
 	if len(renewals) != 3 {
@@ -611,7 +611,7 @@ func renewUnreadable(f *fixture) {
 			f.t.Errorf("renewal %d: %+v", i, r)
 		}
 	}
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNone(Queue, "after the first lock")
 }
 
@@ -627,7 +627,7 @@ func ackWithoutCompletion(f *fixture) {
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("the orchestration is told %s", text(ms))
 	}
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNothingSent()
 }
 
@@ -636,8 +636,8 @@ func attemptsOfCancelled(f *fixture) {
 	items := f.cancelledWork()
 	for delivery := 1; delivery <= 3; delivery++ {
 		if delivery > 1 {
-			f.Pass(pastLock)
-			items, _ = f.p.AdoptWorkItems(f.ctx(), f.fetch(Queue, 3))
+			f.Advance(pastLock)
+			items, _ = f.p.DecodeWorkItems(f.ctx(), f.fetch(Queue, 3))
 		}
 		if len(items) != 3 {
 			f.t.Fatalf("delivery %d is of %d work items, want all three", delivery, len(items))
@@ -706,7 +706,7 @@ func orphanAfterDelete(f *fixture) {
 	next.ack(t)
 	queued := f.locked(Queue)
 	if f.can(Faults) { // the write that ends the instance cancels them, and not what comes after it
-		f.Fail(Fault{On: Write, How: Refused, After: 1})
+		f.Fail(Fault{Operation: Write, Failure: Rejected, After: 1})
 		f.wantPermanent(f.p.DeleteInstance(f.ctx(), "a", true))
 		f.Fail(Fault{})
 		next.wantReasons("instance_deleted", "instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
@@ -745,12 +745,12 @@ func damagedEndCancels(f *fixture) {
 	e.commit(turnStarted())
 	f.Damage(e.instance.ExecutionID, 1, Undecodable)
 	f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "a"})
-	f.must(f.p.TerminateDamaged(f.ctx(), &f.messages()[0]))
+	f.must(f.p.TerminateCorrupt(f.ctx(), &f.messages()[0]))
 	e.wantReasons("orchestration_terminal_terminated", "orchestration_terminal_terminated", "select_loser", "orchestration_terminal_terminated")
 }
 
 func unreadableCancels(f *fixture) {
-	f.Fail(Fault{On: Read, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Read, Failure: Rejected, Times: 1})
 	_, _, err := f.p.ReadCancels(f.ctx(), "x", 0)
 	f.wantPermanent(err)
 }

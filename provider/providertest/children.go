@@ -21,7 +21,7 @@ func children() group {
 		{name: "ManyRefusedStartsStillAreAnswered", run: manyRefusals},
 		{name: "TheParentIsTold", run: parentTold},
 		{name: "TheParentIsToldBeforeTheInstanceIsOver", run: toldFirst, needs: []Capability{Faults}},
-		{name: "TheParentIsToldAgain", run: toldAgain, needs: []Capability{LongTime}},
+		{name: "TheParentIsToldAgain", run: toldAgain, needs: []Capability{VirtualTime}},
 		{name: "ADelayedStartMessageSetsATimer", run: delayedMessage},
 		{name: "ADelayedStartIsNotWokenEarly", run: delayedStart},
 		{name: "ALostStartResponseIsTheSameInstance", run: lostStartMessage, needs: []Capability{Faults}},
@@ -124,7 +124,7 @@ func refusalAnswered(f *fixture) {
 	f.quiet("c")
 	m := startMessageOf("c", "s2")
 	for range 2 { // repeated: the function died before the message was deleted
-		f.must(f.p.RefuseStart(f.ctx(), m))
+		f.must(f.p.RejectStart(f.ctx(), m))
 	}
 	ms := f.messages()
 	if len(ms) == 0 {
@@ -144,7 +144,7 @@ func refusalOfDetached(f *fixture) {
 	f.quiet("c")
 	m := startMessageOf("c", "s2")
 	m.Parent, m.Detached = nil, true
-	f.must(f.p.RefuseStart(f.ctx(), m))
+	f.must(f.p.RejectStart(f.ctx(), m))
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("told %s", text(ms))
 	}
@@ -157,7 +157,7 @@ func manyRefusals(f *fixture) {
 	for i := range many {
 		m := startMessageOf("c", text(i))
 		m.Parent.EventID = int64(i + 1)
-		f.must(f.p.RefuseStart(f.ctx(), m))
+		f.must(f.p.RejectStart(f.ctx(), m))
 	}
 	if n := len(f.messages()); n != many {
 		f.t.Errorf("%d answers, want %d", n, many)
@@ -196,7 +196,7 @@ func parentTold(f *fixture) {
 
 func toldFirst(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`1`))); err == nil {
 		f.t.Error("a parent that was not told is no error")
 	}
@@ -220,7 +220,7 @@ func toldAgain(f *fixture) {
 	_, err = f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	f.messages()
-	f.Pass(6 * time.Minute) // else a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // else a queue takes it for a repetition
 	f.redispatch(last, t.Watermark)
 	if ms := f.messages(); len(ms) != 1 || ms[0].InstanceID != "p" {
 		f.t.Errorf("sent again: %s", text(ms))
@@ -252,7 +252,7 @@ func delayedStart(f *fixture) {
 	if ts := f.timers(); len(ts) > 0 {
 		f.t.Errorf("the timer came %v early: %s", s.StartAt.Sub(f.Now()), text(ts))
 	}
-	f.Pass(s.StartAt.Sub(f.Now()))
+	f.Advance(s.StartAt.Sub(f.Now()))
 	ts := f.dueTimers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != in.ExecutionID || !ts[0].FireAt.Equal(s.StartAt) {
 		f.t.Errorf("timers when it is due: %s", text(ts))
@@ -264,7 +264,7 @@ func delayedStart(f *fixture) {
 }
 
 func lostStartMessage(f *fixture) {
-	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 	e := f.create(startMessageOf("c", "s1"))
 	if hits() != 1 || e.head.ExecutionID != e.instance.ExecutionID {
 		f.t.Errorf("%d responses lost, head %+v", hits(), e.head)

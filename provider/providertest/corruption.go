@@ -16,10 +16,10 @@ func corruption() group {
 		{name: "AnUndecodableStart", run: func(f *fixture) { damagedTurn(f, Undecodable, 0) }},
 		{name: "ATurnOfALaterRelease", run: func(f *fixture) { damagedTurn(f, LaterRelease, 1) }},
 		{name: "ALastTurnOfALaterRelease", run: func(f *fixture) { damagedTurn(f, LaterRelease, 3) }},
-		{name: "AMissingPart", run: func(f *fixture) { damagedTurn(f, PartGone, 2) }},
-		{name: "AMissingFirstPart", run: func(f *fixture) { damagedTurn(f, Gone, 2) }},
-		{name: "AMissingTurn", run: func(f *fixture) { damagedTurn(f, Gone, 1) }},
-		{name: "AMissingStart", run: func(f *fixture) { damagedTurn(f, Gone, 0) }},
+		{name: "AMissingPart", run: func(f *fixture) { damagedTurn(f, PartMissing, 2) }},
+		{name: "AMissingFirstPart", run: func(f *fixture) { damagedTurn(f, Missing, 2) }},
+		{name: "AMissingTurn", run: func(f *fixture) { damagedTurn(f, Missing, 1) }},
+		{name: "AMissingStart", run: func(f *fixture) { damagedTurn(f, Missing, 0) }},
 		{name: "TheEndIsInADamagedTurn", run: damagedEnd},
 		{name: "OtherInstancesAreUnhindered", run: othersGoOn},
 		{name: "ADamagedExecutionCanBeEnded", run: canBeEnded},
@@ -76,7 +76,7 @@ func damagedTurn(f *fixture, d Damage, segment int64) {
 }
 
 func damagedEnd(f *fixture) {
-	for d, large := range map[Damage]bool{Undecodable: false, LaterRelease: false, NoEvents: false, PartGone: true, Gone: true} {
+	for d, large := range map[Damage]bool{Undecodable: false, LaterRelease: false, NoEvents: false, PartMissing: true, Missing: true} {
 		last := ended(`1`)
 		if large {
 			last.Output = noise(900 << 10)
@@ -84,7 +84,7 @@ func damagedEnd(f *fixture) {
 		e := f.start(string(d))
 		e.commit(turnStarted(), last)
 		f.Damage(e.instance.ExecutionID, 1, d)
-		end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+		end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 		if err == nil {
 			f.t.Errorf("%s: the end is %s", d, end.String())
 		}
@@ -99,7 +99,7 @@ func othersGoOn(f *fixture) {
 	f.Damage(bad.instance.ExecutionID, 1, Undecodable)
 	t := good.commit(turnStarted(), activity(Queue))
 	good.wantSegments(t)
-	if ids := f.list(provider.Query{}); len(ids) != 2 {
+	if ids := f.list(provider.ListQuery{}); len(ids) != 2 {
 		f.t.Errorf("%d instances are listed, want 2", len(ids))
 	}
 }
@@ -115,7 +115,7 @@ func canBeEnded(f *fixture) {
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	f.wantStatus("a", provider.StatusFailed)
-	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
 	f.wantEqual("the end", end, t.Events[0])
 }
@@ -125,7 +125,7 @@ func terminateDamaged(f *fixture) {
 	for i, c := range []struct {
 		how     Damage
 		segment int64
-	}{{Undecodable, 0}, {Undecodable, 1}, {Undecodable, 2}, {LaterRelease, 1}, {Gone, 1}} {
+	}{{Undecodable, 0}, {Undecodable, 1}, {Undecodable, 2}, {LaterRelease, 1}, {Missing, 1}} {
 		id := string(rune('a' + i))
 		e := f.quiet(id)
 		e.commit(turnStarted(), activity(Queue))
@@ -134,10 +134,10 @@ func terminateDamaged(f *fixture) {
 		f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: id, Text: "enough"})
 		m := f.messages()[0]
 		for range 2 { // it may come again
-			f.must(f.p.TerminateDamaged(f.ctx(), &m))
+			f.must(f.p.TerminateCorrupt(f.ctx(), &m))
 		}
 		f.wantStatus(id, provider.StatusTerminated)
-		end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+		end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 		f.must(err)
 		f.wantEqual("the end", []string{string(end.Kind), end.Message}, []string{string(history.OrchestrationTerminated), "enough"})
 		if info := f.cancels(e.instance.ExecutionID).Of(4); info.Reason != "orchestration_terminal_terminated" {
@@ -154,7 +154,7 @@ func terminateDamagedChild(f *fixture) {
 	f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})
 	for _, m := range f.messages() {
 		if m.Kind == provider.MessageTerminate {
-			f.must(f.p.TerminateDamaged(f.ctx(), &m))
+			f.must(f.p.TerminateCorrupt(f.ctx(), &m))
 		}
 	}
 	told := f.messages()

@@ -239,7 +239,7 @@ func firstReport(f *fixture) {
 	f.must(err)
 	two, err := f.p.ReadBuild(f.ctx(), "b2")
 	f.must(err)
-	if !one.Since.Before(two.Since) || !one.Reported.After(two.Reported) || two.Reported.Before(two.Since) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
+	if !one.FirstReportedAt.Before(two.FirstReportedAt) || !one.LastReportedAt.After(two.LastReportedAt) || two.LastReportedAt.Before(two.FirstReportedAt) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
 		f.t.Errorf("b1 reported first, and again last: %+v, %+v", one, two)
 	}
 	_, err = f.p.ReadBuild(f.ctx(), "b3")
@@ -293,7 +293,7 @@ func anyID(f *fixture) {
 			f.t.Errorf("%q: in the work queue: %s", id, text(ws))
 		}
 	}
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) != len(ids()) {
 		f.t.Errorf("%d instances are listed, want %d", len(page.Instances), len(ids()))
@@ -323,7 +323,7 @@ func similarIDs(f *fixture) {
 }
 
 func lostStart(f *fixture) {
-	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 	e := f.start("a")
 	e.wantSegments()
 	f.wantEqual("the instance", f.instance("a"), e.instance)
@@ -339,7 +339,7 @@ func lostStart(f *fixture) {
 func lookingStart(f *fixture) {
 	look := func(startID string) (provider.Instance, error) {
 		s := startOf("a")
-		s.StartID, s.Look = startID, true
+		s.StartID, s.CheckFirst = startID, true
 		return f.p.StartOrchestration(f.ctx(), s)
 	}
 	refused := func(when string, want provider.RuntimeStatus) {
@@ -383,7 +383,7 @@ func lookingStart(f *fixture) {
 }
 
 func refusedStart(f *fixture) {
-	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Write, Failure: Rejected, Times: 1})
 	_, err := f.p.StartOrchestration(f.ctx(), startOf("a"))
 	f.wantPermanent(err)
 	_, err = f.p.ReadInstance(f.ctx(), "a")

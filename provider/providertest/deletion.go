@@ -26,19 +26,19 @@ func deletion() group {
 		{name: "ItsParentIsToldHowItHadEnded", run: answerLost, needs: faults},
 		{name: "WhatOutlivesItIsSent", run: outlivesDeletion, needs: faults},
 		{name: "WhatOutlivesAnEarlierExecutionIsSent", run: outlivesAcross, needs: faults},
-		{name: "WhatWasSentLongAgoIsNotSentAgain", run: longAgo, needs: []Capability{LongTime}},
+		{name: "WhatWasSentLongAgoIsNotSentAgain", run: longAgo, needs: []Capability{VirtualTime}},
 		{name: "AllExecutionsGo", run: chainDeleted},
 		{name: "ALargeOneGoes", run: largeDeleted, long: true},
 		{name: "ADamagedOneGoes", run: damagedDeleted, long: true, needs: corrupt},
 		{name: "ADamagedOneThatIsOverIsNotEndedAgain", run: damagedOver, needs: []Capability{Corruption, Faults}},
-		{name: "ADamagedEndIsNotSaidAnew", run: damagedEndDeleted, needs: []Capability{Corruption, LongTime}},
+		{name: "ADamagedEndIsNotSaidAnew", run: damagedEndDeleted, needs: []Capability{Corruption, VirtualTime}},
 		{name: "WhatADamagedOneConsumedIsKnown", run: damagedWatermark, needs: corrupt},
 		{name: "ItGoesOnWhereItStopped", run: resumesDeletion, long: true, needs: faults},
 		{name: "ALostResponseIsSuccess", run: lostDeletion, needs: faults},
 		{name: "MeanwhileTheIDIsInUse", run: deletingInstance, needs: faults},
 		{name: "AStartOfItsOwnIsNotAnsweredTwice", run: ownStartMeanwhile, needs: faults},
 		{name: "ACancelMeanwhileIsAnswered", run: cancelMeanwhile, needs: faults},
-		{name: "OneThatStaysIsFound", run: staysDeleting, needs: []Capability{Faults, LongTime}},
+		{name: "OneThatStaysIsFound", run: staysDeleting, needs: []Capability{Faults, VirtualTime}},
 		{name: "TheIDIsFreeAfterwards", run: idIsFree},
 		{name: "AStartThatWasRefusedStaysRefused", run: refusedStaysRefused},
 		{name: "AnEventOfTheLastLifeIsNotForTheNext", run: lastLife},
@@ -64,7 +64,7 @@ func (f *fixture) wantGone(id string, executions ...string) {
 	wantNone("ListExecutions", last(f.p.ListExecutions(f.ctx(), id)))
 	for _, x := range executions {
 		wantNone("ReadHistory", last(f.p.ReadHistory(f.ctx(), id, x, 0)))
-		wantNone("ReadEnd", second(f.p.ReadEnd(f.ctx(), x)))
+		wantNone("ReadEnd", second(f.p.ReadTerminalEvent(f.ctx(), x)))
 		for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 			for _, named := range []string{x, ""} {
 				it := &provider.OrchestrationItem{InstanceID: id, Messages: []provider.InboxMessage{{Message: provider.Message{InstanceID: id, ExecutionID: named}}}}
@@ -72,7 +72,7 @@ func (f *fixture) wantGone(id string, executions ...string) {
 			}
 		}
 	}
-	if slices.Contains(f.list(provider.Query{}), id) {
+	if slices.Contains(f.list(provider.ListQuery{}), id) {
 		f.t.Errorf("instance %q is listed", id)
 	}
 }
@@ -156,7 +156,7 @@ func lateAckAcross(f *fixture) {
 // lateEnd: the turn that ended the instance is committed, and its status is written when the instance is being deleted, or gone.
 func lateEnd(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`1`))); err == nil {
 		f.t.Error("a parent that was not told is no error")
 	}
@@ -165,7 +165,7 @@ func lateEnd(f *fixture) {
 		if deleted {
 			f.remove("c")
 		} else {
-			f.stopDeletion("c", Fault{On: Send, How: Refused, Times: 1})
+			f.stopDeletion("c", Fault{Operation: Send, Failure: Rejected, Times: 1})
 		}
 		_, err := f.p.RedispatchOrchestration(f.ctx(), o, since(at(10)))
 		f.must(err)
@@ -230,7 +230,7 @@ func deletedChild(f *fixture) {
 // child had ended.
 func answerLost(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`"paid"`))); err == nil {
 		f.t.Error("a parent that was not told is no error")
 	}
@@ -243,7 +243,7 @@ func answerLost(f *fixture) {
 // outlivesDeletion: the process that committed the turn before died before it sent what outlives the instance.
 func outlivesDeletion(f *fixture) {
 	e := f.quiet("a")
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), detached("b"))); err == nil {
 		f.t.Error("an output that was not sent is no error")
 	}
@@ -256,7 +256,7 @@ func outlivesDeletion(f *fixture) {
 
 func outlivesAcross(f *fixture) {
 	e := f.quiet("a")
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.continuing("x2", turnStarted(), detached("b"))); err == nil {
 		f.t.Error("an output that was not sent is no error")
 	}
@@ -272,13 +272,13 @@ func longAgo(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	e.commit(turnStarted(), detached("b"))
 	f.messages()
-	f.Pass(aLongTime)
+	f.Advance(aLongTime)
 	f.remove("c")
 	f.wantTold(startMessageOf("c", "s1"), "", wasDeleted())
 	done := f.quiet("over")
 	done.commit(turnStarted(), detached("b"), ended(`1`))
 	f.messages()
-	f.Pass(aLongTime)
+	f.Advance(aLongTime)
 	f.remove("over")
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("sent %s", text(ms))

@@ -8,9 +8,9 @@ import (
 )
 
 func damagedDeleted(f *fixture) {
-	for _, d := range []Damage{Undecodable, LaterRelease, NoEvents, PartGone, Gone} {
+	for _, d := range []Damage{Undecodable, LaterRelease, NoEvents, PartMissing, Missing} {
 		for segment := range int64(4) {
-			if d == PartGone && segment != 2 {
+			if d == PartMissing && segment != 2 {
 				continue
 			}
 			m := startMessageOf(fmt.Sprintf("%s %d", d, segment), "s1")
@@ -47,7 +47,7 @@ func damagedOver(f *fixture) {
 		e := f.create(m)
 		e.commit(turnStarted(), activity(Queue))
 		if !told {
-			f.Fail(Fault{On: Send, How: Refused, Times: 1})
+			f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 		}
 		_, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`"paid"`)))
 		if (err == nil) != told {
@@ -67,7 +67,7 @@ func damagedEndDeleted(f *fixture) {
 	e.commit(turnStarted(), ended(`"paid"`))
 	f.messages()
 	f.Damage(e.instance.ExecutionID, 1, Undecodable)
-	f.Pass(6 * time.Minute) // else a queue takes another answer for a repetition
+	f.Advance(6 * time.Minute) // else a queue takes another answer for a repetition
 	f.remove("c")
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("told %s", text(ms))
@@ -80,7 +80,7 @@ func damagedWatermark(f *fixture) {
 	e := f.quiet("a")
 	e.commit(turnStarted(), ended(`1`))
 	for segment := range int64(2) {
-		f.Damage(e.instance.ExecutionID, segment, Gone)
+		f.Damage(e.instance.ExecutionID, segment, Missing)
 	}
 	f.remove("a")
 	s := startOf("a")

@@ -70,7 +70,7 @@ func resumesDeletion(f *fixture) {
 		for n := range mostCalls {
 			id := fmt.Sprintf("%s %d", on, n)
 			f.family(id)
-			hits := f.Fail(Fault{On: on, How: Refused, Times: 1, After: n})
+			hits := f.Fail(Fault{Operation: on, Failure: Rejected, Times: 1, After: n})
 			err := f.p.DeleteInstance(f.ctx(), id, true)
 			failed := hits() > 0
 			f.Fail(Fault{})
@@ -96,7 +96,7 @@ func lostDeletion(f *fixture) {
 		for n := 0; ; n++ {
 			id := fmt.Sprintf("%s %d", on, n)
 			f.family(id)
-			hits := f.Fail(Fault{On: on, How: Lost, Times: 1, After: n})
+			hits := f.Fail(Fault{Operation: on, Failure: ResponseLost, Times: 1, After: n})
 			f.must(f.p.DeleteInstance(f.ctx(), id, true))
 			lost := hits() > 0
 			f.Fail(Fault{})
@@ -111,8 +111,8 @@ func lostDeletion(f *fixture) {
 // deletingInstance: what has begun and is not finished.
 func deletingInstance(f *fixture) {
 	for name, fault := range map[string]Fault{
-		"before its end is sent": {On: Send, How: Refused, Times: 1}, "before it is erased": {On: Update, How: Refused, Times: 1},
-		"when its start is erased": {On: Write, How: Refused, Times: 1, After: 2}, "before the execution before": {On: Update, How: Refused, Times: 1, After: 1},
+		"before its end is sent": {Operation: Send, Failure: Rejected, Times: 1}, "before it is erased": {Operation: Update, Failure: Rejected, Times: 1},
+		"when its start is erased": {Operation: Write, Failure: Rejected, Times: 1, After: 2}, "before the execution before": {Operation: Update, Failure: Rejected, Times: 1, After: 1},
 	} {
 		f.family(name)
 		f.stopDeletion(name, fault)
@@ -120,7 +120,7 @@ func deletingInstance(f *fixture) {
 		if in := f.instance(name); !in.Status.Terminal() || in.Name != refund {
 			f.t.Errorf("%s: instance %s", name, text(in))
 		}
-		if ids := f.list(provider.Query{Status: provider.StatusDeleting}); !slices.Equal(ids, []string{name}) {
+		if ids := f.list(provider.ListQuery{Status: provider.StatusDeleting}); !slices.Equal(ids, []string{name}) {
 			f.t.Errorf("%s: listed as deleting are %q", name, ids)
 		}
 		for _, startID := range []string{"start of " + name, "another"} {
@@ -140,14 +140,14 @@ func deletingInstance(f *fixture) {
 // the answer to it; to another it is.
 func ownStartMeanwhile(f *fixture) {
 	f.create(startMessageOf("c", "s1"))
-	f.stopDeletion("c", Fault{On: Send, How: Refused, Times: 1})
-	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "s1")))
+	f.stopDeletion("c", Fault{Operation: Send, Failure: Rejected, Times: 1})
+	f.must(f.p.RejectStart(f.ctx(), startMessageOf("c", "s1")))
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("told %s", text(ms))
 	}
 	other := startMessageOf("c", "s2")
 	other.Parent.EventID = 6
-	f.must(f.p.RefuseStart(f.ctx(), other))
+	f.must(f.p.RejectStart(f.ctx(), other))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeAlreadyExists {
 		f.t.Errorf("told %s", text(ms))
 	}
@@ -162,10 +162,10 @@ func ownStartMeanwhile(f *fixture) {
 // cancelMeanwhile: a parent cancels a child whose id is that of one that is being deleted.
 func cancelMeanwhile(f *fixture) {
 	f.quiet("c")
-	f.stopDeletion("c", Fault{On: Update, How: Refused, Times: 1})
+	f.stopDeletion("c", Fault{Operation: Update, Failure: Rejected, Times: 1})
 	m := startMessageOf("c", "s2")
 	m.Kind, m.Reason = provider.MessageCancel, "requested"
-	f.must(f.p.RefuseCancel(f.ctx(), m))
+	f.must(f.p.RejectCancel(f.ctx(), m))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled {
 		f.t.Errorf("told %s", text(ms))
 	}
@@ -189,20 +189,20 @@ func staysDeleting(f *fixture) {
 		}
 		return ids
 	}
-	f.stopDeletion("a", Fault{On: Send, How: Refused, Times: 1})
-	f.Pass(time.Minute)
+	f.stopDeletion("a", Fault{Operation: Send, Failure: Rejected, Times: 1})
+	f.Advance(time.Minute)
 	if ids := deleting(); len(ids) > 0 {
 		f.t.Errorf("after a minute %q stay", ids)
 	}
-	f.Pass(90 * time.Second)
+	f.Advance(90 * time.Second)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
 		f.t.Errorf("after 2.5 minutes %q stay", ids)
 	}
-	f.stopDeletion("a", Fault{On: Update, How: Refused, Times: 1, After: 1}) // there was progress
+	f.stopDeletion("a", Fault{Operation: Update, Failure: Rejected, Times: 1, After: 1}) // there was progress
 	if ids := deleting(); len(ids) > 0 {
 		f.t.Errorf("after progress %q stay", ids)
 	}
-	f.Pass(3 * time.Minute)
+	f.Advance(3 * time.Minute)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
 		f.t.Errorf("then %q stay", ids)
 	}
@@ -250,9 +250,9 @@ func idIsFree(f *fixture) {
 
 func refusedStaysRefused(f *fixture) {
 	f.quiet("c")
-	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "refused")))
+	f.must(f.p.RejectStart(f.ctx(), startMessageOf("c", "refused")))
 	f.remove("c")
-	f.must(f.p.RefuseStart(f.ctx(), startMessageOf("c", "refused later")))
+	f.must(f.p.RejectStart(f.ctx(), startMessageOf("c", "refused later")))
 	f.create(startMessageOf("c", "another"))
 	f.remove("c")
 	for _, id := range []string{"start of c", "refused", "refused later", "another"} {

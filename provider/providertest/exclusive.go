@@ -54,13 +54,13 @@ func exclusiveAgain(f *fixture) {
 	queue := history.ExclusiveQueue(Queue)
 	f.start("a").commit(turnStarted(), exclusively(Queue, "a"))
 	records := f.Receive(queue)
-	items, _ := f.p.AdoptWorkItems(f.ctx(), records)
+	items, _ := f.p.DecodeWorkItems(f.ctx(), records)
 	if len(items) != 1 {
 		f.t.Fatalf("%d work items, want 1", len(items))
 	}
 	f.must(f.p.DeleteRecords(f.ctx(), queue, records...))
 	copied, anew, next := items[0].WorkItem, items[0].WorkItem, items[0].WorkItem
-	anew.Anew++
+	anew.ResendCount++
 	next.Attempt++
 	for _, again := range []struct {
 		item provider.WorkItem
@@ -68,7 +68,7 @@ func exclusiveAgain(f *fixture) {
 	}{{copied, 0}, {anew, 1}, {next, 1}} {
 		f.must(f.p.PutWorkItems(f.ctx(), again.item))
 		if got := len(f.drain(queue)); got != again.come {
-			f.t.Errorf("attempt %d, anew %d: %d were delivered, want %d", again.item.Attempt, again.item.Anew, got, again.come)
+			f.t.Errorf("attempt %d, anew %d: %d were delivered, want %d", again.item.Attempt, again.item.ResendCount, got, again.come)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (e *execution) turn(events ...history.Event) *provider.Turn {
 // before is the state of history so far.
 func (e *execution) before() *history.State {
 	if e.state == nil {
-		e.state = history.NewState(history.KeepTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, StartID: e.instance.StartID, Parent: e.instance.Parent})
+		e.state = history.NewState(history.TrackTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, StartID: e.instance.StartID, Parent: e.instance.Parent})
 	}
 	return e.state
 }
@@ -105,7 +105,7 @@ func (e *execution) log() []history.Event {
 		e.f.must(err)
 		events = append(events, event)
 	}
-	if _, err := history.Log(events); err != nil {
+	if _, err := history.Concat(events); err != nil {
 		e.f.t.Error(err)
 	}
 	return events

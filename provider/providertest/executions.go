@@ -26,8 +26,8 @@ func executions() group {
 		{name: "TheHistoryOfAnOldOneStays", run: oldHistory},
 		{name: "ExecutionsAreListedNewestFirst", run: listExecutions},
 		{name: "AnExecutionIsOfOneInstance", run: foreignExecution},
-		{name: "WhatOutlivesAnExecutionIsSentAgainAcross", run: redispatchAcross, needs: []Capability{LongTime}},
-		{name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", run: redispatchSince, needs: []Capability{LongTime}},
+		{name: "WhatOutlivesAnExecutionIsSentAgainAcross", run: redispatchAcross, needs: []Capability{VirtualTime}},
+		{name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", run: redispatchSince, needs: []Capability{VirtualTime}},
 		{name: "AnUnsentStartIsFoundAcross", run: unsentAcross, needs: []Capability{Faults}},
 		{name: "ALateStatusOfAnOldOneIsNotWritten", run: lateStatus},
 		{name: "TheCustomStatusStays", run: customStatusStays},
@@ -135,7 +135,7 @@ func continueOrNot(f *fixture, wins bool) {
 
 func lostContinue(f *fixture) {
 	e := f.start("a")
-	hits := f.Fail(Fault{On: Write, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 	e.continueAs("x2", turnStarted())
 	if hits() != 1 || f.instance("a").ExecutionID != "x2" {
 		f.t.Errorf("%d responses lost, execution %s", hits(), f.instance("a").ExecutionID)
@@ -144,7 +144,7 @@ func lostContinue(f *fixture) {
 
 func refusedContinue(f *fixture) {
 	e := f.start("a")
-	f.Fail(Fault{On: Write, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Write, Failure: Rejected, Times: 1})
 	_, err := f.p.AckOrchestrationItem(f.ctx(), e.continuing("x2", turnStarted(), detached("b")))
 	f.wantPermanent(err)
 	e.wantSegments()
@@ -203,7 +203,7 @@ func oldHistory(f *fixture) {
 	if len(after) != len(before)+2 || last.Kind != history.OrchestrationContinuedAsNew || last.ExecutionID != "x2" {
 		f.t.Errorf("it ends with %s", text(last))
 	}
-	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
 	f.wantEqual("end", end, last)
 }
@@ -246,26 +246,26 @@ func foreignExecution(f *fixture) {
 // The message at 1 was consumed two executions ago: what each of them caused since, and what outlives it, is sent again.
 func redispatchAcross(f *fixture) {
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
-		f.wantAcross(fmt.Sprint("from-", from), want, func([]time.Time) provider.Since { return since(at(from)) })
+		f.wantAcross(fmt.Sprint("from-", from), want, func([]time.Time) provider.RedispatchFrom { return since(at(from)) })
 	}
 }
 
 // So it is from a time: what the turn that was the last by then has caused is the first that is sent again.
 func redispatchSince(f *fixture) {
 	for turns, want := range map[int]string{0: "b c d", 1: "b c d", 2: "c d", 3: "d", 4: ""} {
-		f.wantAcross(fmt.Sprint("after-", turns), want, func(had []time.Time) provider.Since { return provider.Since{HeadAt: had[turns]} })
+		f.wantAcross(fmt.Sprint("after-", turns), want, func(had []time.Time) provider.RedispatchFrom { return provider.RedispatchFrom{HeadAt: had[turns]} })
 	}
 }
 
 // wantAcross has an instance make three executions in four turns, each of which but the last starts another instance, and fails unless those that it
 // wants are started again. had is when each number of turns was had.
-func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provider.Since) {
+func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provider.RedispatchFrom) {
 	f.t.Helper()
 	var had []time.Time
 	pass := func() {
-		f.Pass(time.Minute)
+		f.Advance(time.Minute)
 		had = append(had, f.now())
-		f.Pass(time.Minute)
+		f.Advance(time.Minute)
 	}
 	e := f.start(id)
 	pass()
@@ -280,7 +280,7 @@ func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provide
 	pass()
 	f.messages()
 	f.work(Queue)
-	f.Pass(6 * time.Minute) // else a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // else a queue takes it for a repetition
 
 	_, err = f.p.RedispatchOrchestration(f.ctx(), last.read(), from(had))
 	f.must(err)
@@ -300,7 +300,7 @@ func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provide
 func unsentAcross(f *fixture) {
 	e := f.start("a")
 	f.messages()
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	t := e.continuing("x2", turnStarted(), detached("b"))
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil {
 		f.t.Error("an output that was not sent is no error")

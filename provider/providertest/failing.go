@@ -20,7 +20,7 @@ func errorHandling() group {
 		{name: "AnEndlesslyThrottledCallIsRetryable", run: throttledForGood, needs: faults},
 		{name: "ErrorsNameTheInstance", run: errorsNameTheInstance, needs: faults},
 		{name: "NothingIsDoneForACallerWhoIsGone", run: contextEnded},
-		{name: "ACallEndsWithItsContext", run: contextEndsMeanwhile, needs: []Capability{Faults, LongTime}},
+		{name: "ACallEndsWithItsContext", run: contextEndsMeanwhile, needs: []Capability{Faults, VirtualTime}},
 	}}
 }
 
@@ -55,20 +55,20 @@ func (f *fixture) actions() map[string]action {
 		"EnqueueForOrchestrator": {Send, func(ctx context.Context) error { return f.p.EnqueueForOrchestrator(ctx, fired("r", 9)) }},
 		"ReadInstance":           {Read, func(ctx context.Context) error { return second(f.p.ReadInstance(ctx, "r")) }},
 		"ReadEnd": {Read, func(ctx context.Context) error {
-			return unless(provider.ErrNotFound, second(f.p.ReadEnd(ctx, o.Head.ExecutionID)))
+			return unless(provider.ErrNotFound, second(f.p.ReadTerminalEvent(ctx, o.Head.ExecutionID)))
 		}},
 		"ReadHistory": {Read, func(ctx context.Context) error {
 			return last(f.p.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0))
 		}},
-		"ListInstances": {Read, func(ctx context.Context) error { return second(f.p.ListInstances(ctx, provider.Query{})) }},
+		"ListInstances": {Read, func(ctx context.Context) error { return second(f.p.ListInstances(ctx, provider.ListQuery{})) }},
 		"PutBuild": {Update, func(ctx context.Context) error {
 			return f.p.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{order: nil}})
 		}},
 		"ReadBuild": {Read, func(ctx context.Context) error {
 			return unless(provider.ErrNotFound, second(f.p.ReadBuild(ctx, "b")))
 		}},
-		"RefuseEvents":      {Read, func(ctx context.Context) error { return f.p.RefuseEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
-		"RefusedEvents":     {Read, func(ctx context.Context) error { return second(f.p.RefusedEvents(ctx, "c")) }},
+		"RefuseEvents":      {Read, func(ctx context.Context) error { return f.p.RejectEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
+		"RefusedEvents":     {Read, func(ctx context.Context) error { return second(f.p.ReadRejectedEvents(ctx, "c")) }},
 		"ReadInterruption":  {Read, func(ctx context.Context) error { return second(f.p.ReadInterruption(ctx, "c")) }},
 		"ReadOrchestration": {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
@@ -127,7 +127,7 @@ func each(actions map[string]action, do func(name string, a action)) {
 
 func throttled(f *fixture) {
 	each(f.actions(), func(name string, a action) {
-		hits := f.Fail(Fault{On: a.on, How: Throttled, Times: 2})
+		hits := f.Fail(Fault{Operation: a.on, Failure: Throttled, Times: 2})
 		if err := a.do(f.ctx()); err != nil {
 			f.t.Errorf("%s: %v", name, err)
 		}
@@ -139,7 +139,7 @@ func throttled(f *fixture) {
 
 func refusedCalls(f *fixture) {
 	each(f.actions(), func(name string, a action) {
-		hits := f.Fail(Fault{On: a.on, How: Refused, Times: 1})
+		hits := f.Fail(Fault{Operation: a.on, Failure: Rejected, Times: 1})
 		err := a.do(f.ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" || !strings.Contains(err.Error(), e.Op) {
 			f.t.Errorf("%s: error %v, want a permanent *provider.Error", name, err)
@@ -152,7 +152,7 @@ func refusedCalls(f *fixture) {
 
 func throttledForGood(f *fixture) {
 	each(f.actions(), func(name string, a action) {
-		hits := f.Fail(Fault{On: a.on, How: Throttled, Times: 1000})
+		hits := f.Fail(Fault{Operation: a.on, Failure: Throttled, Times: 1000})
 		err := a.do(f.ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || !e.Retryable || e.Op == "" {
 			f.t.Errorf("%s: error %v, want a retryable *provider.Error", name, err)
@@ -169,7 +169,7 @@ func errorsNameTheInstance(f *fixture) {
 	for name, id := range map[string]string{
 		"StartOrchestration": "next", "ReadInstance": "r", "ReadOrchestration": "r", "AckOrchestrationItem": "fresh",
 	} {
-		f.Fail(Fault{On: actions[name].on, How: Refused, Times: 1})
+		f.Fail(Fault{Operation: actions[name].on, Failure: Rejected, Times: 1})
 		err := actions[name].do(f.ctx())
 		if e, ok := errors.AsType[*provider.Error](err); !ok || e.InstanceID != id {
 			f.t.Errorf("%s: error %v, want one of instance %q", name, err, id)
@@ -194,7 +194,7 @@ func contextEnded(f *fixture) {
 // contextEndsMeanwhile: a call that is being repeated ends when its context does, and soon.
 func contextEndsMeanwhile(f *fixture) {
 	each(f.actions(), func(name string, a action) {
-		f.Fail(Fault{On: a.on, How: Throttled, Times: 1000})
+		f.Fail(Fault{Operation: a.on, Failure: Throttled, Times: 1000})
 		ctx, cancel := context.WithTimeout(f.ctx(), 15*time.Millisecond)
 		began := f.Now()
 		err := a.do(ctx)

@@ -81,7 +81,7 @@ func (f *fixture) wantStatus(id string, want provider.RuntimeStatus) {
 // inbox takes what is visible in the inbox, in one receive.
 func (f *fixture) inbox() []*provider.OrchestrationItem {
 	f.t.Helper()
-	items, bad := f.p.AdoptOrchestrationItems(f.Receive(provider.QueueInbox))
+	items, bad := f.p.DecodeOrchestrationItems(f.Receive(provider.QueueInbox))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -121,7 +121,7 @@ func (f *fixture) drain(queue string) (all []provider.Record) {
 // work takes all work items of a queue, sorted by id.
 func (f *fixture) work(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
-	items, bad := f.p.AdoptWorkItems(f.ctx(), f.drain(queue))
+	items, bad := f.p.DecodeWorkItems(f.ctx(), f.drain(queue))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -132,7 +132,7 @@ func (f *fixture) work(queue string) []provider.LockedWorkItem {
 // locked receives the work items that are visible, and leaves them in their queue.
 func (f *fixture) locked(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
-	items, bad := f.p.AdoptWorkItems(f.ctx(), f.Receive(queue))
+	items, bad := f.p.DecodeWorkItems(f.ctx(), f.Receive(queue))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -142,7 +142,7 @@ func (f *fixture) locked(queue string) []provider.LockedWorkItem {
 // timers takes all visible timers.
 func (f *fixture) timers() []provider.LockedTimer {
 	f.t.Helper()
-	timers, bad := f.p.AdoptTimers(f.drain(provider.QueueTimers))
+	timers, bad := f.p.DecodeTimers(f.drain(provider.QueueTimers))
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -158,7 +158,7 @@ func (f *fixture) dueTimers() []provider.LockedTimer {
 		if timers := f.timers(); len(timers) > 0 {
 			return timers
 		}
-		f.Pass(pause)
+		f.Advance(pause)
 	}
 	return f.timers()
 }

@@ -26,7 +26,7 @@ func guide(t *testing.T) string {
 func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, contract := range []reflect.Type{reflect.TypeFor[provider.Provider](), reflect.TypeFor[provider.Polling]()} {
+	for _, contract := range []reflect.Type{reflect.TypeFor[provider.Provider](), reflect.TypeFor[provider.Poller]()} {
 		for m := range contract.Methods() {
 			names = append(names, m.Name)
 		}

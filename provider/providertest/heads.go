@@ -126,7 +126,7 @@ func instanceIsLatest(f *fixture) {
 	f.wantStatus("a", provider.StatusPending)
 	e.commit(turnStarted(), ended(`1`))
 	f.wantStatus("a", provider.StatusCompleted)
-	if _, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID); err != nil {
+	if _, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID); err != nil {
 		f.t.Errorf("the end of a completed instance: %v", err)
 	}
 }

@@ -37,7 +37,7 @@ func everyKind(f *fixture) {
 			continue
 		}
 		event := history.Event{Kind: kind, Name: "n\u0000\uFFFF", Value: history.Payload(`{"b":1,"a":[null,1.50]}`), Reason: "r", RequestedBy: "body"}
-		if kind.Sourced() {
+		if kind.HasSource() {
 			event.SourceEventIDs = []history.Range{{First: 1, Last: 1}}
 		}
 		events = append(events, event)
@@ -90,7 +90,7 @@ func unknownExecution(f *fixture) {
 	if n != 1 {
 		f.t.Errorf("%d values, want one error", n)
 	}
-	_, err := f.p.ReadEnd(f.ctx(), nobodys)
+	_, err := f.p.ReadTerminalEvent(f.ctx(), nobodys)
 	f.wantIs(err, provider.ErrNotFound)
 }
 
@@ -98,7 +98,7 @@ func endIs(f *fixture, last history.Event) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
 	t := e.commit(completed(3), last)
-	end, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
 	f.wantEqual("the end", end, t.Events[1])
 	want, _ := history.StatusAfter(last.Kind)
@@ -108,7 +108,7 @@ func endIs(f *fixture, last history.Event) {
 func noEnd(f *fixture) {
 	e := f.start("a")
 	for range 2 {
-		_, err := f.p.ReadEnd(f.ctx(), e.instance.ExecutionID)
+		_, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 		f.wantIs(err, provider.ErrNotFound)
 		e.commit(turnStarted(), bulky(900<<10))
 	}

@@ -61,28 +61,28 @@ func whatRanInlineIsNotSent(f *fixture) {
 
 // statusesLeft: a turn leaves the status to a later one, which writes it as history has it though it has not changed it; an end is written in any case.
 func statusesLeft(f *fixture) {
-	for _, later := range []provider.Showing{provider.ShowChanges, provider.ShowAlways} {
+	for _, later := range []provider.StatusWrite{provider.StatusWriteIfChanged, provider.StatusWriteAlways} {
 		e := f.start(fmt.Sprint("a", later))
 		left := e.turn(turnStarted())
-		left.Show = provider.ShowLater
+		left.StatusWrite = provider.StatusWriteDeferred
 		take(e, left)
 		f.wantStatus(e.instance.InstanceID, provider.StatusPending)
 
 		next := e.turn(turnStarted())
-		next.Show = later
+		next.StatusWrite = later
 		take(e, next)
-		want := map[provider.Showing]provider.RuntimeStatus{provider.ShowChanges: provider.StatusPending, provider.ShowAlways: provider.StatusRunning}[later]
+		want := map[provider.StatusWrite]provider.RuntimeStatus{provider.StatusWriteIfChanged: provider.StatusPending, provider.StatusWriteAlways: provider.StatusRunning}[later]
 		f.wantStatus(e.instance.InstanceID, want)
 
 		end := e.turn(turnStarted(), ended("1"))
-		end.Show = provider.ShowLater
+		end.StatusWrite = provider.StatusWriteDeferred
 		take(e, end)
 		f.wantStatus(e.instance.InstanceID, provider.StatusCompleted)
 	}
 
 	e := f.start("b")
 	left := e.turn(turnStarted())
-	left.Show = provider.ShowLater
+	left.StatusWrite = provider.StatusWriteDeferred
 	take(e, left)
 	f.redispatch(e, at(1))
 	f.wantStatus("b", provider.StatusRunning)
@@ -95,7 +95,7 @@ func attemptsGoOn(f *fixture) {
 	due := f.now().Add(time.Second)
 	left.Attempt, left.FireAt = 3, &due
 	e.commit(turnStarted(), left)
-	f.Pass(2 * time.Second)
+	f.Advance(2 * time.Second)
 	items := f.work(Queue)
 	if len(items) != 1 || items[0].Attempt != 3 || items[0].NotBefore == nil || !items[0].NotBefore.Equal(due) {
 		f.t.Errorf("work items %s, want attempt 3 at %v", text(items), due)

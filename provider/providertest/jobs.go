@@ -33,7 +33,7 @@ func jobs() group {
 // job is one that runs.
 func (f *fixture) job(id string) *provider.Job {
 	return &provider.Job{
-		ID: id, Operation: provider.OperationPurge, Filter: provider.Filter{Name: order, Statuses: []provider.RuntimeStatus{provider.StatusCompleted}, Tags: map[string]string{"a": "<b>"}},
+		ID: id, Operation: provider.OperationPurge, Filter: provider.Filter{Orchestration: order, Statuses: []provider.RuntimeStatus{provider.StatusCompleted}, Tags: map[string]string{"a": "<b>"}},
 		State: provider.JobRunning, CreatedAt: f.now(), UpdatedAt: f.now(),
 	}
 }
@@ -44,7 +44,7 @@ func jobReadBack(f *fixture) {
 	j := f.job("a")
 	f.must(f.p.PutJob(f.ctx(), j))
 	j.Force, j.Message, j.Matched, j.Done, j.Skipped, j.Failed, j.Errors = true, "why", 7, 3, 2, 1, []string{"<no> \u2028"}
-	j.Batch, j.Next, j.AtEnd = []provider.Target{{InstanceID: "<i>", CreatedAt: f.now(), Tries: 2}}, "next", true
+	j.Batch, j.Next, j.MatchingDone = []provider.Target{{InstanceID: "<i>", CreatedAt: f.now(), Tries: 2}}, "next", true
 	f.must(f.p.PutJob(f.ctx(), j))
 	got, err := f.p.ReadJob(f.ctx(), "a")
 	f.must(err)
@@ -54,7 +54,7 @@ func jobReadBack(f *fixture) {
 	f.must(f.p.PutJob(f.ctx(), &got))
 	got, err = f.p.ReadJob(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("over", got.Over(), true)
+	f.wantEqual("over", got.Ended(), true)
 }
 
 func jobWriters(f *fixture) {
@@ -89,7 +89,7 @@ func jobWriters(f *fixture) {
 func jobWriteLost(f *fixture) {
 	j := f.job("a")
 	for range 2 { // once it is made, once it is written again
-		f.Fail(Fault{On: Write, How: Lost, Times: 1})
+		f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 		j.Matched++
 		f.must(f.p.PutJob(f.ctx(), j))
 		f.Fail(Fault{})
@@ -160,10 +160,10 @@ func filterEdges(f *fixture) {
 		in, err := f.p.StartOrchestration(f.ctx(), s)
 		f.must(err)
 		all = append(all, in)
-		f.Pass(5 * time.Millisecond)
+		f.Advance(5 * time.Millisecond)
 	}
 	(&execution{f: f, instance: all[1], head: provider.Head{ExecutionID: all[1].ExecutionID}, next: 2}).end(0)
-	f.Pass(5 * time.Millisecond)
+	f.Advance(5 * time.Millisecond)
 	(&execution{f: f, instance: all[2], head: provider.Head{ExecutionID: all[2].ExecutionID}, next: 2}).end(0)
 	ended := f.instance("i-2").UpdatedAt
 	end := f.now().Add(time.Hour)
@@ -174,8 +174,8 @@ func filterEdges(f *fixture) {
 		want   []string
 	}{
 		{"all", provider.Filter{}, []string{"i-0", "i-1", "i-2", "i-3"}},
-		{"a name", provider.Filter{Name: order}, []string{"i-0", "i-1", "i-2", "i-3"}},
-		{"another name", provider.Filter{Name: order + "s"}, nil},
+		{"a name", provider.Filter{Orchestration: order}, []string{"i-0", "i-1", "i-2", "i-3"}},
+		{"another name", provider.Filter{Orchestration: order + "s"}, nil},
 		{"statuses", provider.Filter{Statuses: over}, []string{"i-1", "i-2"}},
 		{"a tag", provider.Filter{Tags: map[string]string{"n": "1"}}, []string{"i-1", "i-3"}},
 		{"two tags", provider.Filter{Tags: map[string]string{"n": "1", "all": ""}}, []string{"i-1", "i-3"}},
@@ -186,7 +186,7 @@ func filterEdges(f *fixture) {
 		{"started in a millisecond", provider.Filter{StartedAfter: all[2].CreatedAt, StartedBefore: all[2].CreatedAt.Add(time.Millisecond)}, []string{"i-2"}},
 		{"ended before", provider.Filter{Statuses: over, UpdatedBefore: ended}, []string{"i-1"}},
 		{"ended a moment earlier", provider.Filter{Statuses: over, UpdatedBefore: ended.Add(time.Millisecond)}, []string{"i-1", "i-2"}},
-		{"all at once", provider.Filter{Name: order, Statuses: over, Tags: map[string]string{"n": "0"}, StartedAfter: all[0].CreatedAt, UpdatedBefore: end}, []string{"i-2"}},
+		{"all at once", provider.Filter{Orchestration: order, Statuses: over, Tags: map[string]string{"n": "0"}, StartedAfter: all[0].CreatedAt, UpdatedBefore: end}, []string{"i-2"}},
 	} {
 		if c.filter.StartedBefore.IsZero() {
 			c.filter.StartedBefore = end
@@ -243,16 +243,16 @@ func matchCursorRefused(f *fixture) {
 }
 
 func deleteLife(f *fixture) {
-	f.must(f.p.DeleteLife(f.ctx(), "nobody", "start of nobody", true))
+	f.must(f.p.DeleteIncarnation(f.ctx(), "nobody", "start of nobody", true))
 	e := f.start("a")
-	f.wantIs(f.p.DeleteLife(f.ctx(), "a", e.instance.StartID, false), provider.ErrNotTerminal)
-	f.must(f.p.DeleteLife(f.ctx(), "a", "another start", true))
+	f.wantIs(f.p.DeleteIncarnation(f.ctx(), "a", e.instance.StartID, false), provider.ErrNotTerminal)
+	f.must(f.p.DeleteIncarnation(f.ctx(), "a", "another start", true))
 	f.wantStatus("a", provider.StatusPending)
 	e.end(0)
-	f.must(f.p.DeleteLife(f.ctx(), "a", "another start", false))
+	f.must(f.p.DeleteIncarnation(f.ctx(), "a", "another start", false))
 	f.wantStatus("a", provider.StatusCompleted)
 	for range 2 {
-		f.must(f.p.DeleteLife(f.ctx(), "a", e.instance.StartID, false))
+		f.must(f.p.DeleteIncarnation(f.ctx(), "a", e.instance.StartID, false))
 		_, err := f.p.ReadInstance(f.ctx(), "a")
 		f.wantIs(err, provider.ErrNotFound)
 	}
@@ -260,9 +260,9 @@ func deleteLife(f *fixture) {
 	s.StartID = "the next life"
 	_, err := f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
-	f.must(f.p.DeleteLife(f.ctx(), "a", e.instance.StartID, true))
+	f.must(f.p.DeleteIncarnation(f.ctx(), "a", e.instance.StartID, true))
 	f.wantStatus("a", provider.StatusPending)
-	f.must(f.p.DeleteLife(f.ctx(), "a", s.StartID, true))
+	f.must(f.p.DeleteIncarnation(f.ctx(), "a", s.StartID, true))
 	_, err = f.p.ReadInstance(f.ctx(), "a")
 	f.wantIs(err, provider.ErrNotFound)
 }

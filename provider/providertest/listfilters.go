@@ -24,7 +24,7 @@ func (f *fixture) kin() (all []provider.Instance) {
 		}
 		f.create(m)
 		all = append(all, f.instance(id))
-		f.Pass(5 * time.Millisecond)
+		f.Advance(5 * time.Millisecond)
 	}
 	return all
 }
@@ -44,10 +44,10 @@ func selections(all []provider.Instance) []selection {
 		return ids
 	}
 	return []selection{
-		{what: "a parent", filter: provider.Filter{Parent: "p"}, want: id(0, 1)},
-		{what: "a parent with a quote", filter: provider.Filter{Parent: `p"`}, want: id(2)},
-		{what: "a parent with what HTML escapes", filter: provider.Filter{Parent: "p<&>"}, want: id(3)},
-		{what: "another parent", filter: provider.Filter{Parent: "px"}},
+		{what: "a parent", filter: provider.Filter{ParentID: "p"}, want: id(0, 1)},
+		{what: "a parent with a quote", filter: provider.Filter{ParentID: `p"`}, want: id(2)},
+		{what: "a parent with what HTML escapes", filter: provider.Filter{ParentID: "p<&>"}, want: id(3)},
+		{what: "another parent", filter: provider.Filter{ParentID: "px"}},
 		{what: "a version", filter: provider.Filter{Version: v1}, want: id(0, 1, 2, 3)},
 		{what: "another version", filter: provider.Filter{Version: v1 + "0"}, want: id(4)},
 		{what: "a tag", filter: provider.Filter{Tags: map[string]string{"n": "1"}}, want: id(1, 3)},
@@ -59,15 +59,15 @@ func selections(all []provider.Instance) []selection {
 		{what: "between", filter: provider.Filter{StartedAfter: all[1].CreatedAt, StartedBefore: all[3].CreatedAt}, want: id(1, 2)},
 		{what: "no time between", filter: provider.Filter{StartedAfter: all[3].CreatedAt, StartedBefore: all[1].CreatedAt}},
 		{what: "all at once", filter: provider.Filter{
-			Name: refund, Version: v1, Parent: "p", Tags: map[string]string{"n": "1"}, StartedAfter: all[0].CreatedAt, StartedBefore: all[4].CreatedAt,
+			Orchestration: refund, Version: v1, ParentID: "p", Tags: map[string]string{"n": "1"}, StartedAfter: all[0].CreatedAt, StartedBefore: all[4].CreatedAt,
 		}, want: id(1)},
 	}
 }
 
 func listFilters(f *fixture) {
 	for _, c := range selections(f.kin()) {
-		q := provider.Query{
-			Name: c.filter.Name, Version: c.filter.Version, Parent: c.filter.Parent, Tags: c.filter.Tags, StartedAfter: c.filter.StartedAfter, StartedBefore: c.filter.StartedBefore,
+		q := provider.ListQuery{
+			Name: c.filter.Orchestration, Version: c.filter.Version, Parent: c.filter.ParentID, Tags: c.filter.Tags, StartedAfter: c.filter.StartedAfter, StartedBefore: c.filter.StartedBefore,
 		}
 		for _, limit := range []int{1, 2, 100} {
 			q.Limit = limit

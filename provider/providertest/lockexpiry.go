@@ -30,7 +30,7 @@ func lockExpiry() group {
 		{name: "AnAbandonAfterExpiryLeavesTheNextHolderAlone", run: abandonAfterExpiry},
 		{name: "ARenewalAfterExpiryLeavesTheNextHolderAlone", run: renewalOfAnother, needs: []Capability{StrictLocks}},
 		{name: "ADeletionAfterExpiryLeavesTheNextHolderAlone", run: deletionAfterExpiry, needs: []Capability{StrictLocks}},
-		{name: "LocksEndAfterTwelveHours", run: twelveHours, needs: []Capability{StrictLocks, LongTime}},
+		{name: "LocksEndAfterTwelveHours", run: twelveHours, needs: []Capability{StrictLocks, VirtualTime}},
 	}}
 	for i := range g.cases {
 		g.cases[i].visibility = shortLock
@@ -49,9 +49,9 @@ func (f *fixture) lockedActivities(n int) []provider.Record {
 func fetchedAgain(f *fixture) {
 	first := f.lockedActivities(1)[0]
 	f.wantNone(Queue, "before the lock ends")
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	again := f.fetch(Queue, 1)[0]
-	if again.ID != first.ID || again.ReceiveCount != 2 || again.Lock == first.Lock {
+	if again.ID != first.ID || again.ReceiveCount != 2 || again.ReceiptHandle == first.ReceiptHandle {
 		f.t.Errorf("fetched %s, and then %s", text(first), text(again))
 	}
 	if first.Held(f.Now()) || !again.Held(f.Now()) {
@@ -73,7 +73,7 @@ func pollAbandonedAtOnce(f *fixture) {
 func pollAbandonedWithDelay(f *fixture) {
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 2*time.Second, f.lockedActivities(2)...))
 	f.wantNone(Queue, "before the delay is over")
-	f.Pass(2500 * time.Millisecond)
+	f.Advance(2500 * time.Millisecond)
 	f.fetch(Queue, 2)
 }
 
@@ -85,24 +85,24 @@ func renewalExtends(f *fixture) {
 	if until := earlier.LockedUntil(); until.Before(now.Add(longLock)) || until.After(f.Now().Add(longLock)) {
 		f.t.Errorf("renewed for %v at %v, and locked until %v", longLock, now, until)
 	}
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNone(Queue, "after the first lock")
 	f.wantLost(f.renew(Queue, time.Second, r)) // also to a shorter one
-	f.Pass(2 * time.Second)
+	f.Advance(2 * time.Second)
 	f.fetch(Queue, 1)
 }
 
 func manyRenewals(f *fixture) {
 	records := f.lockedActivities(23)
 	f.wantLost(f.renew(Queue, longLock, records...))
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantNone(Queue, "after the first lock")
 	f.wantLost(f.renew(Queue, longLock, records...))
 }
 
 func renewalAfterExpiry(f *fixture) {
 	r := f.lockedActivities(1)[0]
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantLost(f.renew(Queue, longLock, r), r)
 	f.fetch(Queue, 1)
 	f.wantLost(f.renew(Queue, longLock, r), r)
@@ -111,7 +111,7 @@ func renewalAfterExpiry(f *fixture) {
 func renewalOfSome(f *fixture) {
 	records := f.lockedActivities(3)
 	f.wantLost(f.renew(Queue, longLock, records[0], records[2]))
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantLost(f.renew(Queue, longLock, records...), records[1])
 	if !records[0].Held(f.Now()) || !records[2].Held(f.Now()) {
 		f.t.Error("what was renewed is not held")
@@ -128,13 +128,13 @@ func renewalAfterAck(f *fixture) {
 func (f *fixture) fetchedTurn() (*execution, *provider.OrchestrationItem, *provider.Turn) {
 	f.t.Helper()
 	e := f.start("a")
-	items, _ := f.p.AdoptOrchestrationItems(f.fetch(provider.QueueInbox, 1))
+	items, _ := f.p.DecodeOrchestrationItems(f.fetch(provider.QueueInbox, 1))
 	return e, items[0], e.turn(turnStarted(), activity(Queue), timer(f.now()))
 }
 
 func turnAfterLock(f *fixture) {
 	e, item, t := f.fetchedTurn()
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	t.LockedUntil = item.LockedUntil()
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.wantIs(err, provider.ErrLockLost)
@@ -150,7 +150,7 @@ func turnAfterLock(f *fixture) {
 // lockedAgain fetches the inbox and returns until when the instance is locked.
 func (f *fixture) lockedAgain(id string) time.Time {
 	f.t.Helper()
-	items, _ := f.p.AdoptOrchestrationItems(f.fetch(provider.QueueInbox, 1))
+	items, _ := f.p.DecodeOrchestrationItems(f.fetch(provider.QueueInbox, 1))
 	if items[0].InstanceID != id {
 		f.t.Fatalf("fetched instance %s, want %s", items[0].InstanceID, id)
 	}
@@ -160,7 +160,7 @@ func (f *fixture) lockedAgain(id string) time.Time {
 func turnUnderRenewedLock(f *fixture) {
 	e, item, t := f.fetchedTurn()
 	f.wantLost(f.renew(provider.QueueInbox, longLock, item.Messages[0].Record))
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	t.LockedUntil = item.LockedUntil()
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
@@ -169,9 +169,9 @@ func turnUnderRenewedLock(f *fixture) {
 
 func outcomeAfterLock(f *fixture) {
 	records := f.lockedActivities(3)
-	items, _ := f.p.AdoptWorkItems(f.ctx(), records)
+	items, _ := f.p.DecodeWorkItems(f.ctx(), records)
 	f.wantLost(f.renew(Queue, longLock, records[1]))
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, done(items, smallResult))
 	f.wantIs(err, provider.ErrLockLost)
 	if len(failed) != 2 || failed[0].ID != records[0].ID || failed[1].ID != records[2].ID {
@@ -186,7 +186,7 @@ func outcomeAfterLock(f *fixture) {
 
 func abandonAfterExpiry(f *fixture) {
 	first := f.lockedActivities(1)
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.wantLost(f.renew(Queue, longLock, f.fetch(Queue, 1)...))
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, first...))
 	f.wantNone(Queue, "abandoned by who had lost it")
@@ -200,17 +200,17 @@ func (f *fixture) slow(r provider.Record) provider.Record {
 
 func renewalOfAnother(f *fixture) {
 	first := f.slow(f.lockedActivities(1)[0])
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.fetch(Queue, 1)
 	f.wantLost(f.renew(Queue, longLock, first), first)
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	f.fetch(Queue, 1) // the second lock has ended when it was to end
 }
 
 func deletionAfterExpiry(f *fixture) {
 	f.enqueue(fired("a", 1))
 	first := f.slow(f.fetch(provider.QueueInbox, 1)[0])
-	f.Pass(pastLock)
+	f.Advance(pastLock)
 	second := f.fetch(provider.QueueInbox, 1)
 	if err := f.p.DeleteRecords(f.ctx(), provider.QueueInbox, first); err == nil {
 		f.t.Error("a deletion with a lock that is over was accepted")
@@ -222,7 +222,7 @@ func deletionAfterExpiry(f *fixture) {
 func twelveHours(f *fixture) {
 	r := f.lockedActivities(1)[0]
 	f.wantLost(f.renew(Queue, 11*time.Hour, r))
-	f.Pass(10 * time.Hour)
+	f.Advance(10 * time.Hour)
 	until := r.LockedUntil()
 	lost, err := f.polling().RenewRecords(f.ctx(), Queue, 3*time.Hour, r)
 	f.wantPermanent(err)

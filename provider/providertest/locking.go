@@ -23,7 +23,7 @@ func locking() group {
 		{name: "AnAckRemovesOnlyWhatWasFetched", run: ackRemovesFetched, needs: polling},
 		{name: "ManyFetchersGetARecordOnce", run: manyFetchers, needs: polling},
 		{name: "ManyFetchersKeepAnInstancesOrder", run: manyFetchersOfInstances, needs: polling},
-		{name: "AFetchIsOverWhenItsWaitIs", run: emptyFetch, needs: []Capability{Polling, LongTime}},
+		{name: "AFetchIsOverWhenItsWaitIs", run: emptyFetch, needs: []Capability{Polling, VirtualTime}},
 		{name: "AFetchEndsWithItsContext", run: fetchEnds, needs: polling, visibility: shortLock},
 		{name: "WrongArgumentsAreNamed", run: wrongPolls, needs: polling},
 		{name: "AFailedFetchNamesItsOperation", run: failedFetch, needs: []Capability{Polling, Faults}},
@@ -32,11 +32,11 @@ func locking() group {
 }
 
 // polling is the provider, as one who polls knows it.
-func (f *fixture) polling() provider.Polling {
+func (f *fixture) polling() provider.Poller {
 	f.t.Helper()
-	p, ok := f.p.(provider.Polling)
+	p, ok := f.p.(provider.Poller)
 	if !ok {
-		f.t.Fatalf("the capability %q is declared, and %T is no provider.Polling", Polling, f.p)
+		f.t.Fatalf("the capability %q is declared, and %T is no provider.Poller", Polling, f.p)
 	}
 	return p
 }
@@ -76,7 +76,7 @@ func fetchedAreLocked(f *fixture) {
 		if until := r.LockedUntil(); until.Before(before.Add(longVisibility)) || until.After(f.Now().Add(longVisibility)) || !r.Held(f.Now()) {
 			f.t.Errorf("fetched at %v, locked for %v until %v", before, longVisibility, until)
 		}
-		if r.ID == "" || r.Lock == "" || r.Body == "" || r.ReceiveCount != 1 || (queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
+		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 || (queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
 			f.t.Errorf("of %s: %s", queue, text(r))
 		}
 	}
@@ -94,7 +94,7 @@ func oneHolder(f *fixture) {
 // adopted are the messages of inbox records.
 func (f *fixture) adopted(records []provider.Record) (all []provider.InboxMessage) {
 	f.t.Helper()
-	items, bad := f.p.AdoptOrchestrationItems(records)
+	items, bad := f.p.DecodeOrchestrationItems(records)
 	if len(bad) > 0 {
 		f.t.Fatalf("unreadable: %v", bad)
 	}
@@ -119,10 +119,10 @@ func uniqueTokens(f *fixture) {
 	for range 2 {
 		records := f.fetch(Queue, 15)
 		for _, r := range records {
-			if seen[r.Lock] {
-				f.t.Errorf("token %q was given twice", r.Lock)
+			if seen[r.ReceiptHandle] {
+				f.t.Errorf("token %q was given twice", r.ReceiptHandle)
 			}
-			seen[r.Lock] = true
+			seen[r.ReceiptHandle] = true
 		}
 		f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, records...))
 	}
@@ -165,7 +165,7 @@ func ackRemovesFetched(f *fixture) {
 	e := f.start("a")
 	fetched := f.fetch(provider.QueueInbox, 1)
 	f.enqueue(fired("a", 1), fired("a", 2))
-	items, _ := f.p.AdoptOrchestrationItems(fetched)
+	items, _ := f.p.DecodeOrchestrationItems(fetched)
 	t := e.turn(turnStarted(), activity(Queue))
 	t.LockedUntil = items[0].LockedUntil()
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
@@ -240,7 +240,7 @@ func manyFetchersOfInstances(f *fixture) {
 	}
 	h := holders{f: f, held: map[string]bool{}, last: map[string]int64{}}
 	f.fetchers(6, provider.QueueInbox, instances*each, func(records []provider.Record) {
-		items, _ := f.p.AdoptOrchestrationItems(records)
+		items, _ := f.p.DecodeOrchestrationItems(records)
 		h.take(items)
 		if lost, err := f.polling().RenewRecords(f.ctx(), provider.QueueInbox, time.Minute, records...); err != nil || len(lost) > 0 {
 			f.t.Errorf("%d records lost, error %v", len(lost), err) // others have their chance meanwhile
@@ -329,10 +329,10 @@ func wrongPolls(f *fixture) {
 
 func failedFetch(f *fixture) {
 	f.quiet("a").commit(turnStarted(), activity(Queue))
-	f.Fail(Fault{On: Receive, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Receive, Failure: Rejected, Times: 1})
 	_, err := f.polling().FetchRecords(f.ctx(), Queue)
 	f.wantPermanent(err)
-	f.Fail(Fault{On: Receive, How: Throttled, Times: 2})
+	f.Fail(Fault{Operation: Receive, Failure: Throttled, Times: 2})
 	f.fetch(Queue, 1)
 }
 
@@ -340,14 +340,14 @@ func failedRenewal(f *fixture) {
 	f.quiet("a").commit(turnStarted(), activity(Queue))
 	r := f.fetch(Queue, 1)[0]
 	until := r.LockedUntil()
-	f.Fail(Fault{On: Delay, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Delay, Failure: Rejected, Times: 1})
 	lost, err := f.polling().RenewRecords(f.ctx(), Queue, time.Hour, r)
 	f.wantPermanent(err)
 	f.wantLost(lost)
 	if !r.LockedUntil().Equal(until) {
 		f.t.Errorf("locked until %v after a renewal that was refused, want %v", r.LockedUntil(), until)
 	}
-	f.Fail(Fault{On: Delay, How: Throttled, Times: 2})
+	f.Fail(Fault{Operation: Delay, Failure: Throttled, Times: 2})
 	f.wantLost(f.renew(Queue, time.Hour, r))
 	if !r.LockedUntil().After(until) {
 		f.t.Error("the renewal had no effect")

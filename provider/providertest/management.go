@@ -27,7 +27,7 @@ func management() group {
 		{name: "NewInstancesDoNotMoveThePages", run: startsWhilePaging},
 		{name: "PendingInstances", run: pendingInstances},
 		{name: "ARequestFromOutsideIsNoted", run: interruptionsNoted},
-		{name: "WhatNeedsAttentionIsCounted", run: attentionCounted, needs: []Capability{LongTime, Faults}},
+		{name: "WhatNeedsAttentionIsCounted", run: attentionCounted, needs: []Capability{VirtualTime, Faults}},
 	}}
 }
 
@@ -49,7 +49,7 @@ func (f *fixture) startMany(prefix string, n int) {
 }
 
 // pages lists all pages of a query, and checks their sizes and the order of what they hold.
-func (f *fixture) pages(q provider.Query) (pages [][]provider.Instance) {
+func (f *fixture) pages(q provider.ListQuery) (pages [][]provider.Instance) {
 	f.t.Helper()
 	var last time.Time
 	for {
@@ -72,12 +72,12 @@ func (f *fixture) pages(q provider.Query) (pages [][]provider.Instance) {
 }
 
 // selectsAll reports whether a query has no filter but the times, under which a page may be short.
-func selectsAll(q provider.Query) bool {
+func selectsAll(q provider.ListQuery) bool {
 	return q.Status == "" && q.Name == "" && q.Version == "" && q.Parent == "" && len(q.Tags) == 0
 }
 
 // list lists the ids of all pages.
-func (f *fixture) list(q provider.Query) (ids []string) {
+func (f *fixture) list(q provider.ListQuery) (ids []string) {
 	f.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 100
@@ -91,7 +91,7 @@ func (f *fixture) list(q provider.Query) (ids []string) {
 }
 
 func listOfNone(f *fixture) {
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) > 0 || page.NextCursor != "" {
 		f.t.Errorf("listed %+v", page)
@@ -104,11 +104,11 @@ func newestFirst(f *fixture) {
 		id := fmt.Sprint("i", n)
 		f.start(id)
 		want = append([]string{id}, want...)
-		f.Pass(10 * time.Millisecond)
+		f.Advance(10 * time.Millisecond)
 	}
-	f.wantEqual("list", f.list(provider.Query{}), want)
-	f.wantEqual("in pages of 3", f.list(provider.Query{Limit: 3}), want)
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{Limit: 1})
+	f.wantEqual("list", f.list(provider.ListQuery{}), want)
+	f.wantEqual("in pages of 3", f.list(provider.ListQuery{Limit: 3}), want)
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Limit: 1})
 	f.must(err)
 	f.wantEqual("the newest", f.listed(page.Instances[0]), f.listed(f.instance("i7")))
 }
@@ -123,7 +123,7 @@ func pagingOverMany(f *fixture) {
 	f.startMany("i", 1050)
 	for limit, want := range map[int]int{1000: 2, 100: 11, 350: 3} {
 		seen := map[string]bool{}
-		pages := f.pages(provider.Query{Limit: limit})
+		pages := f.pages(provider.ListQuery{Limit: limit})
 		for _, page := range pages {
 			for _, in := range page {
 				if seen[in.InstanceID] {
@@ -136,7 +136,7 @@ func pagingOverMany(f *fixture) {
 			f.t.Errorf("limit %d: %d instances on %d pages, want 1050 on %d", limit, len(seen), len(pages), want)
 		}
 	}
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) != 100 {
 		f.t.Errorf("%d instances without a limit, want 100", len(page.Instances))
@@ -151,7 +151,7 @@ func filterByStatus(f *fixture) {
 	for status, want := range map[provider.RuntimeStatus]string{
 		provider.StatusPending: "pending", provider.StatusRunning: "running", provider.StatusCompleted: "completed", provider.StatusFailed: "failed",
 	} {
-		f.wantEqual(string(status), f.list(provider.Query{Status: status}), []string{want})
+		f.wantEqual(string(status), f.list(provider.ListQuery{Status: status}), []string{want})
 	}
 }
 
@@ -161,22 +161,22 @@ func filterByName(f *fixture) {
 	other.Name = refund
 	_, err := f.p.StartOrchestration(f.ctx(), other)
 	f.must(err)
-	f.wantEqual(order, f.list(provider.Query{Name: order}), []string{"a"})
-	f.wantEqual(refund, f.list(provider.Query{Name: refund}), []string{"b"})
-	f.wantEqual("neither", f.list(provider.Query{Name: "ord"}), []string(nil))
+	f.wantEqual(order, f.list(provider.ListQuery{Name: order}), []string{"a"})
+	f.wantEqual(refund, f.list(provider.ListQuery{Name: refund}), []string{"b"})
+	f.wantEqual("neither", f.list(provider.ListQuery{Name: "ord"}), []string(nil))
 }
 
 func filterByTime(f *fixture) {
 	const young = "young"
 	f.start("old")
-	f.Pass(50 * time.Millisecond)
+	f.Advance(50 * time.Millisecond)
 	between := f.Now()
-	f.Pass(50 * time.Millisecond)
+	f.Advance(50 * time.Millisecond)
 	f.start(young)
-	f.wantEqual("after", f.list(provider.Query{StartedAfter: between}), []string{young})
-	f.wantEqual("after, in another zone", f.list(provider.Query{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{young})
-	f.wantEqual("from before", f.list(provider.Query{StartedAfter: between.Add(-time.Hour)}), []string{young, "old"})
-	f.wantEqual("in the future", f.list(provider.Query{StartedAfter: between.Add(time.Hour)}), []string(nil))
+	f.wantEqual("after", f.list(provider.ListQuery{StartedAfter: between}), []string{young})
+	f.wantEqual("after, in another zone", f.list(provider.ListQuery{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{young})
+	f.wantEqual("from before", f.list(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}), []string{young, "old"})
+	f.wantEqual("in the future", f.list(provider.ListQuery{StartedAfter: between.Add(time.Hour)}), []string(nil))
 }
 
 func filtersAndPaging(f *fixture) {
@@ -186,7 +186,7 @@ func filtersAndPaging(f *fixture) {
 			e.commit(turnStarted(), ended(`1`))
 		}
 	}
-	all := provider.Query{Status: provider.StatusCompleted, Name: order, StartedAfter: f.Now().Add(-time.Hour)}
+	all := provider.ListQuery{Status: provider.StatusCompleted, Name: order, StartedAfter: f.Now().Add(-time.Hour)}
 	want := f.list(all)
 	if len(want) != 20 {
 		f.t.Errorf("%d instances, want 20", len(want))
@@ -206,10 +206,10 @@ func (f *fixture) wantFieldError(what, field string, err error) {
 
 func foreignCursor(f *fixture) {
 	f.startMany("i", 3)
-	q := provider.Query{Limit: 1, Name: order}
+	q := provider.ListQuery{Limit: 1, Name: order}
 	page, err := f.p.ListInstances(f.ctx(), q)
 	f.must(err)
-	for name, other := range map[string]provider.Query{
+	for name, other := range map[string]provider.ListQuery{
 		"no filter": {}, "another name": {Name: refund}, "a status more": {Name: order, Status: provider.StatusPending},
 		"a time more": {Name: order, StartedAfter: f.Now().Add(-time.Hour)}, "an end more": {Name: order, StartedBefore: f.Now().Add(time.Hour)},
 		"a version more": {Name: order, Version: v1}, "a parent more": {Name: order, Parent: "p"}, "a tag more": {Name: order, Tags: map[string]string{"k": "v"}},
@@ -228,7 +228,7 @@ func foreignCursor(f *fixture) {
 
 func noCursor(f *fixture) {
 	for _, cursor := range []string{"x", "bm90IG91cnM", "e30", "bnVsbA", "{}", " ", "\x00", "W10"} {
-		_, err := f.p.ListInstances(f.ctx(), provider.Query{Cursor: cursor})
+		_, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Cursor: cursor})
 		f.wantFieldError(fmt.Sprintf("%q", cursor), "cursor", err)
 	}
 }
@@ -236,7 +236,7 @@ func noCursor(f *fixture) {
 func limits(f *fixture) {
 	f.start("a")
 	for limit, ok := range map[int]bool{-1: false, 0: true, 1: true, 1000: true, 1001: false, 1 << 40: false} {
-		_, err := f.p.ListInstances(f.ctx(), provider.Query{Limit: limit})
+		_, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Limit: limit})
 		if ok {
 			f.must(err)
 		} else {
@@ -247,8 +247,8 @@ func limits(f *fixture) {
 
 func startsWhilePaging(f *fixture) {
 	f.startMany("old", 10)
-	f.Pass(10 * time.Millisecond)
-	q := provider.Query{Limit: 4}
+	f.Advance(10 * time.Millisecond)
+	q := provider.ListQuery{Limit: 4}
 	seen := map[string]bool{}
 	for n := 0; ; n++ {
 		page, err := f.p.ListInstances(f.ctx(), q)
@@ -273,9 +273,9 @@ func pendingInstances(f *fixture) {
 	f.start("stuck")
 	f.start("running").commit(turnStarted())
 	f.start("over").commit(turnStarted(), ended(`1`))
-	f.Pass(50 * time.Millisecond)
+	f.Advance(50 * time.Millisecond)
 	before := f.Now()
-	f.Pass(50 * time.Millisecond)
+	f.Advance(50 * time.Millisecond)
 	f.start("new")
 	var got []provider.Instance
 	for in, err := range f.p.PendingInstances(f.ctx(), before) {
@@ -298,32 +298,32 @@ func pendingInstances(f *fixture) {
 }
 
 func attentionCounted(f *fixture) {
-	attention := func() provider.Attention {
+	attention := func() provider.AttentionCounts {
 		f.t.Helper()
 		a, err := f.p.CountAttention(f.ctx())
 		f.must(err)
 		return a
 	}
 	f.start("well").commit(turnStarted())
-	f.wantEqual("of a hub that is well", attention(), provider.Attention{})
+	f.wantEqual("of a hub that is well", attention(), provider.AttentionCounts{})
 
 	f.report("b1")
 	for _, id := range []string{"blocked-1", "blocked-2"} {
 		f.start(id).commit(parked("b1"))
 	}
 	f.quiet("deleting")
-	f.stopDeletion("deleting", Fault{On: Update, How: Refused, Times: 1})
+	f.stopDeletion("deleting", Fault{Operation: Update, Failure: Rejected, Times: 1})
 	stuck := f.start("stuck")
-	f.wantEqual("at once", attention(), provider.Attention{Blocked: 2})
+	f.wantEqual("at once", attention(), provider.AttentionCounts{Blocked: 2})
 
-	f.Pass(3 * time.Minute)
+	f.Advance(3 * time.Minute)
 	f.start("new")
 	for _, err := range f.p.PendingInstances(f.ctx(), f.Now().Add(-2*time.Minute)) {
 		f.must(err)
 	}
-	f.wantEqual("after three minutes", attention(), provider.Attention{Blocked: 2, Deleting: 1, OldestPending: f.instance("stuck").CreatedAt})
+	f.wantEqual("after three minutes", attention(), provider.AttentionCounts{Blocked: 2, Deleting: 1, OldestPending: f.instance("stuck").CreatedAt})
 
 	stuck.commit(turnStarted())
 	f.remove("deleting")
-	f.wantEqual("later", attention(), provider.Attention{Blocked: 2})
+	f.wantEqual("later", attention(), provider.AttentionCounts{Blocked: 2})
 }

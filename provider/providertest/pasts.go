@@ -12,7 +12,7 @@ func (f *fixture) startWithPast(e *execution, id string) (again *execution, past
 	f.t.Helper()
 	past = e.log()
 	s := startOf(id)
-	s.Past = &provider.Past{Owner: history.Owner{InstanceID: e.instance.InstanceID, ExecutionID: e.instance.ExecutionID}, Events: past}
+	s.RestartFrom = &provider.RestartSource{ExecutionRef: history.ExecutionRef{InstanceID: e.instance.InstanceID, ExecutionID: e.instance.ExecutionID}, Events: past}
 	started, err := f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 	return &execution{f: f, instance: started}, past
@@ -53,8 +53,8 @@ func wantPast(e, from *execution, past []history.Event) {
 		f.t.Errorf("it ends with %s", text(restarted))
 	}
 	f.wantEqual("from", restarted.Parent, &history.Parent{InstanceID: from.instance.InstanceID, ExecutionID: from.instance.ExecutionID, EventID: past[last].ID})
-	if o := e.read(); len(o.Segments) != 1 || len(o.TakenOver()) != len(past) {
-		f.t.Errorf("%d segments, %d events taken over", len(o.Segments), len(o.TakenOver()))
+	if o := e.read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
+		f.t.Errorf("%d segments, %d events taken over", len(o.Segments), len(o.RestartedEvents()))
 	}
 }
 

@@ -30,7 +30,7 @@ func resumed() history.Event {
 // wantPaused fails unless exactly these instances are listed as paused.
 func (f *fixture) wantPaused(want ...string) {
 	f.t.Helper()
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{Status: provider.StatusPaused})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Status: provider.StatusPaused})
 	f.must(err)
 	got := []string{}
 	for i := range page.Instances {

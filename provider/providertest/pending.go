@@ -45,13 +45,13 @@ func (f *fixture) held(id string) holding {
 func (e holding) waiting() provider.PendingAttempt {
 	now := e.f.now()
 	closeAt := now.Add(time.Hour)
-	return provider.PendingAttempt{Name: pack, Since: now, Segment: 1, CloseAt: &closeAt, HeartbeatMs: 5000, BeatenAt: &now, GraceMs: 1000}
+	return provider.PendingAttempt{Name: pack, Since: now, Segment: 1, StartToCloseDeadline: &closeAt, HeartbeatMs: 5000, LastHeartbeatAt: &now, GraceMs: 1000}
 }
 
 // keep keeps the first attempt of activity #3 as pending, over what is there, by a message of that name.
 func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
-	return e.f.p.KeepPending(e.f.ctx(), e.instance.InstanceID, e.head, provider.PendingKeep{
-		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), LookAt: lookAt, LookBy: by,
+	return e.f.p.PutPendingAttempts(e.f.ctx(), e.instance.InstanceID, e.head, provider.PendingAttemptUpdate{
+		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: lookAt, NextCheckID: by,
 	})
 }
 
@@ -69,7 +69,7 @@ func completionTokens(f *fixture) {
 	}
 	token := f.signed(&want)
 	f.wantEqual("signed again", f.signed(&want), token)
-	got, err := f.p.OpenCompletion(f.ctx(), token)
+	got, err := f.p.VerifyCompletionToken(f.ctx(), token)
 	f.must(err)
 	got.Hub = ""
 	f.wantEqual("what the token opens", got, want)
@@ -78,8 +78,8 @@ func completionTokens(f *fixture) {
 	if f.signed(&next) == token {
 		f.t.Error("two attempts have one token")
 	}
-	_, err = f.p.OpenWorkItem(f.ctx(), token)
-	f.wantIs(err, provider.ErrToken)
+	_, err = f.p.VerifyWorkItemToken(f.ctx(), token)
+	f.wantIs(err, provider.ErrInvalidToken)
 }
 
 // signed is the token of an attempt.
@@ -100,13 +100,13 @@ func noCompletionTokens(f *fixture) {
 		"", ".", "c1", "c1..", ofWork, strings.Replace(ofWork, "w1.", "c1.", 1), good[:len(good)-1], good + "A", other,
 		strings.Replace(good, "c1.", "c2.", 1), strings.Repeat(good, 500), "\x00", " " + good,
 	} {
-		w, err := f.p.OpenCompletion(f.ctx(), token)
-		f.wantIs(err, provider.ErrToken)
+		w, err := f.p.VerifyCompletionToken(f.ctx(), token)
+		f.wantIs(err, provider.ErrInvalidToken)
 		f.wantEqual("what it opens", w, provider.WorkItem{})
 	}
 	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
-	_, err := f.p.OpenCompletion(f.ctx(), foreign)
-	f.wantIs(err, provider.ErrToken)
+	_, err := f.p.VerifyCompletionToken(f.ctx(), foreign)
+	f.wantIs(err, provider.ErrInvalidToken)
 	var of *provider.ForeignTokenError
 	if !errors.As(err, &of) || of.Hub != "another-hub" {
 		f.t.Errorf("%v does not name the hub of the token", err)
@@ -118,7 +118,7 @@ func keptOnce(f *fixture) {
 	due := f.now().Add(10 * time.Millisecond)
 	f.must(e.keep(provider.ActivityRetry{}, "m-1", due))
 	first := e.retryOf()
-	if first.Attempt != 1 || first.Pending == nil || !first.LookAt.Equal(due) || first.LookBy != "m-1" || first.Pending.Name != pack || first.Pending.HeartbeatMs != 5000 {
+	if first.Attempt != 1 || first.Pending == nil || !first.NextCheckAt.Equal(due) || first.NextCheckID != "m-1" || first.Pending.Name != pack || first.Pending.HeartbeatMs != 5000 {
 		f.t.Fatalf("%+v", first)
 	}
 	f.wantIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
@@ -136,17 +136,17 @@ func keptOn(f *fixture) {
 	next := f.now().Add(10 * time.Millisecond)
 	f.must(e.keep(first, "m-3", next))
 	f.wantIs(e.keep(first, "m-4", next), provider.ErrConflict) // it is behind
-	if r := e.retryOf(); !r.LookAt.Equal(next) || r.LookBy != "m-3" {
+	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
 		f.t.Errorf("%+v", r)
 	}
 	f.dueTimers()
 	sent := e.retryOf()
-	f.must(f.p.KeepPending(f.ctx(), "a", e.head, provider.PendingKeep{ActivityID: 3, Attempt: 1, Was: sent, Pending: *sent.Pending, LookAt: sent.LookAt, LookBy: "m-3", Sent: true}))
+	f.must(f.p.PutPendingAttempts(f.ctx(), "a", e.head, provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 1, Was: sent, Pending: *sent.Pending, NextCheckAt: sent.NextCheckAt, NextCheckID: "m-3", Sent: true}))
 	if again := f.dueTimers(); len(again) != 1 || !again[0].FireAt.Equal(next) {
 		f.t.Errorf("sent again: %+v", again)
 	}
 	f.must(e.keep(sent, "m-5", time.Time{}))
-	if r := e.retryOf(); !r.LookAt.IsZero() || r.Pending == nil {
+	if r := e.retryOf(); !r.NextCheckAt.IsZero() || r.Pending == nil {
 		f.t.Errorf("without a limit: %+v", r)
 	}
 }
@@ -162,7 +162,7 @@ func keptFenced(f *fixture) {
 func duePending(f *fixture) {
 	e := f.held("a")
 	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
-	done, err := f.p.RetryActivities(f.ctx(), &provider.Retries{
+	done, err := f.p.RetryActivities(f.ctx(), &provider.RetryRequest{
 		InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 3, Attempt: 1, Segment: 1}},
 	})
 	f.must(err)
@@ -178,35 +178,35 @@ func pendingNoMore(f *fixture) {
 	e.wantVerdicts(e.retry(e.attempted(3, 1, "r.1", time.Millisecond)), provider.RetryNext)
 	f.wantAttempts("3.2")
 	r := e.retryOf()
-	if r.Attempt != 2 || r.Pending != nil || !r.LookAt.IsZero() {
+	if r.Attempt != 2 || r.Pending != nil || !r.NextCheckAt.IsZero() {
 		f.t.Errorf("%+v", r)
 	}
 	f.wantIs(e.keep(provider.ActivityRetry{}, "m-2", f.now()), provider.ErrConflict)
-	second := provider.PendingKeep{ActivityID: 3, Attempt: 2, Was: r, Pending: e.waiting(), LookBy: "m-3"}
-	f.must(f.p.KeepPending(f.ctx(), "a", e.head, second))
+	second := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: r, Pending: e.waiting(), NextCheckID: "m-3"}
+	f.must(f.p.PutPendingAttempts(f.ctx(), "a", e.head, second))
 	if r = e.retryOf(); r.Pending == nil || r.Attempt != 2 || r.Error.Message != "r.1" || r.Run != "r.1" {
 		f.t.Errorf("%+v", r)
 	}
-	e.wantVerdicts(e.retry(e.attempted(3, 2, "r.2", 0)), provider.RetryOver)
+	e.wantVerdicts(e.retry(e.attempted(3, 2, "r.2", 0)), provider.RetryExhausted)
 
 	other := f.held("b") // whose first attempt has failed in its worker
 	other.retry(other.attempted(3, 1, "r.1", time.Millisecond))
 	f.wantAttempts("3.2")
 	was := other.retryOf()
 	for by, want := range []error{nil, provider.ErrConflict} { // two have read the same
-		k := provider.PendingKeep{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), LookBy: fmt.Sprint("m-", by)}
-		f.wantIs(f.p.KeepPending(f.ctx(), "b", other.head, k), want)
+		k := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), NextCheckID: fmt.Sprint("m-", by)}
+		f.wantIs(f.p.PutPendingAttempts(f.ctx(), "b", other.head, k), want)
 	}
-	f.wantEqual("by whom the second attempt is kept", other.retryOf().LookBy, "m-0")
+	f.wantEqual("by whom the second attempt is kept", other.retryOf().NextCheckID, "m-0")
 }
 
 func limitToldAgain(f *fixture) {
 	e := f.held("a")
 	f.must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
-	e.retry(e.attempted(3, 1, provider.LimitRun(1, "t-1"), time.Millisecond))
+	e.retry(e.attempted(3, 1, provider.TimeoutRunID(1, "t-1"), time.Millisecond))
 	f.wantAttempts("3.2")
-	due := func(by string) provider.Retries {
-		return provider.Retries{InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 1, By: by, Segment: 1}}}
+	due := func(by string) provider.RetryRequest {
+		return provider.RetryRequest{InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 1, MessageID: by, Segment: 1}}}
 	}
 	another := due("t-2")
 	_, err := f.p.RetryActivities(f.ctx(), &another)
@@ -223,7 +223,7 @@ func limitToldAgain(f *fixture) {
 // beat sends a heartbeat of an attempt of activity #3.
 func (e holding) beat(attempt int, at time.Time, details string) bool {
 	e.f.t.Helper()
-	counted, err := e.f.p.BeatPending(e.f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details)})
+	counted, err := e.f.p.HeartbeatPending(e.f.ctx(), e.instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details)})
 	e.f.must(err)
 	return counted
 }
@@ -231,7 +231,7 @@ func (e holding) beat(attempt int, at time.Time, details string) bool {
 // endAttempt ends attempt 1 of activity #3.
 func (e holding) endAttempt(beatenAt time.Time) bool {
 	e.f.t.Helper()
-	ended, err := e.f.p.EndPending(e.f.ctx(), e.instance.ExecutionID, 3, 1, beatenAt)
+	ended, err := e.f.p.TimeOutPending(e.f.ctx(), e.instance.ExecutionID, 3, 1, beatenAt)
 	e.f.must(err)
 	return ended
 }
@@ -243,7 +243,7 @@ func pendingBeats(f *fixture) {
 	f.wantEqual("an older one", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
 	second := first.Add(time.Second)
 	f.wantEqual("one without details", e.beat(1, second, ""), true)
-	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, BeatenAt: second, Details: json.RawMessage(`{"page":1}`), BeatOf: 1})
+	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1})
 
 	f.wantEqual("ended by the last", e.endAttempt(second), true)
 	f.wantEqual("ended again", e.endAttempt(first), true)
@@ -251,13 +251,13 @@ func pendingBeats(f *fixture) {
 	f.wantEqual("of the next attempt, by a clock that is behind", e.beat(2, first.Add(-time.Hour), ""), true)
 	f.wantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
 	f.wantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
-	seen, err := f.p.BeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true})
+	seen, err := f.p.HeartbeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true})
 	f.must(err)
-	again, err := f.p.BeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingBeat{ActivityID: 3, Attempt: 2, At: second.Add(3 * time.Second), Cancelled: true})
+	again, err := f.p.HeartbeatPending(f.ctx(), e.instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: 2, At: second.Add(3 * time.Second), Cancelled: true})
 	f.must(err)
 	f.wantEqual("cancelled", []bool{seen, again}, []bool{true, true})
 	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{
-		ActivityID: 3, BeatenAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second), Details: json.RawMessage(`{"page":1}`), BeatOf: 2, OverOf: 1,
+		ActivityID: 3, LastHeartbeatAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second), Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 2, TimedOutAttempt: 1,
 	})
 }
 
@@ -280,11 +280,11 @@ func beatBesideEnd(f *fixture) {
 func handoverKept(f *fixture) {
 	e := f.held("a")
 	p := e.waiting()
-	f.must(f.p.PutActivityRecords(f.ctx(), e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingOf: 2}))
-	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingOf: 2})
-	taken, err := f.p.TakeRun(f.ctx(), provider.Run{ExecutionID: e.instance.ExecutionID, ActivityID: 3, Segment: 1, Attempt: 2, Token: "t", Until: f.now().Add(time.Minute)})
+	f.must(f.p.PutActivityRecords(f.ctx(), e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingAttempt: 2}))
+	f.wantRecord(e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingAttempt: 2})
+	taken, err := f.p.ClaimRun(f.ctx(), provider.Run{ExecutionID: e.instance.ExecutionID, ActivityID: 3, Segment: 1, Attempt: 2, Token: "t", Until: f.now().Add(time.Minute)})
 	f.must(err)
-	if taken.Left.Pending == nil || taken.Left.PendingOf != 2 {
+	if taken.PreviousRecord.Pending == nil || taken.PreviousRecord.PendingAttempt != 2 {
 		f.t.Errorf("%+v", taken)
 	}
 }
@@ -333,16 +333,16 @@ func readWorkItem(f *fixture) {
 func graceOfPending(f *fixture) {
 	e := holding{f.quiet("a")}
 	a := activity(Queue)
-	a.Cancel = &history.CancelNote{Wait: true}
+	a.Cancel = &history.CancelDetails{WaitForCancellation: true}
 	e.commit(turnStarted(), a)
 	p := e.waiting()
-	p.WaitCancel, p.GraceMs = true, 20
-	f.must(f.p.KeepPending(f.ctx(), "a", e.head, provider.PendingKeep{ActivityID: 3, Attempt: 1, Pending: p, LookBy: "m-1"}))
+	p.WaitForCancellation, p.GraceMs = true, 20
+	f.must(f.p.PutPendingAttempts(f.ctx(), "a", e.head, provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 1, Pending: p, NextCheckID: "m-1"}))
 	if timers := f.dueTimers(); len(timers) > 0 {
 		f.t.Fatalf("%+v", timers)
 	}
 	e.ack(e.cancelTurn(turnStarted(), e.cancels(3)))
-	if timers := f.dueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].WaitCancel {
+	if timers := f.dueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].WaitForCancellation {
 		f.t.Errorf("%+v", timers)
 	}
 }

@@ -32,8 +32,8 @@ func poison() group {
 		{name: "WhatAQueueMovedIsFound", run: movedAreFound},
 		{name: "CopiesAreForPeople", run: copiesAreNotMoved},
 		{name: "AMovedRecordThatIsKeptIsACopy", run: keptAreCopies, visibility: 2 * time.Second},
-		{name: "ManyMovedRecords", run: manyMoved, needs: []Capability{LongTime}},
-		{name: "OneThatIsNotKeptIsFoundAgain", run: movedAgain, needs: []Capability{LongTime}},
+		{name: "ManyMovedRecords", run: manyMoved, needs: []Capability{VirtualTime}},
+		{name: "OneThatIsNotKeptIsFoundAgain", run: movedAgain, needs: []Capability{VirtualTime}},
 		{name: "AnInstanceIsBlockedWithoutItsHistory", run: blockedWithout},
 		{name: "OnlyAnExecutionThatIsTheInstancesIsBlocked", run: blockedOthers},
 		{name: "WhatIsOverIsNotBlocked", run: blockedOver},
@@ -49,7 +49,7 @@ func countsFromOne(f *fixture) {
 				f.t.Fatalf("delivery %d from %s: %s", want, queue, text(rs))
 			}
 		}
-		f.Pass(3 * time.Second)
+		f.Advance(3 * time.Second)
 	}
 }
 
@@ -84,7 +84,7 @@ func attempt(record string, delivery int) provider.Attempt {
 // wantDied marks an attempt, and fails unless so many have died before.
 func (f *fixture) wantDied(a provider.Attempt, want int) {
 	f.t.Helper()
-	died, err := f.p.MarkAttempt(f.ctx(), a)
+	died, err := f.p.PutCrashMarker(f.ctx(), a)
 	f.must(err)
 	if died != want {
 		f.t.Errorf("%d deliveries before the %dth of %s died, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
@@ -110,7 +110,7 @@ func markedAgain(f *fixture) {
 }
 
 func lostMark(f *fixture) {
-	hits := f.Fail(Fault{On: Update, How: Lost, Times: 1})
+	hits := f.Fail(Fault{Operation: Update, Failure: ResponseLost, Times: 1})
 	f.wantDied(attempt("r", 11), 0)
 	if hits() != 1 {
 		f.t.Error("no answer was lost")
@@ -121,7 +121,7 @@ func lostMark(f *fixture) {
 func unmarked(f *fixture) {
 	f.wantDied(attempt("r", 11), 0)
 	f.wantDied(attempt("r", 12), 1)
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 12)))
 	f.wantDied(attempt("r", 13), 0)
 	f.wantDied(attempt("r", 14), 1)
 }
@@ -130,7 +130,7 @@ func unmarkedLate(f *fixture) {
 	for n := range 3 {
 		f.wantDied(attempt("r", 11+n), n)
 	}
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 12)))
 	f.wantDied(attempt("r", 14), 1) // the 13th
 }
 
@@ -142,10 +142,10 @@ func progressed(f *fixture) {
 	on := attempt("r", 13)
 	on.Progressed = true
 	for range 2 {
-		f.must(f.p.UnmarkAttempt(f.ctx(), on))
+		f.must(f.p.DeleteCrashMarker(f.ctx(), on))
 	}
 	f.wantDied(attempt("r", 14), 1) // the 13th
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 14)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 14)))
 	f.wantDied(attempt("r", 15), 0)
 }
 
@@ -153,16 +153,16 @@ func progressed(f *fixture) {
 func unmarkedAfter(f *fixture) {
 	f.wantDied(attempt("r", 11), 0)
 	f.wantDied(attempt("r", 12), 1)
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 12)))
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 12)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 11)))
 	f.wantDied(attempt("r", 13), 0)
 }
 
 func unmarkedTwice(f *fixture) {
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 11)))
 	f.wantDied(attempt("r", 11), 0)
 	for range 2 {
-		f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)))
+		f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 11)))
 	}
 	f.wantDied(attempt("r", 12), 0)
 }
@@ -170,7 +170,7 @@ func unmarkedTwice(f *fixture) {
 // together is a delivery that runs beside others.
 func together(delivery int) provider.Attempt {
 	a := attempt("r", delivery)
-	a.Together = true
+	a.Batched = true
 	return a
 }
 
@@ -183,13 +183,13 @@ func markedTogether(f *fixture) {
 	f.wantDied(attempt("r", 7), 1)
 	f.wantDied(together(8), 2)
 	f.wantDied(together(6), 2) // by a function that was frozen
-	f.must(f.p.UnmarkAttempt(f.ctx(), attempt("r", 7)))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), attempt("r", 7)))
 	f.wantDied(together(9), 0)
 	f.wantDied(together(10), 1)
 }
 
 func lostMarkTogether(f *fixture) {
-	f.Fail(Fault{On: Update, How: Lost, Times: 1})
+	f.Fail(Fault{Operation: Update, Failure: ResponseLost, Times: 1})
 	f.wantDied(together(3), 0)
 	f.wantDied(together(4), 1)
 }
@@ -204,25 +204,25 @@ func marksAreApart(f *fixture) {
 	next := attempt("r", 12)
 	next.ActivityID = 70
 	f.wantDied(next, 0)
-	f.must(f.p.UnmarkAttempt(f.ctx(), turn))
+	f.must(f.p.DeleteCrashMarker(f.ctx(), turn))
 	f.wantDied(attempt("r", 12), 1)
 }
 
 func refusedMarks(f *fixture) {
-	f.Fail(Fault{On: Update, How: Refused})
-	if _, err := f.p.MarkAttempt(f.ctx(), attempt("r", 11)); err == nil {
+	f.Fail(Fault{Operation: Update, Failure: Rejected})
+	if _, err := f.p.PutCrashMarker(f.ctx(), attempt("r", 11)); err == nil {
 		f.t.Error("a mark that was refused is no error")
 	}
-	if err := f.p.UnmarkAttempt(f.ctx(), attempt("r", 11)); err == nil {
+	if err := f.p.DeleteCrashMarker(f.ctx(), attempt("r", 11)); err == nil {
 		f.t.Error("an unmark that was refused is no error")
 	}
 }
 
 // moved are the records that queues have moved away, by queue.
-func (f *fixture) moved() map[string][]provider.MovedRecord {
+func (f *fixture) moved() map[string][]provider.DeadLetteredRecord {
 	f.t.Helper()
-	all := map[string][]provider.MovedRecord{}
-	for m, err := range f.p.MovedRecords(f.ctx()) {
+	all := map[string][]provider.DeadLetteredRecord{}
+	for m, err := range f.p.DeadLetteredRecords(f.ctx()) {
 		f.must(err)
 		all[m.Queue] = append(all[m.Queue], m)
 	}
@@ -238,7 +238,7 @@ func movedAreFound(f *fixture) {
 		f.t.Errorf("nothing was moved, and found are %s", text(ms))
 	}
 	for n, queue := range hubQueues() {
-		f.Bury(queue, record(n, "body of "+queue))
+		f.PutDeadLetter(queue, record(n, "body of "+queue))
 	}
 	found := f.moved()
 	for _, queue := range hubQueues() {
@@ -254,7 +254,7 @@ func movedAreFound(f *fixture) {
 func copiesAreNotMoved(f *fixture) {
 	for n, queue := range hubQueues() {
 		f.must(f.p.DeadLetter(f.ctx(), queue, provider.Unreadable{Record: record(n, "a copy"), Err: errors.New("why")}))
-		f.Bury(queue, record(100+n, "moved"))
+		f.PutDeadLetter(queue, record(100+n, "moved"))
 	}
 	for queue, ms := range f.moved() {
 		if len(ms) != 1 || ms[0].Record.Body != "moved" {
@@ -265,17 +265,17 @@ func copiesAreNotMoved(f *fixture) {
 
 func keptAreCopies(f *fixture) {
 	for n, queue := range hubQueues() {
-		f.Bury(queue, record(n, "moved"))
+		f.PutDeadLetter(queue, record(n, "moved"))
 	}
 	for _, ms := range f.moved() {
-		f.must(f.p.KeepMovedRecord(f.ctx(), ms[0], errors.New("picked up")))
+		f.must(f.p.AnnotateDeadLetter(f.ctx(), ms[0], errors.New("picked up")))
 	}
 	for _, queue := range hubQueues() {
 		if rs := f.ReceiveDead(queue); len(rs) != 1 || rs[0].Body != "moved" {
 			f.t.Errorf("dead letters of %s: %s, want the copy alone", queue, text(rs))
 		}
 	}
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	if ms := f.moved(); len(ms) > 0 {
 		f.t.Errorf("found again: %s", text(ms))
 	}
@@ -286,21 +286,21 @@ func manyMoved(f *fixture) {
 	for i := range n {
 		r := record(i, strconv.Itoa(i))
 		r.Group = fmt.Sprint("g", i%7)
-		f.Bury(provider.QueueInbox, r)
-		f.Bury(Queue, r)
+		f.PutDeadLetter(provider.QueueInbox, r)
+		f.PutDeadLetter(Queue, r)
 	}
 	for range 3 { // a look may leave some of a group to the next
-		f.Pass(2 * time.Minute)
+		f.Advance(2 * time.Minute)
 		for _, queue := range []string{provider.QueueInbox, Queue} {
-			for m, err := range f.p.MovedRecords(f.ctx()) {
+			for m, err := range f.p.DeadLetteredRecords(f.ctx()) {
 				f.must(err)
 				if m.Queue == queue {
-					f.must(f.p.KeepMovedRecord(f.ctx(), m, errors.New("picked up")))
+					f.must(f.p.AnnotateDeadLetter(f.ctx(), m, errors.New("picked up")))
 				}
 			}
 		}
 	}
-	f.Pass(2 * time.Minute)
+	f.Advance(2 * time.Minute)
 	seen := map[string]int{}
 	for rs := f.ReceiveDead(Queue); len(rs) > 0; rs = f.ReceiveDead(Queue) {
 		for _, r := range rs {
@@ -313,9 +313,9 @@ func manyMoved(f *fixture) {
 }
 
 func movedAgain(f *fixture) {
-	f.Bury(Queue, record(1, "moved"))
+	f.PutDeadLetter(Queue, record(1, "moved"))
 	first := f.moved()[Queue]
-	f.Pass(5 * time.Minute)
+	f.Advance(5 * time.Minute)
 	if again := f.moved()[Queue]; len(first) != 1 || len(again) != 1 {
 		f.t.Errorf("found %d, and then %d", len(first), len(again))
 	}
@@ -369,16 +369,16 @@ func heldLater(f *fixture) {
 	e := f.quiet("a")
 	due := f.now().Add(time.Hour)
 	e.commit(turnStarted(), timer(due), timer(due))
-	f.Pass(15 * time.Minute)
+	f.Advance(15 * time.Minute)
 	held := f.timers()
 	slices.SortFunc(held, func(a, b provider.LockedTimer) int { return int(a.TimerID - b.TimerID) })
 	if len(held) != 2 {
 		f.t.Fatalf("%d timers after a quarter of an hour", len(held))
 	}
-	e.commit(turnStarted(), history.Event{Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByBody})
+	e.commit(turnStarted(), history.Event{Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByOrchestration})
 	f.must(f.p.HoldTimers(f.ctx(), held[0].Timer, held[1].Timer))
 	for f.Now().Before(due.Add(2 * time.Second)) {
-		f.Pass(time.Second)
+		f.Advance(time.Second)
 		for _, t := range f.timers() {
 			if t.TimerID == 4 && !f.Now().Before(due.Add(-time.Second)) {
 				return

@@ -44,13 +44,13 @@ type Hub struct {
 	Receive func(queue string) []provider.Record
 	// ReceiveDead is Receive for the dead-letter queue of a queue.
 	ReceiveDead func(queue string) []provider.Record
-	// Bury puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only Body and,
+	// PutDeadLetter puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only Body and,
 	// for the inbox and an exclusive queue, Group.
-	Bury func(queue string, r provider.Record)
+	PutDeadLetter func(queue string, r provider.Record)
 	// Now returns the time of the provider's clock.
 	Now func() time.Time
-	// Pass lets time pass, so that messages become visible and locks expire.
-	Pass func(d time.Duration)
+	// Advance lets time pass, so that messages become visible and locks expire.
+	Advance func(d time.Duration)
 
 	// Fail makes calls to the backend fail from now on, and replaces an earlier Fault. Fault{} stops failures (Faults).
 	// hits returns the number of failed calls.
@@ -72,13 +72,13 @@ const (
 	Corruption Capability = "corruption"
 	// StaleReads requires Hub.Lag.
 	StaleReads Capability = "stale reads"
-	// LongTime means that Hub.Pass returns quickly for any duration.
-	LongTime Capability = "long time"
-	// Polling means that the hub's provider implements provider.Polling.
+	// VirtualTime means that Hub.Advance returns quickly for any duration.
+	VirtualTime Capability = "long time"
+	// Polling means that the hub's provider implements provider.Poller.
 	Polling Capability = "polling"
 	// StrictLocks means that the queues reject requests with an expired lock, and hold a lock for at most 12 hours.
 	StrictLocks Capability = "strict locks"
-	// LargePayloads means that the hub has a payload store (provider.PayloadKeeper).
+	// LargePayloads means that the hub has a payload store (provider.PayloadStoreProvider).
 	LargePayloads Capability = "large payloads"
 )
 
@@ -99,8 +99,8 @@ const (
 
 // Fault selects calls that fail.
 type Fault struct {
-	On  Operation
-	How Failure
+	Operation Operation
+	Failure   Failure
 	// Times is the number of calls that fail. 0 means all.
 	Times int
 	// After is the number of calls that succeed before the first failure.
@@ -114,12 +114,12 @@ type Failure string
 const (
 	// Throttled means that the call was not executed, and may succeed later.
 	Throttled Failure = "throttled"
-	// Refused means that the call was not executed, and never will be.
-	Refused Failure = "refused"
-	// Lost means that the call was executed, but its response was lost.
-	Lost Failure = "lost"
-	// Counted means that the call succeeds and is counted by hits.
-	Counted Failure = "counted"
+	// Rejected means that the call was not executed, and never will be.
+	Rejected Failure = "refused"
+	// ResponseLost means that the call was executed, but its response was lost.
+	ResponseLost Failure = "lost"
+	// CountOnly means that the call succeeds and is counted by hits.
+	CountOnly Failure = "counted"
 )
 
 // Damage is a kind of damage to a segment.
@@ -130,6 +130,6 @@ const (
 	Undecodable  Damage = "undecodable"   // its content is not what any release wrote
 	LaterRelease Damage = "later release" // it has an event of a kind that this release does not know
 	NoEvents     Damage = "no events"     // it decodes, and is empty
-	PartGone     Damage = "part gone"     // of several parts, one that is not the first is gone
-	Gone         Damage = "gone"          // it is gone altogether
+	PartMissing  Damage = "part gone"     // of several parts, one that is not the first is gone
+	Missing      Damage = "gone"          // it is gone altogether
 )

@@ -136,7 +136,7 @@ func messageFields(f *fixture) {
 	for i := range sent {
 		sent[i].V = provider.WireVersion
 		f.wantEqual("message", got[i].Message, sent[i])
-		if r := got[i].Record; r.ID == "" || r.Lock == "" || r.ReceiveCount != 1 {
+		if r := got[i].Record; r.ID == "" || r.ReceiptHandle == "" || r.ReceiveCount != 1 {
 			f.t.Errorf("record %+v", r)
 		}
 	}
@@ -181,14 +181,14 @@ func pickedUpIsSent(f *fixture) {
 	f.enqueue(m)
 	f.messages()
 	for range 2 {
-		m.PickedUp = m.PickedUp.Next("r")
+		m.Redrive = m.Redrive.Next("r")
 		f.enqueue(m)
 		f.enqueue(m)
 		ms := f.messages()
 		if len(ms) != 1 {
-			f.t.Fatalf("picked up for the %d. time, there are %d messages, want 1", m.PickedUp.Times, len(ms))
+			f.t.Fatalf("picked up for the %d. time, there are %d messages, want 1", m.Redrive.Times, len(ms))
 		}
-		f.wantEqual("picked up", ms[0].PickedUp, m.PickedUp)
+		f.wantEqual("picked up", ms[0].Redrive, m.Redrive)
 	}
 }
 
@@ -210,7 +210,7 @@ func lockExpires(f *fixture) {
 	if again := f.locked(Queue); len(again) > 0 {
 		f.t.Errorf("received while locked: %s", text(again))
 	}
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	again := f.locked(Queue)
 	if len(again) != 1 || again[0].Record.ReceiveCount != 2 || again[0].Record.ID != first[0].Record.ID {
 		f.t.Errorf("after the lock: %s", text(again))
@@ -220,7 +220,7 @@ func lockExpires(f *fixture) {
 func orderAfterExpiry(f *fixture) {
 	f.enqueue(fired("a", 1), fired("a", 2), fired("a", 3))
 	f.inbox()
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	f.wantTimers(f.messages(), 1, 3)
 }
 
@@ -233,7 +233,7 @@ func deletedStayAway(f *fixture) {
 			f.t.Errorf("%d records in %s, want 1", n, queue)
 		}
 	}
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	for _, queue := range []string{Queue, provider.QueueTimers, provider.QueueInbox} {
 		if rs := f.Receive(queue); len(rs) > 0 {
 			f.t.Errorf("%s: %s came back", queue, rs[0].Body)
@@ -255,7 +255,7 @@ func abandonedWithDelay(f *fixture) {
 	if early := f.locked(Queue); len(early) > 0 {
 		f.t.Errorf("before the delay: %s", text(early))
 	}
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	if again := f.locked(Queue); len(again) != 2 {
 		f.t.Errorf("after the delay: %s", text(again))
 	}

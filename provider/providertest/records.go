@@ -27,7 +27,7 @@ func records() group {
 
 // record is one that no queue has handed over.
 func record(n int, body string) provider.Record {
-	return provider.Record{ID: fmt.Sprint("m", n), Lock: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
+	return provider.Record{ID: fmt.Sprint("m", n), ReceiptHandle: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
 }
 
 // groupedRecord is record, in the group in which the provider sends to an instance.
@@ -72,7 +72,7 @@ func unreadableInbox(f *fixture) {
 		bad = append(bad, record(n, body))
 	}
 	good := f.groupedRecord(100, "a", `{"v":1,"kind":"wake","instanceId":"a","unknownField":true}`)
-	items, unreadable := f.p.AdoptOrchestrationItems(append(slices.Clip(bad), good))
+	items, unreadable := f.p.DecodeOrchestrationItems(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].InstanceID != "a" || items[0].Messages[0].Record != good {
 		f.t.Errorf("read: %s", text(items))
@@ -86,7 +86,7 @@ func unreadableWork(f *fixture) {
 		record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`), record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
 	}
 	good := record(7, `{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
-	items, unreadable := f.p.AdoptWorkItems(f.ctx(), append(slices.Clip(bad), good))
+	items, unreadable := f.p.DecodeWorkItems(f.ctx(), append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(items) != 1 || items[0].ActivityID != 3 || items[0].Record != good {
 		f.t.Errorf("read: %s", text(items))
@@ -100,7 +100,7 @@ func unreadableTimers(f *fixture) {
 		record(5, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"tomorrow"}`),
 	}
 	good := record(7, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`)
-	timers, unreadable := f.p.AdoptTimers(append(slices.Clip(bad), good))
+	timers, unreadable := f.p.DecodeTimers(append(slices.Clip(bad), good))
 	f.wantUnreadable(unreadable, bad...)
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Record != good {
 		f.t.Errorf("read: %s", text(timers))
@@ -112,7 +112,7 @@ func sortedByInstance(f *fixture) {
 	for n, id := range []string{"b", "a", "b", "c", "a", "b"} {
 		rs = append(rs, f.groupedRecord(n, id, fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":%q}`, id)))
 	}
-	items, _ := f.p.AdoptOrchestrationItems(rs)
+	items, _ := f.p.DecodeOrchestrationItems(rs)
 	got := map[string][]string{}
 	for _, it := range items {
 		for _, m := range it.Messages {
@@ -172,7 +172,7 @@ func manyRecords(f *fixture) {
 		f.t.Fatalf("%d records, %d after all were abandoned, want 25", len(first), len(again))
 	}
 	f.must(f.p.DeleteRecords(f.ctx(), Queue, again...))
-	f.Pass(time.Second)
+	f.Advance(time.Second)
 	if left := receive(); len(left) > 0 {
 		f.t.Errorf("%d records left", len(left))
 	}
@@ -183,7 +183,7 @@ func noRecords(f *fixture) {
 	f.must(f.p.HoldTimers(f.ctx()))
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, time.Second))
 	f.must(f.p.DeleteRecords(f.ctx(), Queue))
-	if items, bad := f.p.AdoptOrchestrationItems(nil); len(items)+len(bad) > 0 {
+	if items, bad := f.p.DecodeOrchestrationItems(nil); len(items)+len(bad) > 0 {
 		f.t.Errorf("adopted %v, %v from nothing", items, bad)
 	}
 	if failed, err := f.p.AckWorkItems(f.ctx(), Queue, nil); err != nil || len(failed) > 0 {

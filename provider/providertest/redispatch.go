@@ -20,7 +20,7 @@ func redispatch() group {
 		{name: "WorkItemsAndTimersAreTheSameAgain", run: sameAgain},
 		{name: "WhatIsRefusedIsRefusedAgain", run: refusedAgain},
 		{name: "AStatusThatWasNotWrittenIsWritten", run: statusRepaired, needs: []Capability{Faults}},
-		{name: "AStatusThatWasNotWrittenIsRefreshed", run: statusRefreshed, needs: []Capability{Faults, LongTime}},
+		{name: "AStatusThatWasNotWrittenIsRefreshed", run: statusRefreshed, needs: []Capability{Faults, VirtualTime}},
 		{name: "AnEndIsNotRefreshed", run: endNotRefreshed, needs: []Capability{Faults}},
 		{name: "AnEndThatWasNotWrittenIsWritten", run: endRepaired, needs: []Capability{Faults}},
 		{name: "UnsentOutputsAreSentAndTheEndIsWritten", run: unsentSent, needs: []Capability{Faults}},
@@ -32,7 +32,9 @@ func redispatch() group {
 }
 
 // since is the place of the first message whose turn may not have been sent.
-func since(at provider.Position) provider.Since { return provider.Since{Position: at} }
+func since(at provider.Position) provider.RedispatchFrom {
+	return provider.RedispatchFrom{Position: at}
+}
 
 func (f *fixture) redispatch(e *execution, from provider.Position) []provider.OutputFailure {
 	f.t.Helper()
@@ -148,7 +150,7 @@ func statusRepaired(f *fixture) {
 // unwritten commits a turn whose status cannot be written: it is done all the same.
 func (f *fixture) unwritten(e *execution, events ...history.Event) {
 	f.t.Helper()
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	_, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(events...))
 	f.must(err)
 }
@@ -156,17 +158,17 @@ func (f *fixture) unwritten(e *execution, events ...history.Event) {
 func statusRefreshed(f *fixture) {
 	e := f.start("a")
 	f.unwritten(e, turnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"on it"`)}, activity(Queue))
-	f.Pass(30 * time.Second)
+	f.Advance(30 * time.Second)
 	ts := f.timers()
 	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" || ts[0].ExecutionID != e.head.ExecutionID {
 		f.t.Fatalf("timers %s, want a refresh", text(ts))
 	}
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.head.ExecutionID, Segment: 1, TimerID: ts[0].TimerID, Refresh: 1}
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if f.p.RefreshStatus(f.ctx(), &wake) == nil {
 		f.t.Error("a refresh that has failed is no error")
 	}
-	f.Pass(time.Minute)
+	f.Advance(time.Minute)
 	if ts = f.timers(); len(ts) != 1 || ts[0].Refresh != 2 {
 		f.t.Errorf("timers %s, want another refresh", text(ts))
 	}
@@ -184,7 +186,7 @@ func endNotRefreshed(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
 	f.work(Queue)
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); err == nil {
 		f.t.Error("an end that was not written is no error")
 	}
@@ -197,8 +199,8 @@ func endRepaired(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
 	f.work(Queue)
-	f.Fail(Fault{On: Update, How: Refused, Times: 1})
-	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); !errors.Is(err, provider.ErrUnsent) {
+	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); !errors.Is(err, provider.ErrDispatchIncomplete) {
 		f.t.Errorf("an end that was not written: %v", err)
 	}
 	f.wantStatus("a", provider.StatusRunning)
@@ -209,8 +211,8 @@ func endRepaired(f *fixture) {
 
 func unsentSent(f *fixture) {
 	e := f.start("a")
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
-	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); !errors.Is(err, provider.ErrUnsent) {
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
+	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
 		f.t.Errorf("an output that was not sent: %v", err)
 	}
 	f.wantNothingSent()

@@ -30,18 +30,18 @@ func raised(id string, data history.Payload) history.Event {
 
 // documented is an execution with data of events in its second and third segments, and another that it continued as, which begins
 // with references to them.
-func documented(f *fixture, data ...history.Payload) (first, next *execution, places []history.Place) {
+func documented(f *fixture, data ...history.Payload) (first, next *execution, places []history.DataLocation) {
 	f.t.Helper()
 	first = f.start("a")
 	events := []history.Event{turnStarted()}
 	for i, d := range data {
-		places = append(places, history.Place{ExecutionID: first.instance.ExecutionID, Segment: 1, EventID: first.next + int64(len(events))})
+		places = append(places, history.DataLocation{ExecutionID: first.instance.ExecutionID, Segment: 1, EventID: first.next + int64(len(events))})
 		events = append(events, raised(fmt.Sprint("e", i), d))
 	}
 	first.commit(events...)
 	var inputs []history.Event
 	for i, d := range data {
-		places = append(places, history.Place{ExecutionID: first.instance.ExecutionID, Segment: 2, EventID: first.next, Field: history.PlaceInputs, Index: i})
+		places = append(places, history.DataLocation{ExecutionID: first.instance.ExecutionID, Segment: 2, EventID: first.next, Field: history.LocationInputs, Index: i})
 		inputs = append(inputs, raised(fmt.Sprint("p", i), d))
 	}
 	first.commit(parked("b", inputs...))
@@ -59,13 +59,13 @@ func documented(f *fixture, data ...history.Payload) (first, next *execution, pl
 	return first, f.executionAfter(t), places
 }
 
-func refers(at history.Place, doc json.RawMessage) history.Reference {
+func refers(at history.DataLocation, doc json.RawMessage) history.Reference {
 	ref, _ := at.Refer(doc).Reference()
 	return ref
 }
 
 func readsDocuments(f *fixture) {
-	data := []history.Payload{noise(100 << 10), history.Payload(`{ "a":	"<&> é" }`), history.Inline(json.RawMessage(`{"ref":"x#a/1/2","sha256":"b","bytes":1}`))}
+	data := []history.Payload{noise(100 << 10), history.Payload(`{ "a":	"<&> é" }`), history.NewInlinePayload(json.RawMessage(`{"ref":"x#a/1/2","sha256":"b","bytes":1}`))}
 	_, next, places := documented(f, data...)
 	for i, at := range places {
 		doc, _ := data[i%len(data)].Document()
@@ -86,14 +86,14 @@ func wrongDocuments(f *fixture) {
 	_, _, places := documented(f, history.Payload(`"right"`))
 	for name, ref := range map[string]history.Reference{
 		"another document":   refers(places[0], json.RawMessage(`"wrong"`)),
-		"another event":      refers(history.Place{ExecutionID: places[0].ExecutionID, Segment: 1, EventID: 99}, json.RawMessage(`"right"`)),
+		"another event":      refers(history.DataLocation{ExecutionID: places[0].ExecutionID, Segment: 1, EventID: 99}, json.RawMessage(`"right"`)),
 		"a place of no kind": {Ref: "s3://later", SHA256: "x", Bytes: 1},
 	} {
 		if doc, err := f.p.ReadDocument(f.ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
 			f.t.Errorf("%s: %s, %v", name, doc, err)
 		}
 	}
-	for name, at := range map[string]history.Place{
+	for name, at := range map[string]history.DataLocation{
 		"another segment":   {ExecutionID: places[0].ExecutionID, Segment: 99, EventID: 3},
 		"another execution": {ExecutionID: "nobody's", Segment: 1, EventID: 3},
 	} {
@@ -117,7 +117,7 @@ func showsDocuments(f *fixture) {
 	shown := 0
 	for e, err := range f.p.ReadHistory(f.ctx(), "a", "x2", 0) {
 		f.must(err)
-		e.Raised(func(_ string, _ int, data *history.Payload) {
+		e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 			if doc, ok := data.Document(); ok && (string(doc) == `"x"` || string(doc) == string(noise(100<<10))) {
 				shown++
 			} else {
@@ -137,7 +137,7 @@ func showsBounded(f *fixture) {
 	shown, left := 0, 0
 	for e, err := range f.p.ReadHistory(f.ctx(), "a", "x2", 0) {
 		f.must(err)
-		e.Raised(func(_ string, _ int, data *history.Payload) {
+		e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 			if doc, ok := data.Document(); ok {
 				shown += len(doc)
 			} else {
@@ -145,7 +145,7 @@ func showsBounded(f *fixture) {
 			}
 		})
 	}
-	if shown > provider.ShownDocuments || shown < provider.ShownDocuments/2 || left < 10 {
+	if shown > provider.MaxResolvedBytes || shown < provider.MaxResolvedBytes/2 || left < 10 {
 		f.t.Errorf("%d bytes are shown, %d references are left", shown, left)
 	}
 }
@@ -174,7 +174,7 @@ func loadsBounded(f *fixture) {
 	}
 	held, referred := 0, 0
 	for _, ev := range provider.EventsOf(e.read().Segments) {
-		ev.Raised(func(_ string, _ int, data *history.Payload) {
+		ev.EachExternalData(func(_ string, _ int, data *history.Payload) {
 			doc, inline := data.Document()
 			if inline {
 				held += len(doc)

@@ -11,9 +11,9 @@ import (
 // A retention deletes instances some days after their end, and past executions of those that go on (R21).
 func retention() group {
 	return group{"retention", []testCase{
-		{name: "WhatHasNoneIsNeverDue", run: neverDue, needs: []Capability{LongTime}},
-		{name: "AnEndIsDueWhenItsRetentionIsOver", run: endDue, needs: []Capability{LongTime}},
-		{name: "PastExecutionsAreErasedOldestFirst", run: pastDue, needs: []Capability{LongTime}},
+		{name: "WhatHasNoneIsNeverDue", run: neverDue, needs: []Capability{VirtualTime}},
+		{name: "AnEndIsDueWhenItsRetentionIsOver", run: endDue, needs: []Capability{VirtualTime}},
+		{name: "PastExecutionsAreErasedOldestFirst", run: pastDue, needs: []Capability{VirtualTime}},
 		{name: "NothingDueIsNothing", run: nothingDue, long: true},
 	}}
 }
@@ -44,11 +44,11 @@ func (e *execution) end(retention time.Duration) {
 func neverDue(f *fixture) {
 	f.start("a").end(0)
 	f.start("running")
-	f.Pass(400 * aDay)
+	f.Advance(400 * aDay)
 	f.wantEqual("due", f.due(), []string(nil))
-	done, err := f.p.RetireInstance(f.ctx(), "a")
+	done, err := f.p.ApplyRetention(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("retired", done, provider.Retired{})
+	f.wantEqual("retired", done, provider.RetentionResult{})
 	f.wantStatus("a", provider.StatusCompleted)
 }
 
@@ -56,22 +56,22 @@ func endDue(f *fixture) {
 	a := f.start("a")
 	a.end(3 * aDay)
 	f.start("b").end(10 * aDay)
-	f.Pass(2 * aDay)
+	f.Advance(2 * aDay)
 	f.wantEqual("due after two days", f.due(), []string(nil))
-	done, err := f.p.RetireInstance(f.ctx(), "a")
+	done, err := f.p.ApplyRetention(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("retired before its time", done, provider.Retired{})
-	f.Pass(2 * aDay)
+	f.wantEqual("retired before its time", done, provider.RetentionResult{})
+	f.Advance(2 * aDay)
 	f.wantEqual("due after four days", f.due(), []string{"a"})
-	done, err = f.p.RetireInstance(f.ctx(), "a")
+	done, err = f.p.ApplyRetention(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("retired", done, provider.Retired{Instance: true})
+	f.wantEqual("retired", done, provider.RetentionResult{Instance: true})
 	_, err = f.p.ReadInstance(f.ctx(), "a")
 	f.wantIs(err, provider.ErrNotFound)
 	_, err = f.p.StartOrchestration(f.ctx(), provider.Start{InstanceID: "a", Name: order, Input: history.Payload("1"), StartID: a.instance.StartID})
 	f.wantIs(err, provider.ErrAlreadyExists) // that start was, and is never again
 	f.wantEqual("due then", f.due(), []string(nil))
-	f.Pass(60 * aDay)
+	f.Advance(60 * aDay)
 	f.wantEqual("due after two months", f.due(), []string{"b"})
 }
 
@@ -81,7 +81,7 @@ func pastDue(f *fixture) {
 	e.commit(turnStarted())
 	var ids []string
 	for range 4 {
-		f.Pass(20 * aDay)
+		f.Advance(20 * aDay)
 		next := provider.NewExecutionID(f.now(), "a", e.head.ExecutionID)
 		t := e.continuing(next, turnStarted())
 		t.Retention = 30 * aDay
@@ -95,9 +95,9 @@ func pastDue(f *fixture) {
 		ids = append(ids, next)
 	}
 	f.wantEqual("due", f.due(), []string{"a"})
-	done, err := f.p.RetireInstance(f.ctx(), "a")
+	done, err := f.p.ApplyRetention(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("retired", done, provider.Retired{Executions: 2})
+	f.wantEqual("retired", done, provider.RetentionResult{Executions: 2})
 	var left []string
 	for x, err := range f.p.ListExecutions(f.ctx(), "a") {
 		f.must(err)
@@ -105,7 +105,7 @@ func pastDue(f *fixture) {
 	}
 	f.wantEqual("left", left, []string{ids[3], ids[2], ids[1]})
 	for _, erased := range []string{first, ids[0]} {
-		_, err := f.p.ReadEnd(f.ctx(), erased)
+		_, err := f.p.ReadTerminalEvent(f.ctx(), erased)
 		f.wantIs(err, provider.ErrNotFound)
 	}
 	f.wantEqual("due then", f.due(), []string(nil))
@@ -118,9 +118,9 @@ func nothingDue(f *fixture) {
 	f.wantEqual("due", f.due(), []string(nil))
 	f.start("a").end(aDay)
 	for _, id := range []string{"a", "nobody"} {
-		done, err := f.p.RetireInstance(f.ctx(), id)
+		done, err := f.p.ApplyRetention(f.ctx(), id)
 		f.must(err)
-		f.wantEqual("retired", done, provider.Retired{})
+		f.wantEqual("retired", done, provider.RetentionResult{})
 	}
 	f.wantStatus("a", provider.StatusCompleted)
 }

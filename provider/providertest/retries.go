@@ -19,7 +19,7 @@ func retries() group {
 		{name: "TheLastFailureCountsIfItsAttemptIsCurrent", run: lastFailure},
 		{name: "AHeadThatIsNoneRetriesNothing", run: retriesFenced},
 		{name: "NothingIsRetriedAfterADeletion", run: retriesAfterDeletion},
-		{name: "AnAttemptThatIsFarAwayIsATimer", run: farAttempt, needs: []Capability{LongTime}},
+		{name: "AnAttemptThatIsFarAwayIsATimer", run: farAttempt, needs: []Capability{VirtualTime}},
 		{name: "WhatIsDueIsSentIfItIsCurrent", run: dueAttempt},
 		{name: "AnAttemptForAnUnknownQueueIsRefused", run: refusedAttempt},
 		{name: "ManyActivitiesAreRetriedAtOnce", run: manyRetries},
@@ -43,14 +43,14 @@ func (e *execution) attempted(id int64, attempt int, run string, after time.Dura
 }
 
 // retry handles failures with the execution's head.
-func (e *execution) retry(failed ...provider.ActivityOutcome) provider.Retried {
+func (e *execution) retry(failed ...provider.ActivityOutcome) provider.RetryResult {
 	e.f.t.Helper()
-	done, err := e.f.p.RetryActivities(e.f.ctx(), &provider.Retries{InstanceID: e.instance.InstanceID, Head: e.head, Failed: failed})
+	done, err := e.f.p.RetryActivities(e.f.ctx(), &provider.RetryRequest{InstanceID: e.instance.InstanceID, Head: e.head, Failed: failed})
 	e.f.must(err)
 	return done
 }
 
-func (e *execution) wantVerdicts(done provider.Retried, want ...provider.RetryVerdict) {
+func (e *execution) wantVerdicts(done provider.RetryResult, want ...provider.RetryVerdict) {
 	e.f.t.Helper()
 	e.f.wantEqual("verdicts", done.Failed, want)
 }
@@ -80,7 +80,7 @@ func nextAttempt(f *fixture) {
 	e := f.trying("a", 2)
 	o := e.attempted(3, 1, "m.1", time.Millisecond)
 	done := e.retry(o)
-	if e.wantVerdicts(done, provider.RetryNext); !done.Verified || len(done.Refused) > 0 {
+	if e.wantVerdicts(done, provider.RetryNext); !done.Verified || len(done.RejectedOutputs) > 0 {
 		f.t.Errorf("%+v", done)
 	}
 	items := f.work(Queue)
@@ -90,7 +90,7 @@ func nextAttempt(f *fixture) {
 	w := f.unsigned(items[0].WorkItem)
 	f.wantEqual("work item", w, provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, ActivityID: 3, Name: pack, Queue: Queue, Attempt: 2,
-		Input: history.Payload(`"box"`), Retry: &history.RetryPolicy{InitialIntervalMs: 1000}, NotBefore: o.RetryAt, Again: true,
+		Input: history.Payload(`"box"`), Retry: &history.RetryPolicy{InitialIntervalMs: 1000}, NotBefore: o.RetryAt, PossibleDuplicate: true,
 	})
 	r, err := f.p.ReadRetry(f.ctx(), e.instance.ExecutionID, 3)
 	f.must(err)
@@ -136,10 +136,10 @@ func failureToldAgain(f *fixture) {
 
 func lastFailure(f *fixture) {
 	e := f.trying("a", 2)
-	e.wantVerdicts(e.retry(e.attempted(3, 1, "m.1", 0)), provider.RetryOver)
+	e.wantVerdicts(e.retry(e.attempted(3, 1, "m.1", 0)), provider.RetryExhausted)
 	e.retry(e.attempted(3, 1, "m.2", time.Millisecond))
 	e.wantVerdicts(e.retry(e.attempted(3, 1, "m.3", 0), e.attempted(3, 2, "n.1", 0), e.attempted(3, 2, "n.2", time.Millisecond), e.attempted(4, 1, "o.1", 0)),
-		provider.RetryStale, provider.RetryOver, provider.RetryStale, provider.RetryOver)
+		provider.RetryStale, provider.RetryExhausted, provider.RetryStale, provider.RetryExhausted)
 	f.wantAttempts("3.2")
 }
 
@@ -147,7 +147,7 @@ func retriesFenced(f *fixture) {
 	e := f.trying("a", 1)
 	behind := e.head
 	e.commit(completed(3))
-	for _, r := range []provider.Retries{
+	for _, r := range []provider.RetryRequest{
 		{Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}, {Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}}},
 	} {
 		r.InstanceID, r.Head = "a", behind
@@ -164,7 +164,7 @@ func retriesAfterDeletion(f *fixture) {
 	e := f.trying("a", 2)
 	e.retry(e.attempted(4, 1, "m.1", time.Millisecond))
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
-	r := provider.Retries{InstanceID: "a", Head: e.head, Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}
+	r := provider.RetryRequest{InstanceID: "a", Head: e.head, Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}
 	_, err := f.p.RetryActivities(f.ctx(), &r)
 	f.wantIs(err, provider.ErrConflict)
 	for r, err := range f.p.ReadRetries(f.ctx(), e.instance.ExecutionID) {
@@ -177,7 +177,7 @@ func farAttempt(f *fixture) {
 	o := e.attempted(3, 1, "m.1", 10*time.Hour)
 	e.retry(o)
 	f.wantAttempts()
-	f.Pass(15 * time.Minute)
+	f.Advance(15 * time.Minute)
 	timers := f.timers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 2 || timers[0].Activity || timers[0].Segment != 1 || !timers[0].FireAt.Equal(*o.RetryAt) {
 		f.t.Errorf("timers %s", text(timers))
@@ -189,7 +189,7 @@ func dueAttempt(f *fixture) {
 	e.retry(e.attempted(3, 1, "m.1", time.Millisecond), e.attempted(4, 1, "n.1", time.Millisecond))
 	e.retry(e.attempted(4, 2, "n.2", time.Millisecond))
 	f.work(Queue)
-	r := provider.Retries{InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 4, Attempt: 2, Segment: 1}, {ActivityID: 9, Attempt: 2, Segment: 1}}}
+	r := provider.RetryRequest{InstanceID: "a", Head: e.head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 4, Attempt: 2, Segment: 1}, {ActivityID: 9, Attempt: 2, Segment: 1}}}
 	done, err := f.p.RetryActivities(f.ctx(), &r)
 	f.must(err)
 	if !done.Verified {
@@ -208,11 +208,11 @@ func refusedAttempt(f *fixture) {
 	f.must(err)
 	e.head.Segment, e.head.Watermark = 1, at(1)
 	done := e.retry(e.attempted(3, 1, "m.1", time.Millisecond))
-	if e.wantVerdicts(done, provider.RetryNext); len(done.Refused) != 1 || done.Refused[0].EventID != 3 || !strings.Contains(done.Refused[0].Failure.Message, "nowhere") {
-		f.t.Errorf("refused %s", text(done.Refused))
+	if e.wantVerdicts(done, provider.RetryNext); len(done.RejectedOutputs) != 1 || done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
+		f.t.Errorf("refused %s", text(done.RejectedOutputs))
 	}
 	again := e.retry(e.attempted(3, 1, "m.1", time.Millisecond))
-	f.wantEqual("refused again", again.Refused, done.Refused)
+	f.wantEqual("refused again", again.RejectedOutputs, done.RejectedOutputs)
 }
 
 func manyRetries(f *fixture) {
@@ -237,8 +237,8 @@ func manyRetries(f *fixture) {
 
 func attemptNotSent(f *fixture) {
 	e := f.trying("a", 1)
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
-	r := provider.Retries{InstanceID: "a", Head: e.head, Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
+	r := provider.RetryRequest{InstanceID: "a", Head: e.head, Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}
 	if _, err := f.p.RetryActivities(f.ctx(), &r); err == nil {
 		f.t.Error("what was not sent is no error")
 	}
@@ -309,11 +309,11 @@ func settledSince(f *fixture) {
 	}
 	e.commit(append([]history.Event{turnStarted()}, repeat(6, activity(Queue))...)...) // 3 to 8
 	e.commit(completed(3), completed(5))
-	e.commit(history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "r", RequestedBy: history.RequestedByBody})
+	e.commit(history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "r", RequestedBy: history.RequestedByOrchestration})
 	e.commit(history.Event{Kind: history.ActivityRetryScheduled, SourceEventID: 4, Attempt: 2})
 	ids, s := settled(1)
 	f.wantEqual("settled", ids, []int64{3, 5, 6, 7})
-	if s.Next != 5 || s.Over || len(s.Cancelled) != 1 || s.Cancelled[0] != (history.Range{First: 6, Last: 7}) {
+	if s.Next != 5 || s.Ended || len(s.Cancelled) != 1 || s.Cancelled[0] != (history.Range{First: 6, Last: 7}) {
 		f.t.Errorf("%+v", s)
 	}
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {
@@ -322,11 +322,11 @@ func settledSince(f *fixture) {
 	e.commit(bulky(900<<10), history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{completed(4)}, Error: &history.Failure{Type: "T"}}) // several parts
 	ids, s = settled(5)
 	f.wantEqual("parked", ids, []int64{4})
-	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Over {
+	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Ended {
 		f.t.Errorf("nothing more: %v, %+v", got, s)
 	}
 	e.commit(ended(`1`))
-	if _, s := settled(6); !s.Over || s.Deleted || s.Next != 7 {
+	if _, s := settled(6); !s.Ended || s.Deleted || s.Next != 7 {
 		f.t.Errorf("over: %+v", s)
 	}
 }
@@ -335,11 +335,11 @@ func settledOfDeleted(f *fixture) {
 	e := f.trying("a", 1)
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	for _, from := range []int64{1, 2} {
-		if s, err := f.p.ReadSettled(f.ctx(), e.instance.ExecutionID, from); err != nil || !s.Over || !s.Deleted {
+		if s, err := f.p.ReadSettled(f.ctx(), e.instance.ExecutionID, from); err != nil || !s.Ended || !s.Deleted {
 			f.t.Errorf("from %d: %+v, %v", from, s, err)
 		}
 	}
-	if s, err := f.p.ReadSettled(f.ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Over {
+	if s, err := f.p.ReadSettled(f.ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Ended {
 		f.t.Errorf("nobody's: %+v, %v", s, err)
 	}
 }

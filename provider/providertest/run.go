@@ -85,8 +85,8 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 					t.Helper()
 					ran.Add(1)
 					f := &fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities}
-					_, err := f.p.OpenWorkItem(f.ctx(), "") // whatever a provider reads once, as of the keys of tokens, no test is to count
-					f.wantIs(err, provider.ErrToken)
+					_, err := f.p.VerifyWorkItemToken(f.ctx(), "") // whatever a provider reads once, as of the keys of tokens, no test is to count
+					f.wantIs(err, provider.ErrInvalidToken)
 					c.run(f)
 				})
 			})

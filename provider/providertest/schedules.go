@@ -16,7 +16,7 @@ func schedules() group {
 }
 
 // noted lists what is noted.
-func (f *fixture) noted() (all []provider.NotedSchedule) {
+func (f *fixture) noted() (all []provider.ScheduleEntry) {
 	for s, err := range f.p.ListSchedules(f.ctx(), "") {
 		f.must(err)
 		all = append(all, s)
@@ -29,12 +29,12 @@ func schedulesNoted(f *fixture) {
 	at := f.now().Truncate(time.Millisecond)
 	const many = 30
 	for i := range many {
-		f.must(f.p.NoteSchedule(f.ctx(), provider.NotedSchedule{ID: fmt.Sprintf("%02d <é#/%%>", many-1-i), NotedAt: at}))
+		f.must(f.p.PutScheduleEntry(f.ctx(), provider.ScheduleEntry{ID: fmt.Sprintf("%02d <é#/%%>", many-1-i), NotedAt: at}))
 	}
 	all := f.noted()
 	f.wantEqual("noted", len(all), many)
 	for i, s := range all {
-		f.wantEqual("in order", s, provider.NotedSchedule{ID: fmt.Sprintf("%02d <é#/%%>", i), NotedAt: at})
+		f.wantEqual("in order", s, provider.ScheduleEntry{ID: fmt.Sprintf("%02d <é#/%%>", i), NotedAt: at})
 	}
 	for after, want := range map[string]string{"": all[0].ID, all[17].ID: all[18].ID, all[many-1].ID: "none"} {
 		first := "none"
@@ -48,14 +48,14 @@ func schedulesNoted(f *fixture) {
 }
 
 func scheduleNotedAgain(f *fixture) {
-	first := provider.NotedSchedule{ID: "nightly", NotedAt: f.now().Truncate(time.Millisecond)}
-	again := provider.NotedSchedule{ID: first.ID, NotedAt: first.NotedAt.Add(time.Millisecond)}
-	f.must(f.p.ForgetSchedule(f.ctx(), first)) // none is there
-	f.must(f.p.NoteSchedule(f.ctx(), first))
-	f.must(f.p.NoteSchedule(f.ctx(), again))
-	f.must(f.p.ForgetSchedule(f.ctx(), first))
-	f.wantEqual("noted again", f.noted(), []provider.NotedSchedule{again})
-	f.must(f.p.ForgetSchedule(f.ctx(), again))
-	f.must(f.p.ForgetSchedule(f.ctx(), again)) // a call whose answer was lost
+	first := provider.ScheduleEntry{ID: "nightly", NotedAt: f.now().Truncate(time.Millisecond)}
+	again := provider.ScheduleEntry{ID: first.ID, NotedAt: first.NotedAt.Add(time.Millisecond)}
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), first)) // none is there
+	f.must(f.p.PutScheduleEntry(f.ctx(), first))
+	f.must(f.p.PutScheduleEntry(f.ctx(), again))
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), first))
+	f.wantEqual("noted again", f.noted(), []provider.ScheduleEntry{again})
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), again))
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), again)) // a call whose answer was lost
 	f.wantEqual("forgotten", len(f.noted()), 0)
 }

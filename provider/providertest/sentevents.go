@@ -80,7 +80,7 @@ func eventsOutliveTheirSender(f *fixture) {
 	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), since(t.Watermark))
 	f.must(err)
 	ms := f.messages()
-	if !f.can(LongTime) && len(ms) == 0 {
+	if !f.can(VirtualTime) && len(ms) == 0 {
 		return // the queue takes it for a repeat of what it was just given
 	}
 	for i := range ms {
@@ -133,24 +133,24 @@ func endAnswersUntaken(f *fixture) {
 	untaken.Data = nil
 	end.Inputs = []history.Event{untaken}
 	e.commit(turnStarted(), heard(3), end)
-	f.wantAnswers(answer(nil, history.Range{First: 3, Last: 3}), answer(provider.Unheard("c"), history.Range{First: 5, Last: 5}))
+	f.wantAnswers(answer(nil, history.Range{First: 3, Last: 3}), answer(provider.EndedFailure("c"), history.Range{First: 5, Last: 5}))
 }
 
-func (f *fixture) wantRefusedEvents(want provider.RefusedEvents) {
+func (f *fixture) wantRefusedEvents(want provider.RejectedEvents) {
 	f.t.Helper()
-	got, err := f.p.RefusedEvents(f.ctx(), "c")
+	got, err := f.p.ReadRejectedEvents(f.ctx(), "c")
 	f.must(err)
 	f.wantEqual("refused", got, want)
 }
 
 func eventsForNobody(f *fixture) {
 	f.wantRefusedEvents(nil)
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 3), eventMessage("c", "px", 4)))
-	f.wantAnswers(answer(provider.Absent("c"), history.Range{First: 3, Last: 4}))
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 8), eventMessage("c", "qx", 2)))
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 3), eventMessage("c", "px", 4)))
+	f.wantAnswers(answer(provider.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 8), eventMessage("c", "qx", 2)))
 	f.messages()
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 3))) // a copy
-	want := provider.RefusedEvents{"px": {First: 3, Last: 8}, "qx": {First: 2, Last: 2}}
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 3))) // a copy
+	want := provider.RejectedEvents{"px": {First: 3, Last: 8}, "qx": {First: 2, Last: 2}}
 	f.wantRefusedEvents(want)
 	for id, has := range map[int64]bool{2: false, 3: true, 8: true, 9: false} {
 		if m := eventMessage("c", "px", id); want.Has(&m.Message) != has {
@@ -159,7 +159,7 @@ func eventsForNobody(f *fixture) {
 	}
 	_, err := f.p.ReadInstance(f.ctx(), "c")
 	f.wantIs(err, provider.ErrNotFound)
-	page, err := f.p.ListInstances(f.ctx(), provider.Query{})
+	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) > 0 {
 		f.t.Errorf("what was refused is listed: %s", text(page))
@@ -167,21 +167,21 @@ func eventsForNobody(f *fixture) {
 }
 
 func refusedAcrossLives(f *fixture) {
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 3)))
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 3)))
 	f.quiet("c")
 	f.remove("c")
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 5))) // a tombstone takes nothing
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // a tombstone takes nothing
 	f.create(startMessageOf("c", "s2"))
-	f.wantRefusedEvents(provider.RefusedEvents{"px": {First: 3, Last: 5}})
+	f.wantRefusedEvents(provider.RejectedEvents{"px": {First: 3, Last: 5}})
 	f.messages()
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 5))) // it was refused before: there is nothing to write down
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // it was refused before: there is nothing to write down
 	f.messages()
 }
 
 func refusalBesideTheLiving(f *fixture) {
 	e := f.quiet("c")
-	f.wantIs(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "px", 3)), provider.ErrConflict)
-	f.wantIs(f.p.RefuseEvents(f.ctx(), "an earlier execution", eventMessage("c", "px", 3)), provider.ErrConflict)
+	f.wantIs(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 3)), provider.ErrConflict)
+	f.wantIs(f.p.RejectEvents(f.ctx(), "an earlier execution", eventMessage("c", "px", 3)), provider.ErrConflict)
 	f.wantRefusedEvents(nil)
 	f.wantNothingSent()
 	e.commit(turnStarted())
@@ -190,9 +190,9 @@ func refusalBesideTheLiving(f *fixture) {
 func eventsForTheDead(f *fixture) {
 	e := f.quiet("c")
 	e.commit(turnStarted(), ended("1"))
-	f.must(f.p.RefuseEvents(f.ctx(), e.instance.ExecutionID, eventMessage("c", "px", 3)))
-	f.wantAnswers(answer(provider.Unheard("c"), history.Range{First: 3, Last: 3}))
-	f.wantRefusedEvents(provider.RefusedEvents{"px": {First: 3, Last: 3}})
+	f.must(f.p.RejectEvents(f.ctx(), e.instance.ExecutionID, eventMessage("c", "px", 3)))
+	f.wantAnswers(answer(provider.EndedFailure("c"), history.Range{First: 3, Last: 3}))
+	f.wantRefusedEvents(provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
 // manySenders: an item must not grow for ever.
@@ -202,10 +202,10 @@ func manySenders(f *fixture) {
 	for n := range senders {
 		ms = append(ms, eventMessage("c", fmt.Sprintf("x%03d", n), 3))
 	}
-	f.must(f.p.RefuseEvents(f.ctx(), "", ms...))
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "x044", 7))) // it is the last one then
-	f.must(f.p.RefuseEvents(f.ctx(), "", eventMessage("c", "new", 3)))
-	refused, err := f.p.RefusedEvents(f.ctx(), "c")
+	f.must(f.p.RejectEvents(f.ctx(), "", ms...))
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "x044", 7))) // it is the last one then
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "new", 3)))
+	refused, err := f.p.ReadRejectedEvents(f.ctx(), "c")
 	f.must(err)
 	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 || refused["x045"].First != 0 {
 		f.t.Errorf("%d senders are kept: %s", len(refused), text(refused))

@@ -71,21 +71,21 @@ func updateAnswered(f *fixture) {
 	end := ended("1")
 	end.Callers = []history.Parent{waiter(9)}
 	e.commit(turnStarted(), end)
-	f.wantAnswers(told(9, nil, provider.Unheard("c")))
+	f.wantAnswers(told(9, nil, provider.EndedFailure("c")))
 }
 
 func updateForNobody(f *fixture) {
 	m := eventMessage("c", "px", 3)
 	m.Kind, m.EventID = provider.MessageUpdateSent, "u"
-	f.must(f.p.RefuseEvents(f.ctx(), "", m))
-	f.wantAnswers(told(3, nil, provider.Absent("c")))
-	f.wantRefusedEvents(provider.RefusedEvents{"px": {First: 3, Last: 3}})
+	f.must(f.p.RejectEvents(f.ctx(), "", m))
+	f.wantAnswers(told(3, nil, provider.NotFoundFailure("c")))
+	f.wantRefusedEvents(provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
 func startBrings(f *fixture) {
 	m := startMessageOf("c", "s1")
 	who := waiter(3)
-	m.Brings = []history.Event{
+	m.InitialInputs = []history.Event{
 		{Kind: history.UpdateAwaited, Name: "n", EventID: "u", Parent: &who},
 		{Kind: history.UpdateAccepted, Name: "n", EventID: "u", Data: history.Payload(`1`)},
 	}
@@ -101,13 +101,13 @@ func doubtfulStart(f *fixture) {
 	f.create(startMessageOf("c", "s1"))
 	f.remove("c")
 	copied := startMessageOf("c", "s2")
-	copied.Doubtful = f.now().Add(-time.Hour)
+	copied.PossibleDuplicateSentAt = f.now().Add(-time.Hour)
 	_, err := f.p.CreateOrchestration(f.ctx(), copied)
 	f.wantIs(err, provider.ErrPurged)
 	_, err = f.p.ReadInstance(f.ctx(), "c")
 	f.wantIs(err, provider.ErrNotFound)
 	later := startMessageOf("c", "s3")
-	later.Doubtful = f.now().Add(time.Hour)
+	later.PossibleDuplicateSentAt = f.now().Add(time.Hour)
 	f.create(later)
 	in, err := f.p.ReadInstance(f.ctx(), "c")
 	if since := f.now().Sub(in.PurgedAt); err != nil || since < -time.Minute || since > time.Hour {

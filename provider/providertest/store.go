@@ -19,20 +19,20 @@ func largePayloads() group {
 		{name: "ADeletionTakesThem", run: deletionTakesPayloads, needs: []Capability{LargePayloads}},
 		{name: "AStartSaysWhichExecutionItBegins", run: startsNamed},
 		{name: "AMessageHasACopyOfItsOwn", run: mailsCopies},
-		{name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", run: referredPayloadsStay, needs: []Capability{LargePayloads, LongTime}},
-		{name: "ASweepTakesWhatNobodyRefersTo", run: sweeps, needs: []Capability{LargePayloads, LongTime}},
+		{name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", run: referredPayloadsStay, needs: []Capability{LargePayloads, VirtualTime}},
+		{name: "ASweepTakesWhatNobodyRefersTo", run: sweeps, needs: []Capability{LargePayloads, VirtualTime}},
 	}}
 }
 
 // stored is a payload that lies in the store, under a key.
 func stored(key string) history.Payload {
-	return history.Sealed{Key: key, SHA256: "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9", Bytes: 1}.Payload()
+	return history.EncodedPayload{Key: key, SHA256: "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9", Bytes: 1}.Payload()
 }
 
 // store is the hub's, and the context of the test.
-func (f *fixture) store() provider.Payloads {
+func (f *fixture) store() provider.PayloadStore {
 	f.t.Helper()
-	k, ok := f.p.(provider.PayloadKeeper)
+	k, ok := f.p.(provider.PayloadStoreProvider)
 	if !ok || k.Payloads() == nil {
 		f.t.Fatal("the provider has no store of large payloads")
 	}
@@ -91,7 +91,7 @@ func storeDeletes(f *fixture) {
 }
 
 func storeCopies(f *fixture) {
-	from, to := provider.MailKey(provider.MessageEventRaised, "e", "1"), provider.PayloadKey("01A", "1")
+	from, to := provider.MessagePayloadKey(provider.MessageEventRaised, "e", "1"), provider.PayloadKey("01A", "1")
 	f.wantIs(f.store().CopyPayload(f.ctx(), from, to), provider.ErrNotFound)
 	f.put(from)
 	for range 2 {
@@ -101,27 +101,27 @@ func storeCopies(f *fixture) {
 	data, err := f.store().GetPayload(f.ctx(), to)
 	f.must(err)
 	f.wantEqual("data", string(data), "data of "+from)
-	if !provider.MailedPayload(from) || provider.MailedPayload(to) || provider.ExecutionOfPayload(from) != "" {
+	if !provider.IsMessagePayloadKey(from) || provider.IsMessagePayloadKey(to) || provider.ExecutionOfPayload(from) != "" {
 		f.t.Error("the keys do not say what they are of")
 	}
 }
 
 func storePages(f *fixture) {
 	const more = 3
-	for i := range provider.PayloadsAtOnce + more {
+	for i := range provider.PayloadBatchSize + more {
 		f.put(provider.PayloadKey("01MANY", fmt.Sprintf("%05d", i)))
 	}
 	first, err := f.store().ListPayloads(f.ctx(), provider.PayloadPrefix("01MANY"), "")
 	f.must(err)
 	rest, err := f.store().ListPayloads(f.ctx(), provider.PayloadPrefix("01MANY"), first[len(first)-1].Key)
 	f.must(err)
-	f.wantEqual("pages", []int{len(first), len(rest)}, []int{provider.PayloadsAtOnce, more})
+	f.wantEqual("pages", []int{len(first), len(rest)}, []int{provider.PayloadBatchSize, more})
 }
 
 func deletionTakesPayloads(f *fixture) {
 	e, other := f.start("a"), f.start("b")
 	own, others := provider.PayloadKey(e.head.ExecutionID, "1"), provider.PayloadKey(other.head.ExecutionID, "1")
-	mail := provider.MailKey(provider.MessageEventRaised, "e", "1")
+	mail := provider.MessagePayloadKey(provider.MessageEventRaised, "e", "1")
 	f.put(own, others, mail)
 	e.end(0)
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
@@ -144,7 +144,7 @@ func startsNamed(f *fixture) {
 	begins := provider.NewExecutionID(f.now(), "b", "from elsewhere")
 	f.must(f.p.EnqueueForOrchestrator(f.ctx(), provider.Message{Kind: provider.MessageStart, InstanceID: "b", Name: order, Input: history.Payload("1"), StartID: "from elsewhere", Detached: true}))
 	ms := f.messages()
-	ms[0].Begins = begins
+	ms[0].NewExecutionID = begins
 	o, err := f.p.CreateOrchestration(f.ctx(), &ms[0])
 	f.must(err)
 	f.wantEqual("execution of a message", o.Head.ExecutionID, begins)
@@ -158,7 +158,7 @@ func mailsCopies(f *fixture) {
 	t := e.commit(child, sent)
 	want := map[string]bool{}
 	for i := range t.Events {
-		provider.Mail(t.Origin(), &t.Events[i], func(from, to string) {
+		provider.EachMessagePayload(t.Origin(), &t.Events[i], func(from, to string) {
 			f.wantEqual("from", from, key)
 			want[to] = true
 		})
@@ -166,12 +166,12 @@ func mailsCopies(f *fixture) {
 	f.wantEqual("copies", len(want), 2)
 	for _, m := range f.messages() {
 		for _, p := range []history.Payload{m.Input, m.Data} {
-			if len(p) > 0 && (!want[p.StoredAt()] || !provider.MailedPayload(p.StoredAt())) {
+			if len(p) > 0 && (!want[p.StorageKey()] || !provider.IsMessagePayloadKey(p.StorageKey())) {
 				f.t.Errorf("message %s has %s, want one of %v", m.Kind, p, want)
 			}
 		}
 	}
-	f.wantEqual("in history", e.log()[1].Input.StoredAt(), key)
+	f.wantEqual("in history", e.log()[1].Input.StorageKey(), key)
 }
 
 func referredPayloadsStay(f *fixture) {
@@ -181,7 +181,7 @@ func referredPayloadsStay(f *fixture) {
 	f.put(key)
 	e.commit(turnStarted())
 	for n := range 3 {
-		f.Pass(40 * aDay)
+		f.Advance(40 * aDay)
 		t := e.continuing(provider.NewExecutionID(f.now(), "a", e.head.ExecutionID), turnStarted())
 		t.Retention = 30 * aDay
 		if n == 0 {
@@ -193,8 +193,8 @@ func referredPayloadsStay(f *fixture) {
 		_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 		f.must(err)
 		e = f.executionAfter(t)
-		f.Pass(40 * aDay)
-		_, err = f.p.RetireInstance(f.ctx(), "a")
+		f.Advance(40 * aDay)
+		_, err = f.p.ApplyRetention(f.ctx(), "a")
 		f.must(err)
 		if there := slices.Contains(f.keys(provider.PayloadPrefix(first)), key); there != (n < 2) {
 			f.t.Errorf("in execution %d the payload is there: %t", n+2, there)
@@ -205,7 +205,7 @@ func referredPayloadsStay(f *fixture) {
 // sweep sweeps the whole store, and returns how many payloads it has deleted.
 func (f *fixture) sweep() (deleted int) {
 	f.t.Helper()
-	k, ok := f.p.(provider.PayloadKeeper)
+	k, ok := f.p.(provider.PayloadStoreProvider)
 	if !ok {
 		f.t.Fatal("the provider has no store of large payloads")
 	}
@@ -222,7 +222,7 @@ func (f *fixture) sweep() (deleted int) {
 func sweeps(f *fixture) {
 	lives, gone := f.start("lives"), f.start("gone")
 	kept := []string{provider.PayloadKey(lives.head.ExecutionID, "1"), provider.PayloadKey(lives.head.ExecutionID, "2")}
-	mail := provider.MailKey(provider.MessageEventRaised, "e", "1")
+	mail := provider.MessagePayloadKey(provider.MessageEventRaised, "e", "1")
 	f.put(kept...)
 	f.put(mail, provider.PayloadKey("01NEVER", "1"))
 	gone.end(0)
@@ -230,7 +230,7 @@ func sweeps(f *fixture) {
 	f.put(provider.PayloadKey(gone.head.ExecutionID, "late"))
 	for _, want := range []int{0, 2, 0} {
 		f.wantEqual("deleted", f.sweep(), want)
-		f.Pass(3 * aDay)
+		f.Advance(3 * aDay)
 		if want == 0 {
 			f.put(mail)
 		}

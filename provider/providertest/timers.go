@@ -14,9 +14,9 @@ func timers() group {
 		{name: "ATimerIsWhatWasCreated", run: timerFields},
 		{name: "HeldUntilNearlyDue", run: heldUntilDue},
 		{name: "OneThatIsDueIsNotHeld", run: dueAtOnce},
-		{name: "ALongOneIsSeenAgainInTime", run: longTimers, needs: []Capability{LongTime}},
+		{name: "ALongOneIsSeenAgainInTime", run: longTimers, needs: []Capability{VirtualTime}},
 		{name: "ManyAtOnce", run: manyTimers},
-		{name: "OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", run: heldLater, needs: []Capability{LongTime}},
+		{name: "OfTwoHeldLaterTheOneThatIsWaitedForIsSeen", run: heldLater, needs: []Capability{VirtualTime}},
 	}}
 }
 
@@ -51,9 +51,9 @@ func heldUntilDue(f *fixture) {
 		if ts := f.timers(); len(ts) > 0 {
 			f.t.Errorf("%v early", due.Sub(f.Now()))
 		}
-		f.Pass(time.Second)
+		f.Advance(time.Second)
 	}
-	f.Pass(due.Sub(f.Now()))
+	f.Advance(due.Sub(f.Now()))
 	if ts := f.dueTimers(); len(ts) != 1 {
 		f.t.Errorf("%d timers when it is due, want 1", len(ts))
 	}
@@ -77,12 +77,12 @@ func longTimers(f *fixture) {
 		f.must(f.p.HoldTimers(f.ctx(), timerDue(n, due)))
 	}
 	f.must(f.p.HoldTimers(f.ctx(), timerDue(7, start.Add(10*365*24*time.Hour)))) // is not due here, and must do no harm
-	f.Pass(10 * time.Minute)
+	f.Advance(10 * time.Minute)
 	if ts := f.timers(); len(ts) > 0 {
 		f.t.Errorf("after 10 minutes: %s", text(ts))
 	}
 	for len(dues) > 0 {
-		f.Pass(time.Second)
+		f.Advance(time.Second)
 		for _, t := range f.timers() {
 			f.must(f.p.DeleteRecords(f.ctx(), provider.QueueTimers, t.Record))
 			if f.Now().Before(t.FireAt) {

@@ -35,19 +35,19 @@ func updated(source int64, updateID, result string) history.Event {
 
 func rejected(updateID string) history.Event {
 	return history.Event{
-		Kind: history.UpdateRejected, Name: "address", EventID: updateID, Reason: history.UpdateRefused, Error: &history.Failure{Type: "T", Message: "m", NonRetryable: true},
+		Kind: history.UpdateRejected, Name: "address", EventID: updateID, Reason: history.RejectedByValidator, Error: &history.Failure{Type: "T", Message: "m", NonRetryable: true},
 	}
 }
 
 // answerTo is an answer to an update of the execution's instance.
-func (e *execution) answerTo(updateID, result string) provider.UpdateAnswer {
-	return provider.UpdateAnswer{
+func (e *execution) answerTo(updateID, result string) provider.UpdateResult {
+	return provider.UpdateResult{
 		InstanceID: e.instance.InstanceID, StartID: e.instance.StartID, UpdateID: updateID, Name: "address", Outcome: provider.UpdateCompleted,
 		Result: history.Payload(result), ExecutionID: e.instance.ExecutionID, EventID: 4,
 	}
 }
 
-func (e *execution) wantAnswer(want provider.UpdateAnswer) {
+func (e *execution) wantAnswer(want provider.UpdateResult) {
 	e.f.t.Helper()
 	got, err := e.f.p.ReadUpdate(e.f.ctx(), want.InstanceID, want.UpdateID)
 	e.f.must(err)
@@ -75,7 +75,7 @@ func answeredUpdates(f *fixture) {
 	e.wantAnswer(want)
 	want = e.answerTo("u/é\n", "")
 	want.Result, want.Error, want.EventID = nil, rejected("").Error, 7
-	want.Outcome, want.Reason = provider.UpdateRejected, history.UpdateRefused
+	want.Outcome, want.Reason = provider.UpdateRejected, history.RejectedByValidator
 	e.wantAnswer(want)
 }
 
@@ -84,10 +84,10 @@ func unansweredUpdates(f *fixture) {
 	wantNoAnswer(e, "u-1")
 	_, err := f.p.ReadUpdate(f.ctx(), "nobody", "u-1")
 	f.wantIs(err, provider.ErrNotFound)
-	f.must(f.p.AnswerUpdates(f.ctx()))
+	f.must(f.p.PutUpdateResults(f.ctx()))
 	of := e.answerTo("u-1", "1")
 	of.InstanceID = "nobody"
-	f.must(f.p.AnswerUpdates(f.ctx(), of)) // nobody hears it
+	f.must(f.p.PutUpdateResults(f.ctx(), of)) // nobody hears it
 	_, err = f.p.ReadUpdate(f.ctx(), "nobody", "u-1")
 	f.wantIs(err, provider.ErrNotFound)
 }
@@ -95,31 +95,31 @@ func unansweredUpdates(f *fixture) {
 func firstAnswerStays(f *fixture) {
 	e := f.start("a")
 	first, second, other := e.answerTo("u-1", `"first"`), e.answerTo("u-1", `"second"`), e.answerTo("u-2", `"other"`)
-	f.must(f.p.AnswerUpdates(f.ctx(), first, second)) // of two in one call, too
+	f.must(f.p.PutUpdateResults(f.ctx(), first, second)) // of two in one call, too
 	e.wantAnswer(first)
-	f.must(f.p.AnswerUpdates(f.ctx(), second, other))
+	f.must(f.p.PutUpdateResults(f.ctx(), second, other))
 	e.wantAnswer(first)
 	e.wantAnswer(other)
 	forgotten := first
-	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateForgotten, nil, 0
-	f.must(f.p.AnswerUpdates(f.ctx(), forgotten))
+	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
+	f.must(f.p.PutUpdateResults(f.ctx(), forgotten))
 	e.wantAnswer(first)
 }
 
 func forgottenGivesWay(f *fixture) {
 	e := f.start("a")
 	forgotten := e.answerTo("u-1", "")
-	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateForgotten, nil, 0
-	f.must(f.p.AnswerUpdates(f.ctx(), forgotten))
+	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
+	f.must(f.p.PutUpdateResults(f.ctx(), forgotten))
 	e.wantAnswer(forgotten)
 	known := e.answerTo("u-1", `1`)
-	f.must(f.p.AnswerUpdates(f.ctx(), known))
+	f.must(f.p.PutUpdateResults(f.ctx(), known))
 	e.wantAnswer(known)
 }
 
 func answersOfALife(f *fixture) {
 	e := f.start("a")
-	f.must(f.p.AnswerUpdates(f.ctx(), e.answerTo("u-1", `1`)))
+	f.must(f.p.PutUpdateResults(f.ctx(), e.answerTo("u-1", `1`)))
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	again := startOf("a")
 	again.StartID = "start-2"
@@ -127,9 +127,9 @@ func answersOfALife(f *fixture) {
 	f.must(err)
 	next := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
 	wantNoAnswer(next, "u-1")
-	f.must(f.p.AnswerUpdates(f.ctx(), e.answerTo("u-2", `2`))) // of the life before
+	f.must(f.p.PutUpdateResults(f.ctx(), e.answerTo("u-2", `2`))) // of the life before
 	wantNoAnswer(next, "u-2")
-	f.must(f.p.AnswerUpdates(f.ctx(), next.answerTo("u-1", `3`)))
+	f.must(f.p.PutUpdateResults(f.ctx(), next.answerTo("u-1", `3`)))
 	next.wantAnswer(next.answerTo("u-1", `3`))
 }
 
@@ -137,16 +137,16 @@ func purgedAnswers(f *fixture) {
 	const many = 60
 	for _, over := range []bool{false, true} {
 		e := f.start(fmt.Sprint("over ", over))
-		var answers []provider.UpdateAnswer
+		var answers []provider.UpdateResult
 		for n := range many {
 			answers = append(answers, e.answerTo(fmt.Sprint("u-", n), `1`))
 		}
-		f.must(f.p.AnswerUpdates(f.ctx(), answers...))
+		f.must(f.p.PutUpdateResults(f.ctx(), answers...))
 		if over {
 			e.commit(turnStarted(), ended(`1`))
 		}
 		f.must(f.p.DeleteInstance(f.ctx(), e.instance.InstanceID, !over))
-		f.must(f.p.AnswerUpdates(f.ctx(), answers...)) // too late
+		f.must(f.p.PutUpdateResults(f.ctx(), answers...)) // too late
 		for n := range many {
 			wantNoAnswer(e, fmt.Sprint("u-", n))
 		}
@@ -176,21 +176,21 @@ func largeAnswers(f *fixture) {
 	)
 	failed := &history.Failure{Type: "T", Message: strings.Repeat("m", bytes/2)}
 	huge := &history.Failure{Type: "T", Message: "outer", Cause: &history.Failure{Type: "T", Message: strings.Repeat("\x00", bytes)}}
-	var answers []provider.UpdateAnswer
+	var answers []provider.UpdateResult
 	for n := range many {
 		answers = append(answers, e.answerTo(fmt.Sprint("u-", n), `"`+strings.Repeat("r", bytes)+`"`))
 		a := e.answerTo(fmt.Sprint("failed-", n), "")
 		a.Result, a.Error = nil, failed
 		answers = append(answers, a)
 	}
-	f.must(f.p.AnswerUpdates(f.ctx(), answers...))
+	f.must(f.p.PutUpdateResults(f.ctx(), answers...))
 	for _, a := range answers {
 		e.wantAnswer(a)
 	}
 
 	a := e.answerTo("huge", "")
 	a.Result, a.Error = nil, huge
-	f.must(f.p.AnswerUpdates(f.ctx(), a))
+	f.must(f.p.PutUpdateResults(f.ctx(), a))
 	got, err := f.p.ReadUpdate(f.ctx(), "a", "huge")
 	f.must(err)
 	if got.Error == nil || got.Error.Message != "outer" {
@@ -205,7 +205,7 @@ func answeredEnd(f *fixture) {
 	left.Result, left.Reason = nil, history.TerminalReason(history.OrchestrationCompleted)
 	e.commit(left, ended(`1`)) // 4 5
 	want := e.answerTo("u-1", "")
-	want.Result, want.Outcome, want.Reason = nil, provider.UpdateLeft, left.Reason
+	want.Result, want.Outcome, want.Reason = nil, provider.UpdateAborted, left.Reason
 	e.wantAnswer(want)
 }
 
@@ -214,7 +214,7 @@ func answersAcrossExecutions(f *fixture) {
 	e.commit(turnStarted(), accepted("u-1"), updated(3, "u-1", `1`)) // 2 3 4
 	next := e.continueAs("x2")
 	e.wantAnswer(e.answerTo("u-1", `1`))
-	f.must(f.p.AnswerUpdates(f.ctx(), next.answerTo("u-1", `2`), next.answerTo("u-2", `2`)))
+	f.must(f.p.PutUpdateResults(f.ctx(), next.answerTo("u-1", `2`), next.answerTo("u-2", `2`)))
 	e.wantAnswer(e.answerTo("u-1", `1`))
 	next.wantAnswer(next.answerTo("u-2", `2`))
 }

@@ -30,7 +30,7 @@ func (f *fixture) awaited(id string) *execution {
 	f.t.Helper()
 	e := f.quiet(id)
 	a := activity(Queue)
-	a.Retry, a.Cancel = &history.RetryPolicy{InitialIntervalMs: 1000}, &history.CancelNote{Wait: true}
+	a.Retry, a.Cancel = &history.RetryPolicy{InitialIntervalMs: 1000}, &history.CancelDetails{WaitForCancellation: true}
 	e.commit(turnStarted(), a)
 	f.work(Queue)
 	return e
@@ -41,13 +41,13 @@ func (e *execution) run(token string, attempt int, lasts time.Duration) provider
 }
 
 // wantTaken fails unless a run is taken, or not, from the given previous holder; "" is none.
-func (e *execution) wantTaken(r provider.Run, held bool, before string) provider.Taken {
+func (e *execution) wantTaken(r provider.Run, held bool, before string) provider.RunClaim {
 	e.f.t.Helper()
-	taken, err := e.f.p.TakeRun(e.f.ctx(), r)
+	taken, err := e.f.p.ClaimRun(e.f.ctx(), r)
 	e.f.must(err)
 	had := ""
-	if taken.Before != nil {
-		had = taken.Before.Token
+	if taken.PreviousRun != nil {
+		had = taken.PreviousRun.Token
 	}
 	if taken.Held != held || had != before {
 		e.f.t.Errorf("run %s: held %v, before %q; want %v, %q", r.Token, taken.Held, had, held, before)
@@ -71,9 +71,9 @@ func runGoesOver(f *fixture) {
 	e := f.awaited("a")
 	e.wantTaken(e.run("one", 2, -time.Second), true, "")
 	e.wantTaken(e.run("two", 1, time.Hour), false, "") // of an earlier attempt
-	f.must(f.p.PutActivityRecords(f.ctx(), e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, SeenAt: f.now(), End: provider.EndLeaked}))
+	f.must(f.p.PutActivityRecords(f.ctx(), e.instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, SeenAt: f.now(), CancelOutcome: provider.OutcomeAbandoned}))
 	taken := e.wantTaken(e.run("three", 2, time.Hour), true, "one")
-	if taken.Left.End != provider.EndLeaked || taken.Before.Attempt != 2 {
+	if taken.PreviousRecord.CancelOutcome != provider.OutcomeAbandoned || taken.PreviousRun.Attempt != 2 {
 		f.t.Errorf("%s", text(taken))
 	}
 }
@@ -84,12 +84,12 @@ func runPutBack(f *fixture) {
 	e.wantTaken(one, true, "")
 	two := e.run("two", 1, time.Hour)
 	taken := e.wantTaken(two, true, "one")
-	f.must(f.p.LeaveRun(f.ctx(), one, nil)) // it is another's by now
+	f.must(f.p.ReleaseRun(f.ctx(), one, nil)) // it is another's by now
 	e.wantTaken(e.run("three", 1, time.Hour), false, "")
-	f.must(f.p.LeaveRun(f.ctx(), two, taken.Before))
+	f.must(f.p.ReleaseRun(f.ctx(), two, taken.PreviousRun))
 	three := e.run("three", 1, time.Hour)
 	e.wantTaken(three, true, "one")
-	f.must(f.p.LeaveRun(f.ctx(), three, nil))
+	f.must(f.p.ReleaseRun(f.ctx(), three, nil))
 	e.wantTaken(e.run("four", 1, time.Hour), true, "")
 }
 
@@ -98,16 +98,16 @@ func runGivenUp(f *fixture) {
 	one, two := e.run("one", 1, time.Hour), e.run("two", 1, time.Hour)
 	e.wantTaken(one, true, "")
 	over := one
-	over.Until, over.GivenUp = f.now(), true
-	f.must(f.p.LeaveRun(f.ctx(), one, &over))
+	over.Until, over.Abandoned = f.now(), true
+	f.must(f.p.ReleaseRun(f.ctx(), one, &over))
 	first := e.wantTaken(two, true, "one")
 	over = two
 	over.Until = f.now()
-	f.must(f.p.LeaveRun(f.ctx(), two, &over)) // has ended
+	f.must(f.p.ReleaseRun(f.ctx(), two, &over)) // has ended
 	second := e.wantTaken(e.run("three", 1, time.Hour), true, "two")
 	next := e.wantTaken(e.run("next", 2, time.Hour), true, "three")
-	if !first.Before.GivenUp || !second.Before.GivenUp || !next.Before.GivenUp {
-		f.t.Errorf("given up: %v, %v, of the next attempt %v", first.Before.GivenUp, second.Before.GivenUp, next.Before.GivenUp)
+	if !first.PreviousRun.Abandoned || !second.PreviousRun.Abandoned || !next.PreviousRun.Abandoned {
+		f.t.Errorf("given up: %v, %v, of the next attempt %v", first.PreviousRun.Abandoned, second.PreviousRun.Abandoned, next.PreviousRun.Abandoned)
 	}
 }
 
@@ -116,11 +116,11 @@ func runEnded(f *fixture) {
 	one, late := e.run("one", 1, -time.Second), e.run("late", 1, time.Hour)
 	e.wantTaken(one, true, "")
 	o := provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload(`"x"`)}
-	if err := f.p.EndRun(f.ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
+	if err := f.p.CompleteRun(f.ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
 		f.t.Errorf("another's run: %v", err)
 	}
-	f.must(f.p.EndRun(f.ctx(), one, &o))
-	f.must(f.p.EndRun(f.ctx(), one, &o))
+	f.must(f.p.CompleteRun(f.ctx(), one, &o))
+	f.must(f.p.CompleteRun(f.ctx(), one, &o))
 	taken := e.wantTaken(late, false, "one")
 	f.wantEqual("kept", taken.Outcome, &o)
 	if taken := e.wantTaken(e.run("next", 2, time.Hour), true, "one"); taken.Outcome != nil {
@@ -144,7 +144,7 @@ func runSeesCancel(f *fixture) {
 
 // cancels is the decision to cancel an activity.
 func (e *execution) cancels(id int64) history.Event {
-	return history.Event{Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", RequestedBy: history.RequestedByBody}
+	return history.Event{Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", RequestedBy: history.RequestedByOrchestration}
 }
 
 func runOfDeleted(f *fixture) {
@@ -157,9 +157,9 @@ func runOfDeleted(f *fixture) {
 }
 
 // giveUp commits a turn that cancels the activity, or sends again what that has caused.
-func (e *execution) giveUp(waiting history.Open) {
+func (e *execution) giveUp(waiting history.OpenItem) {
 	e.f.t.Helper()
-	e.before().Expect(waiting)
+	e.before().AddOpen(waiting)
 	t := e.turn(e.cancels(3))
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
@@ -178,7 +178,7 @@ func turnTellsEnd(f *fixture) {
 		e := f.awaited(id)
 		e.wantVerdicts(e.retry(e.attempted(3, 1, "m.1", c.after)), provider.RetryNext)
 		f.messages()
-		e.giveUp(history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), Retries: true, Waits: c.waits})
+		e.giveUp(history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), MayHaveRetryTimer: true, WaitsForCancellation: c.waits})
 		var ends []provider.ActivityOutcome
 		for _, m := range f.messages() {
 			if m.InstanceID != id || m.Segment != e.head.Segment {
@@ -190,7 +190,7 @@ func turnTellsEnd(f *fixture) {
 			f.t.Errorf("%s: told %s", id, text(ends))
 		}
 		for _, o := range ends {
-			if o.ActivityID != 3 || o.Attempt != 1 || o.Ended != history.EndReturned || o.Error == nil {
+			if o.ActivityID != 3 || o.Attempt != 1 || o.Ended != history.OutcomeReturned || o.Error == nil {
 				f.t.Errorf("%s: told %s", id, text(o))
 			}
 		}
@@ -199,10 +199,10 @@ func turnTellsEnd(f *fixture) {
 
 func cancelLeavesUnsettled(f *fixture) {
 	e := f.awaited("a")
-	e.giveUp(history.Open{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), Retries: true, Waits: true})
+	e.giveUp(history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.now(), MayHaveRetryTimer: true, WaitsForCancellation: true})
 	_, err := f.p.RedispatchOrchestration(f.ctx(), e.read(), since(provider.Position{Inbox: at(1).Inbox, Sequence: "0"}))
 	f.must(err)
-	if items := f.work(Queue); len(items) != 1 || !items[0].Again || !items[0].WaitCancel {
+	if items := f.work(Queue); len(items) != 1 || !items[0].PossibleDuplicate || !items[0].WaitForCancellation {
 		f.t.Errorf("sent again: %s", text(items))
 	}
 }
@@ -212,17 +212,17 @@ func cancelLeavesUnsettled(f *fixture) {
 func refusedAfterRuns(f *fixture) {
 	e := f.quiet("a")
 	a := activity("nowhere")
-	a.Retry, a.Cancel = &history.RetryPolicy{InitialIntervalMs: 1000}, &history.CancelNote{Wait: true}
+	a.Retry, a.Cancel = &history.RetryPolicy{InitialIntervalMs: 1000}, &history.CancelDetails{WaitForCancellation: true}
 	refused, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), a))
 	f.must(err)
 	f.wantRefusedAs(refused, "")
 	e.head.Segment, e.head.Watermark = 1, at(1)
-	f.wantRefusedAs(f.redispatch(e, at(1)), history.EndWorkerGone)
-	f.wantRefusedAs(e.retry(e.attempted(3, 1, "m.1", time.Millisecond)).Refused, history.EndReturned)
+	f.wantRefusedAs(f.redispatch(e, at(1)), history.OutcomeWorkerLost)
+	f.wantRefusedAs(e.retry(e.attempted(3, 1, "m.1", time.Millisecond)).RejectedOutputs, history.OutcomeReturned)
 	given := e.attempted(3, 2, "m.2", time.Millisecond)
-	given.Ended = history.EndGivenUp
-	f.wantRefusedAs(e.retry(given).Refused, history.EndGivenUp)
-	f.wantRefusedAs(e.retry(given).Refused, history.EndGivenUp) // reported again
+	given.Ended = history.OutcomeAbandoned
+	f.wantRefusedAs(e.retry(given).RejectedOutputs, history.OutcomeAbandoned)
+	f.wantRefusedAs(e.retry(given).RejectedOutputs, history.OutcomeAbandoned) // reported again
 }
 
 // wantRefusedAs fails unless the output of event 3 is refused with this end.

@@ -12,7 +12,7 @@ func workers() group {
 	return group{"workers", []testCase{
 		{name: "NoneHasReported", run: noneReported},
 		{name: "AReportIsOfAQueue", run: reportOfAQueue},
-		{name: "WhoIsAtWorkHasNotStartedAgain", run: reportAtWork, needs: []Capability{LongTime}},
+		{name: "WhoIsAtWorkHasNotStartedAgain", run: reportAtWork, needs: []Capability{VirtualTime}},
 		{name: "WorkItemsAreCounted", run: workItemsCounted},
 	}}
 }
@@ -45,7 +45,7 @@ func reportOfAQueue(f *fixture) {
 func reportAtWork(f *fixture) {
 	f.must(f.p.ReportWorker(f.ctx(), provider.WorkerReport{Queue: Queue, BuildID: "b1", StartedAt: f.Now()}))
 	started := f.reports()[Queue].StartedAt
-	f.Pass(provider.WorkerMissingAfter + time.Second)
+	f.Advance(provider.WorkerMissingAfter + time.Second)
 	if r := f.reports()[Queue]; !r.Missing(f.Now()) {
 		f.t.Errorf("nobody misses it: %s", text(r))
 	}

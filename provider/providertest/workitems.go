@@ -61,7 +61,7 @@ func workItemFields(f *fixture) {
 // unsigned is a work item without its token, which opens it.
 func (f *fixture) unsigned(w provider.WorkItem) provider.WorkItem {
 	f.t.Helper()
-	opened, err := f.p.OpenWorkItem(f.ctx(), w.Token)
+	opened, err := f.p.VerifyWorkItemToken(f.ctx(), w.Token)
 	f.must(err)
 	want := provider.WorkItem{V: provider.WireVersion, Queue: w.Queue, ExecutionID: w.ExecutionID, Segment: w.Segment, ActivityID: w.ActivityID, Attempt: w.Attempt}
 	f.wantEqual("what the token opens", opened, want)
@@ -85,7 +85,7 @@ func tokensOfWorkItems(f *fixture) {
 	f.wantEqual("tokens", len(tokens), 3)
 	for _, before := range []string{"", "w1.1.nobody's", items[1].Token} {
 		anew := items[0].WorkItem
-		anew.Token, anew.Attempt, anew.Anew = before, 4, 1
+		anew.Token, anew.Attempt, anew.ResendCount = before, 4, 1
 		f.must(f.p.PutWorkItems(f.ctx(), anew))
 		sent := f.work(Queue)
 		if len(sent) != 1 {
@@ -106,11 +106,11 @@ func noTokens(f *fixture) {
 	f.start("a").commit(turnStarted(), activity(Queue))
 	good := f.work(Queue)[0].Token
 	for _, token := range []string{"", ".", "w1", "w1..", good[:len(good)-1], good + "A", good[:len(good)-2] + "AA", strings.Replace(good, "w1.", "w2.", 1), strings.Repeat(good, 5000), "\x00", " " + good} {
-		w, err := f.p.OpenWorkItem(f.ctx(), token)
-		f.wantIs(err, provider.ErrToken)
+		w, err := f.p.VerifyWorkItemToken(f.ctx(), token)
+		f.wantIs(err, provider.ErrInvalidToken)
 		f.wantEqual("what it opens", w, provider.WorkItem{})
 	}
-	_, err := f.p.OpenWorkItem(f.ctx(), good)
+	_, err := f.p.VerifyWorkItemToken(f.ctx(), good)
 	f.must(err)
 }
 
@@ -128,9 +128,9 @@ func limitedActivity(f *fixture) {
 	}
 	f.wantEqual("work item", f.unsigned(items[0].WorkItem), provider.WorkItem{
 		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.instance.ExecutionID, Segment: 1, ActivityID: 3, Name: pack,
-		Queue: Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, CloseBy: &by, FairnessKey: "tenant-7",
+		Queue: Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, ScheduleToCloseDeadline: &by, FairnessKey: "tenant-7",
 	})
-	f.Pass(2 * time.Second)
+	f.Advance(2 * time.Second)
 	timers := f.timers()
 	if len(timers) != 1 {
 		f.t.Fatalf("%d timers, want 1", len(timers))
@@ -232,7 +232,7 @@ func bundled(f *fixture) {
 func left(f *fixture) {
 	f.quiet("a").commit(turnStarted(), activity(Queue), activity(Queue))
 	all := done(f.locked(Queue), smallResult)
-	all[1].Left = true
+	all[1].KeepRecord = true
 	f.acknowledge(Queue, all)
 	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 2 {
 		f.t.Errorf("messages %s, want one of two outcomes", text(ms))
@@ -272,7 +272,7 @@ func bundledAsFit(f *fixture, outcome func(int) provider.ActivityOutcome) {
 func acknowledged(f *fixture) {
 	f.quiet("a").commit(repeat(3, activity(Queue))...)
 	f.acknowledge(Queue, done(f.locked(Queue), smallResult))
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	if again := f.locked(Queue); len(again) > 0 {
 		f.t.Errorf("came back: %s", text(again))
 	}
@@ -295,11 +295,11 @@ func withoutOutcome(f *fixture) {
 func unsentOutcome(f *fixture) {
 	f.quiet("a").commit(activity(Queue), activity(Queue))
 	all := done(f.locked(Queue), smallResult)
-	f.Fail(Fault{On: Send, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	failed, err := f.p.AckWorkItems(f.ctx(), Queue, all)
 	f.wantPermanent(err)
 	f.wantEqual("failed", failed, []provider.Record{all[0].Record, all[1].Record})
-	f.Pass(3 * time.Second)
+	f.Advance(3 * time.Second)
 	if again := f.locked(Queue); len(again) != 2 {
 		f.t.Errorf("%d records came back, want 2", len(again))
 	}
@@ -308,7 +308,7 @@ func unsentOutcome(f *fixture) {
 func undeletedRecords(f *fixture) {
 	f.quiet("a").commit(activity(Queue))
 	all := done(f.locked(Queue), smallResult)
-	f.Fail(Fault{On: Delete, How: Refused, Times: 1})
+	f.Fail(Fault{Operation: Delete, Failure: Rejected, Times: 1})
 	f.acknowledge(Queue, all) // the outcome is in the inbox: another delivery of the record sends the same
 	if ms := f.messages(); len(ms) != 1 {
 		f.t.Errorf("in the inbox: %s", text(ms))

@@ -19,7 +19,7 @@ func TestThePageOfTelemetryListsTheAttributes(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| attribute | spans | description |\n|---|---|---|\n")
 	for _, a := range perdureotel.Attributes() {
-		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", a.Key, a.On, a.What)
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", a.Key, a.Spans, a.Description)
 	}
 	if *update {
 		if err := docpage.Write(page, "attributes", want.String()); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // NewTracerProvider returns a tracer provider that exports with OTLP over HTTP to OTEL_EXPORTER_OTLP_ENDPOINT, by
-// default localhost:4318. It uses IDGenerator, IDsOnEverySpan and WithoutEmptyTurns. OTEL_SERVICE_NAME is the name of
+// default localhost:4318. It uses IDGenerator, NewIDSpanProcessor and NewEmptyTurnFilter. OTEL_SERVICE_NAME is the name of
 // the service. opts are applied after its own options. NewTracerProvider makes no calls. Shutdown of the provider
 // exports the remaining spans.
 func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOption) (*sdktrace.TracerProvider, error) {
@@ -32,7 +32,7 @@ func NewTracerProvider(ctx context.Context, opts ...sdktrace.TracerProviderOptio
 		return nil, fmt.Errorf("perdureotel: %w", err)
 	}
 	own := []sdktrace.TracerProviderOption{
-		sdktrace.WithIDGenerator(IDGenerator()), sdktrace.WithSpanProcessor(IDsOnEverySpan()), sdktrace.WithSpanProcessor(WithoutEmptyTurns(sdktrace.NewBatchSpanProcessor(exporter))),
+		sdktrace.WithIDGenerator(IDGenerator()), sdktrace.WithSpanProcessor(NewIDSpanProcessor()), sdktrace.WithSpanProcessor(NewEmptyTurnFilter(sdktrace.NewBatchSpanProcessor(exporter))),
 	}
 	return sdktrace.NewTracerProvider(append(own, opts...)...), nil
 }
@@ -76,9 +76,9 @@ func (t *Tracing) flush(ctx context.Context) {
 
 type aboutKey struct{}
 
-// IDsOnEverySpan returns a processor that adds the IDs of instance, execution and activity to every span that is
+// NewIDSpanProcessor returns a processor that adds the IDs of instance, execution and activity to every span that is
 // started in a turn or an activity, such as the spans of the AWS SDK.
-func IDsOnEverySpan() sdktrace.SpanProcessor { return processor{} }
+func NewIDSpanProcessor() sdktrace.SpanProcessor { return processor{} }
 
 type processor struct{}
 
@@ -98,10 +98,12 @@ func (processor) Shutdown(context.Context) error { return nil }
 // ForceFlush implements sdktrace.SpanProcessor.
 func (processor) ForceFlush(context.Context) error { return nil }
 
-// WithoutEmptyTurns returns a processor that passes all spans to next, except spans of turns that were not committed
+// NewEmptyTurnFilter returns a processor that passes all spans to next, except spans of turns that were not committed
 // and did not fail. Such turns had no relevant messages or were retried immediately, and have the same IDs as the next
 // turn.
-func WithoutEmptyTurns(next sdktrace.SpanProcessor) sdktrace.SpanProcessor { return withoutEmpty{next} }
+func NewEmptyTurnFilter(next sdktrace.SpanProcessor) sdktrace.SpanProcessor {
+	return withoutEmpty{next}
+}
 
 type withoutEmpty struct{ sdktrace.SpanProcessor }
 
@@ -113,9 +115,9 @@ func (p withoutEmpty) OnEnd(s sdktrace.ReadOnlySpan) {
 	p.SpanProcessor.OnEnd(s)
 }
 
-// NewHandler returns a slog.Handler that adds trace_id and span_id to records whose context has a span. Use it in the
+// NewLogHandler returns a slog.Handler that adds trace_id and span_id to records whose context has a span. Use it in the
 // logger of lambdahandler.WithLogger.
-func NewHandler(inner slog.Handler) slog.Handler { return handler{inner} }
+func NewLogHandler(inner slog.Handler) slog.Handler { return handler{inner} }
 
 type handler struct{ slog.Handler }
 

@@ -22,7 +22,7 @@ const (
 	AttrTaskKind     = attribute.Key("perdure.task.kind")
 	AttrTaskName     = attribute.Key("perdure.task.name")
 	AttrTaskInstance = attribute.Key("perdure.task.instance.id")
-	AttrTaskEnd      = attribute.Key("perdure.task.end")
+	AttrTaskOutcome  = attribute.Key("perdure.task.end")
 	AttrTaskReason   = attribute.Key("perdure.task.reason")
 	AttrTaskEndedIn  = attribute.Key("perdure.task.ended_in")
 	AttrTasksOmitted = attribute.Key("perdure.turn.waits_omitted")
@@ -32,11 +32,11 @@ const (
 // Attribute describes a span attribute, for documentation.
 type Attribute struct {
 	Key attribute.Key
-	// On is the kind of span that has the attribute: turn, activity, wait, client call, link, or all spans that are
+	// Spans is the kind of span that has the attribute: turn, activity, wait, client call, link, or all spans that are
 	// started in a turn or an activity.
-	On string
-	// What describes the attribute.
-	What string
+	Spans string
+	// Description describes the attribute.
+	Description string
 }
 
 // Attributes lists all attributes of spans.
@@ -61,7 +61,7 @@ func Attributes() []Attribute {
 		{AttrTaskKind, wait, "`timer`, `external_event`, `sub_orchestration`, `sent_event` or `sent_update`"},
 		{AttrTaskName, wait, "name of the event, orchestration or update, or of a timer that has a name"},
 		{AttrTaskInstance, wait, "ID of the other instance, if there is one"},
-		{AttrTaskEnd, wait, "`completed`, `failed` or `cancelled`"},
+		{AttrTaskOutcome, wait, "`completed`, `failed` or `cancelled`"},
 		{AttrTaskReason, wait, "cancel reason"},
 		{AttrTaskEndedIn, wait, "number of the turn that processed the end"},
 		{AttrTasksOmitted, turn, "number of ended waits without a span, if more than 1,000 waits ended in the turn"},

@@ -47,14 +47,14 @@ func (t *Tracing) tasks(ctx context.Context, told perdure.TurnTasks) {
 // task makes the span of a task, from its begin to its end: a child of the turn that began it, where that was traced.
 func (t *Tracing) task(ctx context.Context, told *perdure.TurnTasks, x *perdure.TaskInfo) trace.SpanContext {
 	about := []attribute.KeyValue{AttrInstance.String(told.InstanceID), AttrExecution.String(told.ExecutionID)}
-	attrs := []attribute.KeyValue{AttrTask.Int64(x.ID), AttrTaskKind.String(string(x.Kind)), AttrTaskEnd.String(string(x.End)), AttrTaskEndedIn.Int64(told.Sequence)}
+	attrs := []attribute.KeyValue{AttrTask.Int64(x.ID), AttrTaskKind.String(string(x.Kind)), AttrTaskOutcome.String(string(x.Outcome)), AttrTaskEndedIn.Int64(told.Sequence)}
 	for key, text := range map[attribute.Key]string{AttrTaskName: x.Name, AttrTaskInstance: x.InstanceID, AttrTaskReason: x.Reason} {
 		if text != "" {
 			attrs = append(attrs, key.String(text))
 		}
 	}
 	parent := parse(x.TraceParent)
-	opts := []trace.SpanStartOption{trace.WithTimestamp(x.BegunAt), trace.WithAttributes(attrs...), trace.WithSpanKind(trace.SpanKindInternal)}
+	opts := []trace.SpanStartOption{trace.WithTimestamp(x.ScheduledAt), trace.WithAttributes(attrs...), trace.WithSpanKind(trace.SpanKindInternal)}
 	if !parent.IsValid() {
 		opts = append(opts, trace.WithNewRoot())
 	}

@@ -24,11 +24,11 @@ func waiting() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "ship", func(*perdure.OrchestrationContext, int) (int, error) { return 0, errors.New("no truck") })
 	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		perdure.HandleUpdate(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
 		_ = perdure.WhenAll(ctx,
 			perdure.CallSubOrchestrationByName[int](ctx, "ship", 1, perdure.WithInstanceID("shipment")),
 			perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "order-7", "set", 7))
-		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"), perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithName("payment window"))
+		paid, window := perdure.WaitForExternalEvent[int](ctx, "paid"), perdure.CreateTimer(ctx, 3*time.Minute, perdure.WithTimerName("payment window"))
 		_, err := perdure.Select(ctx, paid, window)
 		return 0, err
 	})
@@ -118,7 +118,7 @@ func ended(n int, traceParent string) perdure.TurnTasks {
 	t := perdure.TurnTasks{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}
 	for i := range n {
 		t.Ended = append(t.Ended, perdure.TaskInfo{
-			ID: int64(i + 3), Kind: perdure.TaskTimer, BegunAt: at, BegunIn: 1, TraceParent: traceParent, EndedAt: at.Add(3 * time.Minute), End: perdure.TaskCompleted,
+			ID: int64(i + 3), Kind: perdure.TaskTimer, ScheduledAt: at, ScheduledInTurn: 1, TraceParent: traceParent, EndedAt: at.Add(3 * time.Minute), Outcome: perdure.TaskCompleted,
 		})
 	}
 	return t
@@ -130,7 +130,7 @@ func TestAWaitThatIsToldAgainHasTheSameIDs(t *testing.T) {
 	var ids []trace.SpanContext
 	for range 2 {
 		tp, spans := recording()
-		perdureotel.New(tp).Interceptor().Tasks(t.Context(), ended(2, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
+		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(2, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"))
 		for _, s := range spans.GetSpans() {
 			if s.Parent.SpanID().String() != "00f067aa0ba902b7" || s.SpanContext.TraceID().String() != "4bf92f3577b34da6a3ce929d0e0e4736" || s.EndTime.Sub(s.StartTime) != 3*time.Minute || s.Name != "timer" {
 				t.Errorf("%+v", s)
@@ -151,7 +151,7 @@ func TestAWaitIsSampledAsItsTurnWas(t *testing.T) {
 	} {
 		spans := tracetest.NewInMemoryExporter()
 		tp := sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
-		perdureotel.New(tp).Interceptor().Tasks(t.Context(), ended(1, parent))
+		perdureotel.New(tp).Interceptor().OnTasks(t.Context(), ended(1, parent))
 		all := spans.GetSpans()
 		if len(all) != want || want == 1 && all[0].Parent.IsValid() != (parent != "") {
 			t.Errorf("%q: %+v", parent, all)
@@ -165,7 +165,7 @@ func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 	tp, spans := recording()
 	i := perdureotel.New(tp).Interceptor()
 	i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "wait", Sequence: 9}, func(ctx context.Context) perdure.TurnResult {
-		i.Tasks(ctx, ended(100_000, ""))
+		i.OnTasks(ctx, ended(100_000, ""))
 		return perdure.TurnResult{Committed: true, Status: history.StatusRunning}
 	})
 	all := spans.GetSpans()
@@ -179,7 +179,7 @@ func TestTheWaitsOfATurnAreBounded(t *testing.T) {
 func TestWaitsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	tp, _ := recording()
-	if i := perdureotel.New(tp, perdureotel.WithoutWaits()).Interceptor(); i.Tasks != nil || i.Turn == nil {
+	if i := perdureotel.New(tp, perdureotel.WithoutTaskSpans()).Interceptor(); i.OnTasks != nil || i.Turn == nil {
 		t.Error("the engine tells it of tasks")
 	}
 }

@@ -34,9 +34,9 @@ type Option func(*Tracing)
 // WithoutErrorTexts excludes the messages of failures and errors from spans. Spans then have only the error's type.
 func WithoutErrorTexts() Option { return func(t *Tracing) { t.errorTexts = false } }
 
-// WithoutWaits disables the spans of waits. It also saves memory, because the engine then does not keep the waits of
+// WithoutTaskSpans disables the spans of waits. It also saves memory, because the engine then does not keep the waits of
 // each instance.
-func WithoutWaits() Option { return func(t *Tracing) { t.waits = false } }
+func WithoutTaskSpans() Option { return func(t *Tracing) { t.waits = false } }
 
 // New returns a Tracing that creates spans with tp. tp must use IDGenerator, like the provider of NewTracerProvider.
 func New(tp trace.TracerProvider, opts ...Option) *Tracing {
@@ -51,7 +51,7 @@ func New(tp trace.TracerProvider, opts ...Option) *Tracing {
 func (t *Tracing) Interceptor() perdure.Interceptor {
 	i := perdure.Interceptor{Turn: t.turn, Activity: t.activity, ClientCall: t.call}
 	if t.waits {
-		i.Tasks = t.tasks
+		i.OnTasks = t.tasks
 	}
 	return i
 }
@@ -59,7 +59,7 @@ func (t *Tracing) Interceptor() perdure.Interceptor {
 func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 	about := []attribute.KeyValue{AttrInstance.String(info.InstanceID), AttrExecution.String(info.ExecutionID)}
 	attrs := append(messaging("process", "turn"),
-		AttrName.String(info.Name), AttrSequence.Int64(info.Sequence), AttrReplayed.Bool(info.Replayed), attrMessagingCount.Int(info.Messages))
+		AttrName.String(info.Name), AttrSequence.Int64(info.Sequence), AttrReplayed.Bool(info.Replayed), attrMessagingCount.Int(info.MessageCount))
 	if info.Version != "" {
 		attrs = append(attrs, AttrVersion.String(info.Version))
 	}
@@ -70,7 +70,7 @@ func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(con
 	r := next(travelling(ctx, span))
 	span.SetAttributes(AttrCommitted.Bool(r.Committed))
 	if r.Committed {
-		span.SetAttributes(AttrEvents.Int(r.Events), AttrStatus.String(string(r.Status)))
+		span.SetAttributes(AttrEvents.Int(r.EventCount), AttrStatus.String(string(r.Status)))
 	}
 	t.fail(span, r.Failure)
 	t.failed(span, r.Err)
@@ -79,8 +79,8 @@ func (t *Tracing) turn(ctx context.Context, info perdure.TurnInfo, next func(con
 func (t *Tracing) activity(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
 	about := []attribute.KeyValue{AttrInstance.String(a.InstanceID), AttrExecution.String(a.ExecutionID), AttrActivity.Int64(a.ActivityID)}
 	attrs := append(messaging("process", "activity"),
-		AttrActivityName.String(a.Name), AttrAttempt.Int(a.Attempt), AttrDelivery.Int(a.AttemptCount), attrMessagingDestination.String(a.Queue))
-	ctx, span := t.start(inTraceParent(ctx), activityIDs(a.ExecutionID, a.ActivityID, a.Attempt, a.AttemptCount), about, "activity "+a.Name,
+		AttrActivityName.String(a.Name), AttrAttempt.Int(a.Attempt), AttrDelivery.Int(a.DeliveryCount), attrMessagingDestination.String(a.Queue))
+	ctx, span := t.start(inTraceParent(ctx), activityIDs(a.ExecutionID, a.ActivityID, a.Attempt, a.DeliveryCount), about, "activity "+a.Name,
 		trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(append(attrs, invocationOf(ctx)...)...))
 	defer span.End()
 	t.fail(span, next(travelling(ctx, span)).Failure)
@@ -156,7 +156,7 @@ func linksOf(ctx context.Context, info *perdure.TurnInfo) (links []trace.Link) {
 	if info.Sequence > 1 {
 		add(turnIDs(info.ExecutionID, info.Sequence-1).linked(), "previous")
 	}
-	for _, sequence := range info.Awaited {
+	for _, sequence := range info.ScheduledByTurns {
 		if sequence > 0 && sequence != info.Sequence-1 {
 			add(turnIDs(info.ExecutionID, sequence).linked(), "awaited")
 		}

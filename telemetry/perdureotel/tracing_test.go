@@ -30,8 +30,8 @@ import (
 // recording is a tracer provider that keeps its spans.
 func recording() (*sdktrace.TracerProvider, *tracetest.InMemoryExporter) {
 	spans := tracetest.NewInMemoryExporter()
-	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSpanProcessor(perdureotel.IDsOnEverySpan()),
-		sdktrace.WithSpanProcessor(perdureotel.WithoutEmptyTurns(sdktrace.NewSimpleSpanProcessor(spans)))), spans
+	return sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(perdureotel.IDGenerator()), sdktrace.WithSpanProcessor(perdureotel.NewIDSpanProcessor()),
+		sdktrace.WithSpanProcessor(perdureotel.NewEmptyTurnFilter(sdktrace.NewSimpleSpanProcessor(spans)))), spans
 }
 
 // orders has an orchestration that waits for an event while an activity runs, which fails once.
@@ -96,7 +96,7 @@ func fulfilled(t *testing.T, opts ...perduretest.Option) tracetest.SpanStubs {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	if err := env.Client().Raise(ctx, id, "packed", 1); err != nil {
+	if err := env.Client().RaiseEvent(ctx, id, "packed", 1); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(time.Hour)
@@ -192,7 +192,7 @@ func TestATurnThatIsRepeatedHasTheSameIDs(t *testing.T) {
 		i := perdureotel.New(tp).Interceptor()
 		i.Turn(t.Context(), perdure.TurnInfo{InstanceID: "order-7", ExecutionID: "01J", Name: "fulfil", Sequence: 3}, func(ctx context.Context) perdure.TurnResult {
 			traceparents = append(traceparents, perdure.TraceParentFrom(ctx))
-			i.Activity(ctx, perdure.ActivityInfo{InstanceID: "order-7", ExecutionID: "01J", ActivityID: 4, Attempt: 1, AttemptCount: 1}, func(ctx context.Context) perdure.ActivityResult {
+			i.Activity(ctx, perdure.ActivityInfo{InstanceID: "order-7", ExecutionID: "01J", ActivityID: 4, Attempt: 1, DeliveryCount: 1}, func(ctx context.Context) perdure.ActivityResult {
 				traceparents = append(traceparents, perdure.TraceParentFrom(ctx))
 				return perdure.ActivityResult{}
 			})
@@ -288,7 +288,7 @@ func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { r
 func TestLinesHaveTheIDsOfTheirSpan(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	log := slog.New(perdureotel.NewHandler(slog.NewJSONHandler(&b, nil))).With("a", 1)
+	log := slog.New(perdureotel.NewLogHandler(slog.NewJSONHandler(&b, nil))).With("a", 1)
 	tp, _ := recording()
 	ctx, span := tp.Tracer("it").Start(t.Context(), "it")
 	defer span.End()

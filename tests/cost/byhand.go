@@ -31,7 +31,7 @@ type ByHand struct {
 	// Metered are the clients that the functions call the cloud with, and Meter counts them.
 	Metered dynamo.Clients
 	Meter   *meter.Meter
-	Hub     dynamo.Hub
+	Hub     dynamo.HubConfig
 	// Queues are those of the mappings, which are not counted.
 	Queues Queues
 }
@@ -63,7 +63,7 @@ func (b *ByHand) Counts(ctx context.Context, s *Shape) (meter.Counts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
-	if err := turns.Announce(ctx); err != nil {
+	if err := turns.ReportBuild(ctx); err != nil {
 		return nil, fmt.Errorf("cost: %w", err)
 	}
 	c := client.New(p)

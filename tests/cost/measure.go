@@ -101,7 +101,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 		return nil, fmt.Errorf("cost: %s: nobody knows what AWS bills for %v", s.Name, unpriced)
 	}
 	for i := range m.Instances {
-		reckoned, err := client.CostOf(ctx, client.New(h.Provider), instanceID(i))
+		reckoned, err := client.EstimateCost(ctx, client.New(h.Provider), instanceID(i))
 		if err != nil {
 			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 		}

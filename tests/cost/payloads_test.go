@@ -52,7 +52,7 @@ func TestLargePayloadsAreReckoned(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.ServeFor(t.Context(), time.Minute) // the event comes to the second execution, and not to both
-		if err := c.Raise(t.Context(), "order-1", "go", "12345"+large); err != nil {
+		if err := c.RaiseEvent(t.Context(), "order-1", "go", "12345"+large); err != nil {
 			t.Fatal(err)
 		}
 		h.ServeFor(t.Context(), time.Hour)
@@ -61,7 +61,7 @@ func TestLargePayloadsAreReckoned(t *testing.T) {
 		if err != nil || s.Status != client.StatusCompleted {
 			t.Fatalf("%s: %+v, %v", s.Status, s.Failure, err)
 		}
-		reckoned, err := client.CostOf(t.Context(), c, "order-1")
+		reckoned, err := client.EstimateCost(t.Context(), c, "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}

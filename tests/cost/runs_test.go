@@ -51,7 +51,7 @@ func costOfChain(t *testing.T, opts ...perdure.ActivityCallOption) (calls map[st
 		}
 		h.ServeFor(t.Context(), time.Hour)
 		calls = h.Cloud.Counts()
-		reckoned, err := client.CostOf(t.Context(), c, "order-1")
+		reckoned, err := client.EstimateCost(t.Context(), c, "order-1")
 		if err != nil {
 			t.Fatal(err)
 		}

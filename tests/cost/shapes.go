@@ -150,5 +150,5 @@ const begins = 2 * time.Second
 
 func callOff(ctx context.Context, c *client.Client, id string) error {
 	time.Sleep(begins)
-	return c.Raise(ctx, id, "enough", true)
+	return c.RaiseEvent(ctx, id, "enough", true)
 }

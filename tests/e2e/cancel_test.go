@@ -135,11 +135,11 @@ func explained(tb testing.TB, c *client.Client, instance string, each int) {
 			break
 		}
 	}
-	if len(found) != 1+each || found[0].Target != client.TargetInstance || found[0].End != client.EndCancelled {
+	if len(found) != 1+each || found[0].Target != client.TargetInstance || found[0].End != client.OutcomeCancelled {
 		tb.Fatalf("%d things were cancelled, the first %+v", len(found), found)
 	}
 	for _, x := range found[1:] {
-		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted {
+		if x.Reason != "requested" || x.RequestedBy != history.RequestedByEngine || x.SeenAt.IsZero() || x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted {
 			tb.Errorf("%+v", x)
 		}
 	}
@@ -218,7 +218,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	if _, err := c.Start(t.Context(), "one-of-two", 0, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
 	}
-	url := p.Hub().WorkQueues["default"]
+	url := p.Config().WorkQueues["default"]
 	for range time.Tick(20 * time.Millisecond) {
 		if left(t, url) == 1 {
 			break
@@ -239,7 +239,7 @@ func TestCancelOfAnActivityThatLiesInItsQueue(t *testing.T) {
 	}
 	serve(t, "queued", "worker")
 	x := became(t, c, instance)
-	if x.End != client.EndNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
+	if x.End != client.OutcomeNeverStarted || x.Reason != "requested" || x.SeenAt.IsZero() {
 		t.Errorf("the activity: %+v", x)
 	}
 	for range 100 {
@@ -265,7 +265,7 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 			break
 		}
 	}
-	if err := hub.client.Raise(t.Context(), instance, "go", "done"); err != nil {
+	if err := hub.client.RaiseEvent(t.Context(), instance, "go", "done"); err != nil {
 		t.Fatal(err)
 	}
 	s, err := hub.client.Wait(t.Context(), instance)
@@ -276,7 +276,7 @@ func TestCompletionCancelsAnActivityThatRuns(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	x := became(t, hub.client, instance)
-	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" || x.End != client.EndFinished || took <= 0 || took > 3*time.Second {
+	if took := x.SeenAt.Sub(x.DecidedAt); x.Reason != "orchestration_terminal_completed" || x.End != client.OutcomeCompleted || took <= 0 || took > 3*time.Second {
 		t.Errorf("the activity, after %v: %+v", took, x)
 	}
 	valid(t, hub.client, instance)

@@ -20,7 +20,7 @@ func TestAnOrderSurvivesTheDeathOfItsFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := hub.client.Raise(t.Context(), instance, orders.EventPacked, nil); err != nil { // it is kept until the order waits for it
+	if err := hub.client.RaiseEvent(t.Context(), instance, orders.EventPacked, nil); err != nil { // it is kept until the order waits for it
 		t.Fatal(err)
 	}
 	await(t, instance, history.ActivityScheduled)
@@ -107,7 +107,7 @@ func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 			t.Fatal(err)
 		}
 		events = append(events, e)
-		if !e.Kind.Sourced() {
+		if !e.Kind.HasSource() {
 			continue
 		}
 		by := settled
@@ -121,7 +121,7 @@ func valid(t *testing.T, c *client.Client, instance string) []history.Event {
 			by[id] = true
 		}
 	}
-	if _, err := history.Log(events); err != nil {
+	if _, err := history.Concat(events); err != nil {
 		t.Errorf("%s: %v", instance, err)
 	}
 	return events

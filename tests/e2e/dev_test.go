@@ -45,9 +45,9 @@ func TestAChangeIsDeployedUnderAnInstanceThatWaits(t *testing.T) {
 	}
 
 	edit(t, dir, "has answered", "has answered at last")
-	took := d.await(t, "deployed the change in")
+	took := d.await(t, "running again")
 	t.Log(took)
-	if err := c.Raise(t.Context(), instance, "answered", nil); err != nil {
+	if err := c.RaiseEvent(t.Context(), instance, "answered", nil); err != nil {
 		t.Fatal(err)
 	}
 	s, err := c.Wait(t.Context(), instance)

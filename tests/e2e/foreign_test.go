@@ -185,7 +185,7 @@ func TestAWorkerWithoutGoHoldsItsMessageAndHearsItsCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Hub().WorkQueues["default"]}
+	s := &stranger{t: t, queues: sqs.NewFromConfig(cfg), url: p.Config().WorkQueues["default"]}
 	token, handle := s.receive(10)
 	if token == "" {
 		t.Fatal("there is no message")

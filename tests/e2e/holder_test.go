@@ -16,23 +16,23 @@ import (
 // httpHolder holds tokens of activities as any program would: it calls the API through API Gateway.
 type httpHolder struct{}
 
-func (httpHolder) Complete(ctx context.Context, token string, result any) error {
+func (httpHolder) CompleteActivity(ctx context.Context, token string, result any) error {
 	return post(ctx, "/activities/complete", map[string]any{"token": token, "result": result}, nil)
 }
 
-func (httpHolder) Fail(ctx context.Context, token string, err error) error {
-	e, ok := errors.AsType[*httpapi.ReportedError](err)
+func (httpHolder) FailActivity(ctx context.Context, token string, err error) error {
+	e, ok := errors.AsType[*httpapi.ExternalError](err)
 	if !ok {
 		return fmt.Errorf("none that travels: %w", err)
 	}
-	reported := map[string]any{"message": e.Message, "nonRetryable": e.Final}
+	reported := map[string]any{"message": e.Message, "nonRetryable": e.Permanent}
 	if e.Type != "" {
 		reported["type"] = e.Type
 	}
 	return post(ctx, "/activities/fail", map[string]any{"token": token, "error": reported}, nil)
 }
 
-func (httpHolder) Heartbeat(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
+func (httpHolder) HeartbeatActivity(ctx context.Context, token string, details any) (cancel provider.CancelInfo, err error) {
 	var answer struct {
 		Cancel *struct {
 			Reason  string `json:"reason"`
@@ -78,7 +78,7 @@ func post(ctx context.Context, path string, body, answer any) error {
 		return fmt.Errorf("HTTP %d: %w", response.StatusCode, err)
 	}
 	if problem.Field == "token" {
-		return &client.TokenError{Problem: client.TokenProblem(problem.Code)}
+		return &client.TokenError{Reason: client.TokenErrorReason(problem.Code)}
 	}
 	return fmt.Errorf("HTTP %d %s: %s", response.StatusCode, problem.Code, problem.Detail)
 }

@@ -38,7 +38,7 @@ func openBucket(t *testing.T) payloadBucket {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return payloadBucket{dynamo.NewBucket(cfg), p.Hub().PayloadBucket}
+	return payloadBucket{dynamo.NewBucket(cfg), p.Config().PayloadBucket}
 }
 
 // keys are those of all objects.
@@ -118,13 +118,13 @@ func TestPurgeTakesLargePayloads(t *testing.T) {
 	b.wantGone(t, id(t, 2), own, stays)
 
 	own = bulkyInstance(t, b, hub.client, "LargeActivities", id(t, 3))
-	job, err := hub.client.Bulk(t.Context(), client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
+	job, err := hub.client.StartJob(t.Context(), client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Tags: map[string]string{bulkyTag: id(t, 3)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 100 {
 		look(t)
-		if job, err = hub.client.Job(t.Context(), job.ID); err != nil || job.Over() {
+		if job, err = hub.client.Job(t.Context(), job.ID); err != nil || job.Ended() {
 			break
 		}
 		<-time.After(100 * time.Millisecond)
@@ -167,7 +167,7 @@ func TestNothingOfWhatIsEncryptedIsInTheClear(t *testing.T) {
 	instance := app.SealedPrefix + id(t, 0)
 	own := bulkyInstance(t, b, hub.sealing, "LargeActivities", instance)
 	for _, key := range own {
-		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayload)
+		data, err := b.GetObject(t.Context(), b.name, key, provider.MaxStoredPayloadBytes)
 		if err != nil || bytes.Contains(data, []byte("0123456789")) {
 			t.Errorf("%s: %.40q, %v", key, data, err)
 		}

@@ -25,7 +25,7 @@ func TestCodeThatEndsItsProcessIsPoison(t *testing.T) {
 	}
 	begin(1, "poisoned", activity)
 	begin(2, "fatal", turn)
-	if err := hub.client.Raise(t.Context(), id(t, 2), "go", true); err != nil {
+	if err := hub.client.RaiseEvent(t.Context(), id(t, 2), "go", true); err != nil {
 		t.Fatal(err)
 	}
 	begin(3, "naps", app.Naps{Count: 3, Each: 50 * time.Millisecond})

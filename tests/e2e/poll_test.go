@@ -58,7 +58,7 @@ func TestAHubIsServedByProcessesOutsideLambda(t *testing.T) {
 		}
 		valid(t, laptop, id(t, n))
 	}
-	isAskedInProcess(t, laptop, client.New(p, client.WithAsker(ownOrchestrator(t, "laptop"))))
+	isAskedInProcess(t, laptop, client.New(p, client.WithQuerier(ownOrchestrator(t, "laptop"))))
 	if err := processes.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func pollOnlyHub(t *testing.T, name string) {
 		return *out.QueueUrl
 	}
 	fifo := map[string]string{"FifoQueue": "true"}
-	h := dynamo.Hub{
-		Name: name, Table: deployed.Hub().Table, Timers: dynamo.TimersHops,
+	h := dynamo.HubConfig{
+		Name: name, Table: deployed.Config().Table, TimerMode: dynamo.TimersRequeue,
 		InboxURL: create("inbox.fifo", fifo), TimersURL: create("timers", nil), WorkQueues: map[string]string{"default": create("default", nil)},
 		DeadLetters: map[string]string{
 			provider.QueueInbox: create("inbox-dead.fifo", fifo), provider.QueueTimers: create("timers-dead", nil), "default": create("default-dead", nil),
@@ -115,7 +115,7 @@ func pollOnlyHub(t *testing.T, name string) {
 }
 
 // ownOrchestrator is the code of the application in this process, which asks for no messages.
-func ownOrchestrator(t *testing.T, name string) provider.Asker {
+func ownOrchestrator(t *testing.T, name string) provider.Querier {
 	t.Helper()
 	f, err := lambdahandler.NewOrchestrator(t.Context(), app.Registry(nil), lambdahandler.WithEnvironment(func(variable string) string {
 		if variable == "PERDURE_HUB" {
@@ -126,7 +126,7 @@ func ownOrchestrator(t *testing.T, name string) provider.Asker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.Asker()
+	return f.Querier()
 }
 
 // isAskedInProcess: a hub without functions has nobody to ask, but for who has the code.
@@ -136,10 +136,10 @@ func isAskedInProcess(t *testing.T, without, with *client.Client) {
 	if _, err := without.Start(t.Context(), "Queries", 1, client.WithInstanceID(instance)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrNobodyToAsk) {
+	if _, err := without.Query(t.Context(), instance, "steps", 7); !errors.Is(err, client.ErrQueriesUnsupported) {
 		t.Errorf("where there is no function: %v", err)
 	}
-	if err := without.Raise(t.Context(), instance, "next", struct{}{}); err != nil {
+	if err := without.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := without.Wait(t.Context(), instance); err != nil {

@@ -68,7 +68,7 @@ func TestPurgeWhatRunsTakesForce(t *testing.T) {
 		t.Errorf("by force: exit %d, %s", exit, out)
 	}
 	for n := range 2 {
-		if err := hub.client.Raise(t.Context(), id(t, n), "word", "hello"); !errors.Is(err, client.ErrNotFound) {
+		if err := hub.client.RaiseEvent(t.Context(), id(t, n), "word", "hello"); !errors.Is(err, client.ErrNotFound) {
 			t.Errorf("an event for it: %v", err)
 		}
 	}

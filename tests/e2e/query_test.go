@@ -48,7 +48,7 @@ func TestAnInstanceIsAsked(t *testing.T) {
 		t.Errorf("bad input: %v", err)
 	}
 
-	if err := hub.client.Raise(t.Context(), instance, "next", struct{}{}); err != nil {
+	if err := hub.client.RaiseEvent(t.Context(), instance, "next", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := hub.client.Wait(t.Context(), instance); err != nil || s.Status != client.StatusCompleted {

@@ -14,17 +14,17 @@ import (
 // runsWhilePaused has a paused schedule start a run, and waits for its end.
 func runsWhilePaused(t *testing.T, name string) {
 	t.Helper()
-	run, err := hub.client.RunSchedule(t.Context(), name)
+	run, err := hub.client.TriggerSchedule(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := client.ScheduleStatus{}
-	for started := time.Now(); (s.Last == nil || s.Last.InstanceID != run) && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
+	for started := time.Now(); (s.LastRun == nil || s.LastRun.InstanceID != run) && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
 		if s, err = hub.client.Schedule(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if s.Last == nil || s.Last.InstanceID != run || s.Last.Outcome != schedule.Completed || s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
+	if s.LastRun == nil || s.LastRun.InstanceID != run || s.LastRun.Outcome != schedule.OutcomeCompleted || s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "to look at it" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -60,12 +60,12 @@ func TestASchedule(t *testing.T) {
 		t.Fatalf("run printed %q, %v", printed, err)
 	}
 	ended := client.ScheduleStatus{}
-	for started := time.Now(); ended.Last == nil && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
+	for started := time.Now(); ended.LastRun == nil && time.Since(started) < aWhile; time.Sleep(50 * time.Millisecond) {
 		if ended, err = hub.client.Schedule(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if ended.Last == nil || ended.Last.InstanceID != run || ended.Last.Outcome != schedule.Completed || ended.Started != 1 || ended.Next.IsZero() {
+	if ended.LastRun == nil || ended.LastRun.InstanceID != run || ended.LastRun.Outcome != schedule.OutcomeCompleted || ended.Started != 1 || ended.NextDue.IsZero() {
 		t.Errorf("%+v", ended)
 	}
 	valid(t, hub.client, run)

@@ -44,7 +44,7 @@ func openOrders(t *testing.T) orderTable {
 // prepare prepares the start of an order's orchestration.
 func (o orderTable) prepare(instance string, opts ...client.StartOption) provider.PreparedStart {
 	o.Helper()
-	start, err := hub.client.StartItem(o.Context(), "hello", instance, append(opts, client.WithInstanceID(instance))...)
+	start, err := hub.client.PrepareStart(o.Context(), "hello", instance, append(opts, client.WithInstanceID(instance))...)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func orderKey(order string) map[string]types.AttributeValue {
 // save saves an order that is not there yet and a start, or neither.
 func (o orderTable) save(order string, start provider.PreparedStart) error {
 	put := types.Put{TableName: &o.table, Item: orderKey(order), ConditionExpression: aws.String("attribute_not_exists(id)")}
-	_, err := o.TransactWriteItems(o.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &put})})
+	_, err := o.TransactWriteItems(o.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put})})
 	return err
 }
 
@@ -94,16 +94,16 @@ func TestAnOrderAndItsOrchestrationAreOneTransaction(t *testing.T) {
 	if err := o.save("o-1", start); err != nil {
 		t.Fatal(err)
 	}
-	if err := start.Begin(t.Context()); err != nil {
+	if err := start.Wake(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
-	if err := o.save("o-2", again); !errors.Is(again.Refusal(err), client.ErrAlreadyStarted) {
-		t.Errorf("the same start again: %v, refused for %v", err, again.Refusal(err))
+	if err := o.save("o-2", again); !errors.Is(again.StartError(err), client.ErrAlreadyStarted) {
+		t.Errorf("the same start again: %v, refused for %v", err, again.StartError(err))
 	}
 	o.wantOrder("o-2", false)
-	if err := o.save("o-1", other); err == nil || other.Refusal(err) != nil {
-		t.Errorf("another order of the same id: %v, refused for %v", err, other.Refusal(err))
+	if err := o.save("o-1", other); err == nil || other.StartError(err) != nil {
+		t.Errorf("another order of the same id: %v, refused for %v", err, other.StartError(err))
 	}
 	o.wantOrder("o-1", true)
 	o.wantGreeting(id(t, 1))

@@ -136,14 +136,14 @@ func TestUpgrade_stackWithInstancesInFlight_completesThem(t *testing.T) {
 	}
 	t.Logf("%d instances were started during the update", len(meanwhile))
 
-	if !reflect.DeepEqual(before.Hub(), after.Hub()) {
-		t.Errorf("the hub was %+v, and is %+v", before.Hub(), after.Hub())
+	if !reflect.DeepEqual(before.Config(), after.Config()) {
+		t.Errorf("the hub was %+v, and is %+v", before.Config(), after.Config())
 	}
 	if got := variableOf(t, "perdure-"+upgradeHub+"-api", "PERDURE_API_AUTHORIZATION"); got != "iam" {
 		t.Errorf("PERDURE_API_AUTHORIZATION is %q: the stack was not updated", got)
 	}
 	for _, s := range waiting {
-		if err := c.Raise(t.Context(), s.instance, "word", "go"); err != nil {
+		if err := c.RaiseEvent(t.Context(), s.instance, "word", "go"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -150,7 +150,7 @@ func (h *holding) wantUndoneAfter(killed time.Time) {
 		case e.Kind == history.ActivityCancelRequested:
 			order = append(order, "decided")
 		case e.Kind == history.ActivityFailed && e.SourceEventID == held:
-			order = append(order, "ended "+history.EndOf(&e))
+			order = append(order, "ended "+history.CancelOutcomeOf(&e))
 			h.t.Logf("%v after its worker was killed history has its end", e.Time.Sub(killed))
 			if !e.Time.After(killed) {
 				h.t.Errorf("its end was told %v before its worker was killed", killed.Sub(e.Time))
@@ -173,7 +173,7 @@ func (h *holding) why() client.Cancellation {
 		h.t.Errorf("perdure why: exit %d\n%s", exit, out)
 	}
 	x := h.cancelled()
-	if x.End != client.EndWorkerGone || x.SeenAt.Before(x.DecidedAt) || x.EndedAt.Before(x.SeenAt) {
+	if x.End != client.OutcomeWorkerLost || x.SeenAt.Before(x.DecidedAt) || x.EndedAt.Before(x.SeenAt) {
 		h.t.Errorf("%+v", x)
 	}
 	return x

@@ -170,7 +170,7 @@ func TestUnregisteredActivityWaits(t *testing.T) {
 		later := must(dispatch.NewWorker(build(func(r *perdure.Registry) {
 			perdure.AddActivity(r, "Later", func(context.Context, any) (string, error) { return "here", nil })
 		}), h.Provider, nil))
-		h.Cloud.Map(h.Provider.Hub().WorkQueues[perdure.DefaultQueue], simaws.Mapping{
+		h.Cloud.Map(h.Provider.Config().WorkQueues[perdure.DefaultQueue], simaws.Mapping{
 			Invoke: func(ctx context.Context, ms []sqstypes.Message) ([]string, error) {
 				return later.HandleRecords(ctx, simhub.Records(ms)), nil
 			},
@@ -191,7 +191,7 @@ func TestCodeThatCannotGoOnIsReported(t *testing.T) {
 		"a body that blocks outside": {func(*perdure.OrchestrationContext) error {
 			time.Sleep(time.Hour)
 			return nil
-		}, history.TypeBlockedOutside, []string{`instance "i"`, "did not come back within 1s", "not a future"}},
+		}, history.TypeBlockingCall, []string{`instance "i"`, "did not come back within 1s", "not a future"}},
 		"a call on a goroutine": {func(ctx *perdure.OrchestrationContext) error {
 			done := make(chan bool)
 			go func() {

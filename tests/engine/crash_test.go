@@ -131,7 +131,7 @@ const stale = 3
 // onHub carries a scenario to its end, and the hub to rest.
 func onHub(ctx context.Context, h *simhub.Hub, s scenarios.Scenario) error {
 	// A look costs as much as a turn, and there is time.
-	c := client.New(h.Provider, client.WithAsker(h), client.WithSleep(func(ctx context.Context, _ time.Duration) error {
+	c := client.New(h.Provider, client.WithQuerier(h), client.WithSleep(func(ctx context.Context, _ time.Duration) error {
 		time.Sleep(10 * tick)
 		return ctx.Err()
 	}))

@@ -184,7 +184,7 @@ func metered(t *testing.T, r *perdure.Registry, crash simaws.Interceptor, f func
 func (h *hub) pour(ctx context.Context, id string, all, size int) {
 	h.t.Helper()
 	for n := range all {
-		if err := h.client.Raise(ctx, id, "go", newPiece(n, size), client.WithEventID(fmt.Sprint("e-", n))); err != nil {
+		if err := h.client.RaiseEvent(ctx, id, "go", newPiece(n, size), client.WithEventID(fmt.Sprint("e-", n))); err != nil {
 			h.t.Fatal(err)
 		}
 		if n%100 == 99 {
@@ -243,7 +243,7 @@ func TestAThousandLargeEventsParkedForADay(t *testing.T) {
 		h.ServeFor(ctx, time.Minute)
 		h.gone = h.Orchestrators
 		h.Orchestrators = broken
-		if err := h.Orchestrators[0].Announce(ctx); err != nil {
+		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.pour(ctx, "c", all, size)

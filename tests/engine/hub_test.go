@@ -68,8 +68,8 @@ func build(add func(r *perdure.Registry)) *perdure.Registry {
 func (h *hub) environment(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
 	time.Sleep(time.Second) // builds that report at the same moment are not told apart
-	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnLimit: time.Second, Logger: slog.New(slog.DiscardHandler)}))
-	if err := o.Announce(h.t.Context()); err != nil {
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}))
+	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
 	return o
@@ -88,7 +88,7 @@ func (h *hub) serve(d time.Duration) {
 	const each = 5 * time.Minute
 	for ; d > 0; d -= each {
 		h.ServeFor(h.t.Context(), each)
-		if _, err := h.Timekeeper.Watch(h.t.Context()); err != nil {
+		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 			h.t.Error(err)
 		}
 	}
@@ -104,7 +104,7 @@ func (h *hub) start(id, name string, input any, opts ...client.StartOption) {
 // tell raises the event that all wait for.
 func (h *hub) tell(id string, data any) {
 	h.t.Helper()
-	if err := h.client.Raise(h.t.Context(), id, "go", data); err != nil {
+	if err := h.client.RaiseEvent(h.t.Context(), id, "go", data); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func (h *hub) status(id string) client.Status {
 func (h *hub) blocked(id string) *history.Failure {
 	h.t.Helper()
 	listed := false
-	for s, err := range h.client.List(h.t.Context(), client.Query{Status: client.StatusBlocked}) {
+	for s, err := range h.client.List(h.t.Context(), client.ListQuery{Status: client.StatusBlocked}) {
 		if err != nil {
 			h.t.Fatal(err)
 		}

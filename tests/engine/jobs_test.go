@@ -49,13 +49,13 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 			}
 		})
 		time.Sleep(24 * time.Hour)
-		b := client.Bulk{Operation: client.OperationPurge, Filter: client.Filter{Name: "nothing", StartedBefore: time.Now()}}
+		b := client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing", StartedBefore: time.Now()}}
 		before := h.Cloud.Capacity().Write
-		p, err := h.client.BulkPreview(ctx, b)
+		p, err := h.client.PreviewJob(ctx, b)
 		if err != nil || p.Matched != instances+1 || !p.Complete || len(p.Sample) != 10 || h.Cloud.Capacity().Write != before {
 			t.Fatalf("a dry run: %+v, %v, and it wrote %v units", p, err, h.Cloud.Capacity().Write-before)
 		}
-		j, err := h.client.Bulk(ctx, b)
+		j, err := h.client.StartJob(ctx, b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,13 +65,13 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 		}
 		h.ServeFor(ctx, time.Minute)
 		looks := 0
-		for ; !j.Over(); looks++ {
+		for ; !j.Ended(); looks++ {
 			if looks == 1000 {
 				t.Fatalf("after %d looks: %+v", looks, j)
 			}
 			left.Store(int64(random.IntN(20_000)))
 			dying.Store(true)
-			_, _ = h.Timekeeper.Watch(ctx)
+			_, _ = h.Timekeeper.Sweep(ctx)
 			dying.Store(false)
 			time.Sleep(2 * time.Minute)
 			if j, err = h.client.Job(ctx, j.ID); err != nil {
@@ -91,7 +91,7 @@ func TestAJobOverAHundredThousandInstancesThatIsInterruptedCountsEachOnce(t *tes
 		if _, err := h.Provider.ReadInstance(ctx, late.InstanceID); err != nil {
 			t.Errorf("one that was started after the job: %v", err)
 		}
-		if p, err := h.client.BulkPreview(ctx, b); err != nil || p.Matched != 0 {
+		if p, err := h.client.PreviewJob(ctx, b); err != nil || p.Matched != 0 {
 			t.Errorf("%d are left, %v", p.Matched, err)
 		}
 	})

@@ -131,7 +131,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 // invoke gives what is in the inbox to the orchestrator alone, in invocations as the function's are, until nothing has come for an hour.
 func (h *hub) invoke() (invocations int) {
 	h.t.Helper()
-	inbox := h.Provider.Hub().InboxURL
+	inbox := h.Provider.Config().InboxURL
 	for last := time.Now(); time.Since(last) < time.Hour; time.Sleep(time.Second) {
 		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
 			QueueUrl: &inbox, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
@@ -223,7 +223,7 @@ func TestWithoutADeathNothingOfALargeTurnIsSentTwice(t *testing.T) {
 		perdure.AddActivity(r, "small", func(context.Context, int) (int, error) { return 0, nil })
 		perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			for i := range n {
-				perdure.CallActivityByName[int](ctx, "small", i, perdure.WithScheduleToClose(time.Hour*24))
+				perdure.CallActivityByName[int](ctx, "small", i, perdure.WithScheduleToCloseTimeout(time.Hour*24))
 			}
 			return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 		})

@@ -99,9 +99,9 @@ func ends(t *testing.T, c *client.Client) (stopped, never int) {
 	}
 	for _, x := range found {
 		switch x.End {
-		case client.EndStopped:
+		case client.OutcomeStopped:
 			stopped++
-		case client.EndNeverStarted:
+		case client.OutcomeNeverStarted:
 			never++
 		}
 	}

@@ -230,7 +230,7 @@ func TestOtherArgumentsAreNoNondeterminism(t *testing.T) {
 		return []step{func(ctx *perdure.OrchestrationContext) error {
 			ctx.SetCustomStatus(n)
 			perdure.SideEffect(ctx, func() int { return n })
-			perdure.CallActivityByName[int](ctx, "Inc", n, perdure.WithStartToClose(d), perdure.WithRetry(p))
+			perdure.CallActivityByName[int](ctx, "Inc", n, perdure.WithStartToCloseTimeout(d), perdure.WithRetry(p))
 			perdure.CreateTimer(ctx, d)
 			perdure.CallSubOrchestrationByName[int](ctx, "Counts", n, perdure.WithInstanceID("c"), perdure.WithRetry(p))
 			return nil

@@ -66,7 +66,7 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 			return next()
 		}))
 		queues := &countingQueues{Queues: cloud.Queues, groups: map[string]int{}}
-		where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
+		where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
 		p, err := dynamo.New(where, dynamo.Clients{Table: cloud.Table, Queues: queues})
 		if err != nil {
 			t.Fatal(err)
@@ -90,14 +90,14 @@ func TestAMillionPendingInstancesAreWokenWithinTenLooks(t *testing.T) {
 		time.Sleep(time.Hour + 3*time.Minute)
 		clear(queues.groups)
 		slow = true
-		keeper := must(dispatch.NewTimekeeper(p, nil))
+		keeper := must(dispatch.NewRenewer(p, nil))
 		for look := 1; len(queues.groups) < pending+1; look++ {
 			if look > 10 {
 				t.Fatalf("after ten looks %d of %d have been woken", len(queues.groups), pending)
 			}
 			started := time.Now()
 			ctx, stop := context.WithTimeout(t.Context(), renewerTimeout)
-			woken, err := keeper.Watch(ctx)
+			woken, err := keeper.Sweep(ctx)
 			stop()
 			if err != nil {
 				t.Error(err)

@@ -149,7 +149,7 @@ func newHeavy(t *testing.T, over bool, bytes int) (*dynamo.Provider, *heavyTable
 		t.Fatal(err)
 	}
 	h.heavy = []byte(base64.StdEncoding.EncodeToString(noise))
-	where := dynamo.Hub{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
+	where := dynamo.HubConfig{Name: "h", Table: "perdure", InboxURL: cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), TimersURL: cloud.Queues.Create("timers", simaws.QueueConfig{})}
 	p, err := dynamo.New(where, dynamo.Clients{Table: h, Queues: cloud.Queues})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestPurgingManyLargeInstancesAtOnceRunsInASmallFunction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		table.putSegments(in, p.Hub().InboxURL, segments)
+		table.putSegments(in, p.Config().InboxURL, segments)
 	}
 	table.base = 0
 	table.most = 0

@@ -122,7 +122,7 @@ func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
 			it["due"] = str(day + "#" + shardOf(fmt.Sprintf("copy-%07d", i)))
 		})
 		time.Sleep(29 * 24 * time.Hour)
-		if _, err := h.Timekeeper.Watch(ctx); err != nil {
+		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "copy-0000000"); err != nil {
@@ -135,7 +135,7 @@ func TestAHundredThousandInstancesThatAreDueOnOneDay(t *testing.T) {
 		for {
 			began := time.Now()
 			limited, stop := context.WithTimeout(ctx, time.Minute)
-			_, err := h.Timekeeper.Watch(limited)
+			_, err := h.Timekeeper.Sweep(limited)
 			stop()
 			if err != nil {
 				t.Fatal(err)

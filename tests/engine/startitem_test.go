@@ -28,7 +28,7 @@ const counted = "3" // what the orchestration of an order returns
 
 // prepare prepares the start of an order's orchestration.
 func (s shop) prepare(ctx context.Context, id string, opts ...client.StartOption) (provider.PreparedStart, error) {
-	return s.client.StartItem(ctx, "Counts", 3, append(opts, client.WithInstanceID(id))...)
+	return s.client.PrepareStart(ctx, "Counts", 3, append(opts, client.WithInstanceID(id))...)
 }
 
 func orderKey(id string) map[string]types.AttributeValue {
@@ -38,7 +38,7 @@ func orderKey(id string) map[string]types.AttributeValue {
 // save saves an order that is not there yet, with the start of its orchestration.
 func (s shop) save(ctx context.Context, id string, start provider.PreparedStart) error {
 	put := types.Put{TableName: aws.String("perdure"), Item: orderKey(id), ConditionExpression: aws.String("attribute_not_exists(pk)")}
-	writes := append([]types.TransactWriteItem{{Put: &put}}, dynamo.Writes(start)...)
+	writes := append([]types.TransactWriteItem{{Put: &put}}, dynamo.TransactItems(start)...)
 	if _, err := s.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes}); err != nil {
 		return fmt.Errorf("save order %s: %w", id, err)
 	}
@@ -63,7 +63,7 @@ func (s shop) take(ctx context.Context, id string, opts ...client.StartOption) e
 	if err := s.save(ctx, id, start); err != nil {
 		return err
 	}
-	return start.Begin(ctx)
+	return start.Wake(ctx)
 }
 
 // prepared is prepare, which a test counts on.
@@ -170,10 +170,10 @@ func TestAnOrderThatIsRefusedStartsNothing(t *testing.T) {
 		s.saved("o-1", s.prepared("i-1"))
 		start := s.prepared("i-2")
 		err := s.save(ctx, "o-1", start) // there is an order of this id
-		if err == nil || start.Refusal(err) != nil {
-			t.Errorf("%v, which is said to be for %v", err, start.Refusal(err))
+		if err == nil || start.StartError(err) != nil {
+			t.Errorf("%v, which is said to be for %v", err, start.StartError(err))
 		}
-		if err := start.Begin(ctx); err != nil { // it knows no better
+		if err := start.Wake(ctx); err != nil { // it knows no better
 			t.Error(err)
 		}
 		s.serve(15 * time.Minute)
@@ -194,8 +194,8 @@ func TestAnOrderThatComesAgainIsTold(t *testing.T) {
 			start provider.PreparedStart
 			want  error
 		}{{again, client.ErrAlreadyStarted}, {other, client.ErrAlreadyExists}} {
-			if err := s.save(ctx, "another", late.start); !errors.Is(late.start.Refusal(err), late.want) {
-				t.Errorf("%v: refused for %v, want %v", err, late.start.Refusal(err), late.want)
+			if err := s.save(ctx, "another", late.start); !errors.Is(late.start.StartError(err), late.want) {
+				t.Errorf("%v: refused for %v, want %v", err, late.start.StartError(err), late.want)
 			}
 		}
 		if _, err := s.prepare(ctx, "o-1", mine); !errors.Is(err, client.ErrAlreadyStarted) {
@@ -231,8 +231,8 @@ func TestAnOrderTakesAnIDThatWasPurged(t *testing.T) {
 		s.saved("o-1", s.prepared("o-1"))
 		purge()
 
-		if err := s.save(ctx, "o-2", late); !errors.Is(late.Refusal(err), provider.ErrConflict) {
-			t.Errorf("%v: refused for %v", err, late.Refusal(err))
+		if err := s.save(ctx, "o-2", late); !errors.Is(late.StartError(err), provider.ErrConflict) {
+			t.Errorf("%v: refused for %v", err, late.StartError(err))
 		}
 		if _, err := s.prepare(ctx, "o-1", client.WithIdempotencyKey("key-1")); !errors.Is(err, client.ErrAlreadyExists) {
 			t.Errorf("a start of a life that was purged: %v", err)
@@ -288,7 +288,7 @@ func TestAnOrderTakesAnIDWhoseTombstoneGoesMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.save(ctx, "o-1", start); err != nil {
-			t.Fatalf("%v, which is said to be for %v", err, start.Refusal(err))
+			t.Fatalf("%v, which is said to be for %v", err, start.StartError(err))
 		}
 		s.serve(15 * time.Minute)
 		s.completed("o-1", counted)
@@ -300,7 +300,7 @@ func TestAnOrderThatIsToBeginLater(t *testing.T) {
 	inShop(t, nil, func(ctx context.Context, s shop) {
 		begun, lost := s.prepared("o-1", client.WithDelay(6*time.Hour)), s.prepared("o-2", client.WithDelay(6*time.Hour))
 		s.saved("o-1", begun)
-		if err := begun.Begin(ctx); err != nil {
+		if err := begun.Wake(ctx); err != nil {
 			t.Fatal(err)
 		}
 		s.saved("o-2", lost)

@@ -117,7 +117,7 @@ func (b *busyHour) tick(ctx context.Context) (woken int, took time.Duration) {
 	began := time.Now()
 	invocation, stop := context.WithTimeout(ctx, renewerTimeout)
 	defer stop()
-	woken, err := b.Timekeeper.Watch(invocation)
+	woken, err := b.Timekeeper.Sweep(invocation)
 	if took = time.Since(began); err != nil || took >= renewerTimeout {
 		b.t.Errorf("after %v the watch ended with: %v", took, err)
 	}
@@ -156,7 +156,7 @@ func (b *busyHour) stuck(ctx context.Context) (s stuck) {
 
 // movedLeft counts the dead letters that nobody has dealt with: those without a reason.
 func (b *busyHour) movedLeft(ctx context.Context) (n int) {
-	for m, err := range b.Provider.MovedRecords(ctx) {
+	for m, err := range b.Provider.DeadLetteredRecords(ctx) {
 		if err != nil || m.Queue != provider.QueueInbox {
 			b.t.Fatal(m.Queue, err)
 		}
@@ -220,8 +220,8 @@ func (b *busyHour) template(ctx context.Context) map[string]types.AttributeValue
 // move starts an instance whose wake goes to the dead letters, as after a hundred deliveries.
 func (b *busyHour) move(ctx context.Context, id string) {
 	b.start(ctx, id)
-	inbox := b.Provider.Hub().InboxURL
-	dead := b.Provider.Hub().DeadLetters[provider.QueueInbox]
+	inbox := b.Provider.Config().InboxURL
+	dead := b.Provider.Config().DeadLetters[provider.QueueInbox]
 	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl: &inbox, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"MessageGroupId"},
 	})
@@ -260,7 +260,7 @@ func (b *busyHour) putMany(ctx context.Context, template map[string]types.Attrib
 
 // loseWakes drops what is in the inbox.
 func (b *busyHour) loseWakes(ctx context.Context) {
-	inbox := b.Provider.Hub().InboxURL
+	inbox := b.Provider.Config().InboxURL
 	got, err := b.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &inbox, MaxNumberOfMessages: 10})
 	if err == nil {
 		err = b.Provider.DeleteRecords(ctx, provider.QueueInbox, simhub.Records(got.Messages)...)

@@ -22,7 +22,7 @@ const hubName = "faults"
 var hub struct {
 	cloud  *localcloud.Cloud
 	client *client.Client
-	place  dynamo.Hub
+	place  dynamo.HubConfig
 	config aws.Config
 	queues *sqs.Client
 }
@@ -59,6 +59,6 @@ func withHub(f func() int) (code int, err error) {
 		return 1, err
 	}
 	hub.config = localcloud.Config(hub.cloud.Env["AWS_ENDPOINT_URL"])
-	hub.client, hub.place, hub.queues = client.New(p), p.Hub(), sqs.NewFromConfig(hub.config)
+	hub.client, hub.place, hub.queues = client.New(p), p.Config(), sqs.NewFromConfig(hub.config)
 	return f(), nil
 }

@@ -84,7 +84,7 @@ func textOf(counts meter.Counts, withoutReads bool) []string {
 func onMinistack(t *testing.T) *cost.ByHand {
 	t.Helper()
 	e := localcloud.NewEmulator()
-	where := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider.(*dynamo.Provider).Hub()
+	where := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider.(*dynamo.Provider).Config()
 	where.PayloadBucket = "" // shapes have small payloads
 	where.WorkQueues[perdure.DefaultQueue] = where.WorkQueues[providertest.Queue]
 	cfg, m := localcloud.Config(os.Getenv(localcloud.EndpointVariable)), meter.New()
@@ -94,14 +94,14 @@ func onMinistack(t *testing.T) *cost.ByHand {
 
 func inMemory(t *testing.T) *cost.ByHand {
 	t.Helper()
-	h, err := simhub.New(simhub.Options{Registry: cost.Registry(), Timers: dynamo.TimersHops})
+	h, err := simhub.New(simhub.Options{Registry: cost.Registry(), Timers: dynamo.TimersRequeue})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
 	cfg, m := simsdk.Config(), meter.New()
 	m.AddTo(&cfg)
-	return &cost.ByHand{Metered: simsdk.Clients(h.Cloud, cfg), Meter: m, Hub: h.Provider.Hub(), Queues: h.Cloud.Queues}
+	return &cost.ByHand{Metered: simsdk.Clients(h.Cloud, cfg), Meter: m, Hub: h.Provider.Config(), Queues: h.Cloud.Queues}
 }
 
 var _ cost.Queues = (*simaws.Queues)(nil)

@@ -28,7 +28,7 @@ func TestListPages(t *testing.T) {
 	seen := map[string]bool{}
 	var took []time.Duration
 	last := time.Now()
-	for q := (provider.Query{Limit: size}); ; {
+	for q := (provider.ListQuery{Limit: size}); ; {
 		began := time.Now()
 		page, err := hub.Provider.ListInstances(t.Context(), q)
 		if err != nil {
@@ -59,7 +59,7 @@ func fill(t *testing.T, tables *dynamodb.Client, p provider.Provider, instances 
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := p.(*dynamo.Provider).Hub().Table
+	table := p.(*dynamo.Provider).Config().Table
 	out, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
 		"pk": &types.AttributeValueMemberS{Value: "i#n-0"}, "sk": &types.AttributeValueMemberS{Value: "i"},
 	}})

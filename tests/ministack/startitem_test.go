@@ -21,7 +21,7 @@ func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 	e := localcloud.NewEmulator()
 	p := e.Hub(t, providertest.Config{Visibility: time.Minute}).Provider
 	hub := client.New(p)
-	orders := p.(*dynamo.Provider).Hub().Table + "-orders"
+	orders := p.(*dynamo.Provider).Config().Table + "-orders"
 	_, err := e.Tables.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &orders, BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
@@ -35,11 +35,11 @@ func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 			TableName: &orders, Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: order}},
 			ConditionExpression: aws.String("attribute_not_exists(id)"),
 		}
-		_, err := e.Tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.Writes(start), types.TransactWriteItem{Put: &put})})
+		_, err := e.Tables.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: &put})})
 		return err
 	}
 	prepare := func(id string) provider.PreparedStart {
-		start, err := hub.StartItem(t.Context(), "order", 1, client.WithInstanceID(id))
+		start, err := hub.PrepareStart(t.Context(), "order", 1, client.WithInstanceID(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +53,11 @@ func TestAnOrderAndItsStartAreOneTransactionOfTwoTables(t *testing.T) {
 	if s, err := hub.Status(t.Context(), "i-1"); err != nil || s.Status != client.StatusPending {
 		t.Errorf("after the transaction it is %+v, %v", s, err)
 	}
-	if err := save("o-2", late); !errors.Is(late.Refusal(err), client.ErrAlreadyExists) {
-		t.Errorf("%v: refused for %v", err, late.Refusal(err))
+	if err := save("o-2", late); !errors.Is(late.StartError(err), client.ErrAlreadyExists) {
+		t.Errorf("%v: refused for %v", err, late.StartError(err))
 	}
-	if err := save("o-1", other); err == nil || other.Refusal(err) != nil {
-		t.Errorf("%v: refused for %v", err, other.Refusal(err))
+	if err := save("o-1", other); err == nil || other.StartError(err) != nil {
+		t.Errorf("%v: refused for %v", err, other.StartError(err))
 	}
 	if _, err := hub.Status(t.Context(), "i-2"); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("the order was refused, and its instance: %v", err)

@@ -28,7 +28,7 @@ const hubName = "runbooks"
 // deployment is a hub on a local cloud.
 type deployment struct {
 	cloud     *localcloud.Cloud
-	place     dynamo.Hub
+	place     dynamo.HubConfig
 	client    *client.Client
 	tables    *dynamodb.Client
 	queues    *sqs.Client
@@ -135,6 +135,6 @@ func (d *deployment) find(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the hub of %s: %w", *out.Parameter.Value, err)
 	}
-	d.place, d.client = p.Hub(), client.New(p)
+	d.place, d.client = p.Config(), client.New(p)
 	return nil
 }

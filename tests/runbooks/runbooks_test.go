@@ -29,7 +29,7 @@ func TestABadWorker(t *testing.T) {
 
 	until(t, "the activity has failed", func() bool { return hub.status(t, deadly) == client.StatusFailed })
 	page.run("poison: ")
-	if n, err := hub.client.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n client.DeadLetterCount) bool { return n.Visible+n.Hidden > 0 }) {
+	if n, err := hub.client.CountDeadLetters(t.Context()); err != nil || slices.ContainsFunc(n, func(n client.DeadLetterCount) bool { return n.Visible+n.InFlight > 0 }) {
 		t.Errorf("%v are left, %v", n, err)
 	}
 }

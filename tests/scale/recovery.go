@@ -43,7 +43,7 @@ func MeasureRecovery(ctx context.Context, instances int) (r Recovery, err error)
 		_, err := c.Start(ctx, "waits", 0, client.WithInstanceID(id))
 		return err
 	}
-	raise := func(id string) error { return c.Raise(ctx, id, "go", 1) }
+	raise := func(id string) error { return c.RaiseEvent(ctx, id, "go", 1) }
 
 	if err := start("ahead"); err != nil { // the builds are read once, before all others
 		return r, fmt.Errorf("scale: %w", err)
@@ -112,7 +112,7 @@ func forEach(instances int, do func(id string) error) error {
 
 // last returns how many instances have a status, and when the last of them changed.
 func last(ctx context.Context, c *client.Client, status client.RuntimeStatus, since time.Time) (n int, took time.Duration, err error) {
-	for s, err := range c.List(ctx, client.Query{Status: status}) {
+	for s, err := range c.List(ctx, client.ListQuery{Status: status}) {
 		if err != nil {
 			return n, took, fmt.Errorf("scale: %w", err)
 		}

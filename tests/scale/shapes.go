@@ -86,5 +86,5 @@ const settles = 5 * time.Second
 func callOff(ctx context.Context, c *client.Client, id string, w *Watch) error {
 	time.Sleep(settles + rand.N(time.Second))
 	w.begin(id)
-	return c.Raise(ctx, id, "enough", true)
+	return c.RaiseEvent(ctx, id, "enough", true)
 }

@@ -13,7 +13,7 @@ import (
 
 func asking() []Scenario {
 	return []Scenario{
-		{Name: "Updates", Register: body(account), Input: 1, Drive: updatesAccount, Check: all(gives("balance 17"), executions(2), updated("leave", "d9", client.UpdateLeft))},
+		{Name: "Updates", Register: body(account), Input: 1, Drive: updatesAccount, Check: all(gives("balance 17"), executions(2), updated("leave", "d9", client.UpdateAborted))},
 		{Name: "Queries", Register: body(steps), Input: 3, Drive: asksAtEachStep, Check: all(gives("heard 3"), answers("steps", 10, 13))},
 	}
 }
@@ -48,7 +48,7 @@ func asksAtEachStep(ctx context.Context, w World, id string) error {
 		if err := w.untilAnswer(ctx, id, "spoils", struct{}{}, 99); err != nil {
 			return err
 		}
-		if err := w.Client.Raise(ctx, id, "next", struct{}{}, client.WithEventID(fmt.Sprint("next ", i))); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "next", struct{}{}, client.WithEventID(fmt.Sprint("next ", i))); err != nil {
 			return err
 		}
 	}

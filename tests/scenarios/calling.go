@@ -18,7 +18,7 @@ func calling() []Scenario {
 		{Name: "CallsInOrder", Register: body(callsTally, also("Tallies", tallies)), Check: gives(fmt.Sprint(seven))},
 		{Name: "CallsNobody", Register: body(callsNobody), Check: gives(history.TypeNotFound)},
 		{Name: "CallsItself", Register: body(callsItself), Check: gives([]int{1, 2})},
-		{Name: "Entities", Register: entities, Drive: usesPurse, Check: gives("5 update_failed 7 " + history.UpdateRejection)},
+		{Name: "Entities", Register: entities, Drive: usesPurse, Check: gives("5 update_failed 7 " + history.TypeUpdateRejected)},
 	}
 }
 
@@ -32,7 +32,7 @@ type tally struct {
 // tallies counts updates one at a time, each with an activity, and continues as new in between.
 func tallies(ctx *perdure.OrchestrationContext, t tally) (int, error) {
 	before := t.Count
-	err := perdure.HandleUpdate(ctx, "next", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, "next", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		n, err := perdure.CallActivity(ctx, inc, t.Count).Await(ctx)
 		if err != nil {
 			return 0, err
@@ -40,10 +40,10 @@ func tallies(ctx *perdure.OrchestrationContext, t tally) (int, error) {
 		t.Count = n
 		perdure.RaiseEvent(ctx, ctx.InstanceID(), "counted", n)
 		return n, nil
-	}, perdure.OneAtATime())
+	}, perdure.Serialized())
 	for err == nil && t.Count < t.Of {
 		if _, err = perdure.WaitForExternalEvent[int](ctx, "counted").Await(ctx); err == nil && t.Count > before+1 && t.Count < t.Of {
-			if err = perdure.UpdatesDone(ctx); err == nil {
+			if err = perdure.AwaitUpdateHandlers(ctx); err == nil {
 				return perdure.ContinueAsNew[int](ctx, t)
 			}
 		}
@@ -55,7 +55,7 @@ func tallies(ctx *perdure.OrchestrationContext, t tally) (int, error) {
 func callsTally(ctx *perdure.OrchestrationContext, _ struct{}) (string, error) {
 	fs := make([]*perdure.Future[int], len(seven))
 	for i := range fs {
-		fs[i] = perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/tally", "next", struct{}{}, perdure.StartingWith("Tallies", tally{Of: len(seven)}))
+		fs[i] = perdure.CallUpdate[int](ctx, ctx.InstanceID()+"/tally", "next", struct{}{}, perdure.WithStart("Tallies", tally{Of: len(seven)}))
 	}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func callTypeOf(err error) string {
 // callsItself waits for its own handlers, which run beside it.
 func callsItself(ctx *perdure.OrchestrationContext, _ struct{}) ([]int, error) {
 	n := 0
-	if err := perdure.HandleUpdate(ctx, "next", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+	if err := perdure.SetUpdateHandler(ctx, "next", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 		n++
 		return n, nil
 	}); err != nil {
@@ -171,5 +171,5 @@ func usesPurse(ctx context.Context, w World, id string) error {
 	if err := w.Client.Cancel(ctx, perdure.EntityInstanceID("purse", id), "no more"); err != nil {
 		return err
 	}
-	return w.Client.Raise(ctx, id, "go", struct{}{}, client.WithEventID("go"))
+	return w.Client.RaiseEvent(ctx, id, "go", struct{}{}, client.WithEventID("go"))
 }

@@ -75,7 +75,7 @@ func cancelsWhen(status string) func(ctx context.Context, w World, id string) er
 		if err := cancels(ctx, w, id); err != nil {
 			return err
 		}
-		if err := cancels(ctx, w, id); !errors.Is(err, client.ErrTerminal) {
+		if err := cancels(ctx, w, id); !errors.Is(err, client.ErrEnded) {
 			return err
 		}
 		return nil

@@ -67,7 +67,7 @@ func marked(change string) Check {
 				return err
 			}
 			if e.Kind == history.VersionMarked {
-				marks = append(marks, e.Change)
+				marks = append(marks, e.ChangeID)
 			}
 		}
 		if len(marks) != 1 || marks[0] != change {

@@ -75,7 +75,7 @@ func tellsChild(ctx context.Context, w World, id string) error {
 	if err := w.untilStatus(ctx, id+"/child", "waiting"); err != nil {
 		return err
 	}
-	return w.Client.Raise(ctx, id+"/child", "go", "by itself")
+	return w.Client.RaiseEvent(ctx, id+"/child", "go", "by itself")
 }
 
 func detached(tick time.Duration) []Scenario {

@@ -133,12 +133,12 @@ func keepsRaising(events int) func(ctx context.Context, w World, id string) erro
 	return func(ctx context.Context, w World, id string) error {
 		for range 2 {
 			for n := 1; n <= events; n++ {
-				if err := w.Client.Raise(ctx, id, "add", n, client.WithEventID(strconv.Itoa(n))); err != nil {
+				if err := w.Client.RaiseEvent(ctx, id, "add", n, client.WithEventID(strconv.Itoa(n))); err != nil {
 					return err
 				}
 			}
 			w.Pass(6 * w.Tick)
 		}
-		return w.Client.Raise(ctx, id, "add", 0)
+		return w.Client.RaiseEvent(ctx, id, "add", 0)
 	}
 }

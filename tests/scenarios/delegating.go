@@ -71,8 +71,8 @@ func (d *delegate) sendOut(ctx context.Context, delay time.Duration) (id string,
 		}
 	}
 	for _, word := range []string{"a", "a", "b", "b"} {
-		err := d.hub.Raise(ctx, id, "word", word, client.WithEventID(key+"/"+word))
-		if err != nil && !errors.Is(err, client.ErrTerminal) { // it may have heard all, in a delivery before
+		err := d.hub.RaiseEvent(ctx, id, "word", word, client.WithEventID(key+"/"+word))
+		if err != nil && !errors.Is(err, client.ErrEnded) { // it may have heard all, in a delivery before
 			return "", err
 		}
 	}
@@ -95,7 +95,7 @@ func (d *delegate) lookAfter(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	listed, err := client.Collect(d.hub.List(ctx, client.Query{Name: errandName, Tags: map[string]string{sentBy: perdure.ActivityInfoFrom(ctx).InstanceID}}))
+	listed, err := client.Collect(d.hub.List(ctx, client.ListQuery{Orchestration: errandName, Tags: map[string]string{sentBy: perdure.ActivityInfoFrom(ctx).InstanceID}}))
 	if err == nil && len(listed) == 0 {
 		err = errNotListed
 	}
@@ -104,7 +104,7 @@ func (d *delegate) lookAfter(ctx context.Context, id string) (string, error) {
 
 // sentOnce: the instance has sent out one errand, which began when it was to.
 func sentOnce(ctx context.Context, c *client.Client, s client.Status) error {
-	sent, err := client.Collect(c.List(ctx, client.Query{Name: errandName, Tags: map[string]string{sentBy: s.InstanceID}}))
+	sent, err := client.Collect(c.List(ctx, client.ListQuery{Orchestration: errandName, Tags: map[string]string{sentBy: s.InstanceID}}))
 	if err != nil {
 		return err
 	}

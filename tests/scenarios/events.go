@@ -52,7 +52,7 @@ func words(ctx *perdure.OrchestrationContext, w Words) (got []string, err error)
 func says(words ...string) func(ctx context.Context, w World, id string) error {
 	return func(ctx context.Context, w World, id string) error {
 		for _, word := range words {
-			if err := w.Client.Raise(ctx, id, "word", word, client.WithEventID(word)); err != nil {
+			if err := w.Client.RaiseEvent(ctx, id, "word", word, client.WithEventID(word)); err != nil {
 				return err
 			}
 		}
@@ -94,7 +94,7 @@ func stammers(ctx context.Context, w World, id string) error {
 // saysOther raises events that nobody waits for, and then one that is waited for.
 func saysOther(ctx context.Context, w World, id string) error {
 	for range 3 {
-		if err := w.Client.Raise(ctx, id, "other", "?"); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "other", "?"); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func twoNames(ctx *perdure.OrchestrationContext, tick time.Duration) (string, er
 
 func saysBoth(ctx context.Context, w World, id string) error {
 	for _, name := range []string{"right", "left"} {
-		if err := w.Client.Raise(ctx, id, name, name); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, name, name); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func approves(ctx context.Context, w World, id string) error {
 		return err
 	}
 	for _, n := range []int{0, 0, 1} {
-		if err := w.Client.Raise(ctx, id, "approve", 5, client.WithEventID(fmt.Sprint("approval-", n))); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "approve", 5, client.WithEventID(fmt.Sprint("approval-", n))); err != nil {
 			return err
 		}
 		if n == 0 {

@@ -63,7 +63,7 @@ func reservesLater(ctx *perdure.OrchestrationContext, item string) (string, erro
 		return perdure.CallSubOrchestrationByName[string](ctx, "Reserves", soldOut).Await(ctx)
 	}
 	_, err := perdure.CallActivity(ctx, reserve, item).Await(ctx)
-	short, why := perdure.DetailsOf[Shortage](err)
+	short, why := perdure.ErrorDetails[Shortage](err)
 	return fmt.Sprintf("%s in %d days", short.Item, short.Days), why
 }
 
@@ -71,7 +71,7 @@ func reservesLater(ctx *perdure.OrchestrationContext, item string) (string, erro
 func detailed(want Shortage) Check {
 	return func(_ context.Context, _ *client.Client, s client.Status) error {
 		_, err := client.Result[string](s)
-		if got, why := perdure.DetailsOf[Shortage](err); why != nil || got != want {
+		if got, why := perdure.ErrorDetails[Shortage](err); why != nil || got != want {
 			return fmt.Errorf("the details of %w are %+v (%w), want %+v", err, got, why, want)
 		}
 		return nil
@@ -92,7 +92,7 @@ func causedBy(errorType string) Check {
 
 // tooSlow gives an activity less time than it takes.
 func tooSlow(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
-	return perdure.CallActivity(ctx, nap, 10*tick, perdure.WithStartToClose(tick)).Await(ctx)
+	return perdure.CallActivity(ctx, nap, 10*tick, perdure.WithStartToCloseTimeout(tick)).Await(ctx)
 }
 
 func catchesTimeout(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {

@@ -18,9 +18,9 @@ import (
 
 // Holder is whoever holds tokens of activities: a *client.Client is one.
 type Holder interface {
-	Complete(ctx context.Context, token string, result any) error
-	Fail(ctx context.Context, token string, err error) error
-	Heartbeat(ctx context.Context, token string, details any) (provider.CancelInfo, error)
+	CompleteActivity(ctx context.Context, token string, result any) error
+	FailActivity(ctx context.Context, token string, err error) error
+	HeartbeatActivity(ctx context.Context, token string, details any) (provider.CancelInfo, error)
 }
 
 // holder is that of the world: its client, where it has none of its own.
@@ -76,7 +76,7 @@ func handOver(ctx context.Context, hand Handing) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = f.WriteString(info.Token)
+	_, err = f.WriteString(info.CompletionToken)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return "", err
 	}
@@ -108,13 +108,13 @@ func completesByToken(ctx context.Context, w World, id string, hand Handing) err
 	if err != nil {
 		return err
 	}
-	if err := w.holder().Complete(ctx, token, "granted by ann"); err != nil {
+	if err := w.holder().CompleteActivity(ctx, token, "granted by ann"); err != nil {
 		return err
 	}
 	if err := w.until(ctx, id, func(s client.Status) bool { return s.Status.Terminal() }); err != nil {
 		return err
 	}
-	return wantProblem(w.holder().Complete(ctx, token, "granted by bob"), client.TokenGone)
+	return wantProblem(w.holder().CompleteActivity(ctx, token, "granted by bob"), client.TokenExecutionEnded)
 }
 
 // waitsForHolderAgain tells how the last attempt of an activity failed.
@@ -133,17 +133,17 @@ func failsByToken(ctx context.Context, w World, _ string, hand Handing) error {
 	if err != nil {
 		return err
 	}
-	if err := w.holder().Fail(ctx, first, &httpapi.ReportedError{Message: "attempt 1 of 3"}); err != nil {
+	if err := w.holder().FailActivity(ctx, first, &httpapi.ExternalError{Message: "attempt 1 of 3"}); err != nil {
 		return err
 	}
 	second, err := w.token(hand, 2)
 	if err != nil {
 		return err
 	}
-	if err := wantProblem(w.holder().Complete(ctx, first, "too late"), client.TokenSuperseded); err != nil {
+	if err := wantProblem(w.holder().CompleteActivity(ctx, first, "too late"), client.TokenSuperseded); err != nil {
 		return err
 	}
-	return w.holder().Fail(ctx, second, &httpapi.ReportedError{Type: "RefusedError", Message: "attempt 2 of 3", Final: true})
+	return w.holder().FailActivity(ctx, second, &httpapi.ExternalError{Type: "RefusedError", Message: "attempt 2 of 3", Permanent: true})
 }
 
 // patienceForHolder is how many ticks a holder may be silent; it takes beats of them.
@@ -161,7 +161,7 @@ func cancelsHolder(ctx *perdure.OrchestrationContext, hand Handing) (string, err
 	if !ok {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s, %s", c.Reason, c.Message, c.Ended), nil
+	return fmt.Sprintf("%s: %s, %s", c.Reason, c.Message, c.CancelOutcome), nil
 }
 
 // beatsByToken sends heartbeats for longer than it may be silent, until it hears that it is cancelled, and says that it has come to an end.
@@ -171,21 +171,21 @@ func beatsByToken(ctx context.Context, w World, id string, hand Handing) error {
 		return err
 	}
 	for n := range beats {
-		if cancel, err := w.holder().Heartbeat(ctx, token, n); err != nil || cancel.Requested {
+		if cancel, err := w.holder().HeartbeatActivity(ctx, token, n); err != nil || cancel.Requested {
 			return errors.Join(fmt.Errorf("heartbeat %d: it is cancelled: %t", n, cancel.Requested), err)
 		}
 		w.Pass(w.Tick)
 	}
-	if err := w.Client.Raise(ctx, id, "enough", struct{}{}, client.WithEventID("enough")); err != nil {
+	if err := w.Client.RaiseEvent(ctx, id, "enough", struct{}{}, client.WithEventID("enough")); err != nil {
 		return err
 	}
 	for n := range looks {
-		cancel, err := w.holder().Heartbeat(ctx, token, beats+n)
+		cancel, err := w.holder().HeartbeatActivity(ctx, token, beats+n)
 		if err != nil {
 			return err
 		}
 		if cancel.Requested {
-			return errors.Join(wantReason(cancel, "requested"), w.holder().Complete(ctx, token, "stopped"))
+			return errors.Join(wantReason(cancel, "requested"), w.holder().CompleteActivity(ctx, token, "stopped"))
 		}
 		w.Pass(min(w.Tick/4, time.Second)) // it has ten seconds from the cancel on, whatever a tick is
 	}
@@ -200,8 +200,8 @@ func wantReason(cancel provider.CancelInfo, want string) error {
 }
 
 // wantProblem checks why a token does nothing.
-func wantProblem(err error, want client.TokenProblem) error {
-	if e, ok := errors.AsType[*client.TokenError](err); !ok || e.Problem != want {
+func wantProblem(err error, want client.TokenErrorReason) error {
+	if e, ok := errors.AsType[*client.TokenError](err); !ok || e.Reason != want {
 		return errors.Join(fmt.Errorf("a token does something, want %s", want), err)
 	}
 	return nil

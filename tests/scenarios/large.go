@@ -16,7 +16,7 @@ func bulky() []Scenario {
 		{
 			Name: "LargeChildren", Register: body(largeChildren, also("Large child", largeChild)), Input: 0, Check: gives("cte"), Large: true,
 			Drive: func(ctx context.Context, w World, id string) error {
-				return w.Client.Raise(ctx, id, "go", largeText("e"))
+				return w.Client.RaiseEvent(ctx, id, "go", largeText("e"))
 			},
 		},
 		{Name: "LargeCalls", Register: body(largeCalls, also("Large callee", largeCallee)), Check: gives("ctctcu"), Large: true},
@@ -81,7 +81,7 @@ func largeChildren(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 // largeCallee gives back what it was started with, and what an update brings.
 func largeCallee(ctx *perdure.OrchestrationContext, in string) (int, error) {
 	left := 2
-	err := perdure.HandleUpdate(ctx, "swap", func(ctx *perdure.OrchestrationContext, with string) ([]string, error) {
+	err := perdure.SetUpdateHandler(ctx, "swap", func(ctx *perdure.OrchestrationContext, with string) ([]string, error) {
 		if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
 			return nil, err
 		}
@@ -89,17 +89,17 @@ func largeCallee(ctx *perdure.OrchestrationContext, in string) (int, error) {
 			perdure.RaiseEvent(ctx, ctx.InstanceID(), "go", 1)
 		}
 		return []string{in, with}, nil
-	}, perdure.OneAtATime())
+	}, perdure.Serialized())
 	if err == nil {
 		_, err = perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 	}
-	return 0, errors.Join(err, perdure.UpdatesDone(ctx))
+	return 0, errors.Join(err, perdure.AwaitUpdateHandlers(ctx))
 }
 
 // largeCalls starts who takes updates by the first of them, joins that, and sends another.
 func largeCalls(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	call := func(id, mark string) *perdure.Future[[]string] {
-		return perdure.CallUpdate[[]string](ctx, ctx.InstanceID()+"/callee", "swap", largeText(mark), perdure.WithUpdateID(id), perdure.StartingWith("Large callee", largeText("c")))
+		return perdure.CallUpdate[[]string](ctx, ctx.InstanceID()+"/callee", "swap", largeText(mark), perdure.WithUpdateID(id), perdure.WithStart("Large callee", largeText("c")))
 	}
 	var all []string
 	for _, f := range []*perdure.Future[[]string]{call("u-1", "t"), call("u-1", "x"), call("u-2", "u")} {

@@ -29,7 +29,7 @@ func allValues(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
 	for i := range n {
 		fs = append(fs, perdure.CallActivity(ctx, inc, i))
 	}
-	return perdure.Values(ctx, fs)
+	return perdure.AwaitAll(ctx, fs)
 }
 
 // firstValue takes what it gets, of what is to be had.
@@ -39,7 +39,7 @@ func firstValue(ctx *perdure.OrchestrationContext, items []string) (string, erro
 	for _, item := range items {
 		fs = append(fs, perdure.CallActivity(ctx, reserve, item))
 	}
-	got, err := perdure.First(ctx, fs)
+	got, err := perdure.FirstSuccess(ctx, fs)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func fairly(ctx *perdure.OrchestrationContext, items []string) ([]string, error)
 	for _, item := range items {
 		fs = append(fs, perdure.CallActivity(ctx, reserve, item, perdure.WithFairnessKey("whose "+item+"?")))
 	}
-	return perdure.Values(ctx, fs)
+	return perdure.AwaitAll(ctx, fs)
 }
 
 // oneByOne reserves items of one store, which serves one customer at a time.
@@ -105,7 +105,7 @@ func fewAtOnce(ctx *perdure.OrchestrationContext, tick time.Duration) (string, e
 			return 0, err
 		}
 		return perdure.CallActivity(ctx, inc, n).Await(ctx)
-	}, perdure.MaxConcurrent(2))
+	}, perdure.MaxConcurrency(2))
 	return fmt.Sprintf("%d at once, %v", most, results.Values()), err
 }
 
@@ -117,7 +117,7 @@ func enoughOf(ctx *perdure.OrchestrationContext, tick time.Duration) (string, er
 		}
 		return fmt.Sprint("rested ", naps), nil
 	}
-	rested, err := perdure.Map(ctx, []int{1, 2, 3}, rest, perdure.Enough(1))
+	rested, err := perdure.Map(ctx, []int{1, 2, 3}, rest, perdure.MinSuccessful(1))
 	if err != nil {
 		return "", err
 	}
@@ -126,6 +126,6 @@ func enoughOf(ctx *perdure.OrchestrationContext, tick time.Duration) (string, er
 	_, err = perdure.Map(ctx, []string{"bike", soldOut, "boat"}, func(ctx *perdure.OrchestrationContext, item string) (string, error) {
 		tried++
 		return perdure.CallActivity(ctx, reserve, item).Await(ctx)
-	}, perdure.MaxConcurrent(1), perdure.TooManyFailed(1))
+	}, perdure.MaxConcurrency(1), perdure.ToleratedFailures(0))
 	return fmt.Sprintf("%v, lost: %s, %s; then [%d of 3], %s", rested.Values(), reasonOf(rested[0].Err), reasonOf(rested[1].Err), tried, typeOf(err)), nil
 }

@@ -69,7 +69,7 @@ func pausesAndResumes(ctx context.Context, w World, id string) error {
 		return err
 	}
 	err = w.Client.Resume(ctx, id, "it is well")
-	if errors.Is(err, client.ErrNotPaused) || errors.Is(err, client.ErrTerminal) { // it goes on, or is over by now
+	if errors.Is(err, client.ErrNotPaused) || errors.Is(err, client.ErrEnded) { // it goes on, or is over by now
 		return nil
 	}
 	return err

@@ -32,7 +32,7 @@ func pollsCounting(ctx *perdure.OrchestrationContext, p Polls) (string, error) {
 	}
 	n, err := perdure.WaitForCondition(ctx, 0, func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return perdure.CallActivity(ctx, inc, n, opts...).Await(ctx)
-	}, func(n int) bool { return n >= p.Until }, perdure.PollPolicy{MaxAttempts: p.Most, Interval: p.Interval, Coefficient: 1.5, Jitter: 0.5})
+	}, func(n int) bool { return n >= p.Until }, perdure.PollPolicy{MaxAttempts: p.Most, InitialInterval: p.Interval, BackoffCoefficient: 1.5, Jitter: 0.5})
 	if failed, ok := errors.AsType[*perdure.ConditionNotMetError](err); ok {
 		return fmt.Sprintf("%d, the condition is not met after %d checks, %v the last", n, failed.Attempts, failed.State), nil
 	}
@@ -45,7 +45,7 @@ func pollsReserving(ctx *perdure.OrchestrationContext, tick time.Duration) (stri
 		next := map[string]string{"pen": "book", "book": soldOut}[item]
 		_, err := perdure.CallActivity(ctx, reserve, next).Await(ctx)
 		return next, err
-	}, func(string) bool { return false }, perdure.PollPolicy{Interval: tick})
+	}, func(string) bool { return false }, perdure.PollPolicy{InitialInterval: tick})
 	failed, ok := errors.AsType[*perdure.ActivityError](err)
 	if !ok {
 		return "", err

@@ -61,7 +61,7 @@ func either(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) 
 // approval waits for an event, but not for ever.
 func approval(ctx *perdure.OrchestrationContext, limit time.Duration) (string, error) {
 	ctx.SetCustomStatus("waiting")
-	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"), perdure.CreateTimer(ctx, limit, perdure.WithName("too late"))
+	approved, late := perdure.WaitForExternalEvent[string](ctx, "go"), perdure.CreateTimer(ctx, limit, perdure.WithTimerName("too late"))
 	first, err := perdure.Select(ctx, approved, late)
 	if err != nil || first == 1 {
 		return "too late", err
@@ -79,7 +79,7 @@ func timed(name string) Check {
 				return err
 			}
 			if e.Kind == history.TimerCreated {
-				names = append(names, e.Label())
+				names = append(names, e.DisplayName())
 			}
 		}
 		if len(names) != 1 || names[0] != name {
@@ -94,7 +94,7 @@ func tellsToGo(ctx context.Context, w World, id string) error {
 	if err := w.untilStatus(ctx, id, "waiting"); err != nil {
 		return err
 	}
-	return w.Client.Raise(ctx, id, "go", "now")
+	return w.Client.RaiseEvent(ctx, id, "go", "now")
 }
 
 // sleeps checks that a timer is not early.

@@ -38,7 +38,7 @@ func replaces(ctx context.Context, w World, id string) error {
 	if err := w.until(ctx, id+"/again/child", func(client.Status) bool { return true }); err != nil {
 		return err
 	}
-	for _, policy := range []client.ExistsPolicy{client.Replace, client.Ignore} {
+	for _, policy := range []client.IDConflictPolicy{client.Replace, client.UseExisting} {
 		for range 2 {
 			if _, err := w.Client.Start(ctx, "Sleeps", w.Tick, again, client.IfExists(policy), client.WithIdempotencyKey("the next")); err != nil {
 				return fmt.Errorf("%s: %w", policy, err)
@@ -77,7 +77,7 @@ func startsOrRaises(ctx context.Context, w World, id string) error {
 	for _, word := range []string{"a", "b"} {
 		for range 2 {
 			for _, to := range []string{id, id + "/beside"} {
-				started, err := w.Client.StartOrRaise(ctx, "StartedOrRaised", Words{Count: 2, Rest: 20 * w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
+				started, err := w.Client.StartOrRaiseEvent(ctx, "StartedOrRaised", Words{Count: 2, Rest: 20 * w.Tick}, "word", word, client.WithInstanceID(to), client.WithIdempotencyKey(word))
 				if err != nil {
 					return err
 				}

@@ -49,7 +49,7 @@ func (t Tries) outcome(ctx *perdure.OrchestrationContext, began time.Time, n int
 // triesOnce has a policy that does not try this error again.
 func triesOnce(ctx *perdure.OrchestrationContext, tick time.Duration) (string, error) {
 	began := ctx.Now()
-	policy := perdure.RetryPolicy{MaxAttempts: 5, InitialInterval: 60 * tick, NonRetryable: []string{"StockError"}}
+	policy := perdure.RetryPolicy{MaxAttempts: 5, InitialInterval: 60 * tick, NonRetryableErrorTypes: []string{"StockError"}}
 	_, err := perdure.CallActivity(ctx, reserve, soldOut, perdure.WithRetry(policy)).Await(ctx)
 	if took := ctx.Now().Sub(began); took >= 60*tick {
 		return "", fmt.Errorf("it took %v: it was tried again", took)

@@ -53,11 +53,11 @@ func keeps(ctx *perdure.OrchestrationContext, first string) ([]string, error) {
 		kept = append(kept, said)
 		return said, nil
 	}
-	err = errors.Join(err, perdure.HandleUpdate(ctx, "one", keep, perdure.OneAtATime()), perdure.HandleUpdate(ctx, "any", keep))
+	err = errors.Join(err, perdure.SetUpdateHandler(ctx, "one", keep, perdure.Serialized()), perdure.SetUpdateHandler(ctx, "any", keep))
 	if err == nil {
 		_, err = perdure.WaitForExternalEvent[struct{}](ctx, "close").Await(ctx)
 	}
-	return kept, errors.Join(err, perdure.UpdatesDone(ctx))
+	return kept, errors.Join(err, perdure.AwaitUpdateHandlers(ctx))
 }
 
 // keptOfAllSizes is what updatesOfAllSizes gives to the instance.
@@ -96,7 +96,7 @@ func keepersBeside(id string) map[int]string {
 
 // closes has an instance end, and waits for that.
 func (w World) closes(ctx context.Context, id string) error {
-	if err := w.Client.Raise(ctx, id, "close", struct{}{}, client.WithEventID("close")); err != nil {
+	if err := w.Client.RaiseEvent(ctx, id, "close", struct{}{}, client.WithEventID("close")); err != nil {
 		return err
 	}
 	return w.until(ctx, id, func(s client.Status) bool { return s.Status.Terminal() })
@@ -176,7 +176,7 @@ func swapsFromOutside(ctx context.Context, w World, id string) error {
 		}
 		there = with
 	}
-	if err := w.Client.Raise(ctx, id, "go", struct{}{}, client.WithEventID("go")); err != nil {
+	if err := w.Client.RaiseEvent(ctx, id, "go", struct{}{}, client.WithEventID("go")); err != nil {
 		return err
 	}
 	if err := w.until(ctx, id, func(s client.Status) bool { return s.Status.Terminal() }); err != nil {

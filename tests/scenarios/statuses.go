@@ -52,7 +52,7 @@ func polls(ctx context.Context, w World, id string) error {
 		if err := w.untilStatus(ctx, id, fmt.Sprintf("stage %d", i+1)); err != nil {
 			return err
 		}
-		if err := w.Client.Raise(ctx, id, "next", struct{}{}); err != nil {
+		if err := w.Client.RaiseEvent(ctx, id, "next", struct{}{}); err != nil {
 			return err
 		}
 	}

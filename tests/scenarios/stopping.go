@@ -82,7 +82,7 @@ const watchName = "Watch"
 func watch(ctx context.Context, _ struct{}) (string, error) {
 	<-ctx.Done()
 	cause := context.Cause(ctx)
-	if c, ok := errors.AsType[*perdure.CancelledError](cause); ok && c.Reason != perdure.ReasonDeadline && c.Reason != perdure.ReasonLockLost && c.Reason != perdure.ReasonShutdown {
+	if c, ok := errors.AsType[*perdure.CancelledError](cause); ok && c.Reason != perdure.ReasonInvocationDeadline && c.Reason != perdure.ReasonLockLost && c.Reason != perdure.ReasonShutdown {
 		return string(c.Reason), nil
 	}
 	return "", cause
@@ -118,8 +118,8 @@ type Slow struct {
 
 // slowFirst gives each attempt of an activity a while. The first takes longer, and must be told so.
 func slowFirst(ctx *perdure.OrchestrationContext, s Slow) (string, error) {
-	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: s.Tick, NonRetryable: []string{"DeafError"}})
-	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", s, perdure.WithStartToClose(4*s.Tick), retried).Await(ctx)
+	retried := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: s.Tick, NonRetryableErrorTypes: []string{"DeafError"}})
+	return perdure.CallActivityByName[string](ctx, "SlowAtFirst", s, perdure.WithStartToCloseTimeout(4*s.Tick), retried).Await(ctx)
 }
 
 // DeafError is that of an attempt which was not told that its time is over.

@@ -41,7 +41,7 @@ func seesCancelling(ctx context.Context, w World, id string) error {
 func askedByParent(suffix string) Check {
 	return func(ctx context.Context, c *client.Client, s client.Status) error {
 		for id, want := range map[string]history.Event{
-			s.InstanceID:          {Kind: history.SubOrchestrationCancelRequested, RequestedBy: history.RequestedByBody},
+			s.InstanceID:          {Kind: history.SubOrchestrationCancelRequested, RequestedBy: history.RequestedByOrchestration},
 			s.InstanceID + suffix: {Kind: history.CancelRequested, RequestedBy: "parent:" + s.InstanceID},
 		} {
 			var by []string
@@ -78,13 +78,13 @@ func withStranger(ctx context.Context, w World, id string) error {
 	if _, err := w.Client.Start(ctx, "Waits", nil, client.WithInstanceID(id+"/other"), client.WithIdempotencyKey("other")); err != nil {
 		return err
 	}
-	if err := w.Client.Raise(ctx, id, "go", "on"); err != nil {
+	if err := w.Client.RaiseEvent(ctx, id, "go", "on"); err != nil {
 		return err
 	}
 	if _, err := w.Client.Wait(ctx, id); err != nil {
 		return err
 	}
-	return w.Client.Raise(ctx, id+"/other", "go", "still here")
+	return w.Client.RaiseEvent(ctx, id+"/other", "go", "still here")
 }
 
 func strangerLives(ctx context.Context, c *client.Client, s client.Status) error {

@@ -88,7 +88,7 @@ func endedIn(ctx context.Context, c *client.Client, instanceID, execution, name 
 		return err
 	}
 	for _, x := range found {
-		if x.Name == name && (x.SeenAt.IsZero() || x.End != client.EndFinished && x.End != client.EndNeverStarted) {
+		if x.Name == name && (x.SeenAt.IsZero() || x.End != client.OutcomeCompleted && x.End != client.OutcomeNeverStarted) {
 			return fmt.Errorf("%s #%d: seen %v, end %q", name, x.ID, x.SeenAt, x.End)
 		}
 	}
@@ -117,7 +117,7 @@ func heard(reason string) Check {
 			return err
 		}
 		for _, x := range found {
-			if x.Name == watchName && x.End == client.EndFinished && said[x.ID] != string(want) {
+			if x.Name == watchName && x.End == client.OutcomeCompleted && said[x.ID] != string(want) {
 				return fmt.Errorf("%s #%d said %s, want %s", watchName, x.ID, said[x.ID], want)
 			}
 		}

@@ -41,7 +41,7 @@ func tell(ctx *perdure.OrchestrationContext, id string, words ...string) error {
 
 // untold is why a word did not arrive.
 func untold(err error) (string, error) {
-	for _, why := range []error{perdure.ErrInstanceNotFound, perdure.ErrInstanceOver} {
+	for _, why := range []error{perdure.ErrInstanceNotFound, perdure.ErrInstanceEnded} {
 		if errors.Is(err, why) {
 			return why.Error()[len("perdure: "):], nil
 		}

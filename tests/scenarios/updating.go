@@ -16,27 +16,27 @@ var errNotPositive = perdure.NonRetryable(errors.New("the amount must be positiv
 
 // account takes deposits, each with a fee that an activity adds, until it is closed. It continues as new when it is told, behind the deposits that are under way.
 func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
-	err := perdure.HandleUpdate(ctx, deposit, func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, deposit, func(ctx *perdure.OrchestrationContext, amount int) (int, error) {
 		fee, err := perdure.CallActivity(ctx, inc, 0).Await(ctx)
 		if err != nil {
 			return 0, err
 		}
 		balance += amount + fee
 		return balance, nil
-	}, perdure.ValidateUpdate(func(amount int) error {
+	}, perdure.WithValidator(func(amount int) error {
 		if amount <= 0 {
 			return errNotPositive
 		}
 		return nil
 	}))
 	if err == nil {
-		err = perdure.HandleUpdate(ctx, "leave", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
+		err = perdure.SetUpdateHandler(ctx, "leave", func(ctx *perdure.OrchestrationContext, _ struct{}) (int, error) {
 			perdure.RaiseEvent(ctx, ctx.InstanceID(), "close", struct{}{})
 			return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
 		})
 	}
 	if err == nil {
-		err = perdure.HandleUpdate(ctx, "fail", func(*perdure.OrchestrationContext, struct{}) (int, error) { return 0, errNotPositive })
+		err = perdure.SetUpdateHandler(ctx, "fail", func(*perdure.OrchestrationContext, struct{}) (int, error) { return 0, errNotPositive })
 	}
 	if err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func account(ctx *perdure.OrchestrationContext, balance int) (string, error) {
 		return "", err
 	}
 	if first == 1 {
-		if err := perdure.UpdatesDone(ctx); err != nil {
+		if err := perdure.AwaitUpdateHandlers(ctx); err != nil {
 			return "", err
 		}
 		return perdure.ContinueAsNew[string](ctx, balance)
@@ -67,16 +67,16 @@ func updatesAccount(ctx context.Context, w World, id string) error {
 		{update: deposit, id: "d1", input: 5, want: "7"},
 		{update: deposit, id: "d2", input: -1, code: client.UpdateRejected},
 		{update: deposit, id: "d3", input: "much", code: client.UpdateBadInput},
-		{update: "withdraw", id: "d4", input: 1, code: client.UpdateUnknown},
+		{update: "withdraw", id: "d4", input: 1, code: client.UpdateHandlerNotFound},
 		{update: "fail", id: "d5", input: struct{}{}, code: client.UpdateFailed},
 		{update: deposit, id: "d1", input: 50, want: "7"},
 		{update: "anew"},
 		{update: deposit, id: "d6", input: 9, want: "17"},
 		{update: deposit, id: "d1", input: 50, want: "7"},
-		{update: "leave", id: "d9", input: struct{}{}, code: client.UpdateLeft},
+		{update: "leave", id: "d9", input: struct{}{}, code: client.UpdateAborted},
 	} {
 		if step.id == "" {
-			if err := w.Client.Raise(ctx, id, step.update, struct{}{}, client.WithEventID(step.update)); err != nil {
+			if err := w.Client.RaiseEvent(ctx, id, step.update, struct{}{}, client.WithEventID(step.update)); err != nil {
 				return err
 			}
 			if err := w.until(ctx, id, func(s client.Status) bool { return s.ExecutionNumber == 2 }); err != nil {

@@ -38,7 +38,7 @@ func (a *Alone) Take(ctx context.Context, r *provider.Record, up <-chan time.Tim
 		a.mu.Unlock()
 		return true
 	}
-	w := &aloneWaiter{lock: r.Lock, turn: make(chan struct{})}
+	w := &aloneWaiter{lock: r.ReceiptHandle, turn: make(chan struct{})}
 	at, _ := slices.BinarySearchFunc(a.waiting, w, func(x, y *aloneWaiter) int { return cmp.Compare(x.lock, y.lock) })
 	a.waiting = slices.Insert(a.waiting, at, w)
 	a.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 const DeliveriesTogether = 2
 
 // Doubtful reports whether a delivery leaves a mark. A record that was picked up from the dead letters has been delivered often.
-func Doubtful(r *provider.Record, p *provider.PickedUp) bool {
+func Doubtful(r *provider.Record, p *provider.Redrive) bool {
 	return r.ReceiveCount > DeliveriesTogether || p != nil
 }
 
@@ -30,7 +30,7 @@ const (
 func Mark(ctx context.Context, b *Base, a provider.Attempt) (died int, err error) {
 	limited, stop := context.WithTimeout(ctx, markLimit)
 	defer stop()
-	if died, err = b.Provider.MarkAttempt(limited, a); err != nil {
+	if died, err = b.Provider.PutCrashMarker(limited, a); err != nil {
 		_ = Unmark(ctx, b, a) // what stays is one of several that it takes
 	}
 	return died, err
@@ -41,7 +41,7 @@ func Unmark(ctx context.Context, b *Base, a provider.Attempt) (err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), UnmarkLimit)
 	defer stop()
 	for range unmarkTries {
-		if err = b.Provider.UnmarkAttempt(ctx, a); err == nil || ctx.Err() != nil {
+		if err = b.Provider.DeleteCrashMarker(ctx, a); err == nil || ctx.Err() != nil {
 			break
 		}
 	}

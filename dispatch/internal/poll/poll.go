@@ -19,12 +19,12 @@ import (
 
 // Options are dispatch.PollOptions.
 type Options struct {
-	Loops  int
-	Lock   time.Duration
-	Grace  time.Duration
-	Unwind time.Duration
-	Renew  func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
-	Logger *slog.Logger
+	Concurrency   int
+	LockTimeout   time.Duration
+	GracePeriod   time.Duration
+	UnwindTimeout time.Duration
+	Renew         func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
+	Logger        *slog.Logger
 }
 
 const (
@@ -40,17 +40,17 @@ const (
 )
 
 func (o Options) withDefaults(queue string) Options {
-	if o.Loops == 0 {
-		o.Loops = defaultLoops
+	if o.Concurrency == 0 {
+		o.Concurrency = defaultLoops
 		if queue == provider.QueueTimers {
-			o.Loops = 1
+			o.Concurrency = 1
 		}
 	}
-	if o.Grace == 0 {
-		o.Grace = defaultGrace
+	if o.GracePeriod == 0 {
+		o.GracePeriod = defaultGrace
 	}
-	if o.Unwind == 0 {
-		o.Unwind = defaultUnwind
+	if o.UnwindTimeout == 0 {
+		o.UnwindTimeout = defaultUnwind
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -62,7 +62,7 @@ func (o Options) withDefaults(queue string) Options {
 var errStopped = errors.New("dispatch: the process is being stopped")
 
 // Poll is dispatch.Poll.
-func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
+func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
 	if q.options.Renew == nil {
 		q.options.Renew = func(ctx context.Context, lock time.Duration, records ...provider.Record) ([]provider.Record, error) {
@@ -72,7 +72,7 @@ func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	var loops sync.WaitGroup
-	for range q.options.Loops {
+	for range q.options.Concurrency {
 		loops.Go(func() { q.loop(ctx, work) })
 	}
 	finished := make(chan struct{})
@@ -81,20 +81,20 @@ func Poll(ctx context.Context, p provider.Polling, queue string, handle func(ctx
 		close(finished)
 	}()
 	<-ctx.Done()
-	if within(q.options.Grace, finished) {
+	if within(q.options.GracePeriod, finished) {
 		return nil
 	}
-	if _, exclusive := history.OfExclusiveQueue(queue); exclusive { // what goes back may begin elsewhere: first it is to end here
+	if _, exclusive := history.BaseQueue(queue); exclusive { // what goes back may begin elsewhere: first it is to end here
 		stop(errStopped)
-		within(q.options.Unwind, finished)
+		within(q.options.UnwindTimeout, finished)
 	}
 	left := q.giveBack(work)
 	stop(errStopped)
-	within(q.options.Unwind, finished)
+	within(q.options.UnwindTimeout, finished)
 	if left == 0 {
 		return nil
 	}
-	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.Grace)
+	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.GracePeriod)
 }
 
 // within waits for something for so long, and reports whether it came.
@@ -111,7 +111,7 @@ func within(d time.Duration, came <-chan struct{}) bool {
 
 // poller is what the loops of a Poll share.
 type poller struct {
-	p       provider.Polling
+	p       provider.Poller
 	queue   string
 	handle  func(ctx context.Context, records []provider.Record) (failed []string)
 	options Options
@@ -204,8 +204,8 @@ func (q *poller) renew(ctx context.Context, b *batch) (release func()) {
 }
 
 func (q *poller) lock(b *batch) time.Duration {
-	if q.options.Lock > 0 {
-		return q.options.Lock
+	if q.options.LockTimeout > 0 {
+		return q.options.LockTimeout
 	}
 	if h := b.records[0].Hold; h != nil {
 		return h.Length()

@@ -15,7 +15,7 @@ import (
 // pickUp sends what queues have moved to their dead letters once more, and leaves copies there for people. A record is sent first, as
 // a new one that the old one cannot swallow, then copied, then deleted: repeating is harmless, since ids settle once.
 func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
-	for m, err := range k.provider.MovedRecords(ctx) {
+	for m, err := range k.provider.DeadLetteredRecords(ctx) {
 		if err == nil {
 			err = k.pickUpOne(ctx, m)
 		}
@@ -23,7 +23,7 @@ func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
 	}
 }
 
-func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) error {
+func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.DeadLetteredRecord) error {
 	became, of, err := k.resume(ctx, m)
 	if errors.Is(err, errUnreadable) {
 		k.options.Logger.WarnContext(ctx, "dead letter unreadable, leaving it in the queue",
@@ -33,7 +33,7 @@ func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) erro
 	if err == nil {
 		k.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(of,
 			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
-		err = k.provider.KeepMovedRecord(ctx, m, fmt.Errorf("picked up: %s", became))
+		err = k.provider.AnnotateDeadLetter(ctx, m, fmt.Errorf("picked up: %s", became))
 	}
 	if err != nil {
 		return fmt.Errorf("dispatch: dead letter %s of %s: %w", m.Record.ID, m.Queue, err)
@@ -45,31 +45,31 @@ func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.MovedRecord) erro
 var errUnreadable = errors.New("dispatch: it cannot be read")
 
 // resume sends for a moved record what leads on, and returns what that was, and of what.
-func (k *Timekeeper) resume(ctx context.Context, m provider.MovedRecord) (became string, of []any, err error) {
+func (k *Timekeeper) resume(ctx context.Context, m provider.DeadLetteredRecord) (became string, of []any, err error) {
 	records := []provider.Record{m.Record}
 	switch m.Queue {
 	case provider.QueueInbox:
-		items, bad := k.provider.AdoptOrchestrationItems(records)
+		items, bad := k.provider.DecodeOrchestrationItems(records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		msg := items[0].Messages[0].Message
-		msg.PickedUp = msg.PickedUp.NextMoved(m.Record.ID, m.Record.SentAt)
+		msg.Redrive = msg.Redrive.NextMoved(m.Record.ID, m.Record.SentAt)
 		return "the message is in the inbox again", whose(msg.InstanceID, "kind", msg.Kind), k.provider.EnqueueForOrchestrator(ctx, msg)
 	case provider.QueueTimers:
-		timers, bad := k.provider.AdoptTimers(records)
+		timers, bad := k.provider.DecodeTimers(records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		timer := timers[0].Timer
 		return "the timer is held again", whose(timer.InstanceID, "timerId", timer.TimerID), k.provider.HoldTimers(ctx, timer)
 	default:
-		items, bad := k.provider.AdoptWorkItems(ctx, records)
+		items, bad := k.provider.DecodeWorkItems(ctx, records)
 		if len(bad) > 0 {
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		it := items[0].WorkItem
-		it.Again, it.PickedUp = true, it.PickedUp.Next(m.Record.ID)
+		it.PossibleDuplicate, it.Redrive = true, it.Redrive.Next(m.Record.ID)
 		return "the work item is in its queue again", whose(it.InstanceID, "activity", it.Name, "activityId", it.ActivityID), k.provider.PutWorkItems(ctx, it)
 	}
 }

@@ -35,7 +35,7 @@ func (k jobRunner) workOnJobs(ctx context.Context, t *tally) {
 		t.note(ctx, err)
 		return
 	}
-	jobs = slices.DeleteFunc(jobs, func(j provider.Job) bool { return j.Over() })
+	jobs = slices.DeleteFunc(jobs, func(j provider.Job) bool { return j.Ended() })
 	share := jobShare{atOnce: max(jobAtOnce/max(len(jobs), 1), 1), time: k.timeToWatch(ctx) / jobSteps}
 	sideBySide(ctx, jobs, max(len(jobs), 1), func(j provider.Job) { k.workOnJob(ctx, t, &j, share) })
 }
@@ -49,7 +49,7 @@ type jobShare struct {
 
 // workOnJob goes on with a job, until it is over, or the look is, or a step has got it nowhere: the next look tries again.
 func (k jobRunner) workOnJob(ctx context.Context, t *tally, j *provider.Job, share jobShare) {
-	for !j.Over() && ctx.Err() == nil {
+	for !j.Ended() && ctx.Err() == nil {
 		before := len(j.Batch)
 		err := k.stepJob(ctx, j, share)
 		if errors.Is(err, provider.ErrConflict) {
@@ -60,7 +60,7 @@ func (k jobRunner) workOnJob(ctx context.Context, t *tally, j *provider.Job, sha
 			return
 		}
 	}
-	if !j.Over() {
+	if !j.Ended() {
 		t.note(ctx, context.Cause(ctx))
 	}
 }
@@ -89,7 +89,7 @@ func (k jobRunner) stepJob(ctx context.Context, j *provider.Job, share jobShare)
 		return err
 	}
 	*j = next
-	if j.Over() {
+	if j.Ended() {
 		k.options.Logger.InfoContext(ctx, "bulk job ended", "event", logevent.BulkJobEnded, "job", j.ID,
 			"operation", j.Operation, "matched", j.Matched, "done", j.Done, "skipped", j.Skipped, "failed", j.Failed,
 			"requestedBy", cmp.Or(j.RequestedBy, history.RequestedByClient))
@@ -99,7 +99,7 @@ func (k jobRunner) stepJob(ctx context.Context, j *provider.Job, share jobShare)
 
 // matchMore fills the batch, or ends the job.
 func (k jobRunner) matchMore(ctx context.Context, j *provider.Job) error {
-	if j.AtEnd {
+	if j.MatchingDone {
 		j.State = provider.JobCompleted
 		return nil
 	}
@@ -107,9 +107,9 @@ func (k jobRunner) matchMore(ctx context.Context, j *provider.Job) error {
 	if err != nil {
 		return fmt.Errorf("dispatch: job %s: %w", j.ID, err)
 	}
-	j.Batch, j.Next, j.AtEnd = found, next, next == ""
+	j.Batch, j.Next, j.MatchingDone = found, next, next == ""
 	j.Matched += int64(len(found))
-	if j.AtEnd && len(found) == 0 {
+	if j.MatchingDone && len(found) == 0 {
 		j.State = provider.JobCompleted
 	}
 	return nil
@@ -181,7 +181,7 @@ func (k jobRunner) dealWith(ctx context.Context, j *provider.Job, of provider.Ta
 	case j.Operation == provider.OperationPurge && in.Status == provider.StatusDeleting && of.Tries == jobTries-1:
 		return nil // it is large: the watch finishes what was begun
 	case j.Operation == provider.OperationPurge:
-		return k.provider.DeleteLife(provider.WithRequester(ctx, j.RequestedBy), in.InstanceID, in.StartID, j.Force)
+		return k.provider.DeleteIncarnation(provider.WithRequester(ctx, j.RequestedBy), in.InstanceID, in.StartID, j.Force)
 	case in.Status.Terminal():
 		return nil
 	}

@@ -40,7 +40,7 @@ func (k *Timekeeper) lease(ctx context.Context, timers []provider.LockedTimer) (
 			records = append(records, r)
 		}
 	}
-	queues, ok := offered.By[provider.Polling](k.provider)
+	queues, ok := offered.By[provider.Poller](k.provider)
 	if !ok || len(records) == 0 {
 		return nil, func() {}
 	}

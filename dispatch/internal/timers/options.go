@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.TimekeeperOptions.
+// Options are dispatch.RenewerOptions.
 type Options struct {
 	HubName string
 	Metrics intake.Metrics

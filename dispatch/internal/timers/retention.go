@@ -35,7 +35,7 @@ func (k *Timekeeper) retire(ctx context.Context, t *tally) {
 
 // retireOne counts an instance, or each of its past executions.
 func (k *Timekeeper) retireOne(ctx context.Context, t *tally, id string) {
-	done, err := k.provider.RetireInstance(ctx, id)
+	done, err := k.provider.ApplyRetention(ctx, id)
 	n := done.Executions
 	if done.Instance {
 		n++

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Timekeeper is a dispatch.Timekeeper.
+// Timekeeper is a dispatch.Renewer.
 type Timekeeper struct {
 	base     intake.Base
 	options  Options
@@ -21,9 +21,9 @@ type Timekeeper struct {
 	looks    looks
 }
 
-// HandleRecords is as of dispatch.Timekeeper.
+// HandleRecords is as of dispatch.Renewer.
 func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
-	timers, unreadable := k.provider.AdoptTimers(records)
+	timers, unreadable := k.provider.DecodeTimers(records)
 	failed = intake.Abandon(ctx, &k.base, provider.QueueTimers, intake.DeadLetter(ctx, &k.base, provider.QueueTimers, unreadable))
 	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
 	near := 0

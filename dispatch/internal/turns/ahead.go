@@ -37,7 +37,7 @@ func (t *turn) waitsForOutcomes(decided int) bool {
 	s := t.s
 	arrived := len(t.out.Events) - decided
 	return arrived > 0 && arrived == len(s.steps.all) && decided <= heldEvents && !t.out.Ended &&
-		t.consumed == len(s.backlog.waiting()) && s.x.state.Parked == 0 && s.mostParked == 0 && !s.x.state.Blocked.Is
+		t.consumed == len(s.backlog.waiting()) && s.x.state.Parked == 0 && s.mostParked == 0 && !s.x.state.Blocked.Active
 }
 
 // join adds a turn that the code has run ahead to the one before it, to be committed with it. It reports whether it has: not where the code has begun

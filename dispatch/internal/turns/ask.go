@@ -16,7 +16,7 @@ import (
 
 // Ask is as of dispatch.Orchestrator. The instance is replayed anew, and not taken from those that are warm: a handler may change what it
 // should only read, and a turn that decided by that would be no turn of its history. What is read is strongly consistent, as committed.
-func Ask(ctx context.Context, o *Orchestrator, q provider.Question) (answer json.RawMessage, err error) {
+func Ask(ctx context.Context, o *Orchestrator, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	err = o.inTime(ctx, func(ctx context.Context) error {
 		if err := o.asked.enter(ctx, &q); err != nil {
 			return err
@@ -28,7 +28,7 @@ func Ask(ctx context.Context, o *Orchestrator, q provider.Question) (answer json
 	return answer, err
 }
 
-func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMessage, error) {
+func ask(ctx context.Context, o *Orchestrator, q *provider.QueryRequest) (json.RawMessage, error) {
 	read, err := o.provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: q.InstanceID}, provider.Strong)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: query %q: %w", q.Name, err)
@@ -37,7 +37,7 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMe
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: query %q: instance %q: %w: %w", q.Name, q.InstanceID, provider.ErrCorrupt, err)
 	}
-	code, err := codeFor(o, q, read.State(history.KeepTimers))
+	code, err := codeFor(o, q, read.State(history.TrackTimers))
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMe
 	seals := o.vault.ForReplay(ctx, perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID})
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler), TurnLimit: timeToAsk(ctx, o),
-		ExactRetries: o.options.ExactRetries, Fetch: o.fetch(ctx, q.InstanceID),
+		ExactRetries: o.options.DisableJitter, Fetch: o.fetch(ctx, q.InstanceID),
 		Seals: &seals,
 	})
 	defer i.Close()
@@ -62,16 +62,16 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.Question) (json.RawMe
 }
 
 // noteHung keeps in mind that code has not come back, if that is what err says.
-func noteHung(o *Orchestrator, q *provider.Question, code *replay.Orchestration, i *replay.Instance, err error) {
+func noteHung(o *Orchestrator, q *provider.QueryRequest, code *replay.Orchestration, i *replay.Instance, err error) {
 	if _, hung := errors.AsType[*replay.BlockedOutsideError](err); hung {
 		o.asked.note(q, code, i.Gone())
 	}
 }
 
 // codeFor is the code of an instance, if it may be run. What is poison in this build would take this process down too.
-func codeFor(o *Orchestrator, q *provider.Question, state *history.State) (replay.Orchestration, error) {
-	if o.isBlockedAsPoison(&state.Standing) {
-		why := state.Blocked.In[o.options.BuildID]
+func codeFor(o *Orchestrator, q *provider.QueryRequest, state *history.State) (replay.Orchestration, error) {
+	if o.isBlockedAsPoison(&state.Summary) {
+		why := state.Blocked.Diagnoses[o.options.BuildID]
 		return replay.Orchestration{}, refusal(q, provider.QueryBlocked, "its code has taken its process down, and is not run: "+why.Message, why)
 	}
 	code, ok := o.registry.Orchestration(state.Name, state.Version)
@@ -86,17 +86,17 @@ func codeFor(o *Orchestrator, q *provider.Question, state *history.State) (repla
 func timeToAsk(ctx context.Context, o *Orchestrator) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return o.options.TurnLimit
+		return o.options.TurnTimeout
 	}
-	return max(min(o.options.TurnLimit, end.Sub(o.options.Clock())/2), time.Millisecond)
+	return max(min(o.options.TurnTimeout, end.Sub(o.options.Clock())/2), time.Millisecond)
 }
 
-func refusal(q *provider.Question, code provider.QueryCode, message string, why *history.Failure) *provider.QueryError {
+func refusal(q *provider.QueryRequest, code provider.QueryCode, message string, why *history.Failure) *provider.QueryError {
 	return &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: message, Failure: why}
 }
 
 // replayRefusal is the error of a query of an instance whose code could not be brought to where it stands.
-func replayRefusal(q *provider.Question, err error) error {
+func replayRefusal(q *provider.QueryRequest, err error) error {
 	why := diagnosis(err)
 	if why == nil {
 		return fmt.Errorf("dispatch: query %q: instance %q: replay: %w", q.Name, q.InstanceID, err)
@@ -105,7 +105,7 @@ func replayRefusal(q *provider.Question, err error) error {
 }
 
 // answerOf is what a handler's answer, or an error of the query, is to who has asked.
-func answerOf(q *provider.Question, answer *replay.QueryAnswer, err error) (json.RawMessage, error) {
+func answerOf(q *provider.QueryRequest, answer *replay.QueryAnswer, err error) (json.RawMessage, error) {
 	if err != nil {
 		return nil, queryRefusal(q, err)
 	}
@@ -126,7 +126,7 @@ func answerOf(q *provider.Question, answer *replay.QueryAnswer, err error) (json
 // mostKnown bounds the names of queries in an error: what a function answers has a limit, and over it the invocation fails.
 const mostKnown = 100
 
-func queryRefusal(q *provider.Question, err error) error {
+func queryRefusal(q *provider.QueryRequest, err error) error {
 	if _, ok := errors.AsType[*replay.NotBegunError](err); ok {
 		return refusal(q, provider.QueryNotBegun, "its code has not run yet: ask later", nil)
 	}

@@ -33,7 +33,7 @@ func newAskLimits() *askLimits {
 }
 
 // enter waits for a place, which leave gives back.
-func (l *askLimits) enter(ctx context.Context, q *provider.Question) error {
+func (l *askLimits) enter(ctx context.Context, q *provider.QueryRequest) error {
 	select {
 	case l.places <- struct{}{}:
 		return nil
@@ -45,7 +45,7 @@ func (l *askLimits) enter(ctx context.Context, q *provider.Question) error {
 func (l *askLimits) leave() { <-l.places }
 
 // check refuses a query whose handler has not come back too often.
-func (l *askLimits) check(q *provider.Question, code *replay.Orchestration) error {
+func (l *askLimits) check(q *provider.QueryRequest, code *replay.Orchestration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := askedCode{code.Name, q.Name}
@@ -60,7 +60,7 @@ func (l *askLimits) check(q *provider.Question, code *replay.Orchestration) erro
 }
 
 // note keeps in mind that a query was given up while its code ran. gone is closed when that comes back.
-func (l *askLimits) note(q *provider.Question, code *replay.Orchestration, gone <-chan struct{}) {
+func (l *askLimits) note(q *provider.QueryRequest, code *replay.Orchestration, gone <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := askedCode{code.Name, q.Name}

@@ -99,14 +99,14 @@ func (l *attemptLedger) forgetView() {
 }
 
 // judge takes over what the provider has made of attempts.
-func (l *attemptLedger) judge(a *attempts, done provider.Retried) {
+func (l *attemptLedger) judge(a *attempts, done provider.RetryResult) {
 	refused := map[int64]bool{}
-	for i := range done.Refused {
-		refused[done.Refused[i].EventID] = true
+	for i := range done.RejectedOutputs {
+		refused[done.RejectedOutputs[i].EventID] = true
 	}
 	judge := func(of source, activityID int64, v provider.RetryVerdict) {
 		switch {
-		case v == provider.RetryOver:
+		case v == provider.RetryExhausted:
 			l.set(of, isInput)
 		case refused[activityID]:
 			l.set(of, isRefused)
@@ -174,7 +174,7 @@ func (s *session) retry(ctx context.Context) (next, error) {
 		return goOn, keepTime(ctx, s, &a, nil)
 	}
 
-	r := &provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: a.failed, Due: a.due}
+	r := &provider.RetryRequest{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: a.failed, Due: a.due}
 	done, err := s.o.provider.RetryActivities(ctx, r)
 	if err != nil {
 		return goOn, err
@@ -182,7 +182,7 @@ func (s *session) retry(ctx context.Context) (next, error) {
 	if done.Verified {
 		s.x.markVerified()
 	}
-	s.backlog.refuse(done.Refused...)
+	s.backlog.refuse(done.RejectedOutputs...)
 	s.attempts.judge(&a, done)
 	return goOn, keepTime(ctx, s, &a, done.Waiting)
 }
@@ -229,7 +229,7 @@ func collectDue(x *execution, a *attempts, m *provider.InboxMessage, judged *att
 	open, ending, known := x.openActivity(m.TimerID)
 	if open || ending {
 		by := look{m, of, ending}
-		a.due = append(a.due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, By: by.by(), Segment: m.Segment})
+		a.due = append(a.due, provider.DueAttempt{ActivityID: m.TimerID, Attempt: m.Attempt, MessageID: by.by(), Segment: m.Segment})
 		a.dueBy = append(a.dueBy, of)
 		a.looks = append(a.looks, by)
 	}
@@ -263,16 +263,16 @@ func (x *execution) openActivity(id int64) (open, ending, known bool) {
 		open, ending = x.instance.OpenActivity(id)
 		return open, ending, true
 	}
-	if !x.state.Keeps(history.KeepOpen) {
+	if !x.state.Tracks(history.TrackOpen) {
 		if x.read == nil {
 			return false, false, false
 		}
-		x.state = x.read.State(history.KeepOpen)
+		x.state = x.read.State(history.TrackOpen)
 	}
 	a, there := x.state.Open(id)
-	if !there || a.Kind != history.ActivityScheduled || a.Arrived {
+	if !there || a.Kind != history.ActivityScheduled || a.OutcomeParked {
 		return false, false, true
 	}
-	cancelled := a.Cancelled || a.CancelAsked
-	return !cancelled, cancelled && a.Waits, true
+	cancelled := a.Cancelled || a.CancelRequestParked
+	return !cancelled, cancelled && a.WaitsForCancellation, true
 }

@@ -106,7 +106,7 @@ func (b *blocking) early(end *history.Event) bool {
 	case end != nil:
 		return end.Kind == history.OrchestrationFailed
 	default:
-		return !b.s.x.state.Blocked.Is
+		return !b.s.x.state.Blocked.Active
 	}
 }
 
@@ -142,11 +142,11 @@ func (b *blocking) park() *history.Event {
 	switch {
 	case isPaused(s.x): // nothing is said of builds
 	case b.known && !woken:
-		parked.Error, parked.BuildID = blocked.Why, blocked.Build
+		parked.Error, parked.BuildID = blocked.Diagnosis, blocked.LastBuild
 	default:
 		parked.Error, parked.BuildID = b.why, s.o.options.BuildID
 	}
-	if len(parked.Inputs) == 0 && (isPaused(s.x) || blocked.Says(&parked)) {
+	if len(parked.Inputs) == 0 && (isPaused(s.x) || blocked.Contains(&parked)) {
 		return nil
 	}
 	parked = parkedNow(s.o, parked)
@@ -200,7 +200,7 @@ func (b *blocking) report(ctx context.Context, end history.Kind) {
 	// newlyBlocked is what turns a canary of this build back: what was blocked before it is no fault of it.
 	about := []any{
 		"instance", b.s.item.InstanceID, "execution", b.s.x.head.ExecutionID, "buildId", o.BuildID,
-		"newlyBlocked", b.why != nil && !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(),
+		"newlyBlocked", b.why != nil && !b.s.x.state.Blocked.Active, "attemptCount", b.s.backlog.deliveries(),
 		"historyEndsWith", end, "error", b.err,
 	}
 	switch parked := end == history.InputsParked; {
@@ -226,7 +226,7 @@ func (b *blocking) reportEarly(ctx context.Context) {
 	log := o.Logger.With(b.onNewer(ctx)...)
 	log.WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
 		"event", logevent.TurnIncompatible, "instance", b.s.item.InstanceID, "buildId", o.BuildID,
-		"newlyBlocked", !b.s.x.state.Blocked.Is, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
+		"newlyBlocked", !b.s.x.state.Blocked.Active, "attemptCount", b.s.backlog.deliveries(), "error", b.err)
 }
 
 // dealWithDamaged deals with an instance whose history cannot be read. A message may ask for its end, whatever is before it: no code is needed for
@@ -262,7 +262,7 @@ func (s *session) terminateDamaged(ctx context.Context, failed error) error {
 	if _, err := s.load(ctx, provider.Strong); !errors.Is(err, provider.ErrCorrupt) {
 		return err // it was the read that was damaged
 	}
-	if err := s.o.provider.TerminateDamaged(ctx, &waiting[i]); err != nil {
+	if err := s.o.provider.TerminateCorrupt(ctx, &waiting[i]); err != nil {
 		return err
 	}
 	s.o.options.Logger.WarnContext(ctx, "instance with an unreadable history terminated",

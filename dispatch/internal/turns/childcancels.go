@@ -24,7 +24,7 @@ func (x *execution) notForCode(m provider.InboxMessage) bool {
 
 // refuseCancel: the child that a parent cancels is not there. It may never begin any more (R16).
 func (o *Orchestrator) refuseCancel(ctx context.Context, m *provider.InboxMessage) error {
-	if err := o.provider.RefuseCancel(ctx, m); err != nil {
+	if err := o.provider.RejectCancel(ctx, m); err != nil {
 		return err
 	}
 	o.options.Logger.InfoContext(ctx, "sub-orchestration cancelled before it started",
@@ -39,7 +39,7 @@ func (o *Orchestrator) answerCancel(ctx context.Context, x *execution, m *provid
 	answer.Kind = provider.MessageCancelChildOutcome
 	answer.Error = &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q is of another start", m.InstanceID)}
 	if m.StartID == x.start.StartID {
-		answer.Error = &history.Failure{Type: history.TypeOver, Message: fmt.Sprintf("instance %q is over", m.InstanceID)}
+		answer.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q is over", m.InstanceID)}
 	}
 	if err := o.provider.EnqueueForOrchestrator(ctx, answer); err != nil {
 		return err

@@ -60,7 +60,7 @@ func diagnosis(err error) *history.Failure {
 		return &history.Failure{Type: history.TypeCorrupt, Message: e.Error()} // any other is the store's, and is tried again
 	}
 	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
-		return &history.Failure{Type: history.TypeBlockedOutside, Message: at(e, e.Stack)}
+		return &history.Failure{Type: history.TypeBlockingCall, Message: at(e, e.Stack)}
 	}
 	if e, ok := errors.AsType[*replay.ForeignGoroutineError](err); ok {
 		return &history.Failure{Type: history.TypeForeignGoroutine, Message: at(e, e.Stack)}

@@ -49,7 +49,7 @@ type execution struct {
 	seals vault.Replay
 	// refused are events of other instances that must not reach the instance; looked is whether they were read. They are
 	// events of before it began: while it lives none is added.
-	refused provider.RefusedEvents
+	refused provider.RejectedEvents
 	looked  bool
 	// answered are the answers to updates of other instances of which a copy may have come, by their ids; nil: there is none.
 	answered map[string]*toldBefore
@@ -58,7 +58,7 @@ type execution struct {
 }
 
 // over reports whether the execution has ended.
-func (x *execution) over() bool { return x.state.Over() }
+func (x *execution) over() bool { return x.state.Ended() }
 
 // newTurn is a turn of this view, which has consumed nothing.
 func (x *execution) newTurn(instanceID string, events []history.Event) provider.Turn {
@@ -129,7 +129,7 @@ func (x *execution) numbered(now time.Time, events ...history.Event) []history.E
 
 // withCancellations puts before an end that no code took part in the cancellations of all that the history which was read left outstanding.
 func (x *execution) withCancellations(end history.Event) []history.Event {
-	return history.EndWith(x.read.State(history.KeepOpen), history.TerminalReason(end.Kind), end)
+	return history.EventsToEnd(x.read.State(history.TrackOpen), history.TerminalReason(end.Kind), end)
 }
 
 func (x *execution) close() {
@@ -162,7 +162,7 @@ func addSegments(x *execution, read *provider.Orchestration) {
 		}
 		x.cancels, _ = x.cancels.Add(read.Segments[i].Sequence, provider.CancelsOf(read.Segments[i].Events))
 	}
-	if taken := read.TakenOver(); len(taken) > 0 { // it began with its restart
+	if taken := read.RestartedEvents(); len(taken) > 0 { // it began with its restart
 		x.start.Time = taken[len(taken)-1].Time
 		x.times[0] = x.start.Time.UnixMilli()
 	}
@@ -196,8 +196,8 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
 	x.seals = o.vault.ForReplay(ctx, aboutExecution(x, read.InstanceID))
 	x.instance = replay.New(code, replay.Options{
-		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnLimit,
-		ExactRetries: o.options.ExactRetries, BuildID: o.options.BuildID,
+		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnTimeout,
+		ExactRetries: o.options.DisableJitter, BuildID: o.options.BuildID,
 		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
 		Seals: &x.seals, LargePayloads: o.vault.Stores(), WaitEnds: x.tasks != nil,
 	})

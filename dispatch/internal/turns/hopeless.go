@@ -8,7 +8,7 @@ import (
 // hopelessIn is why a build's code cannot go on, if that is known; nil where it is to be tried. Poison is tried once a message: it may
 // have been another's memory that ran out; so is what lacked a document or could not open one, since that may be restored.
 func hopelessIn(build string, b *history.Blocked) *history.Failure {
-	if why := b.In[build]; why != nil && why.Type != history.TypePoison && why.Type != history.TypeCorrupt && why.Type != history.TypePayloadUnreadable {
+	if why := b.Diagnoses[build]; why != nil && why.Type != history.TypePoison && why.Type != history.TypeCorrupt && why.Type != history.TypePayloadUnreadable {
 		return why
 	}
 	return nil

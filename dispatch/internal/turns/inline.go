@@ -118,7 +118,7 @@ func inlineOf(s *session, events []history.Event) (scheduled []*history.Event) {
 // may be what does so next: the steps go to their queues, where poison is the activity's and not the instance's (R13).
 func mayRunSteps(s *session) bool {
 	messages := s.backlog.unacknowledged()
-	again := func(m provider.InboxMessage) bool { return m.Record.ReceiveCount > 1 || m.PickedUp != nil }
+	again := func(m provider.InboxMessage) bool { return m.Record.ReceiveCount > 1 || m.Redrive != nil }
 	return len(messages) > 0 && !slices.ContainsFunc(messages, again) && !s.poison.alone &&
 		!s.asked.is && s.o.leaks.Load() < leaksAllowed && inlineUntil(s, s.o.options.Clock()).After(s.o.options.Clock())
 }
@@ -142,7 +142,7 @@ func isHead(ctx context.Context, s *session) (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case later.Next != behind || later.Over:
+	case later.Next != behind || later.Ended:
 		return false, nil
 	}
 	s.x.markVerified()
@@ -217,7 +217,7 @@ func handStepsOver(ctx context.Context, s *session) error {
 
 // chainOn has another invocation go on with a chain of steps that holds the instance for too long: messages to it wait meanwhile.
 func chainOn(ctx context.Context, s *session) error {
-	if s.x.state.Arrived == 0 || !s.x.due || s.steps.any() {
+	if s.x.state.InlineOutcomes == 0 || !s.x.due || s.steps.any() {
 		return nil
 	}
 	s.chained++

@@ -35,14 +35,14 @@ func (x *execution) inputsOf(events []history.Event, m *provider.InboxMessage, a
 	case provider.MessageUpdate: // the turn decides whether it is accepted
 		return append(events, requested(history.UpdateAccepted, m))
 	case provider.MessageTerminate:
-		return append(events, history.Event{Kind: history.OrchestrationTerminated, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)})
+		return append(events, history.Event{Kind: history.OrchestrationTerminated, Message: history.TruncateCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy)})
 	case provider.MessageChildOutcome:
 		return append(events, childOutcome(m))
 	case provider.MessageCancel:
-		return append(events, history.Event{Kind: history.CancelRequested, Reason: m.Reason, Message: history.CutCancelMessage(m.Text), RequestedBy: asker(m)})
+		return append(events, history.Event{Kind: history.CancelRequested, Reason: m.Reason, Message: history.TruncateCancelMessage(m.Text), RequestedBy: asker(m)})
 	case provider.MessageCancelActivity:
 		return append(events, history.Event{
-			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.CutCancelMessage(m.Text),
+			Kind: history.ActivityCancelRequested, SourceEventID: m.ActivityID, Reason: string(perdure.ReasonRequested), Message: history.TruncateCancelMessage(m.Text),
 			RequestedBy: cmp.Or(history.Requester(m.RequestedBy), history.RequestedByClient),
 		})
 	case provider.MessageCancelChildOutcome:
@@ -85,8 +85,8 @@ func (x *execution) isFor(m *provider.InboxMessage) bool {
 // dataOf is the data of an external event. A message has a document, or what its sender has sealed: what looks like another reference is none of the
 // engine's, and must not be taken for one.
 func dataOf(m *provider.Message) history.Payload {
-	if _, refers := m.Data.Reference(); refers && !m.Data.IsSealed() {
-		return history.Inline(json.RawMessage(m.Data))
+	if _, refers := m.Data.Reference(); refers && !m.Data.IsEncoded() {
+		return history.NewInlinePayload(json.RawMessage(m.Data))
 	}
 	return m.Data
 }
@@ -115,7 +115,7 @@ func outcome(o *provider.ActivityOutcome) history.Event {
 		e.Kind, e.Result, e.Error = history.ActivityFailed, nil, o.Error
 	}
 	if o.Ended != "" || o.SeenAt != nil {
-		e.Cancel = &history.CancelNote{Ended: o.Ended, SeenAt: o.SeenAt}
+		e.Cancel = &history.CancelDetails{Outcome: o.Ended, SeenAt: o.SeenAt}
 	}
 	return e
 }
@@ -133,7 +133,7 @@ func failures(refused []provider.OutputFailure) []history.Event {
 	for i := range refused {
 		events[i] = history.Event{Kind: history.OutputFailed, SourceEventID: refused[i].EventID, Error: &refused[i].Failure}
 		if ended := refused[i].Ended; ended != "" {
-			events[i].Cancel = &history.CancelNote{Ended: ended}
+			events[i].Cancel = &history.CancelDetails{Outcome: ended}
 		}
 	}
 	return events

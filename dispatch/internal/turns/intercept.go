@@ -72,13 +72,13 @@ func noteResult(s *session, t *provider.Turn) {
 	if s.o.interceptors == nil {
 		return
 	}
-	state := &s.x.state.Standing
-	s.result = perdure.TurnResult{Committed: true, Events: len(t.Events), Status: state.Status()}
+	state := &s.x.state.Summary
+	s.result = perdure.TurnResult{Committed: true, EventCount: len(t.Events), Status: state.Status()}
 	switch last := &t.Events[len(t.Events)-1]; {
 	case last.Kind == history.OrchestrationFailed:
 		s.result.Failure = last.Error.Clone()
-	case state.Blocked.Is:
-		s.result.Failure = state.Blocked.Why.Clone()
+	case state.Blocked.Active:
+		s.result.Failure = state.Blocked.Diagnosis.Clone()
 	}
 }
 
@@ -87,8 +87,8 @@ func turnInfo(s *session) perdure.TurnInfo {
 	taken := s.taken()
 	return perdure.TurnInfo{
 		InstanceID: s.item.InstanceID, ExecutionID: s.x.head.ExecutionID, Name: s.x.state.Name, Version: s.x.version,
-		Sequence: s.x.head.Segment + 1, Messages: len(taken), Replayed: s.x.read != nil,
-		TraceParents: traceParentsOf(taken), Awaited: s.x.awaitedIn(taken),
+		Sequence: s.x.head.Segment + 1, MessageCount: len(taken), Replayed: s.x.read != nil,
+		TraceParents: traceParentsOf(taken), ScheduledByTurns: s.x.awaitedIn(taken),
 	}
 }
 

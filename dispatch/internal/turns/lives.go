@@ -18,7 +18,7 @@ func lookForLives(ctx context.Context, s *session) error {
 	waiting := s.backlog.waiting()
 	for i := range waiting {
 		m := &waiting[i]
-		if !isOfSomeLife(m) || s.x.start.Time.Before(*m.PickedUp.MovedAt) {
+		if !isOfSomeLife(m) || s.x.start.Time.Before(*m.Redrive.MovedAt) {
 			continue
 		}
 		switch in, err := s.o.provider.ReadInstance(ctx, s.item.InstanceID); {
@@ -26,11 +26,11 @@ func lookForLives(ctx context.Context, s *session) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("dispatch: instance %q: is a message that was picked up for it: %w", s.item.InstanceID, err)
-		case m.PickedUp.MovedAt.Before(in.PurgedAt):
+		case m.Redrive.MovedAt.Before(in.PurgedAt):
 			m.StartID = anotherLife
 			s.o.options.Logger.WarnContext(ctx, "recovered dead letter dropped: its instance was purged",
 				"event", logevent.DeadLetterDropped, "instance", s.item.InstanceID, "kind", m.Kind,
-				"movedAt", *m.PickedUp.MovedAt)
+				"movedAt", *m.Redrive.MovedAt)
 		}
 	}
 	return nil
@@ -38,7 +38,7 @@ func lookForLives(ctx context.Context, s *session) error {
 
 // isOfSomeLife reports whether a message was picked up that does not say which life of its instance it is for.
 func isOfSomeLife(m *provider.InboxMessage) bool {
-	if m.PickedUp == nil || m.PickedUp.MovedAt == nil || m.ExecutionID != "" || m.StartID != "" {
+	if m.Redrive == nil || m.Redrive.MovedAt == nil || m.ExecutionID != "" || m.StartID != "" {
 		return false
 	}
 	switch m.Kind {

@@ -15,7 +15,7 @@ import (
 // measure counts what a turn that is committed, and applied to the view, has brought about.
 func measure(s *session, t *provider.Turn) {
 	m, x := s.o.meter, s.x
-	if m == nil || isPaused(x) || x.state.GoesOn() { // a pause, what is parked meanwhile and a resume are no turns
+	if m == nil || isPaused(x) || x.state.NeedsFirstTurn() { // a pause, what is parked meanwhile and a resume are no turns
 		return
 	}
 	name, now := x.state.Name, t.Events[0].Time

@@ -12,7 +12,7 @@ import (
 // or not known. It turns a canary of that build back: the build before it could not go on with the instances that the canary has had, neither beside
 // it nor once it were turned back. What a newer build cannot go on with is its own fault, and counted as such (newlyBlocked).
 func (b *blocking) onNewer(ctx context.Context) []any {
-	if b.known || b.s.x.state.Blocked.Is || b.why.Type != history.TypeNondeterminism {
+	if b.known || b.s.x.state.Blocked.Active || b.why.Type != history.TypeNondeterminism {
 		return nil
 	}
 	own := b.s.o.options.BuildID
@@ -21,11 +21,11 @@ func (b *blocking) onNewer(ctx context.Context) []any {
 		return nil
 	}
 	before, err := b.s.o.provider.ReadBuild(ctx, own)
-	if err != nil || before.Since.IsZero() {
+	if err != nil || before.FirstReportedAt.IsZero() {
 		return nil // the alarm of the build's own says it, once all is shifted
 	}
 	after, err := b.s.o.provider.ReadBuild(ctx, decided)
-	if err != nil || !after.Since.After(before.Since) {
+	if err != nil || !after.FirstReportedAt.After(before.FirstReportedAt) {
 		return nil
 	}
 	return []any{"blockedOnNewer", true, "newerBuild", decided}
@@ -70,7 +70,7 @@ func (b *blocking) unlessBehind(ctx context.Context, end *history.Event) (*histo
 	if err != nil && !errors.Is(err, provider.ErrNotFound) {
 		return nil, err
 	}
-	if !before.Reported.IsZero() && after.Reported.After(before.Reported) {
+	if !before.LastReportedAt.IsZero() && after.LastReportedAt.After(before.LastReportedAt) {
 		return nil, nil //nolint:nilnil // no end, as of a build that has none
 	}
 	return end, nil

@@ -15,17 +15,17 @@ import (
 
 // Options are dispatch.OrchestratorOptions.
 type Options struct {
-	BuildID      string
-	Clock        func() time.Time
-	Logger       *slog.Logger
-	CacheBytes   int
-	TurnLimit    time.Duration
-	ExactRetries bool
-	MaxAttempts  int
-	HubName      string
-	Metrics      intake.Metrics
-	Retention    time.Duration
-	Interceptors []perdure.Interceptor
+	BuildID       string
+	Clock         func() time.Time
+	Logger        *slog.Logger
+	CacheBytes    int
+	TurnTimeout   time.Duration
+	DisableJitter bool
+	MaxCrashes    int
+	HubName       string
+	Metrics       intake.Metrics
+	Retention     time.Duration
+	Interceptors  []perdure.Interceptor
 	// InlineTimeout is as of dispatch.OrchestratorOptions.
 	InlineTimeout time.Duration
 	Codecs        []perdure.Codec
@@ -43,9 +43,9 @@ const DefaultInlineTimeout = 2 * time.Second
 func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *Orchestrator {
 	opts.BuildID = cmp.Or(opts.BuildID, intake.DefaultBuildID)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)
-	opts.TurnLimit = cmp.Or(opts.TurnLimit, defaultTurnLimit)
+	opts.TurnTimeout = cmp.Or(opts.TurnTimeout, defaultTurnLimit)
 	opts.InlineTimeout = cmp.Or(opts.InlineTimeout, DefaultInlineTimeout)
-	opts.MaxAttempts = cmp.Or(opts.MaxAttempts, intake.DefaultMaxAttempts)
+	opts.MaxCrashes = cmp.Or(opts.MaxCrashes, intake.DefaultMaxAttempts)
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
 	opts.Clock, opts.Logger = base.Clock, base.Logger

@@ -51,7 +51,7 @@ const outlived = 100 * time.Millisecond
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	defer o.meter.Flush(ctx)
 	enough := o.enough(ctx)
-	items, unreadable := o.provider.AdoptOrchestrationItems(records)
+	items, unreadable := o.provider.DecodeOrchestrationItems(records)
 	stuck := intake.DeadLetter(ctx, &o.base, provider.QueueInbox, unreadable)
 	items, failed = o.without(ctx, items, stuck)
 	h := o.handleTogether(ctx, items)
@@ -84,7 +84,7 @@ func (o *Orchestrator) handleTogether(ctx context.Context, items []*provider.Orc
 func (o *Orchestrator) handleSuspects(ctx context.Context, suspects []suspected, enough time.Duration) (failed []string) {
 	slices.SortStableFunc(suspects, func(a, b suspected) int {
 		return cmp.Or(intake.InnocentFirst(a.died, b.died, a.item.Messages[0].Record.ReceiveCount, b.item.Messages[0].Record.ReceiveCount),
-			cmp.Compare(a.item.Messages[0].Record.Lock, b.item.Messages[0].Record.Lock)) // and not by their arrival
+			cmp.Compare(a.item.Messages[0].Record.ReceiptHandle, b.item.Messages[0].Record.ReceiptHandle)) // and not by their arrival
 	})
 	proven := false
 	for _, s := range suspects {
@@ -201,7 +201,7 @@ func (o *Orchestrator) deleteEarly(ctx context.Context, done [][]provider.InboxM
 
 // handle runs one instance's messages, alone or beside others. What fails is made visible again soon.
 func (o *Orchestrator) handle(ctx context.Context, it *provider.OrchestrationItem, alone bool) handled {
-	if it.InstanceID == provider.ReportBuild {
+	if it.InstanceID == provider.ReportBuildInstanceID {
 		announceAgain(ctx, o)
 	}
 	s := o.newSession(it, alone)

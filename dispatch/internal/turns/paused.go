@@ -32,7 +32,7 @@ func turnEnd(x *execution) func(provider.InboxMessage) bool {
 // a turn that is due, and before inputs that are still parked: what has been paused does nothing more.
 func pauseOrResume(ctx context.Context, s *session, m *provider.InboxMessage) (next, error) {
 	order := pauseOrder(m)
-	if !s.x.isFor(m) || !s.x.state.Takes(&order) {
+	if !s.x.isFor(m) || !s.x.state.AppliesPause(&order) {
 		return passPause(ctx, s, m)
 	}
 
@@ -90,7 +90,7 @@ func passPause(ctx context.Context, s *session, m *provider.InboxMessage) (next,
 // pauseOrder is what a message has history record.
 func pauseOrder(m *provider.InboxMessage) history.Event {
 	e := history.Event{
-		Kind: history.ExecutionSuspended, EventID: m.EventID, Message: history.CutCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy),
+		Kind: history.ExecutionSuspended, EventID: m.EventID, Message: history.TruncateCancelMessage(m.Text), RequestedBy: history.Requester(m.RequestedBy),
 		TraceParent: m.TraceParent,
 	}
 	if m.Kind == provider.MessageExecutionResumed {

@@ -39,7 +39,7 @@ func own(ctx context.Context, s *session) error {
 func ownFailures(ctx context.Context, s *session) error {
 	about := aboutExecution(s.x, s.item.InstanceID)
 	own := func(f *history.Failure) (*history.Failure, error) {
-		f = f.OmitTooLarge()
+		f = f.OmitLargeDetails()
 		return f, s.o.vault.SealFailure(ctx, about, f)
 	}
 	taken := s.taken()
@@ -62,7 +62,7 @@ func ownFailures(ctx context.Context, s *session) error {
 // bringStored reports whether messages bring a payload that lies in a store for them.
 func bringStored(messages []provider.InboxMessage) bool {
 	for i := range messages {
-		if m := &messages[i]; provider.MailedPayload(m.Data.StoredAt()) || provider.MailedPayload(m.Result.StoredAt()) {
+		if m := &messages[i]; provider.IsMessagePayloadKey(m.Data.StorageKey()) || provider.IsMessagePayloadKey(m.Result.StorageKey()) {
 			return true
 		}
 	}
@@ -107,7 +107,7 @@ func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.
 	about := aboutExecution(t.s.x, t.s.item.InstanceID)
 	about.Name = t.s.x.start.Name
 	var engines []history.Kind
-	if about.Name == schedule.Orchestration { // what a schedule shows is the engine's own
+	if about.Name == schedule.OrchestrationName { // what a schedule shows is the engine's own
 		engines = append(engines, history.CustomStatusSet)
 	}
 	if err := v.SealEvents(ctx, about, events, engines...); err != nil {
@@ -128,11 +128,11 @@ func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.
 
 // ownInput has the execution that a start is to begin own its input. The id of that is the same each time the message comes.
 func ownInput(ctx context.Context, s *session, m *provider.InboxMessage) (err error) {
-	if m.Input.StoredAt() == "" {
+	if m.Input.StorageKey() == "" {
 		return nil
 	}
-	m.Begins = begunBy(s.o, m, m.StartID)
-	about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: m.Begins, Kind: perdure.PayloadOrchestrationInput, Name: m.Name}
+	m.NewExecutionID = begunBy(s.o, m, m.StartID)
+	about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: m.NewExecutionID, Kind: perdure.PayloadOrchestrationInput, Name: m.Name}
 	m.Input, err = s.o.vault.Own(ctx, about, m.Input)
 	return err
 }

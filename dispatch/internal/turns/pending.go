@@ -28,7 +28,7 @@ type look struct {
 }
 
 // by names the message, also where it is delivered again or picked up from the dead letters.
-func (l *look) by() string { return l.message.PickedUp.Of(l.message.Record).ID }
+func (l *look) by() string { return l.message.Redrive.Of(l.message.Record).ID }
 
 // handover is an attempt that a worker hands over.
 type handover struct {
@@ -40,7 +40,7 @@ type handover struct {
 // timekeeping is what one session comes to about pending attempts.
 type timekeeping struct {
 	s      *session
-	keeps  []provider.PendingKeep
+	keeps  []provider.PendingAttemptUpdate
 	keptBy []source
 	over   attempts // whose limits are over
 }
@@ -68,7 +68,7 @@ func keepTime(ctx context.Context, s *session, a *attempts, waiting []provider.A
 func (k *timekeeping) settle(ctx context.Context) error {
 	s := k.s
 	if len(k.keeps) > 0 {
-		if err := s.o.provider.KeepPending(ctx, s.item.InstanceID, s.x.head, k.keeps...); err != nil {
+		if err := s.o.provider.PutPendingAttempts(ctx, s.item.InstanceID, s.x.head, k.keeps...); err != nil {
 			return err
 		}
 		for i, of := range k.keptBy {
@@ -81,26 +81,26 @@ func (k *timekeeping) settle(ctx context.Context) error {
 	if len(k.over.failed) == 0 {
 		return nil
 	}
-	done, err := s.o.provider.RetryActivities(ctx, &provider.Retries{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: k.over.failed})
+	done, err := s.o.provider.RetryActivities(ctx, &provider.RetryRequest{InstanceID: s.item.InstanceID, Head: s.x.head, Failed: k.over.failed})
 	if err != nil {
 		return err
 	}
 	if done.Verified {
 		s.x.markVerified()
 	}
-	s.backlog.refuse(done.Refused...)
+	s.backlog.refuse(done.RejectedOutputs...)
 	s.attempts.judge(&k.over, done)
 	return nil
 }
 
 // keep has an attempt looked at next at a time; zero is never.
 func (k *timekeeping) keep(l *look, was *provider.ActivityRetry, attempt int, p *provider.PendingAttempt, activityID int64, at time.Time) {
-	if slices.ContainsFunc(k.keeps, func(o provider.PendingKeep) bool { return o.ActivityID == activityID }) {
+	if slices.ContainsFunc(k.keeps, func(o provider.PendingAttemptUpdate) bool { return o.ActivityID == activityID }) {
 		k.s.attempts.deal(l.of) // a copy, which came together with it
 		return
 	}
-	k.keeps = append(k.keeps, provider.PendingKeep{
-		ActivityID: activityID, Attempt: attempt, Was: *was, Pending: *p, LookAt: at, LookBy: l.by(), Sent: was.Pending != nil && was.LookBy == l.by(),
+	k.keeps = append(k.keeps, provider.PendingAttemptUpdate{
+		ActivityID: activityID, Attempt: attempt, Was: *was, Pending: *p, NextCheckAt: at, NextCheckID: l.by(), Sent: was.Pending != nil && was.NextCheckID == l.by(),
 	})
 	k.keptBy = append(k.keptBy, l.of)
 }
@@ -113,8 +113,8 @@ func (k *timekeeping) take(ctx context.Context, h *handover) error {
 		return err
 	}
 	switch {
-	case was.Pending != nil && was.Attempt == o.Attempt && was.LookBy == h.by():
-		k.keep(&h.look, &was, o.Attempt, was.Pending, o.ActivityID, was.LookAt)
+	case was.Pending != nil && was.Attempt == o.Attempt && was.NextCheckID == h.by():
+		k.keep(&h.look, &was, o.Attempt, was.Pending, o.ActivityID, was.NextCheckAt)
 		return nil
 	case was.Attempt > o.Attempt, was.Pending != nil && was.Attempt == o.Attempt:
 		k.s.attempts.deal(h.of)
@@ -133,8 +133,8 @@ func (k *timekeeping) take(ctx context.Context, h *handover) error {
 // look looks at the limits of a pending attempt.
 func (k *timekeeping) look(ctx context.Context, l *look, was *provider.ActivityRetry) error {
 	p, id := was.Pending, was.ActivityID
-	if was.LookBy == l.by() {
-		k.keep(l, was, was.Attempt, p, id, was.LookAt)
+	if was.NextCheckID == l.by() {
+		k.keep(l, was, was.Attempt, p, id, was.NextCheckAt)
 		return nil
 	}
 	limits, err := k.limitsOf(ctx, id, p, l.ending)
@@ -157,7 +157,7 @@ func (k *timekeeping) look(ctx context.Context, l *look, was *provider.ActivityR
 			k.putOff(l, was, &seen, at)
 			return nil
 		}
-		ended, err := k.s.o.provider.EndPending(ctx, k.s.x.head.ExecutionID, id, was.Attempt, record.BeatenAt)
+		ended, err := k.s.o.provider.TimeOutPending(ctx, k.s.x.head.ExecutionID, id, was.Attempt, record.LastHeartbeatAt)
 		if err != nil {
 			return err
 		}
@@ -171,8 +171,8 @@ func (k *timekeeping) look(ctx context.Context, l *look, was *provider.ActivityR
 // putOff has an attempt looked at later, if this is its timer, or the next look would come too late. Any other message is of before.
 func (k *timekeeping) putOff(l *look, was *provider.ActivityRetry, seen *provider.PendingAttempt, at time.Time) {
 	due := l.message.FireAt
-	isTimer := due != nil && due.Equal(was.LookAt)
-	if !at.IsZero() && (isTimer || was.LookAt.IsZero() || at.Before(was.LookAt)) {
+	isTimer := due != nil && due.Equal(was.NextCheckAt)
+	if !at.IsZero() && (isTimer || was.NextCheckAt.IsZero() || at.Before(was.NextCheckAt)) {
 		k.keep(l, was, was.Attempt, seen, was.ActivityID, at)
 		return
 	}
@@ -183,9 +183,9 @@ func (k *timekeeping) putOff(l *look, was *provider.ActivityRetry, seen *provide
 func (k *timekeeping) end(ctx context.Context, l *look, was *provider.ActivityRetry, o provider.ActivityOutcome) {
 	p := was.Pending
 	o.ActivityID, o.Attempt, o.Segment = was.ActivityID, was.Attempt, p.Segment
-	o.Run = provider.LimitRun(was.Attempt, l.by())
-	if p.WaitCancel {
-		o.Ended = history.EndGivenUp // whoever has the token may still be at it
+	o.Run = provider.TimeoutRunID(was.Attempt, l.by())
+	if p.WaitForCancellation {
+		o.Ended = history.OutcomeAbandoned // whoever has the token may still be at it
 	}
 	if !l.ending && p.Retry != nil {
 		o.RetryAt = k.nextTry(p, &o)
@@ -202,7 +202,7 @@ func (k *timekeeping) end(ctx context.Context, l *look, was *provider.ActivityRe
 func (k *timekeeping) nextTry(p *provider.PendingAttempt, o *provider.ActivityOutcome) *time.Time {
 	delay, again := replay.NextRetry(p.Retry, k.s.x.head.ExecutionID, o.ActivityID, o.Attempt, o.Error)
 	at := intake.RetryAt(k.s.o.options.Clock(), delay)
-	if !again || p.CloseBy != nil && !at.Before(*p.CloseBy) {
+	if !again || p.ScheduleToCloseDeadline != nil && !at.Before(*p.ScheduleToCloseDeadline) {
 		return nil
 	}
 	return &at
@@ -245,8 +245,8 @@ func (l *limits) nearest(beaten time.Time) (at time.Time, what limit) {
 			at, what = t, as
 		}
 	}
-	if l.p.CloseAt != nil {
-		consider(*l.p.CloseAt, limitClose)
+	if l.p.StartToCloseDeadline != nil {
+		consider(*l.p.StartToCloseDeadline, limitClose)
 	}
 	if l.p.HeartbeatMs > 0 {
 		consider(beaten.Add(time.Duration(l.p.HeartbeatMs)*time.Millisecond), limitHeartbeat)
@@ -275,8 +275,8 @@ func (l *limits) endedBy(what limit, record *provider.ActivityRecord) (o provide
 
 // beatenAt is when the last heartbeat of a pending attempt was, as far as it is known: its worker's, or one that came with its token.
 func beatenAt(p *provider.PendingAttempt) time.Time {
-	if p.BeatenAt != nil {
-		return *p.BeatenAt
+	if p.LastHeartbeatAt != nil {
+		return *p.LastHeartbeatAt
 	}
 	return p.Since
 }
@@ -284,15 +284,15 @@ func beatenAt(p *provider.PendingAttempt) time.Time {
 // withBeat is a pending attempt with the last heartbeat that came with its token. That is by the holder's clock, which may be anything: one
 // that the last look has not seen, and that is by its time from before the one before it, or still to come, counts as of now. It does so once.
 func withBeat(attempt int, p *provider.PendingAttempt, record *provider.ActivityRecord, now time.Time) provider.PendingAttempt {
-	seen, beat := *p, record.BeatenAt
-	if record.BeatOf != attempt || p.BeatSeen != nil && p.BeatSeen.Equal(beat) {
+	seen, beat := *p, record.LastHeartbeatAt
+	if record.HeartbeatAttempt != attempt || p.HeartbeatSeenAt != nil && p.HeartbeatSeenAt.Equal(beat) {
 		return seen
 	}
-	seen.BeatSeen = &beat
+	seen.HeartbeatSeenAt = &beat
 	counts := beat
 	if beat.After(now) || beat.Before(beatenAt(p)) {
 		counts = now
 	}
-	seen.BeatenAt = &counts
+	seen.LastHeartbeatAt = &counts
 	return seen
 }

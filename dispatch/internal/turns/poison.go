@@ -58,13 +58,13 @@ func (p *poisonCheck) check(ctx context.Context, executionID string, blocked boo
 
 func (p *poisonCheck) look(ctx context.Context, executionID string, blocked bool, m *provider.InboxMessage) error {
 	switch {
-	case !blocked && !intake.Doubtful(&m.Record, m.PickedUp):
+	case !blocked && !intake.Doubtful(&m.Record, m.Redrive):
 		return nil
 	case blocked && !p.alone:
 		return &suspectError{died: p.most}
 	}
 
-	a := provider.Attempt{ExecutionID: executionID, Record: m.PickedUp.Of(m.Record), Together: !p.alone}
+	a := provider.Attempt{ExecutionID: executionID, Record: m.Redrive.Of(m.Record), Batched: !p.alone}
 	died, err := intake.Mark(ctx, p.base, a)
 	if err != nil {
 		return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", p.instanceID, err)
@@ -95,7 +95,7 @@ func (p *poisonCheck) err() error {
 // unmark takes the mark away: the process lives. It costs nothing where the messages are done with, unless the mark was made alone:
 // should they not be deleted, the first one may stay, and no more. One that was found to be poison, and could not be dealt with, stays so.
 func (p *poisonCheck) unmark(ctx context.Context, failed error) {
-	if p.mark == nil || p.verdict != nil || failed == nil && p.mark.Together {
+	if p.mark == nil || p.verdict != nil || failed == nil && p.mark.Batched {
 		return
 	}
 	if err := intake.Unmark(ctx, p.base, *p.mark); err != nil {
@@ -128,16 +128,16 @@ func keepMessages(ctx context.Context, b *intake.Base, messages []provider.Inbox
 }
 
 // isBlockedAsPoison reports whether a history is blocked so in this build, be it the last of several that have tried.
-func (o *Orchestrator) isBlockedAsPoison(x *history.Standing) bool {
-	why := x.Blocked.In[o.options.BuildID]
-	return x.Blocked.Is && why != nil && why.Type == history.TypePoison
+func (o *Orchestrator) isBlockedAsPoison(x *history.Summary) bool {
+	why := x.Blocked.Diagnoses[o.options.BuildID]
+	return x.Blocked.Active && why != nil && why.Type == history.TypePoison
 }
 
 // giveUp deals with messages that were delivered too often to an instance whose history cannot be read: no turn can ever take
 // them. The instance is shown as blocked, with what is wrong, and they go to the dead letters; else failed comes back. What comes to one that is
 // shown so already, in this build, goes there at once: to try each anew would keep a busy one's group at work for nothing.
 func (o *Orchestrator) giveUp(ctx context.Context, s *session, failed error) error {
-	if !errors.Is(failed, provider.ErrCorrupt) || s.backlog.deliveries() <= o.options.MaxAttempts && !o.isBlockedAsCorrupt(ctx, s) {
+	if !errors.Is(failed, provider.ErrCorrupt) || s.backlog.deliveries() <= o.options.MaxCrashes && !o.isBlockedAsCorrupt(ctx, s) {
 		return failed
 	}
 	if err := o.blockCorrupt(ctx, s, failed); err != nil {

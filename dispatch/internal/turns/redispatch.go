@@ -23,9 +23,9 @@ func (d *dispatched) forget() { d.head = provider.Head{} }
 
 // redelivered finds the first message that a committed turn has consumed before, or else one that stands for the turn which no message
 // leads to: the head's, where it took parked inputs alone (R4), or was taken over by a restart (R30).
-func (s *session) redelivered() (provider.Since, bool) {
+func (s *session) redelivered() (provider.RedispatchFrom, bool) {
 	if s.sent.isAll(s.x) {
-		return provider.Since{}, false
+		return provider.RedispatchFrom{}, false
 	}
 	waiting := s.backlog.waiting()
 	if slices.ContainsFunc(waiting, isPickedUp) {
@@ -33,23 +33,23 @@ func (s *session) redelivered() (provider.Since, bool) {
 	}
 	for i := range waiting {
 		if s.x.head.Watermark.Covers(waiting[i].Position) {
-			return provider.Since{Position: waiting[i].Position}, true
+			return provider.RedispatchFrom{Position: waiting[i].Position}, true
 		}
 	}
 	// What is warm was sent before it was kept.
-	return provider.Since{Position: s.x.head.Watermark}, s.x.read != nil && (s.x.trail.alone || s.x.state.Restarted())
+	return provider.RedispatchFrom{Position: s.x.head.Watermark}, s.x.read != nil && (s.x.trail.alone || s.x.state.RestartPending())
 }
 
 // pickedUpSince is since when something may not be sent where some of the messages that wait were picked up. They have a place of their own by now.
-func pickedUpSince(x *execution, waiting []provider.InboxMessage) provider.Since {
-	i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return isPickedUp(m) && m.PickedUp.MovedAt == nil })
+func pickedUpSince(x *execution, waiting []provider.InboxMessage) provider.RedispatchFrom {
+	i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return isPickedUp(m) && m.Redrive.MovedAt == nil })
 	if at := movedAt(waiting); !at.IsZero() {
 		if i >= 0 && x.read != nil { // of that one it is all of this execution, and what ended the one before
 			at = intake.Earlier(at, begunAt(x.read).Add(-1))
 		}
-		return provider.Since{HeadAt: at}
+		return provider.RedispatchFrom{HeadAt: at}
 	}
-	return provider.Since{Position: x.before(waiting[i].Position)}
+	return provider.RedispatchFrom{Position: x.before(waiting[i].Position)}
 }
 
 // begunAt is when an execution began, by its history.
@@ -60,13 +60,13 @@ func begunAt(o *provider.Orchestration) (at time.Time) {
 	return at
 }
 
-func isPickedUp(m provider.InboxMessage) bool { return m.PickedUp != nil }
+func isPickedUp(m provider.InboxMessage) bool { return m.Redrive != nil }
 
 // movedAt is a time at which none of the messages that were picked up had come to the dead letters yet, zero where that is not known. A turn that
 // has consumed one of them, and whose outputs were never sent, is the last by then, or comes later. However many executions have followed it meanwhile.
 func movedAt(messages []provider.InboxMessage) (at time.Time) {
 	for i := range messages {
-		if p := messages[i].PickedUp; p != nil && p.MovedAt != nil {
+		if p := messages[i].Redrive; p != nil && p.MovedAt != nil {
 			at = intake.Earlier(at, p.MovedAt.Add(-clockSkew))
 		}
 	}
@@ -74,7 +74,7 @@ func movedAt(messages []provider.InboxMessage) (at time.Time) {
 }
 
 // redispatch finishes what an earlier invocation may have left unsent, before any turn (R4, I4).
-func (s *session) redispatch(ctx context.Context, since provider.Since) (next, error) {
+func (s *session) redispatch(ctx context.Context, since provider.RedispatchFrom) (next, error) {
 	if !s.x.verified || s.x.read == nil {
 		return verify, nil
 	}

@@ -89,7 +89,7 @@ func lookForRefused(ctx context.Context, s *session) error {
 		if !m.IsSent() || m.SentAt != nil && hadTurn(s.x, m.SentAt.Add(-clockSkew)) {
 			continue
 		}
-		refused, err := s.o.provider.RefusedEvents(ctx, s.item.InstanceID)
+		refused, err := s.o.provider.ReadRejectedEvents(ctx, s.item.InstanceID)
 		if err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func refuseEvents(ctx context.Context, s *session, over string) error {
 		ms = append(ms, &waiting[i])
 	}
 
-	if err := s.o.provider.RefuseEvents(ctx, over, ms...); err != nil {
+	if err := s.o.provider.RejectEvents(ctx, over, ms...); err != nil {
 		return err
 	}
 	s.o.options.Logger.InfoContext(ctx, "messages of another instance rejected: the receiver is not running",

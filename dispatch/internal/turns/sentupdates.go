@@ -18,7 +18,7 @@ const mayBeCopy = 5*time.Minute - time.Minute
 
 // doubtful reports whether an update of another instance may be a copy of one that was taken long ago.
 func doubtful(o *Orchestrator, m *provider.InboxMessage) bool {
-	return m.SentAt == nil || takenAt(o, m).Sub(*m.SentAt) > mayBeCopy || m.PickedUp != nil
+	return m.SentAt == nil || takenAt(o, m).Sub(*m.SentAt) > mayBeCopy || m.Redrive != nil
 }
 
 // isNamed reports whether an update has an id that its sender has chosen: it may join one that was over long ago.
@@ -32,7 +32,7 @@ func mayBeOver(s *session, m *provider.InboxMessage) bool {
 	case provider.MessageUpdateSent:
 		return s.x.over() || isNamed(m) || doubtful(s.o, m)
 	case provider.MessageUpdate: // an instance that is over takes none, and an execution knows those that it has taken itself
-		return !s.x.over() && s.x.start.Number > 1 && (m.Named || m.PickedUp != nil)
+		return !s.x.over() && s.x.start.Number > 1 && (m.CustomUpdateID || m.Redrive != nil)
 	default:
 		return false
 	}
@@ -113,7 +113,7 @@ func lookForAnswer(ctx context.Context, s *session, m *provider.InboxMessage) (*
 	case err != nil:
 		return nil, err
 	default:
-		return &toldBefore{why: provider.Purged(s.item.InstanceID)}, nil
+		return &toldBefore{why: provider.PurgedFailure(s.item.InstanceID)}, nil
 	}
 }
 
@@ -123,7 +123,7 @@ func answerBefore(ctx context.Context, s *session, m *provider.InboxMessage) err
 		return s.pass(nil)
 	}
 	a := answeredBefore(s.x, m)
-	return s.pass(s.o.provider.EnqueueForOrchestrator(ctx, provider.AnswerTo(m.InstanceID, *m.Parent, m.TraceParent, a.result, a.why)))
+	return s.pass(s.o.provider.EnqueueForOrchestrator(ctx, provider.UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, a.result, a.why)))
 }
 
 // tellAgain answers the orchestrations that have sent updates which are over: as the answer says that every other asker gets.
@@ -135,7 +135,7 @@ func tellAgain(ctx context.Context, s *session, callers map[string][]history.Par
 			return fmt.Errorf("dispatch: instance %q: update %q that came again: %w", s.item.InstanceID, id, err)
 		}
 		for _, c := range of {
-			told = append(told, provider.AnswerTo(s.item.InstanceID, c, "", a.Result, a.Failure()))
+			told = append(told, provider.UpdateReply(s.item.InstanceID, c, "", a.Result, a.Failure()))
 		}
 	}
 	if len(told) == 0 {
@@ -155,7 +155,7 @@ func turnAway(ctx context.Context, s *session, callers []history.Parent) (next, 
 	}
 	told := make([]provider.Message, 0, len(callers))
 	for _, c := range callers {
-		told = append(told, provider.AnswerTo(s.item.InstanceID, c, "", nil, provider.TooManyWait(s.item.InstanceID)))
+		told = append(told, provider.UpdateReply(s.item.InstanceID, c, "", nil, provider.TooManyWaitersFailure(s.item.InstanceID)))
 	}
 	return goOn, s.o.provider.EnqueueForOrchestrator(ctx, told...)
 }
@@ -195,7 +195,7 @@ func startWithUpdate(ctx context.Context, s *session, m *provider.InboxMessage) 
 	read, err := s.o.provider.CreateOrchestration(ctx, start)
 	switch {
 	case errors.Is(err, provider.ErrPurged):
-		return s.pass(s.o.provider.EnqueueForOrchestrator(ctx, provider.AnswersTo(provider.Purged(m.InstanceID), m)...))
+		return s.pass(s.o.provider.EnqueueForOrchestrator(ctx, provider.DeliveryReplies(provider.PurgedFailure(m.InstanceID), m)...))
 	case errors.Is(err, provider.ErrAlreadyExists):
 		s.inUse = true
 		isThere(s)
@@ -224,13 +224,13 @@ func startOf(ctx context.Context, s *session, m *provider.InboxMessage) (*provid
 		Position: m.Position, Record: m.Record,
 	}
 	if doubtful(s.o, m) && m.SentAt != nil {
-		start.Doubtful = m.SentAt.Add(-clockSkew)
+		start.PossibleDuplicateSentAt = m.SentAt.Add(-clockSkew)
 	}
 
 	data := dataOf(&m.Message)
-	if s.o.vault != nil || provider.MailedPayload(data.StoredAt()) || provider.MailedPayload(m.Input.StoredAt()) {
-		start.Begins = begunBy(s.o, m, startID)
-		about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: start.Begins, Kind: perdure.PayloadUpdateInput, Name: m.Name}
+	if s.o.vault != nil || provider.IsMessagePayloadKey(data.StorageKey()) || provider.IsMessagePayloadKey(m.Input.StorageKey()) {
+		start.NewExecutionID = begunBy(s.o, m, startID)
+		about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: start.NewExecutionID, Kind: perdure.PayloadUpdateInput, Name: m.Name}
 		arrived := []vault.Arrival{{About: about, Payload: &data}}
 		if len(start.Input) > 0 {
 			about.Kind, about.Name = perdure.PayloadOrchestrationInput, m.Orchestration
@@ -240,6 +240,6 @@ func startOf(ctx context.Context, s *session, m *provider.InboxMessage) (*provid
 			return nil, err
 		}
 	}
-	start.Brings = m.Inputs(data)
+	start.InitialInputs = m.Inputs(data)
 	return start, nil
 }

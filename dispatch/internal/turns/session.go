@@ -65,7 +65,7 @@ func isThere(s *session) { s.absent = false }
 func (o *Orchestrator) newSession(it *provider.OrchestrationItem, alone bool) *session {
 	s := o.sessions.take()
 	s.o, s.item, s.backlog.messages = o, it, it.Messages
-	s.poison = poisonCheck{base: &o.base, most: o.options.MaxAttempts, around: o.interceptors, listeners: o.listeners, instanceID: it.InstanceID, alone: alone}
+	s.poison = poisonCheck{base: &o.base, most: o.options.MaxCrashes, around: o.interceptors, listeners: o.listeners, instanceID: it.InstanceID, alone: alone}
 	return s
 }
 
@@ -239,7 +239,7 @@ func (s *session) load(ctx context.Context, c provider.Consistency) (next, error
 
 // revive rebuilds an execution, without its code when that is paused, poison, or known to be of no use in this build.
 func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err error) {
-	state := read.State(history.KeepTimers)
+	state := read.State(history.TrackTimers)
 	if state.Paused != nil {
 		s.x, err = s.o.revive(ctx, read, state, errPaused)
 		return err
@@ -248,7 +248,7 @@ func (s *session) revive(ctx context.Context, read *provider.Orchestration) (err
 		s.x, err = s.o.revive(ctx, read, state, hopeless)
 		return err
 	}
-	err = s.poison.check(ctx, read.Head.ExecutionID, s.o.isBlockedAsPoison(&state.Standing), &s.backlog)
+	err = s.poison.check(ctx, read.Head.ExecutionID, s.o.isBlockedAsPoison(&state.Summary), &s.backlog)
 	if _, poison := errors.AsType[*poisonError](err); err != nil && !poison {
 		return err
 	}

@@ -14,14 +14,14 @@ import (
 const showWithin = time.Second
 
 // shows is how the commit of a turn writes the status, once its events are complete.
-func (t *turn) shows() provider.Showing {
+func (t *turn) shows() provider.StatusWrite {
 	s := t.s
 	switch last := &t.out.Events[len(t.out.Events)-1]; {
-	case last.Arrives() && s.o.options.Clock().Sub(s.began) < showWithin && !s.asked.is && !chainIsLong(s, 1): // a turn is due, and made here
-		return provider.ShowLater
+	case last.IsInlineOutcome() && s.o.options.Clock().Sub(s.began) < showWithin && !s.asked.is && !chainIsLong(s, 1): // a turn is due, and made here
+		return provider.StatusWriteDeferred
 	case s.unshown:
-		return provider.ShowAlways
+		return provider.StatusWriteAlways
 	default:
-		return provider.ShowChanges
+		return provider.StatusWriteIfChanged
 	}
 }

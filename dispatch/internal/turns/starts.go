@@ -15,7 +15,7 @@ func (s *session) startsFirst() bool {
 	switch {
 	case m == nil || m.Kind != provider.MessageStart:
 		return false
-	case m.PickedUp != nil && !s.absent && !s.sent.isAll(s.x):
+	case m.Redrive != nil && !s.absent && !s.sent.isAll(s.x):
 		return false
 	case s.x == nil:
 		return s.absent || m.Record.ReceiveCount <= 1
@@ -33,7 +33,7 @@ func (s *session) start(ctx context.Context) error {
 	read, err := s.o.provider.CreateOrchestration(ctx, m)
 	switch {
 	case errors.Is(err, provider.ErrAlreadyExists):
-		if err := s.o.provider.RefuseStart(ctx, m); err != nil {
+		if err := s.o.provider.RejectStart(ctx, m); err != nil {
 			return err
 		}
 		s.o.options.Logger.WarnContext(ctx, "start refused: instance ID in use", "event", logevent.StartRefused,

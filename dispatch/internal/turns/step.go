@@ -189,14 +189,14 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *step
 		return st.outcome(number, nil, &history.Failure{Type: history.TypeError, Message: "its input lies elsewhere"})
 	}
 	ctx = activityctx.WithInfo(ctx, &activityctx.Info{
-		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, AttemptCount: 1, Queue: e.Queue,
+		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, DeliveryCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
 	if v.o.vault.Stores() {
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
 	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.o.options.Clock}
-	if by, limited := e.CloseBy(); limited {
+	if by, limited := e.ScheduleToCloseDeadline(); limited {
 		a.CloseBy = &by
 	}
 
@@ -263,7 +263,7 @@ func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Fai
 	o := &stepOutcome{attempt: attempt, err: failure}
 	switch {
 	case failure == nil:
-		o.result = history.Inline(value)
+		o.result = history.NewInlinePayload(value)
 	case failure.Type == registry.TypePending:
 		o.err = &history.Failure{Type: history.TypeError, NonRetryable: true, Message: fmt.Sprintf(
 			"activity %q returned perdure.ErrPending: what is completed from outside does not run inline, call it without perdure.Inline", st.event.Name)}
@@ -276,7 +276,7 @@ func (st *step) retryAt(outcome *stepOutcome) (at time.Time, delay time.Duration
 	v := st.view
 	delay, again = replay.NextRetry(st.event.Retry, v.executionID, st.event.ID, outcome.attempt, outcome.err)
 	at = intake.RetryAt(v.o.options.Clock(), delay)
-	if by, limited := st.event.CloseBy(); limited && !at.Before(by) {
+	if by, limited := st.event.ScheduleToCloseDeadline(); limited && !at.Before(by) {
 		return at, delay, false
 	}
 	return at, delay, again
@@ -289,7 +289,7 @@ func (st *step) outputs() provider.Outputs {
 	st.leave(&e)
 	out := provider.OutputsOf(provider.Origin{InstanceID: v.instanceID, ExecutionID: v.executionID}, provider.Segment{Sequence: st.segment, Events: []history.Event{e}}, nil)
 	for i := range out.WorkItems {
-		out.WorkItems[i].Again = true // its code may still run, or have run
+		out.WorkItems[i].PossibleDuplicate = true // its code may still run, or have run
 	}
 	return out
 }
@@ -306,4 +306,4 @@ func (st *step) leave(e *history.Event) {
 }
 
 // errStopped is why a step is stopped that has run for too long, or for whose end there is no time.
-var errStopped = &perdure.CancelledError{Reason: perdure.ReasonDeadline, Message: "its time inline is over: it goes on in its worker queue"}
+var errStopped = &perdure.CancelledError{Reason: perdure.ReasonInvocationDeadline, Message: "its time inline is over: it goes on in its worker queue"}

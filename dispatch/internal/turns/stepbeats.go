@@ -12,7 +12,7 @@ type stepBeats struct {
 }
 
 // Beat implements activityctx.Heartbeats.
-func (b *stepBeats) Beat(details json.RawMessage, err error) {
+func (b *stepBeats) Record(details json.RawMessage, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil && details != nil {

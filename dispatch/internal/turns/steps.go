@@ -322,7 +322,7 @@ func (s *steps) leaving(events []history.Event) (running map[int64]bool) {
 // those that were scheduled before, and go on in their queues, which nobody has told so.
 func (s *steps) committed(t *provider.Turn) (unsent []*step) {
 	for i := range t.Events {
-		if e := &t.Events[i]; e.Arrives() {
+		if e := &t.Events[i]; e.IsInlineOutcome() {
 			if st := s.find(e.SourceEventID); st != nil {
 				s.over(st)
 			}

@@ -19,7 +19,7 @@ func (t *turn) handOn(m *provider.InboxMessage) {
 		return
 	}
 	for _, in := range t.s.x.inputsOf(nil, m, &t.s.attempts) {
-		if !in.Kind.Sourced() { // what is for this execution's own tasks is over
+		if !in.Kind.HasSource() { // what is for this execution's own tasks is over
 			in.Time = t.out.Events[0].Time
 			t.out.Continued.HandOn(in)
 		}

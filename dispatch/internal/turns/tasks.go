@@ -16,7 +16,7 @@ import (
 type taskListeners = intercept.Listeners[perdure.TurnTasks]
 
 func taskListenersOf(o *Options) *taskListeners {
-	return intercept.NewListeners("the tasks of a turn", o.Logger, o.Interceptors, func(i perdure.Interceptor) func(context.Context, perdure.TurnTasks) { return i.Tasks })
+	return intercept.NewListeners("the tasks of a turn", o.Logger, o.Interceptors, func(i perdure.Interceptor) func(context.Context, perdure.TurnTasks) { return i.OnTasks })
 }
 
 // openTasks are what an execution has begun and not ended, for interceptors that ask for that. They are beside the view that decides, so that what is told can
@@ -35,10 +35,10 @@ func openTasksOf(o *Orchestrator, read *provider.Orchestration) *openTasks {
 	if o.listeners == nil {
 		return nil
 	}
-	t := &openTasks{state: history.NewState(history.KeepOpen), reasons: map[int64]string{}, traces: map[int64]history.TraceParent{}}
+	t := &openTasks{state: history.NewState(history.TrackOpen), reasons: map[int64]string{}, traces: map[int64]history.TraceParent{}}
 	for i := range read.Segments {
 		for j := range read.Segments[i].Events {
-			t.apply(read.Segments[i].Events[j:j+1], func(history.Open) {})
+			t.apply(read.Segments[i].Events[j:j+1], func(history.OpenItem) {})
 		}
 	}
 	maps.DeleteFunc(t.traces, func(id int64, _ history.TraceParent) bool { // waits for events that have come
@@ -58,7 +58,7 @@ func (t *openTasks) bytes() int {
 }
 
 // apply applies an event, and passes on what ends with it.
-func (t *openTasks) apply(one []history.Event, ended func(history.Open)) {
+func (t *openTasks) apply(one []history.Event, ended func(history.OpenItem)) {
 	e := &one[0]
 	switch kind := taskKinds[e.Kind]; {
 	case e.Kind == history.TurnStarted:
@@ -66,7 +66,7 @@ func (t *openTasks) apply(one []history.Event, ended func(history.Open)) {
 	case kind != "" && kind != perdure.TaskDetachedOrchestration && t.trace != "":
 		t.traces[e.ID] = t.trace
 	}
-	var concerned []history.Open
+	var concerned []history.OpenItem
 	for _, id := range e.Settles() {
 		if o, is := t.state.Open(id); is {
 			concerned = append(concerned, o)
@@ -96,14 +96,14 @@ func noteTasks(s *session, t *provider.Turn, waits []replay.WaitEnd) {
 	told.makeRoom(t.Events)
 	for i := range t.Events {
 		e := &t.Events[i]
-		s.x.tasks.apply(t.Events[i:i+1], func(o history.Open) { told.end(&o, e) })
+		s.x.tasks.apply(t.Events[i:i+1], func(o history.OpenItem) { told.end(&o, e) })
 		told.begin(e)
 	}
 	told.endWaits(waits)
 	if last := &t.Events[len(t.Events)-1]; last.Kind.Terminal() {
 		told.endRest(last)
 	}
-	if len(told.Begun)+len(told.Ended) > 0 {
+	if len(told.Scheduled)+len(told.Ended) > 0 {
 		s.tasks = &told.TurnTasks
 	}
 }
@@ -146,7 +146,7 @@ func (t *turnTasks) makeRoom(events []history.Event) {
 		}
 	}
 	if n > 0 {
-		t.Begun = make([]perdure.TaskInfo, 0, n)
+		t.Scheduled = make([]perdure.TaskInfo, 0, n)
 	}
 }
 
@@ -156,7 +156,7 @@ func (t *turnTasks) begin(e *history.Event) {
 	if kind == "" {
 		return
 	}
-	info := perdure.TaskInfo{ID: e.ID, Kind: kind, Name: e.Label(), BegunAt: e.Time, BegunIn: t.Sequence, TraceParent: string(t.x.tasks.trace), Attempt: e.Attempt}
+	info := perdure.TaskInfo{ID: e.ID, Kind: kind, Name: e.DisplayName(), ScheduledAt: e.Time, ScheduledInTurn: t.Sequence, TraceParent: string(t.x.tasks.trace), Attempt: e.Attempt}
 	switch e.Kind { //nolint:exhaustive // the others have no more
 	case history.TimerCreated:
 		if e.FireAt != nil {
@@ -167,13 +167,13 @@ func (t *turnTasks) begin(e *history.Event) {
 	case history.ActivityScheduled:
 		info.Attempt = 0 // none has ended
 	}
-	t.Begun = append(t.Begun, info)
+	t.Scheduled = append(t.Scheduled, info)
 }
 
 // open is what is known of a task that ends.
-func (t *turnTasks) open(o *history.Open, end *history.Event) perdure.TaskInfo {
+func (t *turnTasks) open(o *history.OpenItem, end *history.Event) perdure.TaskInfo {
 	info := perdure.TaskInfo{
-		ID: o.ID, Kind: taskKinds[o.Kind], Name: o.Name, InstanceID: o.InstanceID, BegunAt: o.ScheduledAt, BegunIn: t.x.segmentOf(o.ID), EndedAt: end.Time,
+		ID: o.ID, Kind: taskKinds[o.Kind], Name: o.Name, InstanceID: o.InstanceID, ScheduledAt: o.ScheduledAt, ScheduledInTurn: t.x.segmentOf(o.ID), EndedAt: end.Time,
 		TraceParent: string(t.x.tasks.traces[o.ID]),
 	}
 	if o.Kind == history.TimerCreated {
@@ -183,7 +183,7 @@ func (t *turnTasks) open(o *history.Open, end *history.Event) perdure.TaskInfo {
 }
 
 // end notes that a task ends with an event.
-func (t *turnTasks) end(o *history.Open, e *history.Event) {
+func (t *turnTasks) end(o *history.OpenItem, e *history.Event) {
 	info := t.open(o, e)
 	if info.Kind == "" { // the timer of a delayed start
 		return
@@ -198,12 +198,12 @@ func (t *turnTasks) end(o *history.Open, e *history.Event) {
 		reason, cancelled = e.Error.Reason, true
 	}
 
-	info.End = perdure.TaskCompleted
+	info.Outcome = perdure.TaskCompleted
 	switch {
 	case cancelled:
-		info.End, info.Reason = perdure.TaskCancelled, reason
+		info.Outcome, info.Reason = perdure.TaskCancelled, reason
 	case e.Error != nil:
-		info.End, info.Failure = perdure.TaskFailed, e.Error.Clone()
+		info.Outcome, info.Failure = perdure.TaskFailed, e.Error.Clone()
 	}
 	t.Ended = append(t.Ended, info)
 }
@@ -224,11 +224,11 @@ func isCancel(e *history.Event) bool {
 func (t *turnTasks) endWaits(waits []replay.WaitEnd) {
 	for _, w := range waits {
 		info := perdure.TaskInfo{
-			ID: w.ID, Kind: perdure.TaskExternalEvent, Name: w.Name, BegunAt: t.x.timeOf(w.ID), BegunIn: t.x.segmentOf(w.ID), EndedAt: w.At, End: perdure.TaskCompleted,
+			ID: w.ID, Kind: perdure.TaskExternalEvent, Name: w.Name, ScheduledAt: t.x.timeOf(w.ID), ScheduledInTurn: t.x.segmentOf(w.ID), EndedAt: w.At, Outcome: perdure.TaskCompleted,
 			TraceParent: string(t.x.tasks.traces[w.ID]),
 		}
 		if w.Reason != "" {
-			info.End, info.Reason = perdure.TaskCancelled, w.Reason
+			info.Outcome, info.Reason = perdure.TaskCancelled, w.Reason
 		}
 		delete(t.x.tasks.traces, w.ID)
 		t.Ended = append(t.Ended, info)
@@ -238,12 +238,12 @@ func (t *turnTasks) endWaits(waits []replay.WaitEnd) {
 // endRest notes what was open when the execution ended, and that no other event says the end of: a cancel is waited for, or an answer.
 func (t *turnTasks) endRest(end *history.Event) {
 	from := len(t.Ended)
-	for o := range t.x.tasks.state.Left() {
+	for o := range t.x.tasks.state.Outstanding() {
 		info := t.open(&o, end)
 		if info.Kind == "" || info.Kind == perdure.TaskExternalEvent { // the code alone knows which waits it has given up before
 			continue
 		}
-		info.End, info.Reason = perdure.TaskCancelled, cmp.Or(t.x.tasks.reasons[o.ID], history.TerminalReason(end.Kind))
+		info.Outcome, info.Reason = perdure.TaskCancelled, cmp.Or(t.x.tasks.reasons[o.ID], history.TerminalReason(end.Kind))
 		t.Ended = append(t.Ended, info)
 	}
 	slices.SortFunc(t.Ended[from:], func(a, b perdure.TaskInfo) int { return cmp.Compare(a.ID, b.ID) })

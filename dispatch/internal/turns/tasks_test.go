@@ -17,7 +17,7 @@ func begun(n int, interceptors ...perdure.Interceptor) (*session, *provider.Turn
 	o := &Orchestrator{listeners: taskListenersOf(&Options{Logger: slog.New(slog.DiscardHandler), Interceptors: interceptors})}
 	at := time.Unix(0, 0)
 	read := &provider.Orchestration{Segments: []provider.Segment{{Events: []history.Event{{ID: 1, Kind: history.OrchestrationStarted, Time: at}}}}}
-	x := &execution{state: history.NewState(history.KeepTimers), tasks: openTasksOf(o, read)}
+	x := &execution{state: history.NewState(history.TrackTimers), tasks: openTasksOf(o, read)}
 	t := &provider.Turn{Head: provider.Head{ExecutionID: "x"}, Events: make([]history.Event, n)}
 	for i := range t.Events {
 		t.Events[i] = history.Event{ID: int64(i + 2), Kind: history.ActivityScheduled, Name: "inc", Time: at}
@@ -45,7 +45,7 @@ func TestTasksThatNobodyAsksForCostNothing(t *testing.T) {
 func TestALargeTurnIsToldOfInOnePiece(t *testing.T) {
 	const many = 100_000
 	told, room := 0, 0
-	s, turn := begun(many, perdure.Interceptor{Tasks: func(_ context.Context, t perdure.TurnTasks) { told, room = len(t.Begun), cap(t.Begun) }})
+	s, turn := begun(many, perdure.Interceptor{OnTasks: func(_ context.Context, t perdure.TurnTasks) { told, room = len(t.Scheduled), cap(t.Scheduled) }})
 	noteTasks(s, turn, nil)
 	tellTasks(t.Context(), s)
 	if told != many || room != many || s.tasks != nil || s.x.tasks.bytes() != many*openBytes {
@@ -60,7 +60,7 @@ func TestALargeTurnIsToldOfInOnePiece(t *testing.T) {
 // What a turn of a hundred thousand activities pays where somebody asks, beside the events that it holds.
 func BenchmarkTasksOfALargeTurn(b *testing.B) {
 	const many = 100_000
-	listens := perdure.Interceptor{Tasks: func(context.Context, perdure.TurnTasks) {}}
+	listens := perdure.Interceptor{OnTasks: func(context.Context, perdure.TurnTasks) {}}
 	b.ReportAllocs()
 	for range b.N {
 		b.StopTimer()

@@ -18,7 +18,7 @@ type trail struct {
 func (t *trail) apply(events []history.Event, consumed bool) {
 	for i := range events {
 		switch e := &events[i]; {
-		case e.Kind == history.TurnStarted && e.Parked > 0:
+		case e.Kind == history.TurnStarted && e.ParkedConsumed > 0:
 			led := t.led || consumed
 			*t = trail{alone: !led, led: led}
 		case e.Kind == history.ExecutionSuspended, e.Kind == history.ExecutionResumed, e.Kind == history.ExecutionRestarted, e.Kind == history.OrchestrationStarted, e.Kind == history.InputsParked, e.Kind == history.TurnStarted, e.Kind.Terminal():

@@ -35,7 +35,7 @@ func (s *session) turn(ctx context.Context) (next, error) {
 
 	of := turnOf(s, room)
 	of.MostParked = s.mostParked
-	of.Commits = s.x.state.Blocked.Is || s.x.trail.alone || s.x.state.Restarted() || s.steps.any() // its status goes on, or something leads back to what it has caused, or comes
+	of.Commits = s.x.state.Blocked.Active || s.x.trail.alone || s.x.state.RestartPending() || s.steps.any() // its status goes on, or something leads back to what it has caused, or comes
 	out, err := s.x.instance.Turn(of)
 	if err == nil {
 		if next, err := answerAgain(ctx, s, &out); next != goOn || err != nil {
@@ -168,7 +168,7 @@ func (t *turn) ack(ctx context.Context, next *provider.Successor) (commit *provi
 			break
 		}
 	}
-	if (err == nil || errors.Is(err, provider.ErrUnsent)) && len(t.out.Events) > arrived {
+	if (err == nil || errors.Is(err, provider.ErrDispatchIncomplete)) && len(t.out.Events) > arrived {
 		a := takeAhead(s)
 		t.out.Waits = append(t.out.Waits, a.out.Waits...)
 		s.o.rooms.giveBack(a.room, a.out.Events)
@@ -186,7 +186,7 @@ func (t *turn) with(decided int, next *provider.Successor) *provider.Turn {
 	commit := &s.commit
 	*commit = s.x.newTurn(s.item.InstanceID, events)
 	commit.LockedUntil, commit.Next, commit.Running = s.item.LockedUntil(), next, running
-	commit.Show = t.shows()
+	commit.StatusWrite = t.shows()
 	if t.consumed > 0 {
 		commit.Watermark = s.backlog.waiting()[t.consumed-1].Position
 	}
@@ -215,7 +215,7 @@ func (t *turn) shrink() next {
 	if s.ahead != nil {
 		return takeFewer
 	}
-	switch waiting := s.x.state.Waiting(); {
+	switch waiting := s.x.state.UnconsumedInputs(); {
 	case waiting > 0 && s.mostParked == 0:
 		s.mostParked = max(waiting/2, 1)
 	case min(waiting, s.mostParked) > 1:
@@ -249,11 +249,11 @@ func (t *turn) endTooLarge(tooLarge *provider.Turn, why error) *provider.Turn {
 // committed moves on: t is history, and its messages are consumed. It returns the steps that nobody has sent to their queues.
 // waits are the waits for external events that have ended in it.
 func (s *session) committed(ctx context.Context, t *provider.Turn, refused []provider.OutputFailure, consumed int, waits ...replay.WaitEnd) (unsent []*step) {
-	s.unshown = t.Show == provider.ShowLater && (s.unshown || t.Changes())
+	s.unshown = t.StatusWrite == provider.StatusWriteDeferred && (s.unshown || t.Changes())
 	noteCommitted(ctx, s, t, consumed > 0, waits)
 	s.sent.upTo(s.x.head)
 
-	if t.Events[0].Parked == 0 { // else the turn took parked inputs alone
+	if t.Events[0].ParkedConsumed == 0 { // else the turn took parked inputs alone
 		s.backlog.recorded()
 	}
 	s.backlog.refuse(refused...)
@@ -264,7 +264,7 @@ func (s *session) committed(ctx context.Context, t *provider.Turn, refused []pro
 		s.x.close()
 		return nil
 	}
-	if s.x.state.Arrived > 0 && s.x.instance != nil && s.ahead == nil {
+	if s.x.state.InlineOutcomes > 0 && s.x.instance != nil && s.ahead == nil {
 		s.x.instance.Arrive(arrivedIn(t.Events))
 	}
 	return s.steps.committed(t)
@@ -282,7 +282,7 @@ func noteCommitted(ctx context.Context, s *session, t *provider.Turn, consumed b
 // unsent returns the error of a commit. Where the turn is history all the same, and only not all is sent, whoever sends it knows nothing of it: it is noted here.
 // The view is given up with the error.
 func unsent(ctx context.Context, s *session, err error, t *provider.Turn, waits ...replay.WaitEnd) error {
-	if errors.Is(err, provider.ErrUnsent) {
+	if errors.Is(err, provider.ErrDispatchIncomplete) {
 		noteCommitted(ctx, s, t, true, waits)
 	}
 	return err
@@ -291,7 +291,7 @@ func unsent(ctx context.Context, s *session, err error, t *provider.Turn, waits 
 // arrivedIn are the outcomes that the code has not seen, behind the decisions of a turn.
 func arrivedIn(events []history.Event) []history.Event {
 	n := len(events)
-	for n > 0 && events[n-1].Arrives() {
+	for n > 0 && events[n-1].IsInlineOutcome() {
 		n--
 	}
 	return events[n:]

@@ -27,7 +27,7 @@ func answerAgain(ctx context.Context, s *session, out *replay.Outcome) (next, er
 	if err := mailAgain(ctx, s, repeated); err != nil {
 		return goOn, err
 	}
-	if err := s.o.provider.AnswerUpdates(ctx, provider.AnswersAgain(s.x.read, repeated)...); err != nil {
+	if err := s.o.provider.PutUpdateResults(ctx, provider.RepeatedUpdateResults(s.x.read, repeated)...); err != nil {
 		return goOn, fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
 	}
 	return goOn, tellAgain(ctx, s, out.Callers)

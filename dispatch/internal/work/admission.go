@@ -62,7 +62,7 @@ func (a *admission) prepare(ctx context.Context, t *task) (run admitted, hindere
 		}
 	}
 
-	runs := it.TakesRun() && !hop
+	runs := it.NeedsRunClaim() && !hop
 	if runs { // what is over needs no run, for which its copies would have to wait
 		if hindered = a.overBefore(ctx, t); hindered != nil {
 			return admitted{}, hindered
@@ -116,7 +116,7 @@ func (a *admission) takeRun(ctx context.Context, t *task) *result {
 	case !taken.Held:
 		return a.copyOf(ctx, t)
 	}
-	if over := t.handedOver(ctx, &taken.Left); over != nil { // it has an end that is not this worker's to send
+	if over := t.handedOver(ctx, &taken.PreviousRecord); over != nil { // it has an end that is not this worker's to send
 		return over
 	}
 	if cancelled := a.heed(ctx, t, &taken.Cancel, taken.CancelsFrom); cancelled != nil {
@@ -133,7 +133,7 @@ func onlyOnce(ctx context.Context, t *task) *result {
 	t.log().WarnContext(ctx, "at-most-once activity may have started before, failing the attempt",
 		"event", logevent.ActivityInterrupted, "attemptCount", t.item.Record.ReceiveCount)
 	r := t.interrupted(nil)
-	if t.item.WaitCancel {
+	if t.item.WaitForCancellation {
 		r.outcome.Ended = t.endBefore()
 	}
 	return r
@@ -151,7 +151,7 @@ func (a *admission) heed(ctx context.Context, t *task, cancel *provider.CancelIn
 	t.batch.worker.meter.Count(intake.MetricActivitiesCancelled, t.item.Name, 1)
 	t.stop.isCancelled(cancel)
 	if t.run == nil || t.run.before == nil { // else its code may have begun elsewhere, where it is recorded when it saw the cancel
-		a.manager.records.end(ctx, t, a.options.Clock(), provider.EndNeverStarted)
+		a.manager.records.end(ctx, t, a.options.Clock(), provider.OutcomeNeverStarted)
 	}
 	return a.notBegun(ctx, t, cancel)
 }
@@ -244,9 +244,9 @@ func (a *admission) hop(ctx context.Context, t *task) *result {
 func (a *admission) tooLate(ctx context.Context, t *task) *provider.ActivityOutcome {
 	it := t.item
 	t.log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
-		"closeBy", *it.CloseBy)
+		"closeBy", *it.ScheduleToCloseDeadline)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: body.Closed(it.Name)}
-	if it.WaitCancel {
+	if it.WaitForCancellation {
 		o.Ended = t.endBefore()
 	}
 	return o
@@ -299,8 +299,8 @@ func (a admitted) run(ctx context.Context, t *task) result {
 	if !sealOutcome(ctx, t, o, value) {
 		return result{back: true}
 	}
-	if it.WaitCancel && t.abandoned {
-		o.Ended = history.EndGivenUp
+	if it.WaitForCancellation && t.abandoned {
+		o.Ended = history.OutcomeAbandoned
 	}
 	return result{outcome: o}
 }
@@ -309,7 +309,7 @@ func (a admitted) run(ctx context.Context, t *task) result {
 // one whose earlier delivery has handed it over.
 func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	it := t.item
-	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.Again {
+	if it.Attempt <= 1 && it.Record.ReceiveCount <= 1 && it.NotBefore == nil && !it.PossibleDuplicate {
 		return nil
 	}
 	r, err := a.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)
@@ -329,8 +329,8 @@ func (a *admission) readPast(ctx context.Context, t *task) (hindered *result) {
 	}
 	leftDetails(t, left)
 	a.manager.records.known(ctx, t, &r)
-	if r.RunOutOf == it.Attempt {
-		t.past.runOuts = r.RunOuts
+	if r.InvocationTimeoutAttempt == it.Attempt {
+		t.past.runOuts = r.InvocationTimeouts
 	}
 	return nil
 }

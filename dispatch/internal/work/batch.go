@@ -50,7 +50,7 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 	}
 	waiting := lineUp(b.tasks)
 	if b.line.busy = len(items) - waiting; waiting > 0 {
-		leaseBehind(b.tasks, w.options.Clock().Add(w.options.LockAfter))
+		leaseBehind(b.tasks, w.options.Clock().Add(w.options.LeaseAfter))
 	}
 	return b
 }
@@ -60,7 +60,7 @@ func (w *Worker) newBatch(ctx context.Context, items []provider.LockedWorkItem, 
 func (b *batch) readCancels() {
 	read := b.tasks[0].cancels
 	for i := range b.tasks {
-		if t := &b.tasks[i]; t.cancels != read || t.item.TakesRun() || t.item.NotBefore != nil {
+		if t := &b.tasks[i]; t.cancels != read || t.item.NeedsRunClaim() || t.item.NotBefore != nil {
 			return
 		}
 	}
@@ -85,7 +85,7 @@ func endOf(ctx context.Context) *perdure.CancelledError {
 	cause := context.Cause(ctx)
 	reason := perdure.ReasonShutdown
 	if errors.Is(cause, context.DeadlineExceeded) {
-		reason = perdure.ReasonDeadline
+		reason = perdure.ReasonInvocationDeadline
 	}
 	return &perdure.CancelledError{Reason: reason, Message: cause.Error()}
 }

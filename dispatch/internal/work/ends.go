@@ -15,7 +15,7 @@ import (
 // endedAs adds to the outcome of an activity that was cancelled how it ended, and when its worker saw the cancel, where that is waited
 // for.
 func (t *task) endedAs(r result, how string, seenAt time.Time) result {
-	if r.outcome == nil || !t.item.WaitCancel {
+	if r.outcome == nil || !t.item.WaitForCancellation {
 		return r
 	}
 	o := *r.outcome
@@ -27,7 +27,7 @@ func (t *task) endedAs(r result, how string, seenAt time.Time) result {
 // endedBefore adds to the outcome of an attempt that one before it was given up, where that is so: its code may still run, whatever came
 // of this attempt.
 func (t *task) endedBefore(r result) result {
-	if r.outcome == nil || r.outcome.Ended != "" || t.past.end == "" || !t.item.WaitCancel {
+	if r.outcome == nil || r.outcome.Ended != "" || t.past.end == "" || !t.item.WaitForCancellation {
 		return r
 	}
 	o := *r.outcome
@@ -41,7 +41,7 @@ func (t *task) givenUp() result {
 	if !t.isWaitedFor() || t.stop.isOfWorker() {
 		return result{}
 	}
-	return t.endedAs(result{outcome: t.cancelled(t.stop.why)}, history.EndGivenUp, t.stop.at)
+	return t.endedAs(result{outcome: t.cancelled(t.stop.why)}, history.OutcomeAbandoned, t.stop.at)
 }
 
 // interrupted is the result of an attempt that may have begun, and is not begun again; its code may have returned an error when it was stopped (R32).
@@ -71,15 +71,15 @@ func (t *task) endBefore() string {
 	switch {
 	case t.past.end != "": // an earlier attempt or delivery was given up, and its code may still run
 		return t.past.end
-	case left.End == provider.EndFinished || left.End == provider.EndStopped: // and could not be sent
-		return history.EndReturned
-	case left.End == provider.EndLeaked:
-		return history.EndGivenUp
+	case left.CancelOutcome == provider.OutcomeCompleted || left.CancelOutcome == provider.OutcomeStopped: // and could not be sent
+		return history.OutcomeReturned
+	case left.CancelOutcome == provider.OutcomeAbandoned:
+		return history.OutcomeAbandoned
 	case before != nil && before.Attempt == t.item.Attempt:
-		return history.EndWorkerGone
+		return history.OutcomeWorkerLost
 	case t.item.Attempt > 1:
-		return history.EndReturned
+		return history.OutcomeReturned
 	default:
-		return history.EndNeverBegan
+		return history.OutcomeNeverStarted
 	}
 }

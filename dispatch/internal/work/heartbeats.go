@@ -73,7 +73,7 @@ func (h *heartbeats) beat(now time.Time, details json.RawMessage) {
 
 // take takes the details that are to be written.
 func (h *heartbeats) take(activityID int64, now time.Time) provider.ActivityRecord {
-	r := provider.ActivityRecord{ActivityID: activityID, Details: h.unwritten, BeatenAt: h.at}
+	r := provider.ActivityRecord{ActivityID: activityID, Details: h.unwritten, LastHeartbeatAt: h.at}
 	h.unwritten = nil
 	h.savedAt = now
 	return r
@@ -84,7 +84,7 @@ func (h *heartbeats) take(activityID int64, now time.Time) provider.ActivityReco
 func (h *heartbeats) written(r *provider.ActivityRecord, err error) (firstFailure bool) {
 	firstFailure = err != nil && !h.failing
 	if h.failing = err != nil; h.failing && h.unwritten == nil {
-		h.unwritten, h.at = r.Details, r.BeatenAt
+		h.unwritten, h.at = r.Details, r.LastHeartbeatAt
 	}
 	return firstFailure
 }
@@ -108,7 +108,7 @@ func (a atWork) LastDetails() json.RawMessage {
 }
 
 // Beat implements activityctx.Heartbeats. An activity that has ended or was given up has no heartbeat any more.
-func (a atWork) Beat(details json.RawMessage, err error) {
+func (a atWork) Record(details json.RawMessage, err error) {
 	m, t := a.task.batch.worker.manager, a.task
 	m.mu.Lock()
 	if t.phase != phaseRunning || t.stop.lost {

@@ -158,7 +158,7 @@ const sendKeyAnewAfter = 14
 
 // anewAfter is from which delivery on a task that goes back is sent anew; negative: never.
 func (s *settlement) anewAfter(t *task) int {
-	after := s.options.SendAnewAfter
+	after := s.options.ResendAfterDeliveries
 	if t.item.ExclusiveKey != "" && !t.place.wentBack() {
 		return min(after, sendKeyAnewAfter)
 	}

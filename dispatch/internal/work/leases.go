@@ -11,7 +11,7 @@ import (
 
 // lease is a lock that is shorter than what the queue gave: the visibility of a work queue is as long as an invocation may take, and for
 // so long the death of a worker would go unnoticed. An activity of less than a few seconds needs none. Until when the lock holds is in
-// the record (provider.Hold).
+// the record (provider.LockHold).
 type lease struct {
 	// ours: the worker keeps the lock. That of a record that was fetched is kept by its poller.
 	ours     bool
@@ -98,7 +98,7 @@ func (l *leases) first(t *task) time.Time {
 	if t.lease.ours && t.item.Record.Hold != nil {
 		return t.item.Record.LockedUntil().Add(-o.LockRenewalBuffer)
 	}
-	return t.began.Add(o.LockAfter)
+	return t.began.Add(o.LeaseAfter)
 }
 
 // check stops an activity whose lock is over.

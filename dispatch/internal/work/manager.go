@@ -85,7 +85,7 @@ func (m *manager) begin(t *task) (ctx context.Context, ok bool) {
 	t.phase, t.began, t.cancel = phaseRunning, now, cancel
 	t.beats.begin(now)
 	t.lease.begin(m.leases.first(t))
-	m.arm(intake.Earlier(intake.Earlier(now.Add(m.options.LockAfter), m.polls.watch(t)), t.batch.stopAt))
+	m.arm(intake.Earlier(intake.Earlier(now.Add(m.options.LeaseAfter), m.polls.watch(t)), t.batch.stopAt))
 	if t.hasRun() {
 		m.arm(intake.Earlier(t.run.keepAt, m.runs.ends(t)))
 	}
@@ -222,7 +222,7 @@ func (m *manager) look() {
 // lookAfter looks after the tasks of a batch, and returns when that is to be done again.
 func (m *manager) lookAfter(b *batch, now time.Time) (next time.Time, leaks []leak) {
 	if b.stopped == nil && !b.stopAt.IsZero() && !now.Before(b.stopAt) {
-		b.stopped = &perdure.CancelledError{Reason: perdure.ReasonDeadline, Message: "the invocation is about to end: what takes longer needs a longer function timeout"}
+		b.stopped = &perdure.CancelledError{Reason: perdure.ReasonInvocationDeadline, Message: "the invocation is about to end: what takes longer needs a longer function timeout"}
 	}
 	if b.stopped == nil {
 		next = b.stopAt
@@ -271,7 +271,7 @@ func (m *manager) giveUp(l *leak) {
 	go func() { // the manager waits for no call
 		switch {
 		case !r.back:
-			m.records.end(t.batch.ctx, t, t.stop.at, provider.EndLeaked)
+			m.records.end(t.batch.ctx, t, t.stop.at, provider.OutcomeAbandoned)
 		default:
 			m.writer.flush(t.batch.ctx, t)
 			if r = m.writer.countRunOut(t.batch.ctx, t, false); !r.back {

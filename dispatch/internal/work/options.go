@@ -23,9 +23,9 @@ type Options struct {
 	Clock                   func() time.Time
 	Logger                  *slog.Logger
 	OmitErrorTexts          bool
-	MaxAttempts             int
-	SendAnewAfter           int
-	LockAfter               time.Duration
+	MaxCrashes              int
+	ResendAfterDeliveries   int
+	LeaseAfter              time.Duration
 	LockTimeout             time.Duration
 	LockRenewalBuffer       time.Duration
 	CancelPollInterval      time.Duration
@@ -71,9 +71,9 @@ func (o *Options) atMostEvery() time.Duration { return max(o.CancelPollInterval,
 func (o *Options) setDefaults() {
 	o.BuildID = cmp.Or(o.BuildID, intake.DefaultBuildID)
 	o.Queue = cmp.Or(o.Queue, perdure.DefaultQueue)
-	o.MaxAttempts = cmp.Or(o.MaxAttempts, intake.DefaultMaxAttempts)
-	o.SendAnewAfter = cmp.Or(o.SendAnewAfter, DefaultSendAnewAfter)
-	o.LockAfter = cmp.Or(o.LockAfter, DefaultLockAfter)
+	o.MaxCrashes = cmp.Or(o.MaxCrashes, intake.DefaultMaxAttempts)
+	o.ResendAfterDeliveries = cmp.Or(o.ResendAfterDeliveries, DefaultSendAnewAfter)
+	o.LeaseAfter = cmp.Or(o.LeaseAfter, DefaultLockAfter)
 	o.LockTimeout = max(cmp.Or(o.LockTimeout, DefaultLockTimeout).Truncate(time.Second), time.Second)
 	if o.LockRenewalBuffer == 0 || o.LockRenewalBuffer >= o.LockTimeout {
 		o.LockRenewalBuffer = min(DefaultLockRenewalBuffer, o.LockTimeout/3)

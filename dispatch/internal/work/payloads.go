@@ -51,7 +51,7 @@ func sealOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome, valu
 	v := vaultOf(t)
 	if v == nil {
 		if o.Error == nil {
-			o.Result = history.Inline(value)
+			o.Result = history.NewInlinePayload(value)
 		}
 		return true
 	}
@@ -109,7 +109,7 @@ func openDetails(ctx context.Context, t *task, stored json.RawMessage) (details 
 	if doc, plain := p.Document(); plain {
 		return doc, nil
 	}
-	if !p.IsSealed() { // a release that escaped nothing has left it
+	if !p.IsEncoded() { // a release that escaped nothing has left it
 		return stored, nil
 	}
 	details, err = vaultOf(t).Open(ctx, aboutTask(t, perdure.PayloadHeartbeatDetails), p)

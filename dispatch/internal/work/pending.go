@@ -34,7 +34,7 @@ func (a *admission) readySigner(ctx context.Context, t *task) (hindered *result)
 func (t *task) pending() *provider.ActivityOutcome {
 	it := t.item
 	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: &provider.PendingAttempt{
-		Name: it.Name, Segment: it.Segment, HeartbeatMs: it.HeartbeatMs, Retry: it.Retry, CloseBy: it.CloseBy, WaitCancel: it.WaitCancel,
+		Name: it.Name, Segment: it.Segment, HeartbeatMs: it.HeartbeatMs, Retry: it.Retry, ScheduleToCloseDeadline: it.ScheduleToCloseDeadline, WaitForCancellation: it.WaitForCancellation,
 	}}
 }
 
@@ -52,13 +52,13 @@ func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 	p.Since = w.options.Clock().UTC().Truncate(pendingUnit)
 	if it.StartToCloseMs > 0 {
 		at := t.began.Add(time.Duration(it.StartToCloseMs) * time.Millisecond).UTC().Truncate(pendingUnit)
-		p.CloseAt = &at
+		p.StartToCloseDeadline = &at
 	}
 	if it.HeartbeatMs > 0 {
 		at := beatsOf(t).last.UTC().Truncate(pendingUnit)
-		p.BeatenAt = &at
+		p.LastHeartbeatAt = &at
 	}
-	if it.WaitCancel {
+	if it.WaitForCancellation {
 		p.GraceMs = w.options.grace().Milliseconds()
 	}
 	t.log().InfoContext(ctx, "activity pending: waiting for asynchronous completion", "event", logevent.ActivityPending)
@@ -68,7 +68,7 @@ func (w *Worker) handOver(ctx context.Context, t *task, r result) {
 // handedOver is the result of a task whose attempt another delivery has handed over: it does the same.
 func (t *task) handedOver(ctx context.Context, left *provider.ActivityRecord) *result {
 	it := t.item
-	if left.Pending == nil || left.PendingOf != it.Attempt {
+	if left.Pending == nil || left.PendingAttempt != it.Attempt {
 		return nil
 	}
 	t.log().InfoContext(ctx, "skipping redelivered activity: the attempt is pending",
@@ -90,11 +90,11 @@ func (r *recorder) keepPending(ctx context.Context, ends []finished) []finished 
 			continue
 		}
 		keeping.Go(func() {
-			err := r.put(ctx, t, provider.ActivityRecord{ActivityID: o.ActivityID, Pending: o.Pending, PendingOf: o.Attempt})
+			err := r.put(ctx, t, provider.ActivityRecord{ActivityID: o.ActivityID, Pending: o.Pending, PendingAttempt: o.Attempt})
 			if err == nil {
 				return
 			}
-			ends[i].back = t.item.WaitCancel && !t.item.AtMostOnce
+			ends[i].back = t.item.WaitForCancellation && !t.item.AtMostOnce
 			t.log().WarnContext(ctx, "pending attempt not stored, a redelivery runs the activity again",
 				"event", logevent.ActivityPendingStoreFailed, intake.DimensionQueue, r.options.Queue, "error", err)
 		})

@@ -14,7 +14,7 @@ import (
 // The queue counts deliveries, outages among them, and an outage must never make poison of a message. So from the third delivery on a
 // mark shows in which of them the process died (R13): it is left before code runs, and taken away by a process that lives to give the
 // record back. A death says little: a process that polls may be killed by its deployment, or by what runs beside it. So where a mark
-// stands code runs alone from then on, and only more than Options.MaxAttempts of them, one after the other, are a verdict.
+// stands code runs alone from then on, and only more than Options.MaxCrashes of them, one after the other, are a verdict.
 
 // suspicion is what the deliveries of a task's record have come to.
 type suspicion struct {
@@ -40,18 +40,18 @@ func (s *suspicion) leftMark(died int, together bool) {
 // forget notes that the marks of the other deliveries are taken away.
 func (s *suspicion) forget() { s.forgotten = true }
 
-func (t *task) doubtful() bool { return intake.Doubtful(&t.item.Record, t.item.PickedUp) }
+func (t *task) doubtful() bool { return intake.Doubtful(&t.item.Record, t.item.Redrive) }
 
 // attempt is a task's delivery.
 func (t *task) attempt() provider.Attempt {
-	return provider.Attempt{ExecutionID: t.item.ExecutionID, ActivityID: t.item.ActivityID, Record: t.item.PickedUp.Of(t.item.Record)}
+	return provider.Attempt{ExecutionID: t.item.ExecutionID, ActivityID: t.item.ActivityID, Record: t.item.Redrive.Of(t.item.Record)}
 }
 
 // mark leaves a mark before an activity runs, together with others only where none stands. Where too many stand it returns the result of
 // poison. The leases of the batch are taken by then, too.
 func (a *admission) mark(ctx context.Context, t *task, together bool) *result {
 	attempt := t.attempt()
-	attempt.Together = together
+	attempt.Batched = together
 	died, err := intake.Mark(ctx, a.base, attempt)
 	if t.lease.ours {
 		<-t.batch.leased
@@ -63,7 +63,7 @@ func (a *admission) mark(ctx context.Context, t *task, together bool) *result {
 	}
 
 	t.suspicion.leftMark(died, together)
-	if died > a.options.MaxAttempts {
+	if died > a.options.MaxCrashes {
 		return a.poisoned(ctx, t)
 	}
 	return nil
@@ -85,8 +85,8 @@ func (a *admission) poisoned(ctx context.Context, t *task) *result {
 	}
 
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
-	if it.WaitCancel {
-		o.Ended = cmp.Or(t.past.end, history.EndWorkerGone)
+	if it.WaitForCancellation {
+		o.Ended = cmp.Or(t.past.end, history.OutcomeWorkerLost)
 	}
 	return &result{outcome: o}
 }

@@ -20,7 +20,7 @@ const runOutsOfAnAttempt = 3
 // hasRunOut reports whether the activity hit the deadline after its fair share of the invocation; a late start does not count, since it
 // may well end in another invocation.
 func (t *task) hasRunOut() bool {
-	return t.stop.why != nil && t.stop.why.Reason == perdure.ReasonDeadline && !t.batch.stopAt.IsZero() &&
+	return t.stop.why != nil && t.stop.why.Reason == perdure.ReasonInvocationDeadline && !t.batch.stopAt.IsZero() &&
 		t.began.Sub(t.batch.since) <= t.batch.stopAt.Sub(t.began)
 }
 
@@ -57,7 +57,7 @@ func (w *beatWriter) countRunOut(ctx context.Context, t *task, returned bool) re
 		return result{back: true}
 	}
 
-	if err := w.manager.records.put(ctx, t, provider.ActivityRecord{ActivityID: it.ActivityID, RunOutOf: it.Attempt, RunOuts: n}); err != nil {
+	if err := w.manager.records.put(ctx, t, provider.ActivityRecord{ActivityID: it.ActivityID, InvocationTimeoutAttempt: it.Attempt, InvocationTimeouts: n}); err != nil {
 		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "invocation_ended", "error", err)
 	}
@@ -72,8 +72,8 @@ func (t *task) noProgress(ctx context.Context, n int, returned bool) result {
 	t.log().ErrorContext(ctx, "activity makes no progress, failing the attempt", "event", logevent.ActivityStalled,
 		"runOuts", n)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: intake.TimedOut(why)}
-	if it.WaitCancel && !returned {
-		o.Ended = history.EndGivenUp
+	if it.WaitForCancellation && !returned {
+		o.Ended = history.OutcomeAbandoned
 	}
 	return result{outcome: o}
 }

@@ -19,12 +19,12 @@ type recorder struct {
 }
 
 // end records how a cancelled activity ended. Its outcome is sent all the same, and only after.
-func (r *recorder) end(ctx context.Context, t *task, seenAt time.Time, end provider.ActivityEnd) {
+func (r *recorder) end(ctx context.Context, t *task, seenAt time.Time, end provider.CancelOutcome) {
 	now := r.options.Clock()
 	if !t.mayWrite(now) {
 		return
 	}
-	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: seenAt, EndedAt: now, End: end})
+	err := r.put(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, SeenAt: seenAt, EndedAt: now, CancelOutcome: end})
 	if err != nil {
 		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "cancel_end", "end", string(end), "error", err)

@@ -37,7 +37,7 @@ func (m *manager) tasksOf(records []provider.Record, now time.Time) (tasks []*ta
 	for i := range records {
 		items[i].Record = records[i]
 		t := by[records[i].ID]
-		if t == nil || t.phase != phaseRunning || t.item.Record.Lock != records[i].Lock {
+		if t == nil || t.phase != phaseRunning || t.item.Record.ReceiptHandle != records[i].ReceiptHandle {
 			continue
 		}
 		tasks[i], items[i] = t, m.leases.asking(t)

@@ -26,7 +26,7 @@ const reportLimit = 2 * time.Second
 func (r *reporter) announce(ctx context.Context) error {
 	now := r.options.Clock()
 	r.mu.Lock()
-	r.next = now.Add(provider.WorkerReportEvery)
+	r.next = now.Add(provider.WorkerReportInterval)
 	r.mu.Unlock()
 	return r.report(ctx, now)
 }
@@ -43,7 +43,7 @@ func (r *reporter) atWork(ctx context.Context) {
 	r.mu.Lock()
 	due := !r.next.IsZero() && !now.Before(r.next)
 	if due {
-		r.next = now.Add(provider.WorkerReportEvery)
+		r.next = now.Add(provider.WorkerReportInterval)
 	}
 	r.mu.Unlock()
 	if !due {

@@ -40,9 +40,9 @@ type runs struct {
 }
 
 // take makes a task the one that runs its activity.
-func (r *runs) take(ctx context.Context, t *task) (provider.Taken, error) {
+func (r *runs) take(ctx context.Context, t *task) (provider.RunClaim, error) {
 	next := r.next(t)
-	taken, err := r.provider.TakeRun(ctx, next)
+	taken, err := r.provider.ClaimRun(ctx, next)
 	if taken.Outcome == nil && taken.Held { // also where the cancel record could not be read then: the run is let go of
 		r.took(t, next, &taken)
 	}
@@ -67,12 +67,12 @@ func (r *runs) next(t *task) provider.Run {
 }
 
 // took notes that a task has its run.
-func (r *runs) took(t *task, own provider.Run, taken *provider.Taken) {
+func (r *runs) took(t *task, own provider.Run, taken *provider.RunClaim) {
 	r.manager.mu.Lock()
 	defer r.manager.mu.Unlock()
-	if !t.hasRun() || taken.Before != nil { // the second where it has waited for longer than its run, which another had meanwhile
-		t.run = &heldRun{before: taken.Before, left: taken.Left}
-		if before := t.run.before; before != nil && before.GivenUp {
+	if !t.hasRun() || taken.PreviousRun != nil { // the second where it has waited for longer than its run, which another had meanwhile
+		t.run = &heldRun{before: taken.PreviousRun, left: taken.PreviousRecord}
+		if before := t.run.before; before != nil && before.Abandoned {
 			t.past.givenUp()
 		}
 	}
@@ -138,7 +138,7 @@ func (r *runs) keep(ctx context.Context, t *task) {
 	limited, stop := context.WithTimeout(ctx, m.options.LockRenewalBuffer/2)
 	defer stop()
 	next := r.next(t)
-	taken, err := r.provider.TakeRun(limited, next)
+	taken, err := r.provider.ClaimRun(limited, next)
 
 	m.mu.Lock()
 	now := m.options.Clock()
@@ -192,11 +192,11 @@ func endsRun(e finished) bool {
 func (r *runs) keepOutcome(ctx context.Context, t *task, o *provider.ActivityOutcome) (kept bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), recordLimit)
 	defer stop()
-	err := r.provider.EndRun(ctx, t.run.own, o)
+	err := r.provider.CompleteRun(ctx, t.run.own, o)
 	switch {
 	case err == nil:
 		return true
-	case t.item.WaitCancel && (!t.item.AtMostOnce || errors.Is(err, provider.ErrLockLost)): // another attempt may run by now
+	case t.item.WaitForCancellation && (!t.item.AtMostOnce || errors.Is(err, provider.ErrLockLost)): // another attempt may run by now
 		t.log().ErrorContext(ctx, "activity outcome not stored, releasing the work item",
 			"event", logevent.ActivityOutcomeNotStored, "error", err)
 		return false
@@ -229,10 +229,10 @@ func (r *runs) leaveOne(ctx context.Context, t *task) {
 	own, leave := t.run.own, t.run.before
 	if !t.began.IsZero() {
 		over := own
-		over.Until, over.GivenUp = r.manager.options.Clock(), t.leaked
+		over.Until, over.Abandoned = r.manager.options.Clock(), t.leaked
 		leave = &over
 	}
-	if err := r.provider.LeaveRun(ctx, own, leave); err != nil {
+	if err := r.provider.ReleaseRun(ctx, own, leave); err != nil {
 		t.log().WarnContext(ctx, "activity claim release failed, the next delivery waits until it expires",
 			"event", logevent.ActivityClaimReleaseFailed, "error", err)
 	}

@@ -14,18 +14,18 @@ func TestARunThatIsTakenAgainKnowsWhoHadItMeanwhile(t *testing.T) {
 	t.Parallel()
 	m := &manager{options: &Options{}}
 	r := &runs{manager: m}
-	of := &task{item: &provider.LockedWorkItem{WorkItem: provider.WorkItem{Attempt: 1, WaitCancel: true}}}
+	of := &task{item: &provider.LockedWorkItem{WorkItem: provider.WorkItem{Attempt: 1, WaitForCancellation: true}}}
 	own := provider.Run{Attempt: 1, Token: "own", Until: time.Unix(30, 0)}
-	r.took(of, own, &provider.Taken{Held: true})
-	if how := of.endBefore(); how != history.EndNeverBegan {
+	r.took(of, own, &provider.RunClaim{Held: true})
+	if how := of.endBefore(); how != history.OutcomeNeverStarted {
 		t.Errorf("at first it has ended as %q", how)
 	}
-	r.took(of, own, &provider.Taken{Held: true})
+	r.took(of, own, &provider.RunClaim{Held: true})
 	if of.run.before != nil {
 		t.Error("its own run was before it")
 	}
-	r.took(of, own, &provider.Taken{Held: true, Before: &provider.Run{Attempt: 1, Token: "another"}})
-	if how := of.endBefore(); how != history.EndWorkerGone {
+	r.took(of, own, &provider.RunClaim{Held: true, PreviousRun: &provider.Run{Attempt: 1, Token: "another"}})
+	if how := of.endBefore(); how != history.OutcomeWorkerLost {
 		t.Errorf("behind a copy it has ended as %q", how)
 	}
 }

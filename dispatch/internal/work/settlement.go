@@ -28,7 +28,7 @@ func (s *settlement) settle(ctx context.Context, ends []finished, last bool) (fa
 		if e.back {
 			back = append(back, e.task)
 		} else {
-			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: named(e.task, e.outcome), Left: last && e.task.isForMapping()})
+			done = append(done, provider.CompletedWorkItem{LockedWorkItem: e.task.item, Outcome: named(e.task, e.outcome), KeepRecord: last && e.task.isForMapping()})
 		}
 	}
 	if len(done) > 0 {
@@ -124,7 +124,7 @@ func (s *settlement) sendAnew(ctx context.Context, back []*task) (rest []*task) 
 			continue
 		}
 		again := later(t.item, now)
-		again.PickedUp = again.PickedUp.Next(t.item.Record.ID) // there may be marks, though they were not asked for
+		again.Redrive = again.Redrive.Next(t.item.Record.ID) // there may be marks, though they were not asked for
 		replaced = append(replaced, t)
 		old = append(old, t.item.Record)
 		anew = append(anew, again)
@@ -163,15 +163,15 @@ func (s *settlement) isForNew(t *task, now time.Time) bool {
 // comes behind the others of its key, without a delay, which its queue does not know.
 func later(it *provider.LockedWorkItem, now time.Time) provider.WorkItem {
 	delay := intake.RetryDelay(it.Record.ReceiveCount)
-	if it.Anew > 0 {
+	if it.ResendCount > 0 {
 		delay = intake.LongestRetryDelay
 	}
 	next, at := it.WorkItem, now.Add(delay).UTC()
 	if next.NotBefore = &at; it.ExclusiveKey != "" {
 		next.NotBefore = nil
 	}
-	next.Again = true
-	next.Anew = it.Anew + 1
+	next.PossibleDuplicate = true
+	next.ResendCount = it.ResendCount + 1
 	return next
 }
 

@@ -17,7 +17,7 @@ import (
 
 // mayBeOver reports whether an activity may have ended before this delivery, or its attempt have had a successor.
 func mayBeOver(it *provider.LockedWorkItem) bool {
-	return it.Record.ReceiveCount > 1 || it.Attempt > 1 || it.Again || it.NotBefore != nil
+	return it.Record.ReceiveCount > 1 || it.Attempt > 1 || it.PossibleDuplicate || it.NotBefore != nil
 }
 
 // isOver reports whether an activity has ended, or its attempt is not the current one. Where history cannot be read it has not.
@@ -88,5 +88,5 @@ func (l *look) of(ctx context.Context, s *standings.Standings, p provider.Provid
 // standingOf is what is known of an activity.
 func standingOf(x *standings.Standing, it *provider.WorkItem) (over, deleted, known bool) {
 	k := x.Of(it.ActivityID, it.Segment)
-	return k.Over || k.Settled || !it.WaitCancel && k.Cancelled, k.Deleted, k.Read
+	return k.Over || k.Settled || !it.WaitForCancellation && k.Cancelled, k.Deleted, k.Read
 }

@@ -28,12 +28,12 @@ func (t *task) beginStop(why *perdure.CancelledError, now time.Time) {
 	if s.why == nil {
 		s.why, s.at = why, now
 		s.giveUpAt = now.Add(t.batch.worker.options.grace())
-		if t.item.WaitCancel && t.item.CloseBy != nil { // its end is sent before its schedule-to-close time says that it is over
-			s.giveUpBy(*t.item.CloseBy)
+		if t.item.WaitForCancellation && t.item.ScheduleToCloseDeadline != nil { // its end is sent before its schedule-to-close time says that it is over
+			s.giveUpBy(*t.item.ScheduleToCloseDeadline)
 		}
 		t.cancel(why)
 	}
-	if why.Reason == perdure.ReasonDeadline { // a later reason may shorten the grace
+	if why.Reason == perdure.ReasonInvocationDeadline { // a later reason may shorten the grace
 		s.giveUpBy(t.batch.lastAt)
 	}
 }
@@ -54,7 +54,7 @@ func (s *stopping) giveUpBy(at time.Time) { s.giveUpAt = intake.Earlier(s.giveUp
 func (s *stopping) isCancelled(c *provider.CancelInfo) {
 	s.deleted = c.Deleted
 	if s.why == nil {
-		s.unwanted = c.Ended
+		s.unwanted = c.ExecutionEnded
 	}
 }
 
@@ -62,4 +62,6 @@ func (s *stopping) isCancelled(c *provider.CancelInfo) {
 func (s *stopping) isDeleted() { s.deleted = true }
 
 // isWaitedFor reports whether something waits for the end of an activity that is cancelled.
-func (t *task) isWaitedFor() bool { return t.item.WaitCancel && !t.stop.deleted && !t.stop.unwanted }
+func (t *task) isWaitedFor() bool {
+	return t.item.WaitForCancellation && !t.stop.deleted && !t.stop.unwanted
+}

@@ -63,7 +63,7 @@ func (l *line) next() {
 	}
 	first := slices.MinFunc(l.waiting, func(a, b *task) int {
 		return cmp.Or(intake.InnocentFirst(a.suspicion.died, b.suspicion.died, a.item.Record.ReceiveCount, b.item.Record.ReceiveCount),
-			cmp.Compare(a.item.Record.Lock, b.item.Record.Lock)) // and not by their arrival
+			cmp.Compare(a.item.Record.ReceiptHandle, b.item.Record.ReceiptHandle)) // and not by their arrival
 	})
 	l.waiting = slices.DeleteFunc(l.waiting, func(t *task) bool { return t == first })
 	l.busy++

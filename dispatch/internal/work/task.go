@@ -31,7 +31,7 @@ type task struct {
 	place     place
 	suspicion suspicion
 	past      past
-	tokens    *provider.Tokens // make the token by which it may be completed from outside
+	tokens    *provider.TokenSigner // make the token by which it may be completed from outside
 
 	// The manager's lock guards what follows, until the activity has ended.
 	phase  phase
@@ -49,7 +49,7 @@ type task struct {
 
 // past is what earlier attempts and deliveries of an activity have left.
 type past struct {
-	// end is history.EndGivenUp when one of them was given up, so that its code may still run.
+	// end is history.OutcomeAbandoned when one of them was given up, so that its code may still run.
 	end string
 	// runOuts counts how often in a row the attempt has run into the end of an invocation without progress.
 	runOuts int
@@ -59,7 +59,7 @@ type past struct {
 func (p *past) ended(how string) { p.end = cmp.Or(how, p.end) }
 
 // givenUp notes that an earlier delivery was given up.
-func (p *past) givenUp() { p.end = history.EndGivenUp }
+func (p *past) givenUp() { p.end = history.OutcomeAbandoned }
 
 // phase is how far a task has come.
 type phase int
@@ -84,11 +84,11 @@ type finished struct {
 }
 
 // end is how a cancelled activity ended that came to an end by itself.
-func (r result) end() provider.ActivityEnd {
+func (r result) end() provider.CancelOutcome {
 	if r.outcome != nil && r.outcome.Error == nil {
-		return provider.EndFinished
+		return provider.OutcomeCompleted
 	}
-	return provider.EndStopped
+	return provider.OutcomeStopped
 }
 
 // resultOf is the result to send of a task whose code ended with r or was given up. A worker that cannot go on with an activity gives it
@@ -111,7 +111,7 @@ func (t *task) resultOf(r result) result {
 // onlyOfWorkers reports whether a reason concerns the worker alone: whatever its activity returns then is no success, and another worker
 // can go on with it.
 func onlyOfWorkers(r perdure.CancelReason) bool {
-	return r == perdure.ReasonLockLost || r == perdure.ReasonDeadline || r == perdure.ReasonShutdown
+	return r == perdure.ReasonLockLost || r == perdure.ReasonInvocationDeadline || r == perdure.ReasonShutdown
 }
 
 // sentAt is when the attempt was sent, or is due where that is later; zero where it is not known.
@@ -155,7 +155,7 @@ func (a atWork) Info() activityctx.Info {
 	it := a.task.item
 	return activityctx.Info{
 		InstanceID: it.InstanceID, ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Name: it.Name,
-		Attempt: it.Attempt, AttemptCount: it.Record.ReceiveCount, Queue: it.Queue,
+		Attempt: it.Attempt, DeliveryCount: it.Record.ReceiveCount, Queue: it.Queue,
 	}
 }
 

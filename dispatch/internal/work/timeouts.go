@@ -13,15 +13,15 @@ import (
 
 // tooLate reports whether an attempt that begins at a time begins after its activity has failed.
 func tooLate(it *provider.WorkItem, at time.Time) bool {
-	return it.CloseBy != nil && !at.Before(*it.CloseBy)
+	return it.ScheduleToCloseDeadline != nil && !at.Before(*it.ScheduleToCloseDeadline)
 }
 
 // runWithin runs an activity within its limits. One that does not come back by then has failed, whatever its code does afterwards: it is
 // not waited for.
 func (t *task) runWithin(ctx context.Context, code body.Run, input json.RawMessage) (json.RawMessage, *history.Failure) {
 	it := t.item
-	attempt := body.Attempt{Name: it.Name, Code: code, StartToClose: time.Duration(it.StartToCloseMs) * time.Millisecond, CloseBy: it.CloseBy}
-	if it.CloseBy != nil {
+	attempt := body.Attempt{Name: it.Name, Code: code, StartToClose: time.Duration(it.StartToCloseMs) * time.Millisecond, CloseBy: it.ScheduleToCloseDeadline}
+	if it.ScheduleToCloseDeadline != nil {
 		attempt.Now = t.batch.worker.options.Clock
 	}
 	if it.HeartbeatMs > 0 {

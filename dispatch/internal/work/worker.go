@@ -35,7 +35,7 @@ func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (
 	defer w.meter.Flush(ctx)
 	since := w.options.Clock()
 	w.reporter.atWork(ctx)
-	items, unreadable := w.provider.AdoptWorkItems(ctx, records)
+	items, unreadable := w.provider.DecodeWorkItems(ctx, records)
 	failed = intake.Abandon(ctx, &w.base, w.options.Queue, intake.DeadLetter(ctx, &w.base, w.options.Queue, unreadable))
 	if len(items) == 0 {
 		return failed
@@ -100,7 +100,7 @@ func (w *Worker) hindered(ctx context.Context, t *task, r result) {
 	if o := r.outcome; o != nil && o.Error != nil && o.Error.Type != history.TypeCancelled {
 		if o.Error.Type == history.TypeInterrupted && o.Run == "" { // else it was kept, with when it is tried again
 			r = w.retried(ctx, t, r)
-			if o.RetryAt != nil && o.Ended != history.EndGivenUp { // how the activity ends is for its last attempt to say
+			if o.RetryAt != nil && o.Ended != history.OutcomeAbandoned { // how the activity ends is for its last attempt to say
 				o.Ended = ""
 			}
 		}
@@ -137,7 +137,7 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 		r = w.retried(ctx, t, r)
 	case !r.back:
 		w.manager.records.end(ctx, t, t.stop.at, r.end())
-		r = t.endedAs(r, history.EndReturned, t.stop.at)
+		r = t.endedAs(r, history.OutcomeReturned, t.stop.at)
 	default:
 		t.log().WarnContext(ctx, "activity stopped by its worker, releasing the work item",
 			"event", logevent.ActivityStopped, "attemptCount", t.item.Record.ReceiveCount,

@@ -30,9 +30,9 @@ func (d damage) do(how providertest.Damage) {
 		d.write(`[{"id":2,"kind":"KindOfALaterRelease","time":"2026-01-01T00:00:00Z"}]`)
 	case providertest.NoEvents:
 		d.write("[]")
-	case providertest.PartGone:
+	case providertest.PartMissing:
 		d.remove("#001")
-	case providertest.Gone:
+	case providertest.Missing:
 		d.remove("")
 	default:
 		d.t.Fatalf("unknown damage %q", how)

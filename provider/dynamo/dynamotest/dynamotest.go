@@ -39,7 +39,7 @@ type Cloud struct {
 // Hub returns an empty hub on an existing table, with its own queues. All hooks except Lag are set.
 func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) providertest.Hub {
 	t.Helper()
-	where := dynamo.Hub{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
+	where := dynamo.HubConfig{Name: "conformance", Table: table, WorkQueues: map[string]string{}, DeadLetters: map[string]string{}}
 	create := func(name, suffix string) string {
 		where.DeadLetters[name] = c.CreateQueue(name+"-dead"+suffix, config.Visibility)
 		return c.CreateQueue(name+suffix, config.Visibility)
@@ -52,7 +52,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 		where.WorkQueues[name] = create(name, "")
 	}
 	if c.Schedules != nil {
-		where.Timers, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default", "arn:aws:iam::000000000000:role/schedules"
+		where.TimerMode, where.ScheduleGroup, where.ScheduleRoleARN = dynamo.TimersSchedules, "default", "arn:aws:iam::000000000000:role/schedules"
 		where.TimersARN, where.TimersDeadLettersARN = c.QueueARN(where.TimersURL), c.QueueARN(where.DeadLetters[provider.QueueTimers])
 	}
 	if c.Bucket != nil {
@@ -67,13 +67,13 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 	urls := map[string]string{provider.QueueInbox: where.InboxURL, provider.QueueTimers: where.TimersURL}
 	maps.Copy(urls, where.WorkQueues)
 	return providertest.Hub{
-		Provider:    p,
-		Receive:     func(queue string) []provider.Record { return c.receive(t, urls[queue]) },
-		ReceiveDead: func(queue string) []provider.Record { return c.receive(t, where.DeadLetters[queue]) },
-		Bury:        func(queue string, r provider.Record) { c.bury(t, where.DeadLetters[queue], &r) },
-		Now:         time.Now, //nolint:forbidigo // as the provider's default clock: in a bubble it is the bubble's
-		Pass:        time.Sleep,
-		Fail:        faults.arm,
+		Provider:      p,
+		Receive:       func(queue string) []provider.Record { return c.receive(t, urls[queue]) },
+		ReceiveDead:   func(queue string) []provider.Record { return c.receive(t, where.DeadLetters[queue]) },
+		PutDeadLetter: func(queue string, r provider.Record) { c.bury(t, where.DeadLetters[queue], &r) },
+		Now:           time.Now, //nolint:forbidigo // as the provider's default clock: in a bubble it is the bubble's
+		Advance:       time.Sleep,
+		Fail:          faults.arm,
 		Damage: func(executionID string, segment int64, d providertest.Damage) {
 			damage{t, c.Table, table, executionID, segment}.do(d)
 		},

@@ -45,14 +45,14 @@ func (f *faults) next(op providertest.Operation) providertest.Failure {
 	defer f.mu.Unlock()
 	a := f.armed
 	switch {
-	case a == nil || a.On != op || a.Times > 0 && a.hits >= a.Times:
+	case a == nil || a.Operation != op || a.Times > 0 && a.hits >= a.Times:
 		return ""
 	case a.passed < a.After:
 		a.passed++
 		return ""
 	default:
 		a.hits++
-		return a.How
+		return a.Failure
 	}
 }
 
@@ -62,9 +62,9 @@ func through[Out any](f *faults, op providertest.Operation, call func() (Out, er
 	switch f.next(op) {
 	case providertest.Throttled:
 		return none, &smithy.GenericAPIError{Code: "ThrottlingException", Message: "slow down", Fault: smithy.FaultClient}
-	case providertest.Refused:
+	case providertest.Rejected:
 		return none, &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient}
-	case providertest.Lost:
+	case providertest.ResponseLost:
 		_, err := call()
 		return none, errors.Join(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, err)
 	default:

@@ -46,7 +46,7 @@ func (c *change) late(err error) error {
 // setAll enables or disables mappings concurrently, and waits until all have the final state. It calls note for each
 // mapping as soon as its state changes, and stops if note returns an error. asked is true if this call changed the
 // state. A mapping that fails does not delay the others.
-func (h *Hub) setAll(ctx context.Context, mappings []Mapping, enabled bool, note func(uuid string, asked bool) error) error {
+func (h *Admin) setAll(ctx context.Context, mappings []Mapping, enabled bool, note func(uuid string, asked bool) error) error {
 	way, end := stateDisabling, stateDisabled
 	if enabled {
 		way, end = stateEnabling, stateEnabled
@@ -83,7 +83,7 @@ func (h *Hub) setAll(ctx context.Context, mappings []Mapping, enabled bool, note
 }
 
 // advance polls a mapping, and requests the change as soon as no other change of the mapping is in progress.
-func (h *Hub) advance(ctx context.Context, c *change, enabled bool) error {
+func (h *Admin) advance(ctx context.Context, c *change, enabled bool) error {
 	state, err := h.stateOf(ctx, c.uuid)
 	if isPassing(err) {
 		c.refused = err

@@ -28,16 +28,16 @@ type DescribeAPI interface {
 
 // Finding is a problem of a hub, or a resource that could not be read.
 type Finding struct {
-	// Unread is true if the resource could not be read. What is then the error, and LeadsTo is empty.
-	Unread bool `json:"unread,omitempty"`
-	// Of is the resource, such as "table" or "queue inbox".
-	Of string `json:"of"`
-	// What is the problem.
-	What string `json:"what"`
-	// LeadsTo is the impact of the problem.
-	LeadsTo string `json:"leadsTo,omitempty"`
-	// Do is the fix.
-	Do string `json:"do"`
+	// Unverified is true if the resource could not be read. What is then the error, and Impact is empty.
+	Unverified bool `json:"unread,omitempty"`
+	// Resource is the resource, such as "table" or "queue inbox".
+	Resource string `json:"of"`
+	// Problem is the problem.
+	Problem string `json:"what"`
+	// Impact is the impact of the problem.
+	Impact string `json:"leadsTo,omitempty"`
+	// Fix is the fix.
+	Fix string `json:"do"`
 }
 
 const (
@@ -62,7 +62,7 @@ var indexes = []string{"byAttention", "byCreation", "byDue"}
 
 // examination collects findings.
 type examination struct {
-	*Hub
+	*Admin
 	findings []Finding
 	// The ARN of the table, and the ARNs and visibility timeouts of the queues by name. Values that could not be
 	// read are missing.
@@ -72,18 +72,18 @@ type examination struct {
 }
 
 func (x *examination) wrong(of, what, leadsTo, do string) {
-	x.findings = append(x.findings, Finding{Of: of, What: what, LeadsTo: leadsTo, Do: do})
+	x.findings = append(x.findings, Finding{Resource: of, Problem: what, Impact: leadsTo, Fix: do})
 }
 
 func (x *examination) unread(of string, err error) {
 	x.findings = append(x.findings,
-		Finding{Unread: true, Of: of, What: err.Error(), Do: "repeat with a role that has permission to read it"})
+		Finding{Unverified: true, Resource: of, Problem: err.Error(), Fix: "repeat with a role that has permission to read it"})
 }
 
-// Examine checks the hub's deployment and returns its problems and the resources that could not be read. It changes
+// Check checks the hub's deployment and returns its problems and the resources that could not be read. It changes
 // nothing. It continues if a resource cannot be read. Checks whose client in Hub is nil are skipped.
-func (h *Hub) Examine(ctx context.Context) []Finding {
-	x := &examination{Hub: h, arns: map[string]string{}, visibility: map[string]time.Duration{}}
+func (h *Admin) Check(ctx context.Context) []Finding {
+	x := &examination{Admin: h, arns: map[string]string{}, visibility: map[string]time.Duration{}}
 	x.table(ctx)
 	x.backups(ctx)
 	queues := h.queues()
@@ -104,7 +104,7 @@ func (h *Hub) Examine(ctx context.Context) []Finding {
 
 func (x *examination) table(ctx context.Context) {
 	const of = "table"
-	out, err := x.Describe.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &x.Where.Table})
+	out, err := x.Describe.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &x.Config.Table})
 	if err != nil {
 		x.unread(of, err)
 		return
@@ -134,7 +134,7 @@ func (x *examination) table(ctx context.Context) {
 
 func (x *examination) backups(ctx context.Context) {
 	const of = "table"
-	ttl, err := x.Describe.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.Where.Table})
+	ttl, err := x.Describe.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &x.Config.Table})
 	switch {
 	case err != nil:
 		x.unread(of, err)
@@ -143,7 +143,7 @@ func (x *examination) backups(ctx context.Context) {
 			"tombstones, crash markers and other temporary items are never deleted, and cost storage",
 			"enable TTL on the attribute "+ttlAttribute+" (a restored table has it off)")
 	}
-	backups, err := x.Describe.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.Where.Table})
+	backups, err := x.Describe.DescribeContinuousBackups(ctx, &dynamodb.DescribeContinuousBackupsInput{TableName: &x.Config.Table})
 	if err != nil {
 		x.unread(of, err)
 		return
@@ -166,7 +166,7 @@ func (x *examination) queue(ctx context.Context, name, url string) {
 	if seconds, err := strconv.Atoi(attributes["VisibilityTimeout"]); err == nil {
 		x.visibility[name] = time.Duration(seconds) * time.Second
 	}
-	_, exclusive := history.OfExclusiveQueue(name)
+	_, exclusive := history.BaseQueue(name)
 	if fifo := attributes["FifoQueue"] == "true"; fifo != (exclusive || name == provider.QueueInbox) {
 		is, want := "standard", "FIFO"
 		if fifo {
@@ -213,9 +213,9 @@ func (x *examination) messageSize(of string, attributes map[string]string) {
 }
 
 func (x *examination) deadLetters(ctx context.Context) {
-	for _, name := range slices.Sorted(maps.Keys(x.Where.DeadLetters)) {
+	for _, name := range slices.Sorted(maps.Keys(x.Config.DeadLetters)) {
 		of := "dead letters of " + name
-		attributes, err := x.attributes(ctx, x.Where.DeadLetters[name], sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+		attributes, err := x.attributes(ctx, x.Config.DeadLetters[name], sqstypes.QueueAttributeNameApproximateNumberOfMessages,
 			sqstypes.QueueAttributeNameMaximumMessageSize)
 		if err != nil {
 			x.unread(of, err)

@@ -87,9 +87,9 @@ func (x *examination) builds(ctx context.Context) {
 		})
 		if limited.Err() != nil && ctx.Err() == nil {
 			x.findings = append(x.findings, Finding{
-				Unread: true, Of: livingOf,
-				What: fmt.Sprintf("the hub has too many ended instances to find the others within %v", livingLookFor),
-				Do:   "run perdure versions, which counts running instances by orchestration and version",
+				Unverified: true, Resource: livingOf,
+				Problem: fmt.Sprintf("the hub has too many ended instances to find the others within %v", livingLookFor),
+				Fix:     "run perdure versions, which counts running instances by orchestration and version",
 			})
 			break
 		}
@@ -109,7 +109,7 @@ func (x *examination) builds(ctx context.Context) {
 
 // living calls look with the latest instances of a status. A page can be empty and still have a cursor.
 func (x *examination) living(ctx context.Context, status provider.RuntimeStatus, look func(in *provider.Instance)) error {
-	q := provider.Query{Status: status, Limit: livingLookedAt}
+	q := provider.ListQuery{Status: status, Limit: livingLookedAt}
 	for {
 		page, err := x.Instances.ListInstances(ctx, q)
 		if err != nil {

@@ -57,7 +57,7 @@ func (x *examination) configuration(of, queue string, c *lambda.GetFunctionConfi
 	if c.Environment == nil {
 		return
 	}
-	for name, want := range map[string]string{"PERDURE_HUB": x.Where.Name, "PERDURE_TABLE": x.Where.Table, "PERDURE_INBOX_URL": x.Where.InboxURL, "PERDURE_PAYLOAD_BUCKET": x.Where.PayloadBucket} {
+	for name, want := range map[string]string{"PERDURE_HUB": x.Config.Name, "PERDURE_TABLE": x.Config.Table, "PERDURE_INBOX_URL": x.Config.InboxURL, "PERDURE_PAYLOAD_BUCKET": x.Config.PayloadBucket} {
 		if is, set := c.Environment.Variables[name]; set && is != want {
 			x.wrong(of, fmt.Sprintf("%s is %q instead of %q", name, is, want),
 				"the function reads and writes the resources of another hub", redeploy)
@@ -102,7 +102,7 @@ func (x *examination) rights(queue string) []right {
 	needed := []right{table, own, inbox}
 	switch queue {
 	case provider.QueueInbox:
-		for name := range x.Where.WorkQueues {
+		for name := range x.Config.WorkQueues {
 			needed = append(needed, right{x.arns[name], []string{sendMessage}})
 		}
 		needed = append(needed, right{x.arns[provider.QueueTimers], []string{sendMessage}})
@@ -145,13 +145,13 @@ func (x *examination) role(ctx context.Context, of, queue, role string) {
 // schedules checks the schedule group of the hub.
 func (x *examination) schedules(ctx context.Context) {
 	const of = "schedule group"
-	if x.Schedules == nil || x.Where.Timers != dynamo.TimersSchedules || x.Where.ScheduleGroup == "" {
+	if x.Schedules == nil || x.Config.TimerMode != dynamo.TimersSchedules || x.Config.ScheduleGroup == "" {
 		return
 	}
-	out, err := x.Schedules.GetScheduleGroup(ctx, &scheduler.GetScheduleGroupInput{Name: &x.Where.ScheduleGroup})
+	out, err := x.Schedules.GetScheduleGroup(ctx, &scheduler.GetScheduleGroupInput{Name: &x.Config.ScheduleGroup})
 	switch {
 	case isNoGroup(err) || err == nil && out.State != schedulertypes.ScheduleGroupStateActive:
-		x.wrong(of, x.Where.ScheduleGroup+" does not exist or is being deleted",
+		x.wrong(of, x.Config.ScheduleGroup+" does not exist or is being deleted",
 			"timers of more than 15 minutes never fire",
 			redeploy+", and then run perdure reconcile")
 	case err != nil:

@@ -64,4 +64,4 @@ func listed(all []string) string {
 // resume returns the command that resumes the hub.
 func (x *examination) resume() string { return x.verb("resume") }
 
-func (x *examination) verb(name string) string { return "perdure " + name + " --hub " + x.Where.Name }
+func (x *examination) verb(name string) string { return "perdure " + name + " --hub " + x.Config.Name }

@@ -17,7 +17,7 @@ const leastMailDays = 60
 // must not.
 func (x *examination) payloads(ctx context.Context) {
 	const of = "payload store"
-	bucket := x.Where.PayloadBucket
+	bucket := x.Config.PayloadBucket
 	if bucket == "" || x.ExpiryRules == nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (x *examination) payloads(ctx context.Context) {
 		x.unread(of, err)
 		return
 	}
-	kept, mailed := x.Where.Name+"/"+provider.PayloadsOfExecutions, x.Where.Name+"/"+provider.PayloadsMailed
+	kept, mailed := x.Config.Name+"/"+provider.ExecutionPayloadPrefix, x.Config.Name+"/"+provider.MessagePayloadPrefix
 	forgets := false
 	for _, r := range rules {
 		if strings.HasPrefix(kept, r.Prefix) || strings.HasPrefix(r.Prefix, kept) {
@@ -46,7 +46,7 @@ func (x *examination) payloads(ctx context.Context) {
 				fmt.Sprintf("set the expiration of the rule to %d days", leastMailDays))
 			forgets = true
 		default:
-			forgets = forgets || !r.Some && strings.HasPrefix(mailed, r.Prefix)
+			forgets = forgets || !r.Filtered && strings.HasPrefix(mailed, r.Prefix)
 		}
 	}
 	if !forgets {

@@ -36,33 +36,33 @@ type FunctionsAPI interface {
 	GetFunctionRecursionConfig(ctx context.Context, in *lambda.GetFunctionRecursionConfigInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
 }
 
-// RolesAPI contains the IAM operation with which Examine checks roles. *iam.Client implements it.
-type RolesAPI interface {
+// IAMAPI contains the IAM operation with which Examine checks roles. *iam.Client implements it.
+type IAMAPI interface {
 	SimulatePrincipalPolicy(ctx context.Context, in *iam.SimulatePrincipalPolicyInput, opts ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
 }
 
-// SchedulesAPI contains the EventBridge Scheduler operation with which Examine checks the schedule group.
+// SchedulerAPI contains the EventBridge Scheduler operation with which Examine checks the schedule group.
 // *scheduler.Client implements it.
-type SchedulesAPI interface {
+type SchedulerAPI interface {
 	GetScheduleGroup(ctx context.Context, in *scheduler.GetScheduleGroupInput, opts ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error)
 }
 
-// EventsAPI contains the EventBridge operations for the sweeper's rule. *eventbridge.Client implements it.
-type EventsAPI interface {
+// EventBridgeAPI contains the EventBridge operations for the sweeper's rule. *eventbridge.Client implements it.
+type EventBridgeAPI interface {
 	ListRuleNamesByTarget(ctx context.Context, in *eventbridge.ListRuleNamesByTargetInput, opts ...func(*eventbridge.Options)) (*eventbridge.ListRuleNamesByTargetOutput, error)
 	DescribeRule(ctx context.Context, in *eventbridge.DescribeRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DescribeRuleOutput, error)
 	EnableRule(ctx context.Context, in *eventbridge.EnableRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.EnableRuleOutput, error)
 	DisableRule(ctx context.Context, in *eventbridge.DisableRuleInput, opts ...func(*eventbridge.Options)) (*eventbridge.DisableRuleOutput, error)
 }
 
-// Hub is a deployed hub with the clients to operate it. Open sets all fields.
-type Hub struct {
-	// Where contains the names and URLs of the hub's resources.
-	Where dynamo.Hub
+// Admin is a deployed hub with the clients to operate it. Open sets all fields.
+type Admin struct {
+	// Config contains the names and URLs of the hub's resources.
+	Config dynamo.HubConfig
 	// Lambda reads and changes the event source mappings.
 	Lambda LambdaAPI
 	// Events reads and changes the sweeper's rule. If it is nil, the rule is ignored.
-	Events EventsAPI
+	Events EventBridgeAPI
 	// Table is the client of the hub's table.
 	Table dynamo.TableAPI
 	// Queues is the client of the hub's queues.
@@ -77,9 +77,9 @@ type Hub struct {
 	// Functions reads the configuration of functions. If it is nil, Examine does not check functions and their roles.
 	Functions FunctionsAPI
 	// Roles simulates the policies of roles. If it is nil, Examine does not check roles.
-	Roles RolesAPI
+	Roles IAMAPI
 	// Schedules reads the schedule group. If it is nil, Examine does not check the group.
-	Schedules SchedulesAPI
+	Schedules SchedulerAPI
 	// Account reads the account's quota. If it is nil, Examine does not check the quota.
 	Account AccountAPI
 	// ExpiryRules returns the lifecycle rules of a bucket. If it is nil, Examine does not check the payload store.
@@ -94,7 +94,7 @@ type Hub struct {
 }
 
 // Open finds a hub by its name, like dynamo.Open, and creates the AWS clients from the default configuration.
-func Open(ctx context.Context, hub string) (*Hub, error) {
+func Open(ctx context.Context, hub string) (*Admin, error) {
 	p, err := dynamo.Open(ctx, hub)
 	if err != nil {
 		return nil, err
@@ -104,10 +104,10 @@ func Open(ctx context.Context, hub string) (*Hub, error) {
 		return nil, fmt.Errorf("hubadmin: hub %q: load AWS configuration: %w", hub, err)
 	}
 	table, functions := dynamodb.NewFromConfig(cfg), lambda.NewFromConfig(cfg)
-	return &Hub{
-		Where: p.Hub(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Account: functions,
+	return &Admin{
+		Config: p.Config(), Instances: p, Functions: functions, Roles: iam.NewFromConfig(cfg), Schedules: scheduler.NewFromConfig(cfg), Account: functions,
 		Lambda: functions, Events: eventbridge.NewFromConfig(cfg), Table: table, Describe: table,
-		ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Hub().Table) },
+		ServerTime: func(ctx context.Context) (time.Time, error) { return serverTime(ctx, table, p.Config().Table) },
 		Now:        time.Now, //nolint:forbidigo // Examine checks this clock
 		Queues:     sqs.NewFromConfig(cfg), Sleep: sleep.For,
 		ExpiryRules: func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error) {
@@ -127,8 +127,8 @@ func serverTime(ctx context.Context, client *dynamodb.Client, table string) (tim
 }
 
 // queues returns the URLs of the inbox, the timers queue and the work queues by name.
-func (h *Hub) queues() map[string]string {
-	all := map[string]string{provider.QueueInbox: h.Where.InboxURL, provider.QueueTimers: h.Where.TimersURL}
-	maps.Copy(all, h.Where.WorkQueues)
+func (h *Admin) queues() map[string]string {
+	all := map[string]string{provider.QueueInbox: h.Config.InboxURL, provider.QueueTimers: h.Config.TimersURL}
+	maps.Copy(all, h.Config.WorkQueues)
 	return all
 }

@@ -54,7 +54,7 @@ const rulePrefix = "rule/"
 
 // Mappings returns the event source mappings of the hub's queues, sorted by queue, and then the rules that run the
 // sweeper.
-func (h *Hub) Mappings(ctx context.Context) ([]Mapping, error) {
+func (h *Admin) Mappings(ctx context.Context) ([]Mapping, error) {
 	queues := h.queues()
 	var all []Mapping
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
@@ -119,7 +119,7 @@ func modified(at *time.Time) string {
 }
 
 // rules finds the rules that invoke the renewer, the function of the timers queue, which runs the sweeper.
-func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) {
+func (h *Admin) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) {
 	targets := map[string]bool{}
 	for i := range mappings {
 		if m := &mappings[i]; m.Queue == provider.QueueTimers && h.Events != nil {
@@ -156,7 +156,7 @@ func (h *Hub) rules(ctx context.Context, mappings []Mapping) ([]Mapping, error) 
 }
 
 // stateOf reads the state of a mapping or rule.
-func (h *Hub) stateOf(ctx context.Context, uuid string) (string, error) {
+func (h *Admin) stateOf(ctx context.Context, uuid string) (string, error) {
 	if name, ok := strings.CutPrefix(uuid, rulePrefix); ok {
 		out, err := h.Events.DescribeRule(ctx, &eventbridge.DescribeRuleInput{Name: &name})
 		switch {
@@ -176,7 +176,7 @@ func (h *Hub) stateOf(ctx context.Context, uuid string) (string, error) {
 }
 
 // ask enables or disables a mapping or rule. A mapping changes asynchronously.
-func (h *Hub) ask(ctx context.Context, uuid string, enabled bool) error {
+func (h *Admin) ask(ctx context.Context, uuid string, enabled bool) error {
 	name, isRule := strings.CutPrefix(uuid, rulePrefix)
 	var err error
 	switch {
@@ -190,12 +190,12 @@ func (h *Hub) ask(ctx context.Context, uuid string, enabled bool) error {
 	return err
 }
 
-func (h *Hub) arnOf(ctx context.Context, url string) (string, error) {
+func (h *Admin) arnOf(ctx context.Context, url string) (string, error) {
 	attributes, err := h.attributes(ctx, url, sqstypes.QueueAttributeNameQueueArn)
 	return attributes[string(sqstypes.QueueAttributeNameQueueArn)], err
 }
 
-func (h *Hub) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
+func (h *Admin) attributes(ctx context.Context, url string, names ...sqstypes.QueueAttributeName) (map[string]string, error) {
 	out, err := h.Queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 	if err != nil {
 		return nil, fmt.Errorf("hubadmin: read attributes of queue %s: %w", url, err)
@@ -203,9 +203,9 @@ func (h *Hub) attributes(ctx context.Context, url string, names ...sqstypes.Queu
 	return out.Attributes, nil
 }
 
-// Handled returns the approximate number of messages that are being processed, by queue. Queues without such messages
+// InFlight returns the approximate number of messages that are being processed, by queue. Queues without such messages
 // are omitted. After a pause, functions process the messages that they have received for up to 15 minutes.
-func (h *Hub) Handled(ctx context.Context) (map[string]int, error) {
+func (h *Admin) InFlight(ctx context.Context) (map[string]int, error) {
 	handled := map[string]int{}
 	const name = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
 	for queue, url := range h.queues() {

@@ -7,5 +7,5 @@ import (
 
 var passing = retry.IsErrorRetryables(append(retry.DefaultRetryables, retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}))
 
-// MayYetSucceed reports whether err is transient: AWS throttled the request, failed temporarily or did not respond.
-func MayYetSucceed(err error) bool { return passing.IsErrorRetryable(err) == aws.TrueTernary }
+// IsTransient reports whether err is transient: AWS throttled the request, failed temporarily or did not respond.
+func IsTransient(err error) bool { return passing.IsErrorRetryable(err) == aws.TrueTernary }

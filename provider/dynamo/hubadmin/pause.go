@@ -14,15 +14,15 @@ import (
 // lastWrite limits the last write of a pause, which is made even if the context has ended.
 const lastWrite = 10 * time.Second
 
-// MissingError is returned by Hub.Resume if mappings that Pause disabled no longer exist: they were replaced, or the
+// MissingTriggersError is returned by Hub.Resume if mappings that Pause disabled no longer exist: they were replaced, or the
 // hub's table was restored. Mappings that replaced them may be disabled, and only a resume of all mappings enables
 // those.
-type MissingError struct {
+type MissingTriggersError struct {
 	// UUIDs are the UUIDs of the missing mappings.
 	UUIDs []string
 }
 
-func (e *MissingError) Error() string {
+func (e *MissingTriggersError) Error() string {
 	return "hubadmin: mappings that perdure pause disabled no longer exist: " + strings.Join(e.UUIDs, ", ")
 }
 
@@ -34,14 +34,14 @@ var errMeanwhile = errors.New("concurrent change by another pause, resume or dep
 var errReplaced = errors.New("the mapping no longer exists because a deployment replaced or removed it; " +
 	"wait until the deployment has ended (check the stack's events)")
 
-// PausingError is returned by Hub.Resume if a pause started and did not complete: it is still running, and can still
+// PauseInProgressError is returned by Hub.Resume if a pause started and did not complete: it is still running, and can still
 // disable mappings, or it was interrupted. The mappings are enabled, and stay recorded as paused.
-type PausingError struct {
+type PauseInProgressError struct {
 	// Since is the time when the pause started. Until is the time after which it cannot be running any more.
 	Since, Until time.Time
 }
 
-func (e *PausingError) Error() string {
+func (e *PauseInProgressError) Error() string {
 	return fmt.Sprintf("hubadmin: a pause that started at %s did not complete, and may still disable mappings until %s",
 		e.Since.UTC().Format(time.RFC3339), e.Until.UTC().Format(time.RFC3339))
 }
@@ -50,7 +50,7 @@ func (e *PausingError) Error() string {
 // returns all mappings. Pause records the mappings that it disables in the hub's table, and Resume enables only those.
 // Pause is idempotent: after an error, repeat it to continue. It returns an error if another pause, resume or
 // deployment changes the mappings at the same time.
-func (h *Hub) Pause(ctx context.Context) ([]Mapping, error) {
+func (h *Admin) Pause(ctx context.Context) ([]Mapping, error) {
 	before, err := h.Mappings(ctx)
 	if err != nil {
 		return nil, err
@@ -107,9 +107,9 @@ func (h *Hub) Pause(ctx context.Context) ([]Mapping, error) {
 //
 // Resume returns these errors:
 //   - provider.ErrNotFound if all is false and no mapping is recorded as paused.
-//   - *MissingError if all is false and recorded mappings no longer exist. The others are enabled.
-//   - *PausingError if a pause may still be running. The mappings are enabled, and stay recorded.
-func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
+//   - *MissingTriggersError if all is false and recorded mappings no longer exist. The others are enabled.
+//   - *PauseInProgressError if a pause may still be running. The mappings are enabled, and stay recorded.
+func (h *Admin) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	there, err := h.Mappings(ctx)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	}
 	if len(written.uuids)+len(chosen) == 0 && !all {
 		return there, fmt.Errorf("hubadmin: resume hub %q: no mapping is recorded as paused: %w",
-			h.Where.Name, provider.ErrNotFound)
+			h.Config.Name, provider.ErrNotFound)
 	}
 	if err := h.enable(ctx, &written, chosen, since); err != nil {
 		return there, err
@@ -145,7 +145,7 @@ func (h *Hub) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 }
 
 // enable enables mappings. It removes them, and the mappings that somebody else disabled since, from the record.
-func (h *Hub) enable(ctx context.Context, written *paused, chosen []Mapping, since []string) error {
+func (h *Admin) enable(ctx context.Context, written *paused, chosen []Mapping, since []string) error {
 	over := written.pausing.Add(mostPausing)
 	pausing := !written.pausing.IsZero() && h.Now().Before(over)
 	if !pausing {
@@ -160,13 +160,13 @@ func (h *Hub) enable(ctx context.Context, written *paused, chosen []Mapping, sin
 		return h.forget(ctx, written, uuid)
 	})
 	if err == nil && pausing {
-		return &PausingError{Since: written.pausing, Until: over}
+		return &PauseInProgressError{Since: written.pausing, Until: over}
 	}
 	return err
 }
 
 // missing returns an error if recorded mappings no longer exist. If all is true, it removes them from the record.
-func (h *Hub) missing(ctx context.Context, written *paused, there []Mapping, all bool) error {
+func (h *Admin) missing(ctx context.Context, written *paused, there []Mapping, all bool) error {
 	var missing []string
 	for uuid := range written.uuids {
 		if !slices.ContainsFunc(there, func(m Mapping) bool { return m.UUID == uuid }) {
@@ -175,7 +175,7 @@ func (h *Hub) missing(ctx context.Context, written *paused, there []Mapping, all
 	}
 	slices.Sort(missing)
 	if len(missing) > 0 && !all {
-		return &MissingError{UUIDs: missing}
+		return &MissingTriggersError{UUIDs: missing}
 	}
 	return h.forget(ctx, written, missing...)
 }

@@ -52,11 +52,11 @@ func pausedKey() map[string]types.AttributeValue {
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 // readPaused reads the item with strong consistency.
-func (h *Hub) readPaused(ctx context.Context) (paused, error) {
+func (h *Admin) readPaused(ctx context.Context) (paused, error) {
 	p := paused{uuids: map[string]bool{}}
-	out, err := h.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &h.Where.Table, Key: pausedKey(), ConsistentRead: aws.Bool(true)})
+	out, err := h.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &h.Config.Table, Key: pausedKey(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return p, fmt.Errorf("hubadmin: hub %q: read pause record: %w", h.Where.Name, err)
+		return p, fmt.Errorf("hubadmin: hub %q: read pause record: %w", h.Config.Name, err)
 	}
 	if set, ok := out.Item[attrPaused].(*types.AttributeValueMemberSS); ok {
 		for _, uuid := range set.Value {
@@ -94,7 +94,7 @@ func (p *paused) disabledSince(m *Mapping) bool {
 
 // beginPause records the mappings that a pause will disable. A resume that read the item earlier can then not remove
 // mappings. beginPause first removes the mappings in since, which somebody else disabled.
-func (h *Hub) beginPause(ctx context.Context, uuids, since []string) error {
+func (h *Admin) beginPause(ctx context.Context, uuids, since []string) error {
 	if len(since) > 0 {
 		if err := h.update(ctx, "DELETE paused :uuids SET lastPause = :pause", "", since, nil); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (h *Hub) beginPause(ctx context.Context, uuids, since []string) error {
 }
 
 // endPause records the mappings that a pause disabled, because a concurrent resume may have removed some of them.
-func (h *Hub) endPause(ctx context.Context, uuids []string) error {
+func (h *Admin) endPause(ctx context.Context, uuids []string) error {
 	return h.update(ctx, adding(uuids)+" SET lastPause = :pause REMOVE pausing", "", uuids, nil)
 }
 
@@ -118,7 +118,7 @@ func adding(uuids []string) string {
 
 // beginResume records the modification times of the mappings that a resume will enable. It fails if a pause started
 // since p was read.
-func (h *Hub) beginResume(ctx context.Context, p *paused, chosen []Mapping) error {
+func (h *Admin) beginResume(ctx context.Context, p *paused, chosen []Mapping) error {
 	asked, shapes := map[string]types.AttributeValue{}, map[string]types.AttributeValue{}
 	for i := range chosen {
 		if m := &chosen[i]; p.uuids[m.UUID] && m.State == stateDisabled {
@@ -134,14 +134,14 @@ func (h *Hub) beginResume(ctx context.Context, p *paused, chosen []Mapping) erro
 }
 
 // forget removes mappings from the record. It fails if a pause started since p was read.
-func (h *Hub) forget(ctx context.Context, p *paused, uuids ...string) error {
+func (h *Admin) forget(ctx context.Context, p *paused, uuids ...string) error {
 	if len(uuids) == 0 {
 		return nil
 	}
 	return h.unlessPaused(ctx, p, "DELETE paused :uuids", uuids, nil)
 }
 
-func (h *Hub) unlessPaused(ctx context.Context, p *paused, update string, uuids []string, values map[string]types.AttributeValue) error {
+func (h *Admin) unlessPaused(ctx context.Context, p *paused, update string, uuids []string, values map[string]types.AttributeValue) error {
 	if p.last == nil {
 		return h.update(ctx, update, "attribute_not_exists(lastPause)", uuids, values)
 	}
@@ -153,8 +153,8 @@ func (h *Hub) unlessPaused(ctx context.Context, p *paused, update string, uuids 
 }
 
 // update changes the item. It sets the values :pause, a new identifier, and :uuids if the expression uses them.
-func (h *Hub) update(ctx context.Context, update, condition string, uuids []string, values map[string]types.AttributeValue) error {
-	in := &dynamodb.UpdateItemInput{TableName: &h.Where.Table, Key: pausedKey(), UpdateExpression: &update, ExpressionAttributeValues: values}
+func (h *Admin) update(ctx context.Context, update, condition string, uuids []string, values map[string]types.AttributeValue) error {
+	in := &dynamodb.UpdateItemInput{TableName: &h.Config.Table, Key: pausedKey(), UpdateExpression: &update, ExpressionAttributeValues: values}
 	if in.ExpressionAttributeValues == nil {
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{}
 	}
@@ -172,7 +172,7 @@ func (h *Hub) update(ctx context.Context, update, condition string, uuids []stri
 		err = errMeanwhile
 	}
 	if err != nil {
-		return fmt.Errorf("hubadmin: hub %q: write pause record: %w", h.Where.Name, err)
+		return fmt.Errorf("hubadmin: hub %q: write pause record: %w", h.Config.Name, err)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func holding(ctx *perdure.OrchestrationContext, folder string) (_ string, err er
 		undone := perdure.CallActivity(ctx, letsGo, folder) // before anything waits here for the end of what it undoes
 		_, why := h.Await(ctx)
 		if c, ok := errors.AsType[*perdure.CancelledError](why); ok {
-			ctx.SetCustomStatus(c.Ended)
+			ctx.SetCustomStatus(c.CancelOutcome)
 		}
 		_, err := undone.Await(ctx)
 		return err

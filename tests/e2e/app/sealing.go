@@ -28,14 +28,14 @@ func (c choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) (
 // paperKeys wraps data keys by naming them: a key is the digest of its name.
 type paperKeys struct{}
 
-// GenerateDataKey implements codec.Keys.
+// GenerateDataKey implements codec.KeyProvider.
 func (paperKeys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
 	wrapped = []byte("key one")
 	key, err = paperKeys{}.UnwrapDataKey(ctx, wrapped)
 	return key, wrapped, err
 }
 
-// UnwrapDataKey implements codec.Keys.
+// UnwrapDataKey implements codec.KeyProvider.
 func (paperKeys) UnwrapDataKey(_ context.Context, wrapped []byte) (key []byte, err error) {
 	sum := sha256.Sum256(wrapped)
 	return sum[:], nil

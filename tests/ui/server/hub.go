@@ -35,7 +35,7 @@ const (
 )
 
 // Ask answers the query progress for every instance and rejects other queries.
-func (h *hub) Ask(_ context.Context, q provider.Question) (json.RawMessage, error) {
+func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if q.Name == "progress" {
 		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil
 	}
@@ -220,17 +220,17 @@ func (h *hub) order(end time.Time) {
 	done := func(at time.Duration, of int64, attempt int, result string) {
 		s.at(at, history.Event{Kind: history.ActivityCompleted, SourceEventID: of, Attempt: attempt, Result: history.Payload(result)})
 	}
-	turn(140 * time.Millisecond)                                                                                                                                                                          // 2
-	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"knock-box","quantity":2}`)                                                                                                      // 3
-	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"tamper","quantity":1}`)                                                                                                         // 4
-	activity(140*time.Millisecond, "quoteFast", payments, `{"carrier":"swift"}`)                                                                                                                          // 5
-	activity(140*time.Millisecond, "quoteSlow", payments, `{"carrier":"barge"}`)                                                                                                                          // 6
-	activity(140*time.Millisecond, "quoteOther", payments, `{"carrier":"mule"}`)                                                                                                                          // 7
-	done(900*time.Millisecond, 3, 1, `"r-1"`)                                                                                                                                                             // 8
-	done(4*time.Second, 4, 3, `"r-2"`)                                                                                                                                                                    // 9
-	done(6*time.Second, 5, 1, `{"price":12.5}`)                                                                                                                                                           // 10
-	turn(6*time.Second + 100*time.Millisecond)                                                                                                                                                            // 11
-	s.at(6100*time.Millisecond, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "select_loser", RequestedBy: history.RequestedByBody}) // 12
+	turn(140 * time.Millisecond)                                                                                                                                                                                   // 2
+	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"knock-box","quantity":2}`)                                                                                                               // 3
+	activity(140*time.Millisecond, "reserveStock", defaultQueue, `{"sku":"tamper","quantity":1}`)                                                                                                                  // 4
+	activity(140*time.Millisecond, "quoteFast", payments, `{"carrier":"swift"}`)                                                                                                                                   // 5
+	activity(140*time.Millisecond, "quoteSlow", payments, `{"carrier":"barge"}`)                                                                                                                                   // 6
+	activity(140*time.Millisecond, "quoteOther", payments, `{"carrier":"mule"}`)                                                                                                                                   // 7
+	done(900*time.Millisecond, 3, 1, `"r-1"`)                                                                                                                                                                      // 8
+	done(4*time.Second, 4, 3, `"r-2"`)                                                                                                                                                                             // 9
+	done(6*time.Second, 5, 1, `{"price":12.5}`)                                                                                                                                                                    // 10
+	turn(6*time.Second + 100*time.Millisecond)                                                                                                                                                                     // 11
+	s.at(6100*time.Millisecond, history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "select_loser", RequestedBy: history.RequestedByOrchestration}) // 12
 	fire := s.from.Add(26 * time.Hour)
 	s.at(6100*time.Millisecond, history.Event{Kind: history.TimerCreated, FireAt: &fire})                                                                                                                     // 13
 	s.at(6100*time.Millisecond, history.Event{Kind: history.ExternalEventSubscribed, Name: "packed"})                                                                                                         // 14
@@ -243,10 +243,10 @@ func (h *hub) order(end time.Time) {
 	s.at(25*time.Hour+18*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 20, Reason: "requested", RequestedBy: alice, Message: "the mail server hangs"})                     // 21
 	activity(25*time.Hour+18*time.Second, "trackParcel", defaultQueue, `{"parcel":7}`)                                                                                                                        // 22
 	h.Leave(x,
-		provider.ActivityRecord{ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond), End: provider.EndStopped},
-		provider.ActivityRecord{ActivityID: 7, SeenAt: s.from.Add(7100 * time.Millisecond), EndedAt: s.from.Add(22 * time.Second), End: provider.EndLeaked},
-		provider.ActivityRecord{ActivityID: 20, SeenAt: s.from.Add(25*time.Hour + 22*time.Second), EndedAt: s.from.Add(25*time.Hour + 27*time.Second), End: provider.EndStopped},
-		provider.ActivityRecord{ActivityID: 22, BeatenAt: end.Add(-9 * time.Second), Details: []byte(`{"seen":3}`)})
+		provider.ActivityRecord{ActivityID: 6, SeenAt: s.from.Add(7400 * time.Millisecond), EndedAt: s.from.Add(8900 * time.Millisecond), CancelOutcome: provider.OutcomeStopped},
+		provider.ActivityRecord{ActivityID: 7, SeenAt: s.from.Add(7100 * time.Millisecond), EndedAt: s.from.Add(22 * time.Second), CancelOutcome: provider.OutcomeAbandoned},
+		provider.ActivityRecord{ActivityID: 20, SeenAt: s.from.Add(25*time.Hour + 22*time.Second), EndedAt: s.from.Add(25*time.Hour + 27*time.Second), CancelOutcome: provider.OutcomeStopped},
+		provider.ActivityRecord{ActivityID: 22, LastHeartbeatAt: end.Add(-9 * time.Second), Details: []byte(`{"seen":3}`)})
 }
 
 // bury adds dead letters of every kind, and many of one kind.

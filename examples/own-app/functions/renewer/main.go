@@ -1,15 +1,6 @@
 // Command renewer handles due timers and runs the sweeper.
 package main
 
-import (
-	"log/slog"
+import "github.com/perdure/perdure/lambdahandler"
 
-	"github.com/perdure/perdure/lambdahandler"
-
-	"example.com/subscriptions"
-)
-
-func main() {
-	sandbox := subscriptions.Sandbox{Log: slog.Default()}
-	lambdahandler.StartRenewer(subscriptions.Registry(sandbox, sandbox))
-}
+func main() { lambdahandler.StartRenewer() }

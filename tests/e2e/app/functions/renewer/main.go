@@ -1,9 +1,6 @@
 // Command renewer is the renewer of the end-to-end tests' application.
 package main
 
-import (
-	"github.com/perdure/perdure/lambdahandler"
-	"github.com/perdure/perdure/tests/e2e/app"
-)
+import "github.com/perdure/perdure/lambdahandler"
 
-func main() { lambdahandler.StartRenewer(app.Registry(nil)) }
+func main() { lambdahandler.StartRenewer() }

@@ -1,9 +1,6 @@
 // Command renewer is the renewer of the faults' application.
 package main
 
-import (
-	"github.com/perdure/perdure/lambdahandler"
-	"github.com/perdure/perdure/tests/faults/app"
-)
+import "github.com/perdure/perdure/lambdahandler"
 
-func main() { lambdahandler.StartRenewer(app.Registry()) }
+func main() { lambdahandler.StartRenewer() }
