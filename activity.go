@@ -49,13 +49,13 @@ func (d cancelPollOption) applyToActivity(a *registry.Activity) {
 // immediately.
 func WithCancelPollInterval(d time.Duration) ActivityOption {
 	if d < minCancelPoll || d > maxCancelPoll {
-		panic(fmt.Sprintf("perdure: CancelPollInterval: %v is out of range; use %v to %v",
+		panic(fmt.Sprintf("perdure: WithCancelPollInterval: %v is out of range; use %v to %v",
 			d, minCancelPoll, maxCancelPoll))
 	}
 	return cancelPollOption(d)
 }
 
-// CancelPollInterval accepts values in this range. The maximum is the longest visibility timeout of SQS.
+// WithCancelPollInterval accepts values in this range. The maximum is the longest visibility timeout of SQS.
 const (
 	minCancelPoll = 10 * time.Millisecond
 	maxCancelPoll = 12 * time.Hour

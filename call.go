@@ -170,7 +170,7 @@ func failed[T any](ctx *OrchestrationContext, name string, err error) *Future[T]
 
 // CreateTimer returns a future that settles with the due time once d has elapsed since ctx.Now. If d is 0 or less, the
 // future settles immediately and nothing is recorded. d can be years. A timer never fires early, and fires about one
-// second late. WithName names the timer.
+// second late. WithTimerName names the timer.
 func CreateTimer(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) *Future[time.Time] {
 	if d <= 0 && ctx.replay.Cancellation() == nil {
 		return &Future[time.Time]{task: ctx.replay.Settled("", nil), value: ctx.Now()}

@@ -73,9 +73,9 @@ func TestActivityByNameAndByReference(t *testing.T) {
 func TestACancelPollIntervalThatNoWorkerKeepsPanics(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]any{
-		0:                       "perdure: CancelPollInterval: 0s is out of range; use 10ms to 12h0m0s",
-		10*time.Millisecond - 1: "perdure: CancelPollInterval: 9.999999ms is out of range; use 10ms to 12h0m0s",
-		12*time.Hour + 1:        "perdure: CancelPollInterval: 12h0m0.000000001s is out of range; use 10ms to 12h0m0s",
+		0:                       "perdure: WithCancelPollInterval: 0s is out of range; use 10ms to 12h0m0s",
+		10*time.Millisecond - 1: "perdure: WithCancelPollInterval: 9.999999ms is out of range; use 10ms to 12h0m0s",
+		12*time.Hour + 1:        "perdure: WithCancelPollInterval: 12h0m0.000000001s is out of range; use 10ms to 12h0m0s",
 		10 * time.Millisecond:   nil,
 		12 * time.Hour:          nil,
 	} {

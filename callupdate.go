@@ -30,13 +30,13 @@ var (
 type CallUpdateError struct {
 	// Update is the name of the update, UpdateID its ID, and InstanceID the instance it was sent to.
 	Update, UpdateID, InstanceID string
-	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected, UpdateLeft,
-	// UpdateForgotten or UpdateFailed. For an update that could not be sent, Type is the type of the error that
+	// Type is the kind of the error: history.TypeNotFound, TypeEnded, TypeUpdatePurged, TypeUpdateRejected, TypeUpdateAborted,
+	// TypeUpdateResultExpired or TypeUpdateFailed. For an update that could not be sent, Type is the type of the error that
 	// prevented it.
 	Type    string
 	Message string
-	// Reason is the reason for a rejection: history.RejectedByValidator, UpdateUnknown, UpdateBadInput, UpdateMisused or
-	// UpdateTooMany. Otherwise it is empty.
+	// Reason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput, RejectedNotReadOnly or
+	// RejectedLimit. Otherwise it is empty.
 	RejectReason string
 	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.
 	Cause *history.Failure
@@ -114,13 +114,13 @@ func (s startingWith) applyToCallUpdate(c *updateCall) {
 // WithStart starts an orchestration with input if no instance has the ID, not even one that has ended. The new
 // instance runs the highest version of the orchestration and handles the update first. If an instance with the ID
 // exists, input is not used, even if it is an instance of another orchestration. If the instance is being purged, the
-// update waits until the purge has finished. StartingWith panics if the name is empty or not valid UTF-8.
+// update waits until the purge has finished. WithStart panics if the name is empty or not valid UTF-8.
 func WithStart(orchestration string, input any) CallUpdateOption {
 	mustName("orchestration", orchestration)
 	return startingWith{orchestration, input}
 }
 
-// CallUpdate sends an update to another instance, which handles it with HandleUpdate, and returns the future of the
+// CallUpdate sends an update to another instance, which handles it with SetUpdateHandler, and returns the future of the
 // handler's result. The update is delivered exactly once. Updates and external events that one execution sends to one
 // instance arrive in order. If the execution started that instance before, the instance exists when they arrive.
 //

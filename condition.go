@@ -14,7 +14,7 @@ import (
 // PollPolicy sets how often and how long WaitForCondition checks a condition. The zero value checks every 5 seconds,
 // without a limit.
 type PollPolicy struct {
-	// Name is the name of the timers between the checks, as in WithName. If it is empty, the timers have no name.
+	// Name is the name of the timers between the checks, as in WithTimerName. If it is empty, the timers have no name.
 	Name string
 	// MaxAttempts is the maximum number of checks, including the first one. 0 means no limit.
 	MaxAttempts int

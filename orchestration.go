@@ -99,7 +99,7 @@ func (d retentionOption) applyToOrchestration(o *replay.Orchestration) {
 // early.
 func WithRetention(d time.Duration) OrchestrationOption {
 	if d != RetainForever && d < minRetention {
-		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or KeepForEver", d))
+		panic(fmt.Sprintf("perdure: WithRetention: %v is too short; use at least one hour, or RetainForever", d))
 	}
 	return retentionOption(d)
 }

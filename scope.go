@@ -32,7 +32,7 @@ func WithCancel(ctx *OrchestrationContext) (*OrchestrationContext, CancelFunc) {
 
 // WithTimeout is like WithCancel, and also ends the scope when d has elapsed since ctx.Now, with the reason
 // ReasonTimeout. errors.Is then finds context.DeadlineExceeded in its error. If d is 0 or less, the scope has already
-// ended. The timeout is recorded as a timer, which WithName names and the function cancels.
+// ended. The timeout is recorded as a timer, which WithTimerName names and the function cancels.
 func WithTimeout(ctx *OrchestrationContext, d time.Duration, opts ...TimerOption) (*OrchestrationContext, CancelFunc) {
 	return scoped(ctx, replay.WithNamedTimeout(ctx.replay, d, timerOf(opts).name))
 }

@@ -13,7 +13,7 @@ import (
 // maxNameBytes is the maximum size of the names of events, updates and operations, and of update IDs.
 const maxNameBytes = 256
 
-// UpdateHandlerOption is an option of HandleUpdate.
+// UpdateHandlerOption is an option of SetUpdateHandler.
 type UpdateHandlerOption interface{ applyToUpdateHandler(o *updateHandlerOptions) }
 
 type updateHandlerOptions struct {
@@ -34,7 +34,7 @@ func (v validatorOption) applyToUpdateHandler(o *updateHandlerOptions) {
 // validate reads the variables of the orchestration and must not change them, because it does not run in a replay. The
 // update is rejected if validate schedules work, waits or makes another decision, or panics. validate may depend on
 // anything and may be changed at any time. It runs within the turn: a validator that runs for more than 10 seconds
-// blocks the instance. Its parameter type must be that of the handler, otherwise HandleUpdate returns an error.
+// blocks the instance. Its parameter type must be that of the handler, otherwise SetUpdateHandler returns an error.
 func WithValidator[In any](validate func(In) error) UpdateHandlerOption {
 	return validatorOption{validate}
 }
@@ -60,7 +60,7 @@ func Serialized() UpdateHandlerOption { return oneAtATime{} }
 // continues and its waits end. handler cannot return ContinueAsNew.
 //
 // When the orchestration ends or continues as new, running handlers are abandoned and their senders get an error. Use
-// UpdatesDone to wait for them.
+// AwaitUpdateHandlers to wait for them.
 //
 // An update is handled once per update ID; see Client.Update. An execution runs at most 1,000 handlers at a time and
 // rejects further updates. The input and the result are stored in the history, and are at most MaxPayloadBytes each.
@@ -71,15 +71,15 @@ func Serialized() UpdateHandlerOption { return oneAtATime{} }
 func SetUpdateHandler[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In) (Out, error), opts ...UpdateHandlerOption) error {
 	switch {
 	case name == "" || len(name) > maxNameBytes || !utf8.ValidString(name):
-		return fmt.Errorf("perdure: HandleUpdate: invalid name %q; use 1 to %d bytes of UTF-8",
+		return fmt.Errorf("perdure: SetUpdateHandler: invalid name %q; use 1 to %d bytes of UTF-8",
 			bounded(name), maxNameBytes)
 	case handler == nil:
-		return fmt.Errorf("perdure: HandleUpdate %q: handler is nil", name)
+		return fmt.Errorf("perdure: SetUpdateHandler %q: handler is nil", name)
 	}
 	return handleUpdate(ctx, name, func(ctx *OrchestrationContext, in In, _ int) (Out, error) { return handler(ctx, in) }, opts...)
 }
 
-// handleUpdate is HandleUpdate, whose handler gets how many bytes its input has, too.
+// handleUpdate is SetUpdateHandler, whose handler gets how many bytes its input has, too.
 func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler func(*OrchestrationContext, In, int) (Out, error), opts ...UpdateHandlerOption) error {
 	var o updateHandlerOptions
 	for _, opt := range opts {
@@ -89,7 +89,7 @@ func handleUpdate[In, Out any](ctx *OrchestrationContext, name string, handler f
 	for i, v := range o.validators {
 		validate, fits := v.(func(In) error)
 		if !fits || validate == nil {
-			return fmt.Errorf("perdure: HandleUpdate %q: validator has type %T, but the handler takes %T",
+			return fmt.Errorf("perdure: SetUpdateHandler %q: validator has type %T, but the handler takes %T",
 				name, v, *new(In))
 		}
 		validators[i] = validate
@@ -143,7 +143,7 @@ func AwaitUpdateHandlers(ctx *OrchestrationContext) error {
 	cancelled, own := replay.AwaitUpdates(ctx.replay)
 	switch {
 	case own:
-		return errors.New("perdure: UpdatesDone: called in an update handler, which it would wait for")
+		return errors.New("perdure: AwaitUpdateHandlers: called in an update handler, which it would wait for")
 	case cancelled != nil:
 		return cancelledError(cancelled)
 	default:

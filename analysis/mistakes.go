@@ -55,7 +55,7 @@ var (
 	}
 	answering = &rule{
 		id: "query",
-		finds: "Handlers in `SetQueryHandler` and validators in `ValidateUpdate` that schedule, wait, set a status " +
+		finds: "Handlers in `SetQueryHandler` and validators in `WithValidator` that schedule, wait, set a status " +
 			"or a handler, or use a side effect.",
 		why:     "handlers and validators must only read: the query fails, or the update is rejected",
 		instead: "read variables of the orchestration; use an event or an update to change something",

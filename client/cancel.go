@@ -13,7 +13,7 @@ import (
 // run its compensations and return. The status is Cancelling until the code returns. It is then Cancelled, or the
 // status that results from what the code returned. The message is the reason, at most 1 KiB.
 //
-// Cancel returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. Repeating the call has no
+// Cancel returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has no
 // effect.
 func (c *Client) Cancel(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {

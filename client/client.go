@@ -31,9 +31,9 @@ var (
 	// returns the instance instead.
 	ErrAlreadyStarted = provider.ErrAlreadyStarted
 	// ErrEnded means that the instance has ended.
-	ErrEnded = provider.ErrTerminal
+	ErrEnded = provider.ErrEnded
 	// ErrNotEnded means that the instance has not ended. A purge then requires Force, and a restart is not possible.
-	ErrNotEnded = provider.ErrNotTerminal
+	ErrNotEnded = provider.ErrNotEnded
 	// ErrUnknownOrchestration means that no deployed build has an orchestration of that name and version.
 	ErrUnknownOrchestration = provider.ErrUnknownOrchestration
 	// ErrActivityNotFound means that the current execution of the instance has no such activity. It is an ErrNotFound.

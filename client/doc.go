@@ -21,7 +21,7 @@
 // # Errors
 //
 //   - A *provider.FieldError is invalid input. It names the field.
-//   - Sentinels such as ErrNotFound and ErrTerminal are conditions that a program can handle.
+//   - Sentinels such as ErrNotFound and ErrEnded are conditions that a program can handle.
 //   - A *perdure.PayloadTooLargeError or *perdure.PayloadError is a payload that is too large or cannot be read.
 //   - A *QueryError, *UpdateError or *TokenError is a query, update or completion token that failed.
 //   - A *provider.Error is any other failure. It reports whether the call can be repeated.

@@ -15,7 +15,7 @@ import (
 // call of a key creates the entity.
 //
 // The operation is an update of the instance perdure.EntityInstanceID. Update describes the wait, the errors and
-// WithUpdateID, which makes a repeated call the same call. ErrTerminal means that the entity was cancelled or
+// WithUpdateID, which makes a repeated call the same call. ErrEnded means that the entity was cancelled or
 // terminated. It then accepts no calls until it is purged.
 func (c *Client) CallEntity(ctx context.Context, entity, key, operation string, input any, opts ...UpdateOption) (json.RawMessage, error) {
 	var o updateOptions

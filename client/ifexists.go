@@ -64,7 +64,7 @@ func (o *startOptions) checkIfExists() error {
 // onlyStarts returns an error where a call that makes a start is given what only Start, StartOrRaiseEvent and StartOrUpdate take.
 func onlyStarts(opts []StartOption) error {
 	if startOptionsOf(opts).ifExists != nil {
-		return &provider.FieldError{Field: fieldIfExists, Problem: "requires Start, StartOrRaise or StartOrUpdate"}
+		return &provider.FieldError{Field: fieldIfExists, Problem: "requires Start, StartOrRaiseEvent or StartOrUpdate"}
 	}
 	return nil
 }

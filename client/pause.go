@@ -16,7 +16,7 @@ import (
 // and sub-orchestrations continue. Terminate ends a paused instance too. The message is the reason, at most 1 KiB.
 //
 // A pause survives continue-as-new. If an instance is paused repeatedly, the first pause counts, and one Resume ends
-// it. Pause returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended.
+// it. Pause returns ErrNotFound if the instance does not exist and ErrEnded if it has ended.
 func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 	if _, err := c.order(ctx, callPause, provider.MessageExecutionSuspended, instanceID, message); err != nil {
 		return fmt.Errorf("client: pause: %w", err)
@@ -27,7 +27,7 @@ func (c *Client) Pause(ctx context.Context, instanceID, message string) error {
 // Resume continues a paused instance. Its code receives the stored inputs in their order. The message is the reason, at
 // most 1 KiB. Repeating the call has no effect.
 //
-// Resume returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. It returns ErrNotPaused if
+// Resume returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. It returns ErrNotPaused if
 // the status is not Paused, but still sends the request, which ends a Pause that has not arrived yet.
 func (c *Client) Resume(ctx context.Context, instanceID, message string) error {
 	before, err := c.order(ctx, callResume, provider.MessageExecutionResumed, instanceID, message)

@@ -59,8 +59,8 @@ type PendingItem struct {
 	// LastHeartbeatAt is when an activity last reported a heartbeat with details. Heartbeats without details are not
 	// recorded.
 	LastHeartbeatAt time.Time `json:"lastHeartbeatAt,omitzero"`
-	// UnregisteredAt is when a worker whose build, UnknownBuild, does not have the activity last received it. It is zero if
-	// no worker reported that, or if a worker has started the activity since. Without UnknownAt, a heartbeat or a
+	// UnregisteredAt is when a worker whose build, UnregisteredBuildID, does not have the activity last received it. It is zero if
+	// no worker reported that, or if a worker has started the activity since. Without UnregisteredAt, a heartbeat or a
 	// failure, it is unknown whether the activity has started.
 	UnregisteredAt      time.Time `json:"unknownAt,omitzero"`
 	UnregisteredBuildID string    `json:"unknownBuild,omitempty"`

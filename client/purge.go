@@ -29,7 +29,7 @@ func IfCreatedAt(t time.Time) PurgeOption { return func(o *purgeOptions) { o.lif
 // but not by a repetition of the start that created the instance. Children are separate instances and stay, unless
 // WithChildren is given.
 //
-// Purge returns ErrNotFound if the instance does not exist, and ErrNotTerminal if it has not ended and Force is not
+// Purge returns ErrNotFound if the instance does not exist, and ErrNotEnded if it has not ended and Force is not
 // given. If the call fails or ctx ends, the instance remains with StatusDeleting until Purge is called again or the hub
 // completes the deletion, within minutes. Concurrent purges of an instance are safe.
 //

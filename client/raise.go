@@ -32,7 +32,7 @@ func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.event
 // RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of that
 // name. The data is encoded as JSON; a json.RawMessage is used as is.
 //
-// RaiseEvent returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. An instance that ends
+// RaiseEvent returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. An instance that ends
 // before the event arrives does not receive it. After a retryable error, repeat the call with the same event ID.
 func (c *Client) RaiseEvent(ctx context.Context, instanceID, event string, data any, opts ...RaiseOption) error {
 	var o raiseOptions
@@ -78,7 +78,7 @@ func (c *Client) eventIDFor(id *string) (string, error) {
 // Terminate ends an instance immediately, without running its code and without compensation. Use Cancel to let the code
 // clean up. The instance's activities, timers and children are cancelled. The message is the reason, at most 1 KiB.
 //
-// Terminate returns ErrNotFound if the instance does not exist and ErrTerminal if it has ended. Repeating the call has
+// Terminate returns ErrNotFound if the instance does not exist and ErrEnded if it has ended. Repeating the call has
 // no effect.
 func (c *Client) Terminate(ctx context.Context, instanceID, message string) error {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {

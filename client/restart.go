@@ -24,7 +24,7 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 //
 // FromEvent keeps the history up to an event instead of starting at the beginning.
 //
-// Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotTerminal if it has not ended,
+// Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended,
 // and the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
 	if err := onlyStarts(opts); err != nil {

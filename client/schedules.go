@@ -86,7 +86,7 @@ func (c *Client) putNoted(ctx context.Context, s *schedule.Schedule) (err error)
 }
 
 // seeTaken waits where the schedule is about to end, until it has taken what it is put to: what comes behind its end is received by nobody. It returns
-// ErrTerminal, or ErrNotFound, where it has ended without.
+// ErrEnded, or ErrNotFound, where it has ended without.
 func (c *Client) seeTaken(ctx context.Context, s *schedule.Schedule) error {
 	short, stop := context.WithTimeout(ctx, scheduleAnswer)
 	defer stop()
@@ -122,7 +122,7 @@ func (s *ScheduleStatus) shows(put *schedule.Schedule) bool {
 // ID. The overlap policy applies. A paused schedule starts the run too. If the schedule's instance is paused, the run
 // starts when it is resumed. A schedule that was deleted and has not ended counts the run as missed.
 //
-// TriggerSchedule returns ErrNotFound if the schedule does not exist and ErrTerminal if it has ended.
+// TriggerSchedule returns ErrNotFound if the schedule does not exist and ErrEnded if it has ended.
 func (c *Client) TriggerSchedule(ctx context.Context, id string) (runID string, err error) {
 	at := c.now().UTC().Truncate(time.Millisecond)
 	if err := c.orderSchedule(ctx, id, schedule.Command{RunAt: at, Manual: true}); err != nil {

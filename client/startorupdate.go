@@ -11,7 +11,7 @@ import (
 // errors. StartOrRaiseEvent describes when an instance is started and the result started.
 //
 // WithIdempotencyKey sets the key of the start and the ID of the update (WithUpdateID), so that a repeated call starts
-// the instance and handles the update at most once, and returns the same result. A repetition returns ErrTerminal if
+// the instance and handles the update at most once, and returns the same result. A repetition returns ErrEnded if
 // the instance has ended without accepting the update. It returns ErrPurged if the instance was purged, and ErrNotFound
 // if it is purged while the update is on its way. If the process dies before the update is sent, repeat the call.
 //

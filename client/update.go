@@ -28,7 +28,7 @@ const (
 // UpdateCode is the reason why an update has no result. Later releases may add codes.
 type UpdateCode string
 
-// Codes of an UpdateError. With UpdateRejected, UpdateUnknown, UpdateBadInput, UpdateMisused and UpdateTooMany, the
+// Codes of an UpdateError. With UpdateRejected, UpdateHandlerNotFound, UpdateBadInput, UpdateValidatorNotReadOnly and UpdateLimitExceeded, the
 // update has changed nothing.
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
@@ -121,7 +121,7 @@ type UpdateWaiter interface {
 // instance processes the update when it continues.
 //
 // Update returns a *UpdateError if there is no result, ErrNotFound if the instance does not exist or was purged, and
-// ErrTerminal if it has ended or ends before it accepts the update. After a retryable error, repeat the call with the
+// ErrEnded if it has ended or ends before it accepts the update. After a retryable error, repeat the call with the
 // same update ID.
 func (c *Client) Update(ctx context.Context, instanceID, update string, input any, opts ...UpdateOption) (json.RawMessage, error) {
 	var o updateOptions

@@ -120,10 +120,10 @@ type Renewer struct{ timers *timers.Timekeeper }
 // no calls. It returns an error if an option is invalid.
 func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if p == nil {
-		return nil, fmt.Errorf("dispatch: provider of the timekeeper: %w", errNil)
+		return nil, fmt.Errorf("dispatch: provider of the renewer: %w", errNil)
 	}
 	o := orDefault(opts)
-	if err := known("TimekeeperOptions", o.Metrics); err != nil {
+	if err := known("RenewerOptions", o.Metrics); err != nil {
 		return nil, err
 	}
 	return &Renewer{timers.NewTimekeeper(p, timers.Options(o))}, nil

@@ -39,7 +39,7 @@ type OrchestratorOptions struct {
 	DisableJitter bool
 	// MaxCrashes is the number of times that the code of a record may end its process, while it runs alone, before the
 	// record counts as poison. The record was delivered three times before: twice without a crash marker, and once
-	// together with others (R13). Other failures are retried without a limit. The default is DefaultMaxAttempts. It
+	// together with others (R13). Other failures are retried without a limit. The default is DefaultMaxCrashes. It
 	// must not be negative.
 	MaxCrashes int
 	// HubName is the name of the hub in metrics. The default is empty.
@@ -223,7 +223,7 @@ func known(options string, m Metrics) error {
 
 func (o *OrchestratorOptions) check() error {
 	return errors.Join(
-		refuse("OrchestratorOptions", map[string]int64{"TurnLimit": int64(o.TurnTimeout), "MaxAttempts": int64(o.MaxCrashes)}),
+		refuse("OrchestratorOptions", map[string]int64{"TurnTimeout": int64(o.TurnTimeout), "MaxCrashes": int64(o.MaxCrashes)}),
 		known("OrchestratorOptions", o.Metrics), codecs("OrchestratorOptions", o.Codecs))
 }
 
@@ -237,13 +237,13 @@ func codecs(options string, all []perdure.Codec) error {
 
 func (o *WorkerOptions) check() error {
 	return errors.Join(refuse("WorkerOptions", map[string]int64{
-		"MaxAttempts": int64(o.MaxCrashes), "LockAfter": int64(o.LeaseAfter), "LockTimeout": int64(o.LockTimeout),
+		"MaxCrashes": int64(o.MaxCrashes), "LeaseAfter": int64(o.LeaseAfter), "LockTimeout": int64(o.LockTimeout),
 		"LockRenewalBuffer": int64(o.LockRenewalBuffer), "CancelPollInterval": int64(o.CancelPollInterval),
 	}), lockable("WorkerOptions.LockTimeout", o.LockTimeout), known("WorkerOptions", o.Metrics), codecs("WorkerOptions", o.Codecs))
 }
 
 func (o *PollOptions) check() error {
-	return errors.Join(refuse("PollOptions", map[string]int64{"Loops": int64(o.Concurrency), "Lock": int64(o.LockTimeout)}), lockable("PollOptions.LockTimeout", o.LockTimeout))
+	return errors.Join(refuse("PollOptions", map[string]int64{"Concurrency": int64(o.Concurrency), "LockTimeout": int64(o.LockTimeout)}), lockable("PollOptions.LockTimeout", o.LockTimeout))
 }
 
 func orDefault[O any](opts *O) (o O) {

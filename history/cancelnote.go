@@ -8,7 +8,7 @@ type CancelDetails struct {
 	// really ended.
 	WaitForCancellation bool `json:"wait,omitempty"`
 	// Ended is set on an event that ends cancelled work. It is one of the End constants. If it is empty, the kind of
-	// the event determines the end (see EndOf).
+	// the event determines the end (see CancelOutcomeOf).
 	Outcome string `json:"ended,omitempty"`
 	// SeenAt is when the worker of the activity observed the cancellation.
 	SeenAt *time.Time `json:"seenAt,omitempty"`

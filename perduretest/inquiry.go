@@ -104,7 +104,7 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 	case s.Paused != nil:
 		return []string{fmt.Sprintf("Client.Resume: paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
-		return []string{"its start: call Begin of the prepared start of StartItem, or let the sweeper start it with " +
+		return []string{"its start: call Wake of the prepared start of PrepareStart, or let the sweeper start it with " +
 			"Advance or perduretest.RunSweeper"}
 	default:
 		return nil

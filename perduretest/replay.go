@@ -49,7 +49,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	}
 	seals, err := vault.New(o.codecs, nil)
 	if err != nil {
-		tb.Fatalf("perduretest: DecodedBy: %v", err)
+		tb.Fatalf("perduretest: WithReplayCodecs: %v", err)
 	}
 	for _, x := range doc.Executions {
 		differences, err := replayExecution((*registry.Registry)(r), seals, &doc, &x)
@@ -61,7 +61,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		case differences.Count > 0:
 			tb.Errorf("perduretest: instance %q, execution %s: %d inputs differ from the recorded ones "+
-				"(use AllowOtherInputs if intended): %s",
+				"(use AllowInputChanges if intended): %s",
 				doc.InstanceID, x.ExecutionID, differences.Count, differences.First)
 		}
 	}

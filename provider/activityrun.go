@@ -3,7 +3,7 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
-// activities with NeedsRunClaim, that is, with WaitCancel or AtMostOnce, of which only one delivery may run.
+// activities with NeedsRunClaim, that is, with WaitForCancellation or AtMostOnce, of which only one delivery may run.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64

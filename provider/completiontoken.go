@@ -49,7 +49,7 @@ func (t *TokenSigner) SignCompletion(w *WorkItem) string {
 	return completionToken + "." + t.last.id + "." + base64.RawURLEncoding.EncodeToString(m.bytes[len(completionToken):len(b)+macBytes])
 }
 
-// OpenCompletion decodes a completion token and returns a work item with the signed fields. It returns a
+// VerifyCompletion decodes a completion token and returns a work item with the signed fields. It returns a
 // *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with another
 // key.
 func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {

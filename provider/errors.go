@@ -17,10 +17,10 @@ var (
 	ErrPurged = fmt.Errorf("instance of this start was purged: %w", ErrAlreadyExists)
 	// ErrAlreadyStarted is returned if the start was made before with the same idempotency key. The instance exists.
 	ErrAlreadyStarted = errors.New("already started with this idempotency key")
-	// ErrNotTerminal is returned if the instance has not ended, and can therefore be deleted only with force.
-	ErrNotTerminal = errors.New("instance has not ended")
-	// ErrTerminal is returned if the instance has ended.
-	ErrTerminal = errors.New("instance has ended")
+	// ErrNotEnded is returned if the instance has not ended, and can therefore be deleted only with force.
+	ErrNotEnded = errors.New("instance has not ended")
+	// ErrEnded is returned if the instance has ended.
+	ErrEnded = errors.New("instance has ended")
 	// ErrUnknownOrchestration is returned if no deployed build registers the orchestration in the requested version.
 	ErrUnknownOrchestration = errors.New("orchestration is not registered in any deployed build")
 	// ErrConflict is returned if another write came first, such as the commit of another turn (R7). Read the state

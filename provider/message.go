@@ -223,11 +223,11 @@ type PendingAttempt struct {
 	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock. LastHeartbeatAt is then
 	// the time as of which it counts. Workers do not set it.
 	HeartbeatSeenAt *time.Time `json:"beatSeen,omitempty"`
-	// Retry, CloseBy and WaitCancel are described in WorkItem.
+	// Retry, ScheduleToCloseDeadline and WaitForCancellation are described in WorkItem.
 	Retry                   *history.RetryPolicy `json:"retry,omitempty"`
 	ScheduleToCloseDeadline *time.Time           `json:"closeBy,omitempty"`
 	WaitForCancellation     bool                 `json:"waitCancel,omitempty"`
-	// GraceMs is the grace period of an attempt with WaitCancel, in milliseconds.
+	// GraceMs is the grace period of an attempt with WaitForCancellation, in milliseconds.
 	GraceMs int64 `json:"graceMs,omitempty"`
 }
 

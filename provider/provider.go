@@ -78,7 +78,7 @@ type Instances interface {
 	// starts that must not be repeated, and prevents events for this instance from reaching a later instance with the
 	// same ID. Repeat the call until it succeeds. Each call continues where the last one stopped, and the status is
 	// StatusDeleting until then. It returns ErrNotFound if the instance does not exist or no longer exists, and
-	// ErrNotTerminal if the instance has not ended and force is false (R17).
+	// ErrNotEnded if the instance has not ended and force is false (R17).
 	DeleteInstance(ctx context.Context, instanceID string, force bool) error
 	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if there is no result
 	// yet, or if it was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID
@@ -113,7 +113,7 @@ type Orchestrations interface {
 	// ID. over is the execution that has ended, or empty if there is no instance. It returns ErrConflict if another
 	// execution or instance exists by now. Events that were rejected earlier are only answered.
 	RejectEvents(ctx context.Context, over string, ms ...*InboxMessage) error
-	// RefusedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
+	// ReadRejectedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
 	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)
 	// ReadOrchestration reads the execution that item's messages are for, or the execution that it continued as. It
 	// returns ErrNotFound if there is none, and ErrCorrupt if it cannot be read. An eventually consistent read can miss
@@ -124,7 +124,7 @@ type Orchestrations interface {
 	// ErrNotFound if the document was erased, and ErrCorrupt if it is missing or does not match the reference.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
 	// PutUpdateResults writes the results of updates of one incarnation of an instance, as a dispatch does (R27). An
-	// existing result of that incarnation stays, unless its outcome is UpdateForgotten. Nothing is written while the
+	// existing result of that incarnation stays, unless its outcome is UpdateResultExpired. Nothing is written while the
 	// instance is being deleted. The call is idempotent.
 	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
 	// AckOrchestrationItem commits a turn and sends its outputs. The commit is atomic. ErrConflict means that another
@@ -270,7 +270,7 @@ type Timers interface {
 	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]Instance, error]
 	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18). Each
 	// instance is found for every new build, and for the same build again after ten minutes, twenty minutes and so on,
-	// up to an hour. If there are any, an orchestrator is asked to report its build (ReportBuild). A build that already
+	// up to an hour. If there are any, an orchestrator is asked to report its build (ReportBuildInstanceID). A build that already
 	// reported last within the past hour does not count as new.
 	BlockedInstances(ctx context.Context) iter.Seq2[[]Instance, error]
 	// DeletingInstances finds instances whose deletion has made no progress for two minutes. DeleteInstance completes

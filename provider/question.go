@@ -39,9 +39,9 @@ type QueryCode string
 
 // The codes of a QueryError.
 const (
-	// QueryNotBegun means that the code of the current execution has not run yet. Repeat the query later.
+	// QueryNotStarted means that the code of the current execution has not run yet. Repeat the query later.
 	QueryNotBegun QueryCode = "not_begun"
-	// QueryUnknown means that the code has not set a handler with this name. Known lists the handlers that it has set.
+	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the handlers that it has set.
 	QueryUnknown QueryCode = "unknown_query"
 	// QueryUnregistered means that the build does not register the orchestration in its version.
 	QueryUnregistered QueryCode = "unregistered"
@@ -51,15 +51,15 @@ const (
 	QueryBadInput QueryCode = "bad_input"
 	// QueryFailed means that the handler returned an error or panicked, which is in Failure.
 	QueryFailed QueryCode = "failed"
-	// QueryMisused means that the handler scheduled work, waited or made another decision. Message says where.
+	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message says where.
 	QueryMisused QueryCode = "misused"
-	// QueryHung means that the handler did not return. Message says where it was.
+	// QueryHandlerTimedOut means that the handler did not return. Message says where it was.
 	QueryHung QueryCode = "hung"
-	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
+	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
 	QueryAnswerTooLarge QueryCode = "answer_too_large"
 	// QueryTimedOut means that there was no response in time, because the function is busy or the history is long.
 	QueryTimedOut QueryCode = "timed_out"
-	// QueryDied means that the function crashed or failed otherwise.
+	// QueryFunctionFailed means that the function crashed or failed otherwise.
 	QueryDied QueryCode = "died"
 	// QueryUnsupported means that the function's release does not support queries.
 	QueryUnsupported QueryCode = "unsupported"
@@ -71,7 +71,7 @@ type QueryError struct {
 	Query      string    `json:"query"`
 	Code       QueryCode `json:"code"`
 	Message    string    `json:"message"`
-	// Known lists up to 100 queries that the code has set handlers for, if Code is QueryUnknown.
+	// Known lists up to 100 queries that the code has set handlers for, if Code is QueryHandlerNotFound.
 	Known []string `json:"known,omitempty"`
 	// Failure is the error of the handler, or the diagnosis of blocked code, or nil.
 	Failure *history.Failure `json:"failure,omitempty"`

@@ -62,7 +62,7 @@ func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
 }
 
 // RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and values are
-// names. Updates without a result in this history are UpdateForgotten. Do not pass updates whose handler has not
+// names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler has not
 // returned.
 func RepeatedUpdateResults(o *Orchestration, repeated map[string]string) []UpdateResult {
 	x := o.Origin()

@@ -39,7 +39,7 @@ func (g hubGrants) GrantControl(grantee awsiam.IGrantable) {
 	g.grantCalls(grantee, "GrantTell", "*/POST/v1/instances/*", "*/POST/v1/entities/*")
 }
 
-// GrantCancel is equivalent to GrantTell.
+// GrantCancel is equivalent to GrantControl.
 func (g hubGrants) GrantCancel(grantee awsiam.IGrantable) { g.GrantControl(grantee) }
 
 // GrantComplete allows grantee to complete, fail and heartbeat activities through the HTTP API with their completion
@@ -105,7 +105,7 @@ func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 
 // GrantQueryDirect allows grantee to query instances with package client. The permission to invoke the orchestrator
 // function is full control of the hub, because an invocation can contain any message. Queries through the HTTP API need
-// GrantTell.
+// GrantControl.
 func (g hubGrants) GrantQueryDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, append(g.readStatements(), permissions{g.hub}.askPermission()))
 }

@@ -267,7 +267,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	case !ok:
 		return fmt.Errorf("fake: instance %q: %w", instanceID, provider.ErrNotFound)
 	case !in.Status.Terminal() && !force:
-		return fmt.Errorf("fake: instance %q is %s: %w", instanceID, in.Status, provider.ErrNotTerminal)
+		return fmt.Errorf("fake: instance %q is %s: %w", instanceID, in.Status, provider.ErrNotEnded)
 	}
 	for _, x := range p.executions[instanceID] {
 		p.events[x.ExecutionID] = nil // its id stays taken

@@ -19,7 +19,7 @@ type SubOrchestrationCall struct {
 	Delay time.Duration
 	// Retry is how a child that fails is tried again; nil is not at all.
 	Retry *history.RetryPolicy
-	// WaitCancel: when it is cancelled its task settles once it is over.
+	// WaitForCancellation: when it is cancelled its task settles once it is over.
 	WaitCancel bool
 }
 

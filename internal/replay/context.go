@@ -32,7 +32,7 @@ type ActivityCall struct {
 	// ExclusiveKey is what the activity needs for itself while it runs; empty is nothing. It then goes to the queue beside Queue that keeps
 	// activities of one key apart.
 	ExclusiveKey string
-	// WaitCancel: when it is cancelled its task settles once it has really ended.
+	// WaitForCancellation: when it is cancelled its task settles once it has really ended.
 	WaitCancel bool
 	// AtMostOnce: no attempt of it is begun twice.
 	AtMostOnce bool

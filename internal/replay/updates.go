@@ -23,7 +23,7 @@ type UpdateHandler struct {
 	Judge func(input json.RawMessage) *UpdateRefusal
 	// Run does what the update asks for, as code of the orchestration: on a coroutine of its own, which may decide and wait.
 	Run func(input json.RawMessage) (json.RawMessage, *history.Failure)
-	// OneAtATime: it runs once every update of such a handler that was accepted before is over. What waits for that when the execution continues as
+	// Serialized: it runs once every update of such a handler that was accepted before is over. What waits for that when the execution continues as
 	// new, the next one has.
 	OneAtATime bool
 }

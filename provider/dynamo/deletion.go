@@ -67,7 +67,7 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 		return err
 	}
 	if !in.Status.Terminal() && !force {
-		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotTerminal)
+		return fmt.Errorf("dynamo: instance %q is %s: %w", in.InstanceID, in.Status, provider.ErrNotEnded)
 	}
 
 	d, err := p.lookAtEnd(ctx, &in)

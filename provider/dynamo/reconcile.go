@@ -22,7 +22,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 		return out, err
 	case isDeleting(it):
 		err = p.DeleteInstance(ctx, instanceID, false)
-		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) {
+		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
 			err = nil // another process has finished it
 		}
 		return provider.ReconcileResult{Deleted: err == nil}, err

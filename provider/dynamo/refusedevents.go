@@ -36,7 +36,7 @@ type refusedSender struct {
 	Last        int64  `json:"last"`
 }
 
-// RefusedEvents reads which events have not reached an id.
+// ReadRejectedEvents reads which events have not reached an id.
 func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
 	_, senders, err := p.readRefused(ctx, instanceID)
 	if err != nil || len(senders) == 0 {
@@ -109,7 +109,7 @@ func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provi
 			return err
 		}
 	}
-	return &provider.Error{Op: "RefuseEvents", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
+	return &provider.Error{Op: "RejectEvents", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
 // withRefused adds what messages bring to what was refused; nil where that has all of it.

@@ -190,7 +190,7 @@ func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update s
 		ConditionExpression: aws.String("startId = :start AND attribute_not_exists(deleting)"), ExpressionAttributeValues: values,
 	})
 	if err == nil && !updated {
-		return &provider.Error{Op: "RetireInstance", InstanceID: in.InstanceID, Retryable: true, Err: provider.ErrConflict}
+		return &provider.Error{Op: "ApplyRetention", InstanceID: in.InstanceID, Retryable: true, Err: provider.ErrConflict}
 	}
 	return err
 }

@@ -64,7 +64,7 @@ func (f *fixture) wantGone(id string, executions ...string) {
 	wantNone("ListExecutions", last(f.p.ListExecutions(f.ctx(), id)))
 	for _, x := range executions {
 		wantNone("ReadHistory", last(f.p.ReadHistory(f.ctx(), id, x, 0)))
-		wantNone("ReadEnd", second(f.p.ReadTerminalEvent(f.ctx(), x)))
+		wantNone("ReadTerminalEvent", second(f.p.ReadTerminalEvent(f.ctx(), x)))
 		for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 			for _, named := range []string{x, ""} {
 				it := &provider.OrchestrationItem{InstanceID: id, Messages: []provider.InboxMessage{{Message: provider.Message{InstanceID: id, ExecutionID: named}}}}
@@ -79,9 +79,9 @@ func (f *fixture) wantGone(id string, executions ...string) {
 
 func onlyWhatIsOver(f *fixture) {
 	e := f.quiet("a")
-	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotTerminal)
+	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotEnded)
 	t := e.commit(turnStarted(), activity(Queue))
-	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotTerminal)
+	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotEnded)
 	e.wantSegments(t)
 	f.wantStatus("a", provider.StatusRunning)
 	e.wantReasons("", "", "")
@@ -234,7 +234,7 @@ func answerLost(f *fixture) {
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`"paid"`))); err == nil {
 		f.t.Error("a parent that was not told is no error")
 	}
-	f.wantIs(f.p.DeleteInstance(f.ctx(), "c", false), provider.ErrNotTerminal) // its end is not sent yet
+	f.wantIs(f.p.DeleteInstance(f.ctx(), "c", false), provider.ErrNotEnded) // its end is not sent yet
 	f.remove("c")
 	f.wantTold(startMessageOf("c", "s1"), `"paid"`, nil)
 	f.wantGone("c", e.instance.ExecutionID)

@@ -54,7 +54,7 @@ func (f *fixture) actions() map[string]action {
 		"StartOrchestration":     {Write, func(ctx context.Context) error { return second(f.p.StartOrchestration(ctx, startOf("next"))) }},
 		"EnqueueForOrchestrator": {Send, func(ctx context.Context) error { return f.p.EnqueueForOrchestrator(ctx, fired("r", 9)) }},
 		"ReadInstance":           {Read, func(ctx context.Context) error { return second(f.p.ReadInstance(ctx, "r")) }},
-		"ReadEnd": {Read, func(ctx context.Context) error {
+		"ReadTerminalEvent": {Read, func(ctx context.Context) error {
 			return unless(provider.ErrNotFound, second(f.p.ReadTerminalEvent(ctx, o.Head.ExecutionID)))
 		}},
 		"ReadHistory": {Read, func(ctx context.Context) error {
@@ -67,10 +67,10 @@ func (f *fixture) actions() map[string]action {
 		"ReadBuild": {Read, func(ctx context.Context) error {
 			return unless(provider.ErrNotFound, second(f.p.ReadBuild(ctx, "b")))
 		}},
-		"RefuseEvents":      {Read, func(ctx context.Context) error { return f.p.RejectEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
-		"RefusedEvents":     {Read, func(ctx context.Context) error { return second(f.p.ReadRejectedEvents(ctx, "c")) }},
-		"ReadInterruption":  {Read, func(ctx context.Context) error { return second(f.p.ReadInterruption(ctx, "c")) }},
-		"ReadOrchestration": {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
+		"RejectEvents":       {Read, func(ctx context.Context) error { return f.p.RejectEvents(ctx, "", eventMessage("nobody", "px", 3)) }},
+		"ReadRejectedEvents": {Read, func(ctx context.Context) error { return second(f.p.ReadRejectedEvents(ctx, "c")) }},
+		"ReadInterruption":   {Read, func(ctx context.Context) error { return second(f.p.ReadInterruption(ctx, "c")) }},
+		"ReadOrchestration":  {Read, func(ctx context.Context) error { return second(f.p.ReadOrchestration(ctx, item, provider.Strong)) }},
 		"AckOrchestrationItem": {Write, func(ctx context.Context) error {
 			return second(f.p.AckOrchestrationItem(ctx, fresh.turn(turnStarted())))
 		}},

@@ -245,7 +245,7 @@ func matchCursorRefused(f *fixture) {
 func deleteLife(f *fixture) {
 	f.must(f.p.DeleteIncarnation(f.ctx(), "nobody", "start of nobody", true))
 	e := f.start("a")
-	f.wantIs(f.p.DeleteIncarnation(f.ctx(), "a", e.instance.StartID, false), provider.ErrNotTerminal)
+	f.wantIs(f.p.DeleteIncarnation(f.ctx(), "a", e.instance.StartID, false), provider.ErrNotEnded)
 	f.must(f.p.DeleteIncarnation(f.ctx(), "a", "another start", true))
 	f.wantStatus("a", provider.StatusPending)
 	e.end(0)

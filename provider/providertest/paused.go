@@ -114,7 +114,7 @@ func pausedIsDeleted(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted())
 	e.commit(suspended())
-	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotTerminal)
+	f.wantIs(f.p.DeleteInstance(f.ctx(), "a", false), provider.ErrNotEnded)
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	f.wantPaused()
 }

@@ -121,7 +121,7 @@ func countOutcome(j *provider.Job, of provider.Target, err error) {
 	switch {
 	case err == nil:
 		j.Done++
-	case errors.Is(err, provider.ErrNotTerminal):
+	case errors.Is(err, provider.ErrNotEnded):
 		j.Skipped++
 	case errors.Is(err, errNoTurn):
 		j.Batch = append(j.Batch, of)

@@ -127,7 +127,7 @@ func (k *Timekeeper) finishDeletions(ctx context.Context, t *tally) {
 				"event", logevent.InstanceDeletionResumed, "instance", in.InstanceID, "execution", in.ExecutionID,
 				"updatedAt", in.UpdatedAt)
 			err := k.provider.DeleteInstance(limited, in.InstanceID, false) // no force: should the id have another life by now, that is let be
-			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotTerminal) || limited.Err() != nil && ctx.Err() == nil {
+			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) || limited.Err() != nil && ctx.Err() == nil {
 				err = nil // it is done, or has had its share: a large one goes on at the next look
 			}
 			t.note(ctx, err)

@@ -19,14 +19,14 @@ func order(ctx *perdure.OrchestrationContext, id string) (string, error) {
 		return "", err
 	}
 	// It is an update of another orchestration.
-	if _, err := perdure.CallUpdate[string](ctx, id, "pack", id, perdure.StartingWith("order", id)).Await(ctx); err != nil {
+	if _, err := perdure.CallUpdate[string](ctx, id, "pack", id, perdure.WithStart("order", id)).Await(ctx); err != nil {
 		return "", err
 	}
 	return draw.Call(ctx, id).Await(ctx)
 }
 
 func packing(ctx *perdure.OrchestrationContext, id string) (string, error) {
-	return id, perdure.HandleUpdate(ctx, "pack", func(_ *perdure.OrchestrationContext, id string) (string, error) { return id, nil })
+	return id, perdure.SetUpdateHandler(ctx, "pack", func(_ *perdure.OrchestrationContext, id string) (string, error) { return id, nil })
 }
 
 func main() {

@@ -57,10 +57,10 @@ func right(ctx *perdure.OrchestrationContext, o order) (string, error) {
 	if err := perdure.SetQueryHandler(ctx, "where", func(struct{}) (string, error) { return ctx.InstanceID() + os.Getenv("REGION"), nil }); err != nil {
 		return "", err
 	}
-	if err := perdure.HandleUpdate(ctx, "due", func(own *perdure.OrchestrationContext, due time.Time) (string, error) {
+	if err := perdure.SetUpdateHandler(ctx, "due", func(own *perdure.OrchestrationContext, due time.Time) (string, error) {
 		o.Due = due
 		return perdure.CallActivity(own, charge, o).Await(own)
-	}, perdure.ValidateUpdate(func(due time.Time) error {
+	}, perdure.WithValidator(func(due time.Time) error {
 		if due.Before(time.Now()) || os.Getenv("CLOSED") != "" {
 			return os.ErrInvalid
 		}

@@ -47,25 +47,25 @@ func orders(ctx *perdure.OrchestrationContext, article string) (string, error) {
 	if _, err := perdure.CallEntity[string](ctx, "ledger", article, "book", 2).Await(ctx); err != nil {
 		return "", err
 	}
-	return perdure.CallUpdate[string](ctx, "reports", "make", article, perdure.StartingWith("reports", 0)).Await(ctx)
+	return perdure.CallUpdate[string](ctx, "reports", "make", article, perdure.WithStart("reports", 0)).Await(ctx)
 }
 
 func reports(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-	err := perdure.HandleUpdate(ctx, "make", func(ctx *perdure.OrchestrationContext, day string) (string, error) {
+	err := perdure.SetUpdateHandler(ctx, "make", func(ctx *perdure.OrchestrationContext, day string) (string, error) {
 		return day, perdure.Sleep(ctx, time.Minute)
-	}, perdure.OneAtATime())
+	}, perdure.Serialized())
 	if err != nil {
 		return 0, err
 	}
 	if err := perdure.Sleep(ctx, time.Hour); err != nil {
 		return 0, err
 	}
-	return 0, perdure.UpdatesDone(ctx)
+	return 0, perdure.AwaitUpdateHandlers(ctx)
 }
 
 func registry() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddEntity(r, "stock", perdure.Operation("hold", hold), perdure.Operation("refill", refill, perdure.DeletesState()))
+	perdure.AddEntity(r, "stock", perdure.Operation("hold", hold), perdure.Operation("refill", refill, perdure.DeleteState()))
 	perdure.AddEntity(r, "depot", perdure.Operation("take", func(_ *perdure.OrchestrationContext, d *depot, n int) (int, error) {
 		(*d)["taken"] += n
 		return n, nil

@@ -30,7 +30,7 @@ func order(ctx *perdure.OrchestrationContext, in []string) (string, error) {
 			return "", err
 		}
 	}
-	if _, err := perdure.Values(ctx, all); err != nil {
+	if _, err := perdure.AwaitAll(ctx, all); err != nil {
 		return "", err
 	}
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(slots)...); err != nil {

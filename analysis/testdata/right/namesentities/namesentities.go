@@ -35,7 +35,7 @@ func order(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := perdure.CallUpdate[int](ctx, perdure.EntityInstanceID("cart", id), "clear", nil).Await(ctx); err != nil {
 		return "", err
 	}
-	if err := perdure.HandleUpdate(ctx, "pack", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }); err != nil {
+	if err := perdure.SetUpdateHandler(ctx, "pack", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }); err != nil {
 		return "", err
 	}
 	if _, err := perdure.CallUpdate[int](ctx, id, "pack", 7).Await(ctx); err != nil {

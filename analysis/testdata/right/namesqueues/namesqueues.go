@@ -35,8 +35,8 @@ func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 		}
 	}
 	name := parcel // which update, is not known
-	again := perdure.StartingWith("deliver", parcel)
-	return perdure.CallUpdate[string](ctx, "7", name, parcel, again, perdure.StartingWith(parcel, nil)).Await(ctx)
+	again := perdure.WithStart("deliver", parcel)
+	return perdure.CallUpdate[string](ctx, "7", name, parcel, again, perdure.WithStart(parcel, nil)).Await(ctx)
 }
 
 func registry(own activities) *perdure.Registry {

@@ -37,7 +37,7 @@ type progress struct{ done int }
 func fulfil(ctx *perdure.OrchestrationContext, in any) (any, error) {
 	o := perdure.SideEffect(ctx, func() order { return order{cache: map[string]int{}} })
 	s := perdure.SideEffect(ctx, func() secret { return secret{} })
-	if err := perdure.HandleUpdate(ctx, "add", func(*perdure.OrchestrationContext, order) (any, error) { return in, nil }); err != nil {
+	if err := perdure.SetUpdateHandler(ctx, "add", func(*perdure.OrchestrationContext, order) (any, error) { return in, nil }); err != nil {
 		return "", err
 	}
 	if err := perdure.SetQueryHandler(ctx, "all", func(struct{}) ([]order, error) { return []order{o}, nil }); err != nil {
@@ -57,7 +57,7 @@ func fulfil(ctx *perdure.OrchestrationContext, in any) (any, error) {
 		p.done++
 		return p, nil
 	}, func(p progress) bool { return p.done > 3 }, perdure.PollPolicy{})
-	return p.done, perdure.WithDetails(errors.Join(err), o)
+	return p.done, perdure.WithErrorDetails(errors.Join(err), o)
 }
 
 // typed sends what its caller gives it.

@@ -95,18 +95,18 @@ func answers(ctx *perdure.OrchestrationContext, o order) (string, error) {
 }
 
 func updated(ctx *perdure.OrchestrationContext, o order) (string, error) {
-	if err := perdure.HandleUpdate(ctx, "charge", func(own *perdure.OrchestrationContext, total int) (int, error) {
+	if err := perdure.SetUpdateHandler(ctx, "charge", func(own *perdure.OrchestrationContext, total int) (int, error) {
 		perdure.CallActivity(own, charge, o) // want `drops the future of perdure\.CallActivity.*\[unawaited\]`
 		time.Sleep(time.Second)              // want `calls time\.Sleep.*\[clock\]`
 		return total, nil
-	}, perdure.ValidateUpdate(func(total int) error {
+	}, perdure.WithValidator(func(total int) error {
 		ctx.SetCustomStatus("asked")                              // want `the update validator in updated calls .*SetCustomStatus.*\[query\]`
 		_, err := perdure.CallActivity(ctx, charge, o).Await(ctx) // want `the update validator in updated calls perdure\.CallActivity.*\[query\]` `the update validator in updated calls .*Await.*\[query\]`
 		return err
 	})); err != nil {
 		return "", err
 	}
-	return o.ID, perdure.HandleUpdate(ctx, "pack", packed) // want `order has the unexported field total.*\[payload\]`
+	return o.ID, perdure.SetUpdateHandler(ctx, "pack", packed) // want `order has the unexported field total.*\[payload\]`
 }
 
 // packed is a handler by its name.

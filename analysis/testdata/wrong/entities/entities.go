@@ -42,21 +42,21 @@ func orders(ctx *perdure.OrchestrationContext, article string) (int, error) {
 	if _, err := perdure.CallUpdate[int](ctx, "carrier", "bring", "two").Await(ctx); err != nil { // want `update "bring", called at .*, gets a string but takes a number`
 		return 0, err
 	}
-	starting := perdure.StartingWith("carrier", true) // want `orchestration "carrier", called at .*, gets a boolean but takes a number`
-	if _, err := perdure.CallUpdate[int](ctx, "carrier", "fetch", 2, starting, perdure.StartingWith("courier", 1)).Await(ctx); err != nil {
+	starting := perdure.WithStart("carrier", true) // want `orchestration "carrier", called at .*, gets a boolean but takes a number`
+	if _, err := perdure.CallUpdate[int](ctx, "carrier", "fetch", 2, starting, perdure.WithStart("courier", 1)).Await(ctx); err != nil {
 		return 0, err
 	}
 	return 0, nil
 }
 
 func carries(ctx *perdure.OrchestrationContext, n int) (int, error) {
-	err := perdure.HandleUpdate(ctx, "bring", func(inner *perdure.OrchestrationContext, pieces int) (int, error) {
+	err := perdure.SetUpdateHandler(ctx, "bring", func(inner *perdure.OrchestrationContext, pieces int) (int, error) {
 		return pieces, perdure.Sleep(ctx, time.Minute) // want `\[scope\]`
 	})
 	if err != nil {
 		return 0, err
 	}
-	return n, perdure.UpdatesDone(ctx)
+	return n, perdure.AwaitUpdateHandlers(ctx)
 }
 
 func registry() *perdure.Registry {

@@ -27,7 +27,7 @@ func deliver(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 	if _, err := perdure.CallActivityByName[string](ctx, "measure", 7).Await(ctx); err != nil { // want `activity "measure", called at .*, gets a number but takes a string.*\[misfit\]`
 		return "", err
 	}
-	return perdure.CallUpdate[string](ctx, "7", "add", parcel, perdure.StartingWith("NoSuch", parcel)).Await(ctx)
+	return perdure.CallUpdate[string](ctx, "7", "add", parcel, perdure.WithStart("NoSuch", parcel)).Await(ctx)
 }
 
 func main() {

@@ -14,7 +14,7 @@ type order struct{ id string }
 
 func order2(ctx *perdure.OrchestrationContext, in string) (string, error) {
 	o := perdure.SideEffect(ctx, func() order { return order{in} })                                      // want `^order has the unexported field id: .*\[payload\]`
-	if err := perdure.HandleUpdate(ctx, "add", func(*perdure.OrchestrationContext, order) (int, error) { // want `order has the unexported field id.*\[payload\]`
+	if err := perdure.SetUpdateHandler(ctx, "add", func(*perdure.OrchestrationContext, order) (int, error) { // want `order has the unexported field id.*\[payload\]`
 		return 0, nil
 	}); err != nil {
 		return "", err
@@ -33,14 +33,14 @@ func order2(ctx *perdure.OrchestrationContext, in string) (string, error) {
 		return "", err
 	}
 	call := perdure.CallUpdate[order](ctx, "other", "take", o, // want `order has the unexported field id.*\[payload\]` `order has the unexported field id.*\[payload\]`
-		perdure.StartingWith("pack", o)) // want `order has the unexported field id.*\[payload\]`
+		perdure.WithStart("pack", o)) // want `order has the unexported field id.*\[payload\]`
 	if _, err := call.Await(ctx); err != nil {
 		return "", err
 	}
 	if _, err := perdure.CallEntity[int](ctx, "cart", in, "add", o).Await(ctx); err != nil { // want `order has the unexported field id.*\[payload\]`
 		return "", err
 	}
-	return "", perdure.WithDetails(errors.New("no"), o) // want `order has the unexported field id.*\[payload\]`
+	return "", perdure.WithErrorDetails(errors.New("no"), o) // want `order has the unexported field id.*\[payload\]`
 }
 
 type cart struct{ lines []order }
@@ -66,7 +66,7 @@ func start(ctx context.Context, c *client.Client) error {
 	if _, err := c.Start(ctx, "order", order{}); err != nil { // want `order has the unexported field id.*\[payload\]`
 		return err
 	}
-	return c.Raise(ctx, "order-1", "paid", order{}) // want `order has the unexported field id.*\[payload\]`
+	return c.RaiseEvent(ctx, "order-1", "paid", order{}) // want `order has the unexported field id.*\[payload\]`
 }
 
 // cents becomes JSON by its pointer alone.
