@@ -54,11 +54,11 @@ func TestAPollNeedsWhatItServes(t *testing.T) {
 	handle := func(context.Context, []provider.Record) []string { return nil }
 	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now), &dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
 	for want, err := range map[string]error{
-		"the provider of the poll: it is nil":                                dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
-		"the queue of the poll has no name":                                  dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
-		`the handle of queue "inbox": it is nil`:                             dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
-		"PollOptions.LockTimeout is 13h0m0s: a record is locked for 12h0m0s": dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
-		"WorkerOptions.LockTimeout is 13h0m0s: a record is locked for":       tooLong,
+		"provider of Poll: must not be nil":                                 dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
+		"queue of Poll must not be empty":                                   dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
+		`handle of queue "inbox": must not be nil`:                          dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
+		"PollOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s":   dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
+		"WorkerOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": tooLong,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

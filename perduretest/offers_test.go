@@ -38,7 +38,7 @@ func sourceOf(t *testing.T, folder string) string {
 func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	t.Parallel()
 	offers := map[string]reflect.Type{
-		"Identifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
+		"CallerIdentifier": nil, "provider.DeadLetters": nil, "provider.Reconciler": nil, // nobody's credentials; for operators
 		"Waiter": reflect.TypeFor[client.Waiter](), "UpdateWaiter": reflect.TypeFor[client.UpdateWaiter](), "provider.Querier": reflect.TypeFor[provider.Querier](),
 		"provider.StartPreparer": reflect.TypeFor[provider.StartPreparer](), "provider.PayloadStoreProvider": reflect.TypeFor[provider.PayloadStoreProvider](),
 	}
