@@ -21,7 +21,7 @@ func (p *Provider) Hand(token string, w *provider.WorkItem) {
 	p.handed[token] = *w
 }
 
-// VerifyCompletion implements provider.WorkItems.
+// VerifyCompletionToken implements provider.WorkItems.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.WorkItem{}, err

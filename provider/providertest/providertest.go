@@ -73,7 +73,7 @@ const (
 	// StaleReads requires Hub.Lag.
 	StaleReads Capability = "stale reads"
 	// VirtualTime means that Hub.Advance returns quickly for any duration.
-	VirtualTime Capability = "long time"
+	VirtualTime Capability = "virtual time"
 	// Polling means that the hub's provider implements provider.Poller.
 	Polling Capability = "polling"
 	// StrictLocks means that the queues reject requests with an expired lock, and hold a lock for at most 12 hours.
