@@ -9,7 +9,7 @@ func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = t
 // AtMostOnce starts the code of an activity at most once in each attempt. Use it for work that must not happen twice
 // and that has no idempotency key, such as a payment. Without AtMostOnce, an activity runs again if its worker dies.
 //
-// If the engine cannot tell how far an attempt came, the attempt fails with an *[InterruptedError]. This happens when
+// If the engine does not know how far an attempt came, the attempt fails with an *[InterruptedError]. This happens when
 // the worker dies or stops, when it loses its lock on the message, or when a start could not be recorded reliably. The
 // work may then be done, half done or not done. With [WithRetry], the failed attempt is followed by another one. To
 // handle the error in the orchestration instead, use no retry policy, or add "interrupted" to

@@ -35,7 +35,7 @@ type CallUpdateError struct {
 	// prevented it.
 	Type    string
 	Message string
-	// Reason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput, RejectedNotReadOnly or
+	// RejectReason is the reason for a rejection: history.RejectedByValidator, RejectedNoHandler, RejectedInput, RejectedNotReadOnly or
 	// RejectedLimit. Otherwise it is empty.
 	RejectReason string
 	// Cause is the failure that the handler, or the validator that rejected the update, returned. Otherwise it is nil.

@@ -38,7 +38,7 @@ type ActivityError struct {
 	// own.
 	Type    string
 	Message string
-	// Reason is why the activity was cancelled, and Ended how it ended (see CancelledError). Both are empty if it was
+	// CancelReason is why the activity was cancelled, and CancelOutcome how it ended (see CancelledError). Both are empty if it was
 	// not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome
@@ -93,7 +93,7 @@ type SubOrchestrationError struct {
 	// Type is "ActivityError" and Cause is the failure of the activity.
 	Type    string
 	Message string
-	// Reason is why the orchestration was cancelled, and Ended how it ended (see CancelledError). Both are empty if it
+	// CancelReason is why the orchestration was cancelled, and CancelOutcome how it ended (see CancelledError). Both are empty if it
 	// was not cancelled.
 	CancelReason  CancelReason
 	CancelOutcome CancelOutcome

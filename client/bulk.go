@@ -28,7 +28,7 @@ const (
 	OperationTerminate = provider.OperationTerminate
 )
 
-// Bulk describes a bulk job.
+// JobRequest describes a bulk job.
 type JobRequest struct {
 	// Operation is OperationPurge, OperationCancel or OperationTerminate.
 	Operation provider.Operation
@@ -52,7 +52,7 @@ const (
 // maxJobs bounds how many jobs may run at once.
 const maxJobs = 100
 
-// Bulk creates a job that applies an operation to all instances that match a filter and were started before now. The
+// StartJob creates a job that applies an operation to all instances that match a filter and were started before now. The
 // hub runs the job in the background and starts it within minutes. The job continues after failures of the hub's
 // functions. Job returns its progress, CancelJob stops it.
 //

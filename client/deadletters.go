@@ -60,7 +60,7 @@ type DeadLetterResult struct {
 	// were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
 	Done, Skipped, TooRecent, Failed int64
 	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive would send
-	// them once more.
+	// them again.
 	SentNotDeleted []string
 	// Complete is false if more dead letters may match, because the call reached the limit of 100,000 dead letters, its
 	// time limit or the end of ctx.

@@ -27,7 +27,7 @@ type Pending struct {
 
 // PendingItem is an activity, timer, child, event or update that an execution is waiting for.
 type PendingItem struct {
-	// What is the kind of the item.
+	// Kind is the kind of the item.
 	Kind PendingKind `json:"what"`
 	// ID is the ID of the event that scheduled the item. For a sub-orchestration that waits for a retry, it is the ID
 	// of the event that created the retry's timer.

@@ -29,7 +29,7 @@ type ReconcileOptions struct {
 	Instances []string
 	// OnProgress, if not nil, is called after each page of instances, from one goroutine.
 	OnProgress func(ReconcileResult)
-	// Waiting, if not nil, is called about once a minute while no call succeeds. Calls do not overlap.
+	// OnStall, if not nil, is called about once a minute while no call succeeds. Calls do not overlap.
 	OnStall func(Stall)
 }
 
@@ -51,7 +51,7 @@ type ReconcileResult struct {
 	Sent            int64 `json:"sent"`
 	RejectedOutputs int64 `json:"refused"`
 	// SkippedOutputs counts detached starts and events for other instances that were skipped because they are older than Back,
-	// or older than 28 days if their instance has not ended. Cut counts instances of which earlier executions were
+	// or older than 28 days if their instance has not ended. Cut counts instances whose earlier executions were
 	// skipped (provider.MaxPastExecutions).
 	SkippedOutputs     int64 `json:"leftOut"`
 	TruncatedInstances int64 `json:"cut"`

@@ -19,7 +19,7 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 // notified.
 //
 // The new ID is derived from the instance and its end, such as "order-7.restart-3f9c2a1b". Repeating the call is safe:
-// an instance is restarted once. To restart it once more, restart the new instance, or use WithInstanceID and
+// an instance is restarted once. To restart it again, restart the new instance, or use WithInstanceID and
 // WithIdempotencyKey.
 //
 // FromEvent keeps the history up to an event instead of starting at the beginning.

@@ -48,7 +48,7 @@ const (
 	UpdateAborted UpdateCode = "left"
 	// UpdateResultExpired means that the update was accepted long ago and its result is no longer stored.
 	UpdateResultExpired UpdateCode = "forgotten"
-	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. Sealed describes it.
+	// UpdateResultEncoded means that the update is completed, but this client cannot decode the result. EncodedResult describes it.
 	UpdateResultEncoded UpdateCode = "sealed"
 	// UpdatePending means that there was no response in time. Status is the status of the instance.
 	UpdatePending UpdateCode = "pending"

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Waiting reports that calls fail and are being retried.
+// Stall reports that calls fail and are being retried.
 type Stall struct {
 	// Service is the service that rejects calls or does not respond, such as "DynamoDB". It is empty if unknown.
 	Service string

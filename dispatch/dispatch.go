@@ -32,7 +32,7 @@ func NewOrchestrator(r *perdure.Registry, p provider.Provider, opts *Orchestrato
 	return &Orchestrator{turns.NewOrchestrator((*registry.Registry)(r), p, turns.Options(o))}, nil
 }
 
-// Announce reports the orchestrations and activities of this build to the hub, so that clients can start them by name.
+// ReportBuild reports the orchestrations and activities of this build to the hub, so that clients can start them by name.
 // Call it once per process.
 func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.turns.Announce(ctx) }
 
@@ -80,7 +80,7 @@ func NewWorker(r *perdure.Registry, p provider.Provider, opts *WorkerOptions) (*
 	return &Worker{work.NewWorker((*registry.Registry)(r), p, work.Options(o))}, nil
 }
 
-// Announce reports to the hub that a worker of WorkerOptions.Queue has started. Call it once per process. The worker
+// ReportStart reports to the hub that a worker of WorkerOptions.Queue has started. Call it once per process. The worker
 // then reports about every five minutes while it works. Activities run without it, so only log the error.
 func (w *Worker) ReportStart(ctx context.Context) error { return w.work.Announce(ctx) }
 

@@ -7,7 +7,7 @@ type CancelDetails struct {
 	// WaitForCancellation is set on an event that schedules work. If the work is cancelled, its future settles when the work has
 	// really ended.
 	WaitForCancellation bool `json:"wait,omitempty"`
-	// Ended is set on an event that ends cancelled work. It is one of the End constants. If it is empty, the kind of
+	// Outcome is set on an event that ends cancelled work. It is one of the End constants. If it is empty, the kind of
 	// the event determines the end (see CancelOutcomeOf).
 	Outcome string `json:"ended,omitempty"`
 	// SeenAt is when the worker of the activity observed the cancellation.

@@ -6,7 +6,7 @@ import "fmt"
 type RestartPointError struct {
 	// EventID is the ID of the event. Before and After are the nearest events after which the history can be cut, or 0.
 	EventID, Before, After int64
-	// Why is the reason, as a clause without a final period.
+	// Reason is the reason, as a clause without a final period.
 	Reason string
 }
 

@@ -29,7 +29,7 @@ type OpenItem struct {
 	WaitsForCancellation bool
 	// Cancelled is true if the work was cancelled and has not ended. It implies Waits.
 	Cancelled bool
-	// Arrived is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
+	// OutcomeParked is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
 	OutcomeParked, CancelRequestParked bool
 }
 

@@ -21,7 +21,7 @@ type DataLocation struct {
 	// itself has the data.
 	Field string
 	Index int
-	// Sealed is true if the data is an encoded payload and not a document.
+	// Encoded is true if the data is an encoded payload and not a document.
 	Encoded bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Sealed is an encoded payload, or a payload in the payload store. It is stored as a Reference.
+// EncodedPayload is an encoded payload, or a payload in the payload store. It is stored as a Reference.
 type EncodedPayload struct {
 	// Codec is the ID of the codec that encoded the document. It is empty if the document is not encoded.
 	Codec string
@@ -60,7 +60,7 @@ func (s EncodedPayload) Payload() Payload {
 	return NewReferencePayload(r)
 }
 
-// Sealed returns how the payload is encoded or stored. ok is false if the payload is an inline document, or is encoded
+// Encoded returns how the payload is encoded or stored. ok is false if the payload is an inline document, or is encoded
 // in a way that this release does not know.
 func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	r, refers := p.Reference()

@@ -24,7 +24,7 @@ type Summary struct {
 	CustomStatusID int64
 	// Parked is the number of parked inputs that no turn has consumed.
 	Parked int
-	// Arrived is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn is due.
+	// InlineOutcomes is the number of outcomes of inline activities that no turn has consumed. If it is not 0, a turn is due.
 	InlineOutcomes int
 	// PartialInputs is true if the last turn consumed only some of the waiting inputs, because all of them exceed one commit.
 	// Another turn is then due.

@@ -44,7 +44,7 @@ type Failure struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
-	// Ended is how cancelled work ended whose end was awaited: one of the End constants. Otherwise it is empty.
+	// CancelOutcome is how cancelled work ended whose end was awaited: one of the End constants. Otherwise it is empty.
 	CancelOutcome string   `json:"ended,omitempty"`
 	NonRetryable  bool     `json:"nonRetryable,omitempty"`
 	Cause         *Failure `json:"cause,omitempty"`

@@ -24,7 +24,7 @@ type Call struct {
 	Attempt int
 	// Input is the activity's input as JSON.
 	Input json.RawMessage
-	// At is when the code started, in virtual time since the Env was created. Took is how long it ran, or has run so
+	// StartedAt is when the code started, in virtual time since the Env was created. Took is how long it ran, or has run so
 	// far if Running is true.
 	StartedAt, Duration time.Duration
 	Running             bool

@@ -48,7 +48,7 @@ func (e *Env) Advance(d time.Duration) {
 	}
 }
 
-// At calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the test's
+// AfterFunc calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the test's
 // goroutine, inside Advance or a wait. It may use the Client, fail the test and call At.
 func (e *Env) AfterFunc(d time.Duration, f func()) {
 	e.agenda.add(e.Now().Add(d), f)

@@ -15,7 +15,7 @@ import (
 // Goroutines that wait for the network hold virtual time still, and those of a connection that is kept alive wait as long as it lives. So what uses the
 // network runs outside of the bubble, while virtual time waits for it.
 
-// WithNetwork runs activities in real time, while virtual time stands still. Use it for activities that use the
+// WithNetwork runs activities in real time, while virtual time stops. Use it for activities that use the
 // network, files or processes, such as an HTTP client with keep-alive connections to a server of the test. Without
 // names it applies to all activities. Activities with a stub are not affected.
 //

@@ -43,7 +43,7 @@ type Renewal struct {
 type ActivityCancel struct {
 	// IDs are the cancelled activities.
 	IDs []history.Range
-	// Open is true if all present and future activities of the execution are cancelled, for example because it has
+	// All is true if all present and future activities of the execution are cancelled, for example because it has
 	// ended. IDs is then empty.
 	All bool
 	// Reason and Message are described in package history.

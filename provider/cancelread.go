@@ -68,7 +68,7 @@ func (r *CancelRead) end() {
 	}
 }
 
-// Ask sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems calls it. read
+// AttachCancelReads sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems calls it. read
 // is WorkItems.ReadCancels.
 func AttachCancelReads(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
 	shared := map[string]*CancelRead{}

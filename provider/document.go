@@ -61,7 +61,7 @@ func OldestReferencedExecution(start *history.Event) (oldest string) {
 	return oldest
 }
 
-// Show replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
+// ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
 // documents stay.
 func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)

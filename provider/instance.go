@@ -86,14 +86,14 @@ type Start struct {
 	RequestedBy string
 	// TraceParent is the trace context of the start, or empty.
 	TraceParent history.TraceParent
-	// Past is a history that the instance continues instead of starting with Input, or nil.
+	// RestartFrom is a history that the instance continues instead of starting with Input, or nil.
 	RestartFrom *RestartSource
 	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
 	// the ID is in use and costs a read if it is not.
 	CheckFirst bool
 }
 
-// Past is a history that a start takes over from another instance (R30).
+// RestartSource is a history that a start takes over from another instance (R30).
 type RestartSource struct {
 	history.ExecutionRef
 
@@ -101,7 +101,7 @@ type RestartSource struct {
 	Events []history.Event
 }
 
-// Begin returns the initial history of an instance that takes over the past.
+// InitialEvents returns the initial history of an instance that takes over the past.
 func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Restart{
 		From: p.ExecutionRef, To: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
@@ -163,7 +163,7 @@ type Build struct {
 	// Orchestrations contains the versions of each orchestration by name.
 	Orchestrations map[string][]string `json:"orchestrations"`
 	Activities     []string            `json:"activities"`
-	// Since is the time of the build's first report, if it is known. Reported is the time of its last report. PutBuild
+	// FirstReportedAt is the time of the build's first report, if it is known. Reported is the time of its last report. PutBuild
 	// ignores both.
 	FirstReportedAt time.Time `json:"-"`
 	LastReportedAt  time.Time `json:"-"`

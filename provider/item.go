@@ -29,7 +29,7 @@ func compareDecimal(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// Since selects the turns whose outputs may not have been sent.
+// RedispatchFrom selects the turns whose outputs may not have been sent.
 type RedispatchFrom struct {
 	// Position is the position of the first message whose turn is selected. Zero is before all messages of the current
 	// execution.

@@ -137,7 +137,7 @@ type Message struct {
 	TraceParent history.TraceParent `json:"traceparent,omitempty"`
 }
 
-// Redrive describes a message or work item that was recovered from a dead-letter queue, or was sent anew before it
+// Redrive describes a message or work item that was recovered from a dead-letter queue, or was resent before it
 // moved there. The crash markers of the original record apply to it.
 type Redrive struct {
 	// Record is the original ID of the record.
@@ -264,9 +264,9 @@ type WorkItem struct {
 	// PossibleDuplicate marks a possible copy of another work item. A worker checks whether its activity is still open before it
 	// runs, even on the first delivery.
 	PossibleDuplicate bool `json:"again,omitempty"`
-	// Redrive marks a work item that was recovered from a dead-letter queue, or was sent anew before it moved there.
+	// Redrive marks a work item that was recovered from a dead-letter queue, or was resent before it moved there.
 	Redrive *Redrive `json:"pickedUp,omitempty"`
-	// ResendCount counts how often the work item was sent anew because its code did not cause the failure.
+	// ResendCount counts how often the work item was resent because its code did not cause the failure.
 	ResendCount int `json:"anew,omitempty"`
 	// WaitForCancellation marks an activity whose outcome is reported even after it was cancelled.
 	WaitForCancellation bool `json:"waitCancel,omitempty"`

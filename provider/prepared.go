@@ -15,7 +15,7 @@ type StartPreparer interface {
 type PreparedStart interface {
 	// InstanceID returns the ID of the instance that the transaction creates.
 	InstanceID() string
-	// Begin wakes the instance after the transaction was committed. If it is not called or fails, the sweeper wakes the
+	// Wake wakes the instance after the transaction was committed. If it is not called or fails, the sweeper wakes the
 	// instance some minutes after the start was prepared. It has no effect if it is called again, or if the instance
 	// does not exist.
 	Wake(ctx context.Context) error

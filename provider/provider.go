@@ -71,7 +71,7 @@ type Instances interface {
 	// activities have no record. An unknown execution has none.
 	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
 	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency: the activities
-	// that have failed and were to be retried. They include activities that have ended since. History decides.
+	// that have failed and will be retried. They include activities that have ended since. History decides.
 	ReadRetries(ctx context.Context, executionID string) iter.Seq2[ActivityRetry, error]
 	// DeleteInstance deletes an instance that has ended or, with force, any instance. A running instance ends first:
 	// its activities, timers and children are cancelled, and its parent receives its outcome. The deletion records the
@@ -203,7 +203,7 @@ type WorkItems interface {
 	// CompletionTokens returns the signer of completion tokens (Tokens.SignCompletion). A worker calls it before an
 	// activity starts, and signs the token when the activity requests it.
 	CompletionTokens(ctx context.Context) (*TokenSigner, error)
-	// OpenCompletion decodes a completion token and returns a work item with the signed fields, including InstanceID.
+	// VerifyCompletionToken decodes a completion token and returns a work item with the signed fields, including InstanceID.
 	// It returns a *ForeignTokenError if the token belongs to another hub, and ErrInvalidToken if it is invalid.
 	VerifyCompletionToken(ctx context.Context, token string) (WorkItem, error)
 	// ReadWorkItem reads the work item of an activity's first attempt from the segment that scheduled it. It returns
@@ -216,7 +216,7 @@ type WorkItems interface {
 	// nothing is written, if the stored heartbeat is not the one of beatenAt (zero means none). The call is idempotent.
 	TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error)
 	// PutWorkItems sends work items to their queues. They become visible after the rest of their delay
-	// (WorkItem.NotBefore), or after the maximum delay of the queue. Use it to send a work item anew: send it first,
+	// (WorkItem.NotBefore), or after the maximum delay of the queue. Use it to resend a work item: send it first,
 	// and then delete the old record (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error
 	// PutActivityRecords writes the non-zero fields of each record and keeps the stored values of the other fields. It
@@ -323,7 +323,7 @@ type CompletedWorkItem struct {
 
 	// Outcome is the outcome to report. If it is nil, nothing is reported.
 	Outcome *ActivityOutcome
-	// Left is true if the caller does not delete the record, because an event source mapping deletes it.
+	// KeepRecord is true if the caller does not delete the record, because an event source mapping deletes it.
 	KeepRecord bool
 }
 

@@ -25,7 +25,7 @@ type QueryRequest struct {
 // Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own process.
 // A provider can call a process that has the code.
 type Querier interface {
-	// Ask runs a query handler on the committed history of an instance, as of a time after the call started. It changes
+	// QueryInstance runs a query handler on the committed history of an instance, as of a time after the call started. It changes
 	// nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if its history
 	// cannot be read, ErrQueriesUnsupported if no orchestrator function is available, and a *QueryError if the query failed.
 	QueryInstance(ctx context.Context, q QueryRequest) (answer json.RawMessage, err error)

@@ -71,7 +71,7 @@ func (a *answers) add(sender *history.Parent, f *history.Failure) {
 	})
 }
 
-// RefusedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent them.
+// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent them.
 // A range of event IDs suffices, because the messages of a sender arrive in order.
 type RejectedEvents map[string]history.Range
 

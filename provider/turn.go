@@ -37,7 +37,7 @@ type Turn struct {
 	// LockedUntil is the time when the lock on the instance expires. The turn is not committed after it. Zero means
 	// that it is not known.
 	LockedUntil time.Time
-	// Show selects when the new status is written to the instance.
+	// StatusWrite selects when the new status is written to the instance.
 	StatusWrite StatusWrite
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// The names of the updates that pause and resume a schedule. Their input is a message, of which the schedule stores at
+// The names of the updates that pause and resume a schedule. Their input is a message. The schedule stores at
 // most MaxMessageBytes.
 const (
 	UpdatePause  = "perdure.schedule.pause"

@@ -28,7 +28,7 @@ continue-as-new. With --json, each event is one line. The exit codes are those o
   perdure watch order-7 --json | jq 'select(.kind == "ActivityFailed")'`
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, timeoutUsage)
 	cmd.Flags().DurationVar(&f.interval, "interval", time.Second,
-		"time between two polls, each of which reads the history")
+		"time between two reads of the history")
 	return cmd
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Hub contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
+// HubConfig contains the names and URLs of a task hub's resources. Name, Table and InboxURL are required. Processes that run
 // turns or process timers require all fields, and workers require WorkQueues and DeadLetters. The JSON is the format of
 // the hub's SSM parameter.
 type HubConfig struct {
@@ -164,5 +164,5 @@ func New(hub HubConfig, clients Clients, opts ...Option) (*Provider, error) {
 	return p, nil
 }
 
-// Hub returns the names and URLs of the hub's resources.
+// Config returns the names and URLs of the hub's resources.
 func (p *Provider) Config() HubConfig { return p.hub }
