@@ -46,7 +46,7 @@ func TestABinaryForLambdaSaysWhatItLacks(t *testing.T) {
 		env  []string
 		want string
 	}{
-		"a hub by its name": {[]string{"PERDURE_HUB=orders"}, "PERDURE_HUB names a hub that cannot be opened: dynamo: hub \"orders\" cannot be found by its name: this binary was built with the tag perdure_lambda"},
+		"a hub by its name": {[]string{"PERDURE_HUB=orders"}, "PERDURE_HUB names a hub that cannot be opened: dynamo: open hub \"orders\": this binary was built for Lambda, with the tag perdure_lambda"},
 		"no credentials":    {append(slices.Clone(configuration), "AWS_REGION=us-east-1"), "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: this binary was built with the tag perdure_lambda"},
 		"a CA of one's own": {append(slices.Clone(configuration), "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_CA_BUNDLE=/etc/ca.pem"), "AWS_CA_BUNDLE is set: this binary was built with the tag perdure_lambda"},
 	} {

@@ -9,7 +9,8 @@ import (
 
 // The demo is a program that uses the HTTP API alone. It exits 1 unless each of its orders ends as it should.
 func TestDemo_thisDeployment_ordersEndAsTheyShould(t *testing.T) {
-	demo := exec.CommandContext(t.Context(), "go", "run", "./examples/demo")
+	// LocalStack takes minutes for the orders on a busy machine.
+	demo := exec.CommandContext(t.Context(), "go", "run", "./examples/demo", "-timeout", "10m")
 	demo.Dir, demo.Env = "../..", append(os.Environ(), "PERDURE_API="+hub.api)
 	out, err := demo.CombinedOutput()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")

@@ -61,7 +61,7 @@ func TestAFailureComesBackWithItsType(t *testing.T) {
 	instance, _ := started["instanceId"].(string)
 	status, _, result := request(t, "GET", "/instances/"+instance+"/result?wait=20s", "")
 	failure, _ := json.Marshal(result["failure"])
-	if status != http.StatusOK || result["status"] != "Failed" || !bytes.Contains(failure, []byte("quantity must be positive")) {
+	if status != http.StatusOK || result["status"] != "Failed" || !bytes.Contains(failure, []byte("quantity -1: must be positive")) {
 		t.Errorf("HTTP %d %v", status, result)
 	}
 }
