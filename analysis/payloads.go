@@ -24,12 +24,12 @@ var payloads = &rule{
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.
 var withPayloads = []string{
 	"AddActivity", "AddOrchestration", "DefineActivity", "Operation", "WaitForExternalEvent", "ContinueAsNew", "SideEffect", "SetUpdateHandler", "SetQueryHandler",
-	callActivityByName, callSubOrchestrationByName, "StartOrchestration", "WithStart", callUpdate, callEntity, "RaiseEvent",
+	callActivityByName, callSubOrchestrationByName, "StartOrchestration", "WithStart", callUpdate, callEntity, raiseEvent,
 	"WithErrorDetails", "ErrorDetails", "Heartbeat", "HeartbeatDetails",
 }
 
 // clientsWithPayloads are the methods of the client that send what they are given as any.
-var clientsWithPayloads = []string{"Start", "PrepareStart", "StartOrRaiseEvent", "StartOrUpdate", "RaiseEvent", "Update", callEntity, "Query", "CompleteActivity", "HeartbeatActivity"}
+var clientsWithPayloads = []string{"Start", "PrepareStart", "StartOrRaiseEvent", "StartOrUpdate", raiseEvent, "Update", callEntity, "Query", "CompleteActivity", "HeartbeatActivity"}
 
 func hasPayloads(f *types.Func) bool {
 	recv := f.Signature().Recv()

@@ -43,7 +43,7 @@ func isFuture(t types.Type) bool { return t != nil && isNamed(t, root, "Future")
 // cancelled; nor is an activity or a child scheduled through that.
 var (
 	waits  = []string{"Future.Await", "Sleep", "Select", "WhenAny", "WhenAll", "AwaitAll", "FirstSuccess", "Map", "AwaitUpdateHandlers", "WaitForCondition"}
-	raises = []string{"RaiseEvent"}
+	raises = []string{raiseEvent}
 	sends  = []string{callUpdate, callEntity}
 
 	activities = []string{"CallActivity", callActivityByName, "ActivityRef.Call"}
@@ -54,6 +54,7 @@ var (
 const (
 	callActivityByName         = "CallActivityByName"
 	callEntity                 = "CallEntity"
+	raiseEvent                 = "RaiseEvent"
 	callSubOrchestrationByName = "CallSubOrchestrationByName"
 	callUpdate                 = "CallUpdate"
 )

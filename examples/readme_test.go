@@ -35,8 +35,10 @@ func FulfilOrder(ctx *perdure.OrchestrationContext, o Order) (s Shipment, err er
 
 // The types and activities of the order.
 type (
-	Order    struct{ ID string }
-	Payment  struct{ Key string }
+	Order   struct{ ID string }
+	Payment struct {
+		Key string `json:"key"`
+	}
 	Shipment struct{ OrderID string }
 )
 

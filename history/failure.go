@@ -117,8 +117,8 @@ func DetailsTooLargeMessage(bytes int) string {
 	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetailsBytes)
 }
 
-// Truncate returns a shortened copy of f: its type, its reason, at most bytes bytes of its message, and the same of at most
-// causes causes. Details of more than bytes bytes are dropped. It returns nil if f is nil.
+// Truncate returns a shortened copy of f: its type, its reason, its message cut to a number of bytes, and the same of a
+// number of causes at most. Larger details are dropped. It returns nil if f is nil.
 func (f *Failure) Truncate(bytes, causes int) *Failure {
 	if f == nil {
 		return nil

@@ -50,7 +50,7 @@ func (s *State) AddOpen(o OpenItem) {
 	s.open[o.ID] = o
 }
 
-// OpenItem returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
+// Open returns the open work with an ID. ok is false if there is none, or if the state does not keep it.
 func (s *State) Open(id int64) (o OpenItem, ok bool) {
 	o, ok = s.open[id]
 	return o, ok

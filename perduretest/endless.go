@@ -80,7 +80,7 @@ func (v *vigil) forEver(ctx context.Context) string {
 		v.since, v.moves = now, 0
 	}
 	if now.Sub(v.since) >= v.env.watch.patience && v.moves >= fewestRounds {
-		return fmt.Sprintf("is in an endless loop: no progress after %s", v.passed())
+		return "is in an endless loop: no progress after " + v.passed()
 	}
 	return ""
 }

@@ -410,8 +410,8 @@ func decoded[T any](body string) (into T, err error) {
 // checkVersion looks at the version of a body.
 func checkVersion(v int) error {
 	if v < 1 || v > WireVersion {
-		return &FieldError{Field: "v",
-			Problem: fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)}
+		problem := fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)
+		return &FieldError{Field: "v", Problem: problem}
 	}
 	return nil
 }

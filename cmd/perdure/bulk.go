@@ -163,8 +163,8 @@ func parseTimes(flags ...timeFlag) error {
 		}
 		t, err := time.Parse(time.RFC3339, at.value)
 		if err != nil {
-			return &provider.FieldError{Field: at.flag,
-				Problem: "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"}
+			problem := "must be an RFC 3339 time such as 2006-01-02T15:04:05Z"
+			return &provider.FieldError{Field: at.flag, Problem: problem}
 		}
 		*at.into = t
 	}
@@ -290,7 +290,7 @@ Instances that the job has already processed are not restored.`
 
 func jobTable(jobs []client.Job) string {
 	t := table{header: []string{
-		"JOB", "OPERATION", "STATE", "STARTED", ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR",
+		"JOB", "OPERATION", "STATE", columnStarted, ">MATCHED", ">DONE", ">SKIPPED", ">FAILED", "LAST ERROR",
 	}}
 	for _, j := range jobs {
 		last := ""

@@ -38,7 +38,7 @@ func (c *command) executions(ctx context.Context, cl *client.Client, id string, 
 	if c.json {
 		return c.printJSON(httpapi.NewExecutionPage(id, page))
 	}
-	t := table{header: []string{">NUMBER", "EXECUTION", "STARTED"}}
+	t := table{header: []string{">NUMBER", "EXECUTION", columnStarted}}
 	for _, x := range page.Items {
 		t.add(strconv.FormatInt(x.Number, 10), clean(x.ExecutionID), moment(x.StartedAt))
 	}

@@ -49,7 +49,7 @@ func (c *command) addCommands(root *cobra.Command) {
 			help(cmd, args)
 			return
 		}
-		fmt.Fprint(cmd.OutOrStdout(), rootHelp(root))
+		_, _ = fmt.Fprint(cmd.OutOrStdout(), rootHelp(root)) // as cobra does
 	})
 }
 

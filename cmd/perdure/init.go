@@ -54,8 +54,7 @@ type application struct {
 }
 
 var functions = []application{
-	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true,
-		Does: "runs the orchestrations of a task hub"},
+	{Function: "orchestrator", Start: "StartOrchestrator", Registry: true, Does: "runs the orchestrations of a task hub"},
 	{Function: "worker", Start: "StartWorker", Registry: true, Does: "runs the activities of a work queue"},
 	{Function: "renewer", Start: "StartRenewer", Does: "handles due timers and runs the sweeper"},
 	{Function: "api", Start: "StartAPI", Does: "serves the HTTP API of a task hub"},

@@ -144,7 +144,7 @@ func (c *command) more(cursor string) {
 const longestName = 32
 
 func instanceTable(instances []client.Status) string {
-	t := table{header: []string{"INSTANCE", columnOrchestration, columnVersion, "STATUS", "STARTED", ">TOOK"}}
+	t := table{header: []string{"INSTANCE", columnOrchestration, columnVersion, "STATUS", columnStarted, ">TOOK"}}
 	for _, s := range instances {
 		t.add(clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName), string(s.Status), moment(s.CreatedAt), took(s))
 	}

@@ -92,7 +92,7 @@ func workerText(x *client.PendingItem, now time.Time) string {
 
 // handedOverText describes an activity that waits for asynchronous completion.
 func handedOverText(x *client.PendingItem, now time.Time) string {
-	text := fmt.Sprintf("waiting for asynchronous completion for %s", span(now.Sub(x.ResultPendingSince)))
+	text := "waiting for asynchronous completion for " + span(now.Sub(x.ResultPendingSince))
 	if x.NextTimeoutCheckAt.After(now) {
 		text += fmt.Sprintf(" (limit in %s)", span(x.NextTimeoutCheckAt.Sub(now)))
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	columnName          = "NAME"
 	columnOrchestration = "ORCHESTRATION"
+	columnStarted       = "STARTED"
 	columnVersion       = "VERSION"
 )
 

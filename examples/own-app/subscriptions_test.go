@@ -59,7 +59,7 @@ func TestSubscribe_severalMonths_chargesEachMonthOnce(t *testing.T) {
 	for range 2 {
 		env.Advance(30 * 24 * time.Hour)
 	}
-	if err := env.Client().Raise(t.Context(), "ada", subscriptions.EventEnded, nil); err != nil {
+	if err := env.Client().RaiseEvent(t.Context(), "ada", subscriptions.EventEnded, nil); err != nil {
 		t.Fatal(err)
 	}
 	status, err := env.Client().Wait(t.Context(), "ada")

@@ -72,7 +72,7 @@ func (p *Provider) AnswerWith(answer func(provider.QueryRequest) (json.RawMessag
 	p.answer = answer
 }
 
-// Ask implements provider.Querier; without AnswerWith there is nobody to ask.
+// QueryInstance implements provider.Querier. Without AnswerWith it returns provider.ErrQueriesUnsupported.
 func (p *Provider) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -158,7 +158,8 @@ func (in scope) logged(c *ast.CallExpr) (logged call, ok bool) {
 	if !ok || isOther(f.X) {
 		return call{}, false
 	}
-	level, args := "", c.Args
+	var level string
+	args := c.Args
 	name, withContext := strings.CutSuffix(f.Sel.Name, "Context")
 	switch {
 	case levels[name] != "" && withContext && len(args) > 1:

@@ -247,7 +247,7 @@ func (h *Hub) Close() {
 	}
 }
 
-// Ask has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
+// QueryInstance has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
 func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	return h.Environment(0).QueryInstance(ctx, q)
 }

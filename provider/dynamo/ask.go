@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Ask implements provider.Querier: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
+// QueryInstance implements provider.Querier: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
 // invoke that function directly may also hand it forged messages: the right is full control of the hub.
 func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
@@ -39,8 +39,10 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	}
 	var reply asking.Reply
 	if err := json.Unmarshal(out.Payload, &reply); err != nil {
-		return nil, &provider.Error{Op: "Lambda.Invoke", InstanceID: q.InstanceID,
-			Err: fmt.Errorf("decode query response: %w", err)}
+		return nil, &provider.Error{
+			Op: "Lambda.Invoke", InstanceID: q.InstanceID,
+			Err: fmt.Errorf("decode query response: %w", err),
+		}
 	}
 	return reply.Result(&q)
 }
@@ -69,8 +71,10 @@ func died(q *provider.QueryRequest, payload []byte) error {
 	if json.Unmarshal(payload, &why) != nil {
 		why.Message = string(payload)
 	}
-	e := &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied,
-		Message: strings.TrimSpace("orchestrator function failed: " + why.Type + " " + why.Message)}
+	e := &provider.QueryError{
+		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied,
+		Message: strings.TrimSpace("orchestrator function failed: " + why.Type + " " + why.Message),
+	}
 	if why.Type == "Sandbox.Timedout" || strings.Contains(why.Message, "Task timed out") {
 		e.Code = provider.QueryTimedOut
 	}

@@ -68,7 +68,7 @@ func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner,
 	return p.signer(ctx)
 }
 
-// VerifyCompletion reads a token as VerifyWorkItemToken does.
+// VerifyCompletionToken reads a token as VerifyWorkItemToken does.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.openToken(ctx, token, (*provider.TokenSigner).VerifyCompletion)
 }

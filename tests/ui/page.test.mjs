@@ -549,7 +549,7 @@ test('a purge names the incarnation that is shown', async () => {
 
 test('invalid times and years with five digits are reported and not sent', async () => {
   const { page, wrong, close } = await view('?startedAfter=yesterday');
-  await page.locator('.note.bad', { hasText: 'startedAfter must be a time' }).waitFor();
+  await page.locator('.note.bad', { hasText: 'startedAfter must be an RFC 3339 time' }).waitFor();
   assert.deepEqual(wrong.filter((w) => !w.includes('400')), []);
   await page.goto(`${server.base}/ui`);
   await page.locator('.instances .row').first().waitFor();

@@ -32,7 +32,7 @@ func addStack(app awscdk.App, binaries string) {
 		WorkQueueProps: map[string]cdk.WorkQueueProps{
 			subscriptions.QueuePayments: {Concurrency: 5, BatchSize: 1}, // the limit of the bank
 		},
-		Canary:     &cdk.Canary{Shift: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE()},
+		Canary:     &cdk.Canary{DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_LINEAR_10PERCENT_EVERY_1MINUTE()},
 		AlarmTopic: pager,
 	})
 
@@ -45,7 +45,7 @@ func addStack(app awscdk.App, binaries string) {
 
 	// The shop starts subscriptions, and the support team ends them.
 	hub.GrantStart(role(stack, "Shop"))
-	hub.GrantTell(role(stack, "Support"))
+	hub.GrantControl(role(stack, "Support"))
 }
 
 func role(stack awscdk.Stack, name string) awsiam.Role {
