@@ -93,7 +93,7 @@ func (c *command) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.hub, "hub", cmp.Or(c.getenv("PERDURE_HUB"), defaultHub), "hub name (PERDURE_HUB)")
 	flags.BoolVar(&c.json, "json", false, "JSON output, as returned by the HTTP API")
-	c.addCommands(root)
+	addCommands(root, c)
 	return root
 }
 

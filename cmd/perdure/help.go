@@ -19,7 +19,7 @@ Errors are one line on stderr. Run "perdure <command> --help" for details and ex
 `
 
 // addCommands adds all commands to the root, in groups.
-func (c *command) addCommands(root *cobra.Command) {
+func addCommands(root *cobra.Command, c *command) {
 	addGroup(root, "instances", startVerb(c), statusVerb(c), waitVerb(c), watchVerb(c), listVerb(c), historyVerb(c),
 		whyVerb(c), executionsVerb(c), queryVerb(c), updateVerb(c), callVerb(c), stateVerb(c), raiseVerb(c),
 		cancelVerb(c), terminateVerb(c), restartVerb(c), purgeVerb(c), pauseVerb(c), resumeVerb(c), exportVerb(c),

@@ -74,9 +74,11 @@ func resumeVerb(c *command) *cobra.Command {
 	hub := adminVerb(c, "resume", "Resume a hub", func(ctx context.Context, h *hubadmin.Admin) error {
 		mappings, err := h.Resume(ctx, all)
 		if errors.Is(err, provider.ErrNotFound) {
-			return &exit{exitError,
+			return &exit{
+				exitError,
 				fmt.Sprintf("hub %q was not paused by perdure pause, or its table was restored since; "+
-					"use --all to enable all mappings of its queues", c.hub)}
+					"use --all to enable all mappings of its queues", c.hub),
+			}
 		}
 		if pausing, ok := errors.AsType[*hubadmin.PauseInProgressError](err); ok {
 			return &exit{exitError, fmt.Sprintf("%v; what it had disabled is enabled again; "+

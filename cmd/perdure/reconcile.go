@@ -149,10 +149,12 @@ func atRest(ctx context.Context, c *command) error {
 	}
 	for i := range mappings {
 		if m := &mappings[i]; m.State != "Disabled" {
-			return &exit{exitError,
+			return &exit{
+				exitError,
 				fmt.Sprintf("hub %q is not paused (%s of function %s is %s), and nothing was deleted; "+
 					"if its table was restored, run perdure pause --hub %s first",
-					c.hub, m.UUID, m.Function, m.State, shellQuoted(c.hub))}
+					c.hub, m.UUID, m.Function, m.State, shellQuoted(c.hub)),
+			}
 		}
 	}
 	return nil

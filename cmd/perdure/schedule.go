@@ -329,14 +329,20 @@ func tellScheduleVerb(
 func ofSchedule(c *command, err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnknownOrchestration):
-		return &exit{exitError,
-			fmt.Sprintf("no build deployed to hub %q supports schedules; deploy functions of this release", c.hub)}
+		return &exit{
+			exitError,
+			fmt.Sprintf("no build deployed to hub %q supports schedules; deploy functions of this release", c.hub),
+		}
 	case errors.Is(err, client.ErrNotFound):
-		return &exit{exitError,
-			fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.hub)}
+		return &exit{
+			exitError,
+			fmt.Sprintf("schedule not found in hub %q; run perdure schedule list to see its schedules", c.hub),
+		}
 	case errors.Is(err, client.ErrEnded):
-		return &exit{exitError,
-			"schedule has ended; see perdure schedule show, or create it again with perdure schedule put"}
+		return &exit{
+			exitError,
+			"schedule has ended; see perdure schedule show, or create it again with perdure schedule put",
+		}
 	default:
 		return err
 	}

@@ -131,8 +131,10 @@ func checkTold(f startFlags, given func(flag string) bool) error {
 	case f.data == "-" && f.input == "-":
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin together with --input"}
 	case f.wait && given(flagUpdate):
-		return &provider.FieldError{Field: "--wait",
-			Problem: "and --update are mutually exclusive; run perdure wait after the update"}
+		return &provider.FieldError{
+			Field:   "--wait",
+			Problem: "and --update are mutually exclusive; run perdure wait after the update",
+		}
 	case given("timeout") && !given(flagUpdate):
 		return &provider.FieldError{Field: "--timeout", Problem: "requires --update"}
 	default:

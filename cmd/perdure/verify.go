@@ -140,9 +140,11 @@ func (v *verified) exit(f *verifyFlags, overdue bool) error {
 		return &exit{exitFailed, fmt.Sprintf("%d of %d replayed instances would be blocked by this build; "+
 			"do not deploy it, or keep the old code under another version", blocked, v.Replayed)}
 	case overdue:
-		return &exit{exitTimeout,
+		return &exit{
+			exitTimeout,
 			fmt.Sprintf("%d of %d instances replayed after %s%s; increase --timeout or reduce --most",
-				v.Replayed, v.Chosen, f.timeout, v.waits)}
+				v.Replayed, v.Chosen, f.timeout, v.waits),
+		}
 	case !f.allowed.allows(v.unread(), v.Replayed):
 		return &exit{exitError, v.unreadText()}
 	}

@@ -78,9 +78,11 @@ func waitForStart(ctx context.Context, c *command, cl *client.Client, id string,
 		if err := c.printStanding(s); err != nil {
 			return err
 		}
-		return &exit{exitTimeout,
+		return &exit{
+			exitTimeout,
 			fmt.Sprintf("instance has not started after %s; check its start time and that an orchestrator "+
-				"is deployed, see perdure status %s", timeout, id)}
+				"is deployed, see perdure status %s", timeout, id),
+		}
 	case err != nil:
 		return err
 	default:

@@ -79,8 +79,10 @@ func describeWhy(s client.Status, page client.CancellationPage) string {
 	if len(page.Items) == 0 {
 		return head + "\nno cancellations" + instead(s) + "\n"
 	}
-	t := table{header: []string{">#", "TYPE", columnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED",
-		"OUTCOME"}}
+	t := table{header: []string{
+		">#", "TYPE", columnName, ">CANCELLED", "REQUESTED BY", "REASON", ">OBSERVED",
+		"OUTCOME",
+	}}
 	for i := range page.Items {
 		x := &page.Items[i]
 		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Target), "_", "-"), excerpt(cancelledName(x), longestName), sinceText(page.StartedAt, x.DecidedAt),

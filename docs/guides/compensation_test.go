@@ -117,15 +117,21 @@ func TestCompensate_failureOrCancellation_undoesBookings(t *testing.T) {
 		calls         []string
 	}{
 		"success": {
-			"book-trip", Trip{"1", "Oslo"}, 0, client.StatusCompleted,
+			"book-trip",
+			Trip{"1", "Oslo"},
+			0, client.StatusCompleted,
 			[]string{"booked 1/flight", "booked 1/hotel"},
 		},
 		"hotel fails": {
-			"book-trip", Trip{"1", "Bergen"}, 0, client.StatusFailed,
+			"book-trip",
+			Trip{"1", "Bergen"},
+			0, client.StatusFailed,
 			[]string{"booked 1/flight", "cancelled 1/hotel", "cancelled 1/flight"},
 		},
 		"cancelled in a call": {
-			"book-trip", Trip{"1", "Oslo"}, time.Second, client.StatusCancelled,
+			"book-trip",
+			Trip{"1", "Oslo"},
+			time.Second, client.StatusCancelled,
 			[]string{"booked 1/flight", "cancelled 1/flight"},
 		},
 		"parallel, hotel fails": {

@@ -16,6 +16,7 @@ func (a activity) TakesLargePayloads() bool    { return a.large }
 func (activity) Record(json.RawMessage, error) {}
 func (activity) LastDetails() json.RawMessage  { return nil }
 func beats(ctx context.Context) (is bool)      { _, is = activityctx.HeartbeatsFrom(ctx); return is }
+
 func tokenIn(ctx context.Context) (made string) {
 	return activityctx.InfoWithToken(ctx).CompletionToken
 }

@@ -264,9 +264,11 @@ func (b *signedBucket) DeleteObjects(ctx context.Context, bucket string, keys []
 		return fmt.Errorf("dynamo: decode S3 response: %w", err)
 	}
 	for _, f := range failed.Errors {
-		return &bucketError{Code: f.Code,
+		return &bucketError{
+			Code:    f.Code,
 			Message: fmt.Sprintf("%s (%d of %d keys failed): %s", f.Key, len(failed.Errors), len(keys), f.Message),
-			status:  http.StatusOK}
+			status:  http.StatusOK,
+		}
 	}
 	return nil
 }

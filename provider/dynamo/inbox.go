@@ -146,9 +146,11 @@ func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []
 func (p *Provider) isForeign(m *provider.Message, group string) error {
 	if want := groupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w",
-			&provider.FieldError{Field: "instanceId",
+			&provider.FieldError{
+				Field: "instanceId",
 				Problem: fmt.Sprintf("%q belongs to message group %s, but the message is in %q", m.InstanceID, want,
-					group)})
+					group),
+			})
 	}
 	return p.ofHub(&m.Hub)
 }

@@ -177,8 +177,10 @@ func (p *Provider) renewCalls(ctx context.Context, queue string, lock time.Durat
 		return nil, err
 	}
 	if lock < time.Second || lock > longestLock {
-		return nil, &provider.FieldError{Field: "lock",
-			Problem: fmt.Sprintf("must be 1 second to 12 hours, but is %v", lock)}
+		return nil, &provider.FieldError{
+			Field:   "lock",
+			Problem: fmt.Sprintf("must be 1 second to 12 hours, but is %v", lock),
+		}
 	}
 	now := p.now()
 	var held []int

@@ -47,11 +47,15 @@ const scheduleTime = "2006-01-02T15:04:05"
 func (p *Provider) checkTiming() error {
 	switch {
 	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
-		return &provider.FieldError{Field: "longestDelay",
-			Problem: fmt.Sprintf("is %v, but must be 1s to %v", p.longestDelay, maxDelay)}
+		return &provider.FieldError{
+			Field:   "longestDelay",
+			Problem: fmt.Sprintf("is %v, but must be 1s to %v", p.longestDelay, maxDelay),
+		}
 	case p.lead < 0:
-		return &provider.FieldError{Field: "scheduleLead",
-			Problem: fmt.Sprintf("is %v, but must not be negative", p.lead)}
+		return &provider.FieldError{
+			Field:   "scheduleLead",
+			Problem: fmt.Sprintf("is %v, but must not be negative", p.lead),
+		}
 	case p.hub.TimerMode == TimersSchedules && p.lead+scheduleUnit > p.longestDelay:
 		return &provider.FieldError{
 			Field: "scheduleLead",
