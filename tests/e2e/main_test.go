@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/provider/dynamo"
@@ -49,13 +48,10 @@ func up(ctx context.Context, name string, options ...string) (*localcloud.Cloud,
 	return localcloud.Start(ctx, "up", append(args, options...)...)
 }
 
-// setUpLimit includes the compilation of all functions from an empty cache on a busy machine, which took 5 minutes.
-const setUpLimit = 15 * time.Minute
-
 // withHub deploys, runs f and takes everything down. A function that dies is noticed when its message's visibility ends, so
 // that is short here; and so is the delay beyond which a timer needs a schedule.
 func withHub(f func() int) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), setUpLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()
 	cloud, err := up(ctx, "e2e",
 		"--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8", "--param", "LockTimeout=5", "--param", "LockRenewalBuffer=2",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -36,13 +35,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// setUpLimit includes the compilation of all functions from an empty cache on a busy machine, which took 5 minutes.
-const setUpLimit = 15 * time.Minute
-
 // withHub deploys the template, runs f and takes everything down. The parameters are within what AWS allows: the watch looks every minute, EventBridge's
 // shortest rate, and a process that dies is noticed when its message's visibility ends.
 func withHub(f func() int) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), setUpLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), localcloud.SetUpLimit)
 	defer cancel()
 	hub.cloud, err = localcloud.Start(ctx, "up", "--app", "tests/faults/app", "--hub", hubName, "--port", "0",
 		"--param", "WatchRate=rate(1 minute)", "--param", "InboxTimeout=3", "--param", "InboxVisibility=3", "--param", "WorkTimeout=8",

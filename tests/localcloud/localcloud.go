@@ -36,6 +36,10 @@ const (
 	stopLimit = 20 * time.Second
 )
 
+// SetUpLimit is the time limit of deploying an application for tests. It includes the compilation of all functions from
+// an empty cache on a busy machine, which took 5 minutes.
+const SetUpLimit = 15 * time.Minute
+
 // Start runs local.py, from the root of the repository, with a subcommand and its arguments ("cloud", or "up" and its
 // options), and returns when the cloud is up. ctx bounds the start alone. The error of a cloud that does not start ends with
 // what it wrote to standard error. The caller calls Stop.
