@@ -4,28 +4,25 @@ package logevent
 const (
 	// ActivitySkipped means that an activity was cancelled before its code started. The worker reports the cancellation
 	// without running the activity.
-	// Action: nothing.
 	ActivitySkipped = "activity.skipped"
 
 	// ActivityCancelled means that the worker cancelled the context of a running activity. `decidedFor` is the time
 	// since the cancellation was decided, `ranFor` the time that the activity ran.
-	// Action: nothing. If `decidedFor` is more than some seconds, the cancel record could not be read or the process
-	// had too little CPU.
+	// Action: if `decidedFor` is more than some seconds, the cancel record could not be read or the process had too
+	// little CPU.
 	ActivityCancelled = "activity.cancelled"
 
 	// ActivityCancelledEnded means that the code of a cancelled activity returned in time. `end` is `finished` or
 	// `stopped`, `endedAfter` the time since the activity observed its cancellation.
-	// Action: nothing.
 	ActivityCancelledEnded = "activity.cancelled_ended"
 
 	// ActivityAbandoned means that an activity was still running when its grace period ended, after it was cancelled,
-	// lost its lock or was stopped. Its result is ignored, and its goroutine may run on. With `inline`, the grace
-	// period is a quarter of a second, and the orchestrator takes no inline activities while three abandoned ones run.
+	// lost its lock or was stopped. Its result is ignored, and its goroutine may still run. With `inline`, the
+	// orchestrator takes no inline activities while three abandoned ones run.
 	// Action: make the code observe `ctx`. `perdure why` shows the activity as LEAKED.
 	ActivityAbandoned = "activity.abandoned"
 
 	// ActivityAbandonedReturned means that the code of an abandoned activity returned at last.
-	// Action: nothing.
 	ActivityAbandonedReturned = "activity.abandoned_returned"
 
 	// ActivityCleanupPanicked means that the clean-up code of an activity panicked. The failure may have no effect on
@@ -50,11 +47,10 @@ const (
 	ActivityExpired = "activity.expired"
 
 	// ActivityRetryScheduled means that an attempt failed and its retry policy allows another one, after `delay`.
-	// Action: nothing.
 	ActivityRetryScheduled = "activity.retry_scheduled"
 
-	// ActivityStalled means that an attempt reached the end of its invocation three times in a row, each time without a
-	// new heartbeat. It fails with `timeout` and is retried if its policy allows it.
+	// ActivityStalled means that an attempt reached the end of its invocation three times in a row without a new
+	// heartbeat. It fails with `timeout` and is retried if its policy allows it.
 	// Action: set a longer `WorkTimeout`, use smaller steps, send heartbeats to continue from, or use a polling
 	// process.
 	ActivityStalled = "activity.stalled"
@@ -75,79 +71,64 @@ const (
 	ActivityUnregistered = "activity.unregistered"
 
 	// ActivityDuplicateReleased means that another delivery of the same attempt is running it, or has just stopped.
-	// Action: nothing.
 	ActivityDuplicateReleased = "activity.duplicate_released"
 
 	// ActivityRedeliverySkipped means that a work item was redelivered after its activity had ended or moved to another
 	// attempt.
-	// Action: nothing.
 	ActivityRedeliverySkipped = "activity.redelivery_skipped"
 
 	// ActivityPending means that the activity returned `ErrPending`. The holder of its completion token completes it.
-	// Action: nothing.
 	ActivityPending = "activity.pending"
 
 	// ActivityPendingRedelivered means that a work item was redelivered after its attempt had returned `ErrPending`.
-	// Action: nothing.
 	ActivityPendingRedelivered = "activity.pending_redelivered"
 
 	// ActivityPendingTimedOut means that a timeout of a pending attempt expired before its holder completed it. `again`
 	// reports whether it is retried.
-	// Action: nothing.
 	ActivityPendingTimedOut = "activity.pending_timed_out"
 
 	// ActivityPendingStoreFailed means that DynamoDB throttles or is unavailable. The attempt is pending nevertheless.
 	// If its work item is redelivered, its function runs again, with the same token.
-	// Action: nothing, if it is rare.
 	ActivityPendingStoreFailed = "activity.pending_store_failed"
 
 	// ActivityLeaseFailed means that DynamoDB or SQS throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	ActivityLeaseFailed = "activity.lease_failed"
 
 	// ActivityLeaseRenewalFailed means that DynamoDB or SQS throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	ActivityLeaseRenewalFailed = "activity.lease_renewal_failed"
 
 	// ActivityLeaseLost means that a process was frozen or disconnected for longer than the lease. Another worker has
 	// the activity, or will receive it.
-	// Action: nothing, if it is rare. If it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
 	ActivityLeaseLost = "activity.lease_lost"
 
-	// ActivityClaimFailed means that DynamoDB throttles or is unavailable, for an activity that runs at most once or
-	// whose end is waited for. The work item is redelivered.
-	// Action: nothing, it recovers by itself.
+	// ActivityClaimFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one whose
+	// end is waited for. The work item is redelivered.
 	ActivityClaimFailed = "activity.claim_failed"
 
-	// ActivityClaimRenewalFailed means that DynamoDB throttles or is unavailable, for an activity that runs at most
-	// once or whose end is waited for.
-	// Action: nothing, it recovers by itself.
+	// ActivityClaimRenewalFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one
+	// whose end is waited for.
 	ActivityClaimRenewalFailed = "activity.claim_renewal_failed"
 
-	// ActivityClaimExpired means that DynamoDB was unavailable for a quarter of a minute. The context of the activity
-	// ended with `lock_lost` before another delivery could start, and its outcome is not sent. The code has the grace
-	// period to return: 10 s, and at most half of `PERDURE_LOCK_TIMEOUT` less `PERDURE_LOCK_RENEWAL_BUFFER`, 12.5 s by
-	// default. The work item is redelivered, later each time, and starts when DynamoDB accepts claims.
+	// ActivityClaimExpired means that DynamoDB was unavailable for 15 s. The context of the activity ended with
+	// `lock_lost`, and its outcome is not sent. The code has the grace period of 10 s to return, or less with a short
+	// `PERDURE_LOCK_TIMEOUT`. The work item is redelivered and starts when DynamoDB accepts claims.
 	// Action: if the activity is not idempotent, check its effects. Find out why DynamoDB refused.
 	ActivityClaimExpired = "activity.claim_expired"
 
 	// ActivityClaimReleaseFailed means that DynamoDB throttles or is unavailable.
-	// Action: nothing, if it is rare.
 	ActivityClaimReleaseFailed = "activity.claim_release_failed"
 
 	// ActivityCancelCheckFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered
 	// before its code runs.
-	// Action: nothing, it recovers by itself.
 	ActivityCancelCheckFailed = "activity.cancel_check_failed"
 
-	// ActivityAttemptReadFailed means that DynamoDB throttles or is unavailable, for an activity that runs at most once
-	// or whose end is waited for. The work item is redelivered.
-	// Action: nothing, it recovers by itself.
+	// ActivityAttemptReadFailed means that DynamoDB throttles or is unavailable, for an at-most-once activity or one
+	// whose end is waited for. The work item is redelivered.
 	ActivityAttemptReadFailed = "activity.attempt_read_failed"
 
 	// ActivityRedeliveryCheckFailed means that a work item was redelivered or is a later attempt, and the history or
 	// the attempt record could not be read.
-	// Action: nothing, it recovers by itself.
 	ActivityRedeliveryCheckFailed = "activity.redelivery_check_failed"
 
 	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot find out
@@ -157,7 +138,6 @@ const (
 
 	// ActivityEarlyResendFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered
 	// before its code runs.
-	// Action: nothing, it recovers by itself.
 	ActivityEarlyResendFailed = "activity.early_resend_failed"
 
 	// ActivityInputUnreadable means that the object in the payload store is missing or altered, or the codec reports
@@ -165,46 +145,37 @@ const (
 	// Action: see the operations guide about `payload_unreadable`.
 	ActivityInputUnreadable = "activity.input_unreadable"
 
-	// ActivityInputReadFailed means that S3 or the keys of the codec are unavailable, or this build lacks the codec or
-	// the payload store.
-	// Action: nothing during an outage. Otherwise deploy the missing part.
+	// ActivityInputReadFailed means that S3 or the codec's keys are unavailable, or this build lacks the codec or
+	// payload store.
+	// Action: except during an outage, deploy the missing part.
 	ActivityInputReadFailed = "activity.input_read_failed"
 
 	// ActivityResultEncodeFailed means that S3 or the keys of the codec are unavailable. With `inline`, the activity
 	// runs again in a worker.
-	// Action: nothing, it recovers by itself.
 	ActivityResultEncodeFailed = "activity.result_encode_failed"
 
 	// ActivityResultEncodeRetried means that S3 or the keys of the codec are unavailable. If that lasts until the
 	// worker stops, the attempt fails with `interrupted`.
-	// Action: nothing, if it passes.
 	ActivityResultEncodeRetried = "activity.result_encode_retried"
 
 	// ActivityOutcomeSendFailed means that DynamoDB or SQS throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	ActivityOutcomeSendFailed = "activity.outcome_send_failed"
 
 	// ActivityOutcomeNotStored means that DynamoDB throttles or is unavailable, for an activity whose end is waited
 	// for. The work item is redelivered.
-	// Action: nothing, it recovers by itself.
 	ActivityOutcomeNotStored = "activity.outcome_not_stored"
 
 	// ActivityOutcomeSentUnstored means that DynamoDB throttles or is unavailable. If the worker dies before it deletes
 	// the work item, a failure with `interrupted` follows the outcome and is ignored.
-	// Action: nothing.
 	ActivityOutcomeSentUnstored = "activity.outcome_sent_unstored"
 
 	// ActivityRecordReadFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered
 	// before its code runs.
-	// Action: nothing, it recovers by itself.
 	ActivityRecordReadFailed = "activity_record.read_failed"
 
-	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry. With
-	// `cancel_end`, `perdure why` does not show how the cancelled activity ended. With `cancel_seen`, `perdure why`
-	// shows a later time of observation if the worker dies before it reports the end. With `unregistered`, `perdure
-	// status` shows the activity as sent. With `registered`, it shows until the activity ends that no worker knows it.
-	// With `invocation_ended`, the attempt does not count as one without progress.
-	// Action: nothing, if it is rare.
+	// ActivityRecordWriteFailed means that DynamoDB throttles or is unavailable. `entry` names the missing entry.
+	// `perdure why` and `perdure status` may show less: how or when the activity observed its cancellation, or whether
+	// a worker knows it. With `invocation_ended`, the attempt does not count as one without progress.
 	ActivityRecordWriteFailed = "activity_record.write_failed"
 
 	// HeartbeatDetailsDropped means that the details cannot be encoded, or are too large. The heartbeat still counts as
@@ -213,35 +184,29 @@ const (
 	HeartbeatDetailsDropped = "heartbeat.details_dropped"
 
 	// HeartbeatWriteFailed means that DynamoDB or SQS throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	HeartbeatWriteFailed = "heartbeat.write_failed"
 
-	// HeartbeatReadFailed means that S3 or the keys of the codec are unavailable, or this build lacks the codec or the
-	// payload store.
-	// Action: nothing during an outage. Otherwise deploy the missing part.
+	// HeartbeatReadFailed means that S3 or the codec's keys are unavailable, or this build lacks the codec or payload
+	// store.
+	// Action: except during an outage, deploy the missing part.
 	HeartbeatReadFailed = "heartbeat.read_failed"
 
 	// HeartbeatUnreadable means that the codec or the stored object of an earlier attempt's details no longer exists.
 	// The attempt starts from the beginning.
-	// Action: nothing.
 	HeartbeatUnreadable = "heartbeat.unreadable"
 
-	// CompletionTokenFailed means that the signing key of the hub cannot be read: DynamoDB throttles or is unavailable,
-	// or the worker may not read the table.
-	// Action: nothing, if it passes. Otherwise check the role of the worker.
+	// CompletionTokenFailed means that the hub's signing key cannot be read, or the worker may not read the table.
+	// Action: if it lasts, check the role of the worker.
 	CompletionTokenFailed = "completion_token.failed"
 
 	// CancelRecordReadFailed means that DynamoDB throttles or is unavailable. Running activities observe cancellations
 	// later, with the first read that succeeds.
-	// Action: nothing, if it passes.
 	CancelRecordReadFailed = "cancel_record.read_failed"
 
 	// CrashMarkerWriteFailed means that DynamoDB throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	CrashMarkerWriteFailed = "crash_marker.write_failed"
 
 	// CrashMarkerDeleteFailed means that DynamoDB failed when the marker should be deleted. The marker counts as one of
 	// eleven consecutive deaths that make a record poison.
-	// Action: nothing.
 	CrashMarkerDeleteFailed = "crash_marker.delete_failed"
 )

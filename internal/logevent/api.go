@@ -3,16 +3,14 @@ package logevent
 // HTTP API.
 const (
 	// APIServing means that a process serves the HTTP API to every client that can reach `url`.
-	// Action: nothing.
 	APIServing = "api.serving"
 
 	// APICallersUnrecorded means that the API function runs in an environment without the variable. Histories do not
 	// name the requester.
-	// Action: nothing during an update. Otherwise deploy the stack with the construct of this release.
+	// Action: except during an update, deploy the stack with the construct of this release.
 	APICallersUnrecorded = "api.callers_unrecorded"
 
 	// RequestCompleted means that the API answered a request.
-	// Action: nothing.
 	RequestCompleted = "request.completed"
 
 	// RequestFailed means that the API answered a request with 500 or 503, as `code` shows.
@@ -24,22 +22,20 @@ const (
 	RequestPanicked = "request.panicked"
 
 	// ResponseWriteFailed means that the caller disconnected.
-	// Action: nothing.
 	ResponseWriteFailed = "response.write_failed"
 
 	// OperationRequested means that a caller requested an operation on an instance or a bulk job. `requestedBy` names
 	// the caller.
-	// Action: nothing.
 	OperationRequested = "operation.requested"
 
-	// CostReadFailed means that the history is damaged, or takes longer than 8 s to read. The response has `unread`
-	// instead of the cost.
-	// Action: run `perdure status`, which has no time limit and names the item.
+	// CostReadFailed means that the history is damaged, or takes more than 8 s to read. The response has `unread`
+	// instead.
+	// Action: run `perdure status`, which has no time limit.
 	CostReadFailed = "cost.read_failed"
 
-	// PendingTasksReadFailed means that the history is damaged, or takes longer than 8 s to read. The response has
-	// `unread` instead of the pending tasks.
-	// Action: run `perdure status`, which has no time limit and names the item.
+	// PendingTasksReadFailed means that the history is damaged, or takes more than 8 s to read. The response has
+	// `unread` instead.
+	// Action: run `perdure status`, which has no time limit.
 	PendingTasksReadFailed = "pending_tasks.read_failed"
 
 	// DeadLetterOperationFailed means that parts of a redrive or drop failed. `error` has the first failures. The
@@ -47,9 +43,8 @@ const (
 	// Action: repeat the operation. Drop records that were sent but not deleted.
 	DeadLetterOperationFailed = "dead_letter.operation_failed"
 
-	// LeaseRenewalIncomplete means that the renewer or the API answered `failed` of `leases` with `unavailable`,
-	// `internal` or `cancelUnknown`. `error` is that of the first.
-	// Action: nothing, it recovers by itself. With `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
+	// LeaseRenewalIncomplete means that the renewer or the API could not renew `failed` of `leases`.
+	// Action: with `AccessDenied`, the function lacks `sqs:ChangeMessageVisibility`.
 	LeaseRenewalIncomplete = "lease.renewal_incomplete"
 
 	// LeaseRequestFailed means that the renewer was invoked directly with an invalid body, or while DynamoDB was

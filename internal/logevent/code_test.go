@@ -109,8 +109,8 @@ func (m *module) events() (sections []eventSection) {
 				e := event{constant: v.Names[0].Name, name: m.constants["logevent."+v.Names[0].Name]}
 				doc := strings.Join(strings.Fields(v.Doc.Text()), " ")
 				doc, ok := strings.CutPrefix(doc, e.constant+" means that ")
-				if meaning, action, has := strings.Cut(doc, " Action: "); ok && has {
-					e.meaning, e.action = meaning, action
+				if ok {
+					e.meaning, e.action, _ = strings.Cut(doc, " Action: ")
 				}
 				s.events = append(s.events, e)
 			}

@@ -3,8 +3,8 @@ package logevent
 // Instances.
 const (
 	// InstanceBlocked means that the code of this build cannot process the history, or does not have the orchestration.
-	// The instance is blocked, and its inputs are parked. `newlyBlocked` is true if no earlier build had blocked the
-	// instance. With `Canary` it rolls the deployment back.
+	// The instance is blocked, and its inputs are parked. With `Canary`, `newlyBlocked` (no earlier build had blocked
+	// it) rolls the deployment back.
 	// Action: follow the runbook for blocked instances.
 	InstanceBlocked = "instance.blocked"
 
@@ -14,44 +14,37 @@ const (
 	InstanceEndedUnrun = "instance.ended_unrun"
 
 	// InstancePaused means that a client paused the instance.
-	// Action: nothing.
 	InstancePaused = "instance.paused"
 
 	// InstanceResumed means that a client resumed the instance. `parked` inputs are processed now.
-	// Action: nothing.
 	InstanceResumed = "instance.resumed"
 
 	// InstancePausedEnded means that a paused instance was terminated.
-	// Action: nothing.
 	InstancePausedEnded = "instance.paused_ended"
 
 	// InstanceBlockFailed means that DynamoDB or SQS refused a write that would show the instance as blocked. Its
 	// messages are redelivered, and the write is retried.
-	// Action: nothing, if it passes.
 	InstanceBlockFailed = "instance.block_failed"
 
 	// InstanceTerminatedUnreadable means that a client terminated the instance, which does not need its code.
-	// Action: nothing, unless `segment.unreadable` is logged too.
 	InstanceTerminatedUnreadable = "instance.terminated_unreadable"
 
-	// InstanceUnreadable means that the item of the instance is damaged, or was written by a later release. A bulk job
-	// that matches the instance counts it as failed.
+	// InstanceUnreadable means that the instance's item is damaged, or a later release wrote it. A bulk job that
+	// matches the instance counts it as failed.
 	// Action: read the error.
 	InstanceUnreadable = "instance.unreadable"
 
 	// InstanceStartOverdue means that the client died before it could wake the instance, or the orchestrator is behind.
 	// The sweeper wakes it. `others` is the number of further instances found with it.
-	// Action: if there are many repeatedly, check that the orchestrator's event source mapping is enabled and not
-	// throttled.
+	// Action: if it repeats with many, check the orchestrator's event source mapping: enabled, not throttled.
 	InstanceStartOverdue = "instance.start_overdue"
 
 	// InstanceBlockedRetried means that the sweeper lets the current build try a blocked instance: when a build
 	// reports, after 10, 20 and 40 minutes, then every hour.
-	// Action: nothing.
 	InstanceBlockedRetried = "instance.blocked_retried"
 
 	// InstanceDeletionResumed means that a deletion was interrupted. The sweeper continues it.
-	// Action: nothing, unless every sweep logs it: see the operations guide about instances that stay in Deleting.
+	// Action: if every sweep logs it, see the operations guide about instances that stay in Deleting.
 	InstanceDeletionResumed = "instance.deletion_resumed"
 
 	// InstanceAttentionNeeded means that instances are blocked, their deletion hangs, or they wait for their start. One
@@ -61,26 +54,22 @@ const (
 
 	// TurnFailed means that the store or a queue returned an error, or the code does not fit the history before its
 	// third delivery. A turn also fails if it sends more outputs, or reads more large payloads, than one invocation
-	// can. The error says so.
-	// Action: usually nothing, it recovers by itself. Otherwise read the error. For large payloads that fail each time,
-	// set a longer `InboxTimeout`.
+	// can.
+	// Action: if it lasts, read the error. For large payloads, set a longer `InboxTimeout`.
 	TurnFailed = "turn.failed"
 
 	// TurnIncompatible means that the code of this build does not fit the history, or does not have the orchestration.
 	// An environment of another build may process the messages. At the third delivery the instance is blocked. With
-	// `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back: the new build would block its instances, or
-	// has made decisions that the build before it cannot continue.
-	// Action: nothing, for seconds while builds change.
+	// `Canary`, `newlyBlocked` and `newerBuild` roll the deployment back.
 	TurnIncompatible = "turn.incompatible"
 
-	// ReplayNondeterministic means that the code did not fit a history when it was replayed, and fitted the same
-	// history a moment later. It depends on randomness, the clock or the order of a map. This turn is correct.
+	// ReplayNondeterministic means that the code did not fit a history, and fitted it a moment later. It depends on
+	// randomness, the clock or the order of a map. This turn is correct.
 	// Action: fix the code. The next replay may block the instance.
 	ReplayNondeterministic = "replay.nondeterministic"
 
 	// ReplayInputsChanged means that a deployment changed the inputs of activities or sub-orchestrations after they
 	// were called. The history takes precedence.
-	// Action: nothing, if the change was intended.
 	ReplayInputsChanged = "replay.inputs_changed"
 
 	// OrchestrationForeignGoroutine means that the orchestration ended, or waited, while a goroutine that it had
@@ -90,7 +79,7 @@ const (
 	OrchestrationForeignGoroutine = "orchestration.foreign_goroutine"
 
 	// OrchestrationDeferPanicked means that a deferred call of the orchestration panicked when its instance left
-	// memory, where it can decide nothing. The instance is not affected.
+	// memory. The instance is not affected.
 	// Action: fix the code.
 	OrchestrationDeferPanicked = "orchestration.defer_panicked"
 
@@ -100,8 +89,7 @@ const (
 	HistoryUnreadable = "history.unreadable"
 
 	// SegmentUnreadable means that the history of an instance that is terminated or purged is damaged.
-	// Sub-orchestrations that the segment started are not cancelled, and callers whose requests it holds receive no
-	// response.
+	// Sub-orchestrations that the segment started are not cancelled, and callers of its requests receive no response.
 	// Action: cancel the sub-orchestrations, and terminate the instances that wait for its updates.
 	SegmentUnreadable = "segment.unreadable"
 
@@ -110,19 +98,17 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	StartRefused = "start.refused"
 
-	// StartNotRecorded means that an instance ID stores 256 starts that were refused, or cancelled before they began.
-	// This start was refused like the others, but a frozen function may still create the instance.
-	// Action: nothing. If several orchestrations start instances with the same ID, use `WithInstanceID`.
+	// StartNotRecorded means that the instance ID already stores 256 refused starts. This start was refused too, but a
+	// frozen function may still create the instance.
+	// Action: if several orchestrations start instances with the same ID, use `WithInstanceID`.
 	StartNotRecorded = "start.not_recorded"
 
 	// SubOrchestrationCancelRequested means that a turn cancels sub-orchestrations. `children` counts them, `first`
 	// names up to ten.
-	// Action: nothing.
 	SubOrchestrationCancelRequested = "sub_orchestration.cancel_requested"
 
 	// SubOrchestrationCancelled means that a turn consumed the ends of cancelled sub-orchestrations. `children` counts
 	// them, `first` names up to ten.
-	// Action: nothing.
 	SubOrchestrationCancelled = "sub_orchestration.cancelled"
 
 	// SubOrchestrationCancelFailed means that sub-orchestrations cannot be cancelled. `error` is the error of the first
@@ -130,29 +116,27 @@ const (
 	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelFailed = "sub_orchestration.cancel_failed"
 
-	// SubOrchestrationCancelRejected means that the instance has ended, or was not started by this parent. The line is
-	// that of the sub-orchestration. The parent logs `sub_orchestration.cancel_failed`.
+	// SubOrchestrationCancelRejected means that the sub-orchestration has ended, or was not started by this parent. The
+	// parent logs `sub_orchestration.cancel_failed`.
 	// Action: use distinct IDs: `WithInstanceID`.
 	SubOrchestrationCancelRejected = "sub_orchestration.cancel_rejected"
 
 	// SubOrchestrationNeverStarted means that the parent cancelled a sub-orchestration that does not exist. A late
 	// start of it is refused.
-	// Action: nothing.
 	SubOrchestrationNeverStarted = "sub_orchestration.never_started"
 
 	// MessageRejected means that the instance does not exist, or has ended (`over`). The sender receives a failure.
 	// `from` and `name` are those of the first message.
-	// Action: nothing.
 	MessageRejected = "message.rejected"
 
 	// StatusWriteFailed means that DynamoDB throttles or is unavailable. The work continues. `perdure status` is
 	// outdated until a refresh succeeds: within half a minute, or a quarter of an hour after a long outage.
-	// Action: nothing. If it lasts, check `dynamodb:UpdateItem` of the role.
+	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusWriteFailed = "status.write_failed"
 
 	// StatusRefreshFailed means that DynamoDB throttles or is unavailable. `perdure status` is outdated until a refresh
 	// succeeds.
-	// Action: nothing. If it lasts, check `dynamodb:UpdateItem` of the role.
+	// Action: if it lasts, check `dynamodb:UpdateItem` of the role.
 	StatusRefreshFailed = "status.refresh_failed"
 
 	// ScheduleOrderIgnored means that an event was sent to `schedule:<id>` that no `PutSchedule` or `BackfillSchedule`

@@ -3,20 +3,18 @@ package logevent
 // Processes and the sweeper.
 const (
 	// SweepFailed means that duties of the sweeper failed in a polling process. In a Lambda function the renewer's
-	// invocation fails instead. The error names the duty and the first ten failures. "Its time was over before anything
-	// was done" means that a called service hangs.
+	// invocation fails instead. The error names the duty and the first ten failures.
 	// Action: read the error. Usual causes are a missing permission and throttling.
 	SweepFailed = "sweep.failed"
 
 	// SweepProgressed means that a `duty` of the sweeper did something, such as `retention`, which deletes instances
 	// and past executions. With `cutShort` it ran out of time, and the next sweep continues.
-	// Action: nothing. If `retention` is cut short for days, more instances end than the renewer deletes: see the
-	// operations guide.
+	// Action: if `retention` is cut short for days, more instances end than the renewer deletes: see the operations
+	// guide.
 	SweepProgressed = "sweep.progressed"
 
 	// SweepPositionUnreadable means that the item `hub`, `watch#<duty>` was written by another release. The duty starts
 	// from the beginning.
-	// Action: nothing.
 	SweepPositionUnreadable = "sweep.position_unreadable"
 
 	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. Instances that were started since are
@@ -25,7 +23,7 @@ const (
 	SweepPositionAhead = "sweep.position_ahead"
 
 	// BulkJobEnded means that a bulk job ended with the counts in the line.
-	// Action: nothing. If `failed` is not 0, `perdure jobs` shows the errors.
+	// Action: if `failed` is not 0, `perdure jobs` shows the errors.
 	BulkJobEnded = "bulk_job.ended"
 
 	// BulkJobUnreadable means that a later release created the job, or its item is damaged. The job makes no progress.
@@ -33,15 +31,13 @@ const (
 	// Action: deploy that release again, or delete the item `hub`, `job#…`.
 	BulkJobUnreadable = "bulk_job.unreadable"
 
-	// WorkerMissing means that activities wait in a queue whose worker does not report. `ActivitiesWithoutWorker` is
-	// their number (visible, or received by a worker that died), `heardOf` the time of the last report, `build` its
-	// build. It feeds the alarm WorkerMissing.
+	// WorkerMissing means that activities wait in a queue whose worker does not report. `ActivitiesWithoutWorker`
+	// counts them, `heardOf` is the time of the last report, `build` its build. It feeds the alarm WorkerMissing.
 	// Action: follow the runbook of the alarm.
 	WorkerMissing = "worker.missing"
 
 	// WorkerReportFailed means that DynamoDB refused or was unavailable. The queue may seem to have no worker for some
 	// minutes.
-	// Action: nothing, if it is rare.
 	WorkerReportFailed = "worker.report_failed"
 
 	// WorkerActivitiesAbandoned means that a polling process stopped, and `leaked` of its activities did not return
@@ -49,61 +45,48 @@ const (
 	// Action: see `activity.abandoned`.
 	WorkerActivitiesAbandoned = "worker.activities_abandoned"
 
-	// BuildReportFailed means that DynamoDB refused or was unavailable. Until another process reports the build,
-	// orchestrations that are new in it cannot be started, and instances that are blocked in another build are not
-	// woken for it. The sweeper requests another report.
-	// Action: nothing, if it is rare.
+	// BuildReportFailed means that DynamoDB refused or was unavailable. Until the next report, orchestrations that are
+	// new in the build cannot start, and blocked instances are not woken for it.
 	BuildReportFailed = "build.report_failed"
 
-	// BuildReportRequestFailed means that SQS refused or was unavailable when a start of an unknown orchestration was
-	// refused. An orchestration that was just deployed is not known within moments.
-	// Action: nothing, the next such start requests it again.
+	// BuildReportRequestFailed means that SQS refused or was unavailable when an unknown orchestration was started. The
+	// next such start requests the report again.
 	BuildReportRequestFailed = "build.report_request_failed"
 
-	// SigningKeyReadFailed means that DynamoDB refused or was unavailable when a function started, or its role lacks
-	// `dynamodb:Query` or `dynamodb:PutItem` on the table. Until then, turns that send work items fail and are
-	// repeated.
-	// Action: nothing, if it passes. Otherwise check the role.
+	// SigningKeyReadFailed means that The function's role may lack `dynamodb:Query` or `dynamodb:PutItem` on the table.
+	// Turns that send work items fail and are repeated.
+	// Action: if it lasts, check the role.
 	SigningKeyReadFailed = "signing_key.read_failed"
 
 	// SigningKeyInvalid means that a `key#…` item has no 32 bytes of base64 in `secret`, or no number.
 	// Action: correct or delete the item. See the operations guide about the key of work items.
 	SigningKeyInvalid = "signing_key.invalid"
 
-	// RollupWriteFailed means that a rollup, which reduces the reads of a cold turn, was not written: DynamoDB refused,
-	// throttled or took a second.
-	// Action: nothing, if it is rare. If it is logged each minute, check the role's right to write, and the throttling
-	// of the table.
+	// RollupWriteFailed means that a rollup, which reduces the reads of a cold turn, was not written.
+	// Action: if it is frequent, check the role's right to write, and the throttling of the table.
 	RollupWriteFailed = "rollup.write_failed"
 
 	// RollupUnreadable means that a rollup is damaged. The history is read segment by segment.
-	// Action: nothing, if it is rare.
 	RollupUnreadable = "rollup.unreadable"
 
 	// ExecutionMissing means that the chain of past executions is shorter than the instance records. A renewer stopped
 	// for 30 days while it deleted one.
-	// Action: nothing.
 	ExecutionMissing = "execution.missing"
 
 	// ServingQueue means that a polling process started to receive records of a queue.
-	// Action: nothing.
 	ServingQueue = "queue.serving"
 
 	// ServingTimers means that a polling process started to handle timers and to run the sweeper.
-	// Action: nothing.
 	ServingTimers = "renewer.serving"
 
 	// ProcessStopping means that a polling process received a request to stop.
-	// Action: nothing.
 	ProcessStopping = "process.stopping"
 
 	// ProcessStopped means that a process that polls or serves HTTP ended.
-	// Action: nothing, unless it stopped by itself.
 	ProcessStopped = "process.stopped"
 
 	// ProcessStoppedUnfinished means that a process that polls or serves HTTP ended with an `error`. Unfinished records
 	// are redelivered.
-	// Action: nothing, unless it stopped by itself.
 	ProcessStoppedUnfinished = "process.stopped_unfinished"
 
 	// SpanExportFailed means that the OTLP endpoint did not accept spans of `perdureotel`. The work continued.
@@ -116,7 +99,7 @@ const (
 	InterceptorPanicked = "interceptor.panicked"
 
 	// InterceptorTimedOut means that the function `interceptor` of a `perdure.Interceptor` waits for something without
-	// a timeout. Around a turn it uses up the invocation, including the turns of other instances in it.
+	// a timeout. Around a turn it delays all turns of the invocation.
 	// Action: set a timeout for the call that it waits for, usually an exporter, and deploy.
 	InterceptorTimedOut = "interceptor.timed_out"
 )

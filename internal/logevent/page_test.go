@@ -1,7 +1,6 @@
 package logevent_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -90,8 +89,8 @@ func TestLogEvents_areNamedDocumentedAndUsed(t *testing.T) {
 				t.Errorf("%s and %s are both %q", e.constant, other, e.name)
 			}
 			names[e.name] = e.constant
-			if e.meaning == "" || e.action == "" {
-				t.Errorf("the comment of %s does not have the form \"%[1]s means that …\", \"Action: …\"", e.constant)
+			if e.meaning == "" {
+				t.Errorf("the comment of %s does not start with \"%[1]s means that\"", e.constant)
 			}
 			if len(used[e.constant]) == 0 {
 				t.Errorf("nothing logs %s", e.constant)
@@ -108,26 +107,28 @@ func byEvent(all []call) map[string][]call {
 	return by
 }
 
+// common are attributes that the page explains once. Its tables omit them.
+var common = []string{"activity", "activityId", "attempt", "error", "execution", "hub", "instance", "queue"}
+
 // tables returns the text of the page's section.
 func tables(sections []eventSection, used map[string][]call) string {
 	var b strings.Builder
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.title)
-		b.WriteString("| event | level | message | attributes | meaning | action |\n|---|---|---|---|---|---|\n")
+		b.WriteString("| event | level | attributes | meaning | action |\n|---|---|---|---|---|\n")
 		for _, e := range s.events {
-			message, levels, attributes := "", map[string]bool{}, []string{}
+			levels, attributes := map[string]bool{}, []string{}
 			for _, c := range used[e.constant] {
-				message = cmp.Or(message, c.message)
 				levels[c.level] = true
 				for _, a := range c.attributes {
-					if !slices.Contains(attributes, a) {
+					if !slices.Contains(common, a) && !slices.Contains(attributes, a) {
 						attributes = append(attributes, a)
 					}
 				}
 			}
 			row := []string{
-				"`" + e.name + "`", strings.Join(slices.Sorted(maps.Keys(levels)), ", "), message,
-				strings.Join(attributes, ", "), capitalized(e.meaning), capitalized(e.action),
+				"`" + e.name + "`", strings.Join(slices.Sorted(maps.Keys(levels)), ", "),
+				strings.Join(attributes, ", "), capitalized(unimplied(e)), capitalized(e.action),
 			}
 			for i := range row {
 				row[i] = strings.ReplaceAll(row[i], "|", `\|`)
@@ -136,6 +137,17 @@ func tables(sections []eventSection, used map[string][]call) string {
 		}
 	}
 	return b.String() + "\n"
+}
+
+// serviceFailed is the cause that the page gives once for all events with names in "_failed".
+var serviceFailed = regexp.MustCompile(`^(DynamoDB|SQS|DynamoDB or SQS) (throttles or is|refused or was) unavailable\. ?`)
+
+// unimplied returns the meaning of an event without the cause that its name implies.
+func unimplied(e event) string {
+	if !strings.HasSuffix(e.name, "_failed") {
+		return e.meaning
+	}
+	return serviceFailed.ReplaceAllString(e.meaning, "")
 }
 
 func capitalized(s string) string {

@@ -2,38 +2,36 @@ package logevent
 
 // Queues and dispatch.
 const (
-	// ReceiveFailed means that SQS refused or was unavailable in a polling process. It retries with pauses of at most
-	// 30 s.
+	// ReceiveFailed means that A polling process retries with pauses of at most 30 s.
 	// Action: read the error: credentials, `sqs:ReceiveMessage`, the queue.
 	ReceiveFailed = "receive.failed"
 
 	// RecordLockLost means that a process was frozen or disconnected for longer than the lock. Another one has the
 	// record, or will receive it.
-	// Action: nothing, if it is rare. If it is frequent, `LockTimeout` is too short or the process has too little CPU.
+	// Action: if it is frequent, `LockTimeout` is too short or the process has too little CPU.
 	RecordLockLost = "record.lock_lost"
 
 	// RecordLockRenewalFailed means that SQS throttles or is unavailable.
-	// Action: nothing, it recovers by itself.
 	RecordLockRenewalFailed = "record.lock_renewal_failed"
 
 	// RecordReleaseFailed means that SQS refused to make records visible. They are redelivered when their visibility
 	// timeout ends.
-	// Action: nothing, if it is rare. Otherwise check `sqs:ChangeMessageVisibility`.
+	// Action: if it lasts, check `sqs:ChangeMessageVisibility`.
 	RecordReleaseFailed = "record.release_failed"
 
 	// RecordDeleteFailed means that SQS refused or was unavailable. The records are redelivered and recognized as
 	// finished.
-	// Action: nothing, if it is rare. Otherwise check `sqs:DeleteMessage`.
+	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordDeleteFailed = "record.delete_failed"
 
 	// RecordEarlyDeleteFailed means that SQS refused or was unavailable. The records are deleted at the end of the
 	// batch, or redelivered and recognized as finished.
-	// Action: nothing, if it is rare. Otherwise check `sqs:DeleteMessage`.
+	// Action: if it lasts, check `sqs:DeleteMessage`.
 	RecordEarlyDeleteFailed = "record.early_delete_failed"
 
 	// RecordKindUnknown means that a newer release sent the record. It is redelivered five times for an environment of
 	// that release, then moved to the dead-letter queue.
-	// Action: nothing while a release is deployed. Afterwards follow the runbook for dead letters.
+	// Action: after the deployment, follow the runbook for dead letters.
 	RecordKindUnknown = "record.kind_unknown"
 
 	// RecordUnreadable means that the record is damaged, or was sent by something else or a later release.
@@ -42,31 +40,28 @@ const (
 
 	// RecordDeadLetterFailed means that SQS refused or was unavailable. The record returns to its queue, and the move
 	// is retried.
-	// Action: nothing, if it passes. Otherwise check `sqs:SendMessage` on the dead-letter queue.
+	// Action: if it lasts, check `sqs:SendMessage` on the dead-letter queue.
 	RecordDeadLetterFailed = "record.dead_letter_failed"
 
-	// DeadLetterRecovered means that SQS moved a record to the dead-letter queue after too many deliveries, and the
-	// sweeper sent it again. `became` is the result.
+	// DeadLetterRecovered means that The sweeper resent a record that SQS had moved to the dead-letter queue after too
+	// many deliveries. `became` is the result.
 	// Action: follow the runbook for dead letters.
 	DeadLetterRecovered = "dead_letter.recovered"
 
-	// DeadLetterUnreadable means that SQS moved a record to the dead-letter queue that the sweeper cannot read. Each
-	// sweep logs it.
+	// DeadLetterUnreadable means that The sweeper cannot read a record in the dead-letter queue. Each sweep logs it.
 	// Action: follow the runbook for dead letters.
 	DeadLetterUnreadable = "dead_letter.unreadable"
 
-	// DeadLetterDropped means that a client's message came to the dead-letter queue, its instance was purged, and
-	// another instance has the ID now. That instance does not receive the message.
+	// DeadLetterDropped means that a client's message was in the dead-letter queue when its instance was purged.
+	// Another instance has the ID now and does not receive the message.
 	// Action: send the message to the new instance, if it was meant for it.
 	DeadLetterDropped = "dead_letter.dropped"
 
 	// WorkItemResendFailed means that a work item that was delivered often gets a new record, and SQS refused it.
-	// Action: nothing, it recovers by itself.
 	WorkItemResendFailed = "work_item.resend_failed"
 
 	// WorkItemDuplicated means that a work item that was delivered often got a new record, and SQS did not delete the
 	// old one. The code may run twice.
-	// Action: nothing, it recovers by itself.
 	WorkItemDuplicated = "work_item.duplicated"
 
 	// TimerHandlingFailed means that due timers were not handled. They are redelivered and may be late.
@@ -79,24 +74,20 @@ const (
 	// Action: run `perdure doctor`.
 	TimerLeaseFailed = "timer.lease_failed"
 
-	// TimerScheduleDeleteFailed means that a turn had no time, or EventBridge Scheduler refused, for at least `left`
-	// schedules of cancelled timers or of waiting attempts of abandoned activities. They fire without effect and delete
-	// themselves.
-	// Action: nothing, unless `deleted` is always 0: then the role lacks `scheduler:DeleteSchedule`.
+	// TimerScheduleDeleteFailed means that at least `left` schedules of cancelled timers were not deleted: a turn had
+	// no time, or EventBridge Scheduler refused. They fire without effect and delete themselves.
+	// Action: if `deleted` is always 0, the role lacks `scheduler:DeleteSchedule`.
 	TimerScheduleDeleteFailed = "timer.schedule_delete_failed"
 
 	// DispatchCursorWriteFailed means that the progress of a dispatch with very many outputs was not stored (rule R9).
-	// Action: nothing.
 	DispatchCursorWriteFailed = "dispatch_cursor.write_failed"
 
 	// DispatchRecordWriteFailed means that the record of a dispatch that failed or was repeated was not stored (rule
 	// R9).
-	// Action: nothing.
 	DispatchRecordWriteFailed = "dispatch_record.write_failed"
 
 	// DispatchRecordUnreadable means that the record of a dispatch that failed or was repeated cannot be read (rule
 	// R9).
-	// Action: nothing.
 	DispatchRecordUnreadable = "dispatch_record.unreadable"
 
 	// RedispatchIncomplete means that the instance continued as new more than a hundred times before a dead letter was
@@ -105,7 +96,7 @@ const (
 	RedispatchIncomplete = "redispatch.incomplete"
 
 	// DeletionNotificationRejected means that SQS rejects a notification of a deleted instance, such as its outcome for
-	// its parent, because it is too large. `instance` is the deleted one, `eventId` the event of its history.
+	// its parent, because it is too large.
 	// Action: terminate the instance that waits for it.
 	DeletionNotificationRejected = "deletion.notification_rejected"
 
