@@ -9,15 +9,14 @@ import (
 
 var compensation = &rule{
 	id: "compensation",
-	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that the function does not " +
-		"return. Also waits, calls and sent events and updates in deferred functions with a context that may be " +
-		"cancelled, including methods with the context in their struct: after a cancellation they return immediately " +
-		"and nothing is called or sent.",
+	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that is not " +
+		"returned. Also calls, waits and messages in deferred functions whose context may be cancelled, " +
+		"including contexts in structs. They do nothing after a cancellation.",
 	why: "the compensation does not run when it is needed",
 	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or use perdure.WithoutCancel(ctx) " +
 		"in the defer",
-	misses: "Waits more than one function away from the defer, errors behind pointers, methods and contexts of other " +
-		"packages, and fields and parameters that get a `WithoutCancel` context elsewhere.",
+	misses: "Waits more than one function away from the defer; errors behind pointers; methods and contexts of " +
+		"other packages; `WithoutCancel` contexts in fields and parameters.",
 }
 
 // deferring is a part of an orchestration's body that is run when it ends.

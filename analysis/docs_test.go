@@ -45,9 +45,9 @@ func describe() string {
 	for _, r := range rules() {
 		fmt.Fprintf(&b, "\n### `%s`\n\n", r.id)
 		if r.warning {
-			b.WriteString("*Warning: the code may be correct.* ")
+			b.WriteString("*Warning.* ")
 		}
-		fmt.Fprintf(&b, "%s\n\n**Why:** %s.\n\n**Fix:** %s.\n\n**Not detected:** %s\n", r.finds, r.why, r.instead, r.misses)
+		fmt.Fprintf(&b, "%s\n\n%s.\n\n**Misses:** %s\n", r.finds, strings.ToUpper(r.instead[:1])+r.instead[1:], r.misses)
 	}
 	b.WriteString("\n")
 	return b.String()

@@ -12,72 +12,67 @@ import (
 var (
 	scope = &rule{
 		id: "scope",
-		finds: "A function with its own context parameter (in `Go`, `Async`, `Compensate`) that uses the context of " +
-			"the enclosing function, and a function in `SideEffect` that uses any context. Scopes that were created " +
-			"for it (`WithCancel`, `WithTimeout`, `WithoutCancel`) are allowed.",
+		finds: "The context of the enclosing function in a function of `Go`, `Async` or `Compensate`, and any " +
+			"context in a function of `SideEffect`. Scopes that were created for the function are allowed.",
 		why:     "its calls belong to another scope and are cancelled with that scope",
 		instead: "use the function's context parameter",
-		misses:  "Contexts in struct fields and in other variables.",
+		misses:  "Contexts in struct fields and other variables.",
 	}
 	unawaited = &rule{
 		id: "unawaited", warning: true,
-		finds: "Dropped futures: the future of a call is not used, is assigned to `_`, or is stored in a local " +
-			"variable, slice, array or map that is never read. The futures of `RaiseEvent`, `CallUpdate` and " +
-			"`CallEntity` are allowed: the message is sent anyway.",
+		finds: "Futures that are not used, are assigned to `_`, or are stored in a local variable, slice, array " +
+			"or map that is never read. Futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed: " +
+			"their message is sent anyway.",
 		why:     "pending calls are cancelled when the orchestration ends, and their errors are lost",
 		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
-		misses:  "Futures that are read but never awaited, for example with `IsDone`, and futures in fields.",
+		misses:  "Futures in fields; futures with other reads, such as `IsDone`.",
 	}
 	unidentified = &rule{
 		id: "unidentified",
-		finds: "`CallActivity` and `CallSubOrchestration` with a function that the engine cannot identify: a " +
-			"literal, or a method of an interface.",
+		finds: "`CallActivity` and `CallSubOrchestration` with a literal or an interface's method, which the " +
+			"engine cannot identify.",
 		why:     "the engine looks up the name of the registered function, and the turn fails without one",
 		instead: "use DefineActivity, or call by name",
-		misses:  "Functions that are registered under several names, and functions that are not registered.",
+		misses:  "Functions that are registered under several names, or not at all.",
 	}
 	continuing = &rule{
 		id:      "continueasnew",
 		finds:   "`ContinueAsNew` whose error is dropped.",
 		why:     "the instance continues as new only if the orchestration returns this error",
 		instead: "return perdure.ContinueAsNew[Out](ctx, in)",
-		misses: "An error that is stored and not returned, and an input that does not have the orchestration's input " +
-			"type.",
+		misses:  "Stored errors that are not returned; inputs of another type.",
 	}
 	changing = &rule{
-		id: "change",
-		finds: "`Version` with a change name that is not a constant, and with a constant minimum version that is " +
-			"greater than the constant maximum.",
+		id:      "change",
+		finds:   "`Version` with a change name that is not a constant, or with an empty range of constant versions.",
 		why:     "the version of a change is recorded under its name; without a valid version the instance is blocked",
 		instead: `write perdure.Version(ctx, "change name", perdure.DefaultVersion, 1)`,
-		misses: "A change name in a variable, a name that is used for two changes, a call that was moved, and old " +
-			"code that was removed too early. Replay histories to find these.",
+		misses: "Names in variables; one name for two changes; moved calls; old code that was removed too early. " +
+			"Replay histories to find these.",
 	}
 	answering = &rule{
 		id: "query",
 		finds: "Handlers in `SetQueryHandler` and validators in `WithValidator` that schedule, wait, set a status " +
 			"or a handler, or use a side effect.",
 		why:     "handlers and validators must only read: the query fails, or the update is rejected",
-		instead: "read variables of the orchestration; use an event or an update to change something",
-		misses: "Calls in functions that the literal calls, cancelled futures, and handlers and validators that are " +
-			"not literals.",
+		instead: "read variables of the orchestration; to change something, use an event or an update",
+		misses:  "Calls in functions that the literal calls; cancelled futures; functions that are not literals.",
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and end " +
-			"only with an error, in a function without `ContinueAsNew`. Also such loops that do not even end with an " +
-			"error, in any function: they never end after the orchestration is cancelled.",
+		finds: "Loops without a condition, or with a constant one, that call perdure in each iteration and end " +
+			"only with an error, in a function without `ContinueAsNew`. Also loops that no error ends: they " +
+			"continue after a cancellation.",
 		why:     "the history grows without limit",
 		instead: "continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
-		misses: "Loops with a condition that is always true, and loops that end after many iterations or with one " +
-			"kind of error.",
+		misses:  "Conditions that are always true; loops that end after many iterations or with one kind of error.",
 	}
 	replaying = &rule{
 		id:      "replaying",
 		finds:   "An `if` on `ctx.IsReplaying()` whose body calls perdure or returns.",
 		why:     "the replay makes other decisions than the history",
 		instead: "do not depend on it; ctx.Logger() is already silent during a replay",
-		misses:  "Decisions based on a variable that was set from it.",
+		misses:  "Decisions on variables that were set from it.",
 	}
 )
 

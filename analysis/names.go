@@ -13,14 +13,13 @@ var (
 	unregistered = &rule{
 		id: "unregistered", warning: true,
 		finds: "Activities, orchestrations, entities, operations and updates that the program calls but does not " +
-			"register, by name, by function or by reference (`DefineActivity` alone does not register). The finding " +
-			"is at the call of `lambdahandler.StartOrchestrator` and suggests a similar registered name.",
-		why: "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
-		instead: "register it; if a worker of another program has it, ignore this at the call or at DefineActivity " +
-			"with the reason",
-		misses: "Names and functions that are not written in the registering call itself; references in fields and " +
-			"parameters; activities that are defined with `OnQueue`, because another program's worker may have them; " +
-			"orchestrations that a client starts. An update counts as registered for every orchestration.",
+			"register. `DefineActivity` alone does not register. The finding is at the call of " +
+			"`lambdahandler.StartOrchestrator` and suggests a similar name.",
+		why:     "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
+		instead: "register it; if another program has it, ignore this at the call or at DefineActivity",
+		misses: "Names and functions that are not written in the registering call; references in fields and " +
+			"parameters; activities that are defined with `OnQueue`; orchestrations that a client starts; " +
+			"updates that another orchestration registers.",
 	}
 	misfit = &rule{
 		id: "misfit",
@@ -28,8 +27,7 @@ var (
 			"boolean, list or object.",
 		why:     "payloads are JSON, and this one cannot be decoded",
 		instead: "use the registered types, or share the name and its types with perdure.DefineActivity",
-		misses: "Different fields of objects or elements of lists, types with their own marshaling, and values " +
-			"behind `any`.",
+		misses:  "Fields of objects; elements of lists; types with their own marshaling; values behind `any`.",
 	}
 )
 

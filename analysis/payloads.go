@@ -11,14 +11,13 @@ import (
 
 var payloads = &rule{
 	id: "payload",
-	finds: "Payload types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, " +
-		"interfaces with methods, maps with struct keys, and maps of values whose `MarshalJSON` or `MarshalText` has " +
-		"a pointer receiver, which `encoding/json` does not call. Payloads are inputs, results, entity states, data " +
-		"of events, updates and queries, details, and results of `SideEffect`, in orchestrations and clients. Types " +
-		"with their own marshaling are not checked.",
+	finds: "Types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, " +
+		"interfaces with methods, maps with struct keys, and map values whose `MarshalJSON` or " +
+		"`MarshalText` has a pointer receiver. The rule checks all payloads, error details and results of " +
+		"`SideEffect`, also in clients.",
 	why:     "payloads are encoded as JSON",
 	instead: `export the field, exclude it with json:"-", or implement MarshalJSON and UnmarshalJSON`,
-	misses:  "Values behind `any` and other interfaces, types whose own marshaling loses data, and custom statuses.",
+	misses:  "Values behind `any` and other interfaces; types with their own marshaling; custom statuses.",
 }
 
 // withPayloads are the functions whose type arguments travel, and so does what they are given as any.

@@ -20,103 +20,102 @@ var (
 		finds:   "Wall clock and sleeps: `time.Now`, `time.Since`, `time.Sleep`, `time.After`, timers and tickers.",
 		why:     "the clock returns a different time at each replay",
 		instead: "use ctx.Now()",
-		misses:  "Clocks behind an interface with several implementations, and clocks in struct fields.",
+		misses:  "Clocks in struct fields, and behind interfaces.",
 	}
 	random = &rule{
 		id: "random", foreign: true,
-		finds: "Random numbers and IDs: the functions of `math/rand`, `math/rand/v2` and `crypto/rand`, key " +
-			"generation, `hash/maphash`, and ID libraries such as google/uuid. A random source with your own seed is " +
-			"allowed.",
+		finds: "Random numbers and IDs: `math/rand`, `math/rand/v2`, `crypto/rand`, key generation, " +
+			"`hash/maphash`, ID libraries. A source with your own seed is allowed.",
 		why:     "it differs at each replay",
 		instead: "use ctx.Rand(), ctx.NewUUID(), or perdure.SideEffect",
-		misses:  "A source whose seed differs, unless the seed itself is a finding; `%p` and other addresses.",
+		misses:  "Seeds that differ, unless they are findings; addresses (`%p`).",
 	}
 	environment = &rule{
 		id: "environment", foreign: true,
-		finds: "Process environment: environment variables, host name, process ID, working directory, time zone, " +
-			"number of processors.",
+		finds:   "Environment variables, host name, process ID, working directory, time zone, number of processors.",
 		why:     "it differs between processes that replay the instance",
 		instead: "pass it as input, or read it with perdure.SideEffect",
-		misses:  "Flag values, and configuration that was read into struct fields earlier.",
+		misses:  "Flag values; configuration in struct fields.",
 	}
 	goroutine = &rule{
 		id:      "goroutine",
 		finds:   "`go` statements, and functions that start goroutines (`errgroup`, `WaitGroup.Go`, `time.AfterFunc`).",
 		why:     "the engine cannot replay goroutines, and their order differs at each replay",
 		instead: "use perdure.Go or perdure.Async",
-		misses:  "Goroutines that a library starts internally.",
+		misses:  "Goroutines of libraries.",
 	}
 	channel = &rule{
 		id:      "channel",
 		finds:   "Channel operations: send, receive, range and close.",
 		why:     "a channel operation blocks the process and is not in the history",
-		instead: "wait for futures; coroutines can share variables, because only one runs at a time",
-		misses:  "Channels in other modules.",
+		instead: "wait for futures; coroutines can share variables",
+		misses:  "Other modules.",
 	}
 	selecting = &rule{
 		id:      "select",
 		finds:   "`select` statements.",
 		why:     "select chooses randomly between cases that are ready",
 		instead: "use perdure.Select or perdure.WhenAny with futures",
-		misses:  "Select in other modules.",
+		misses:  "Other modules.",
 	}
 	syncing = &rule{
 		id: "sync",
-		finds: "Locks, condition variables, wait groups, `sync.Map` and atomics. `sync.Once`, `sync.OnceFunc` and " +
-			"similar, and `sync.Pool` are allowed; the functions that they call are checked.",
+		finds: "Locks, condition variables, wait groups, `sync.Map`, atomics. `sync.Pool`, `sync.Once` and " +
+			"similar are allowed, but the functions that they call are checked.",
 		why:     "it waits for or shares memory with code that is not replayed",
-		instead: "remove it: coroutines run one at a time and need no locks; wait for futures",
-		misses:  "Locks in other modules.",
+		instead: "wait for futures; coroutines need no locks",
+		misses:  "Other modules.",
 	}
 	inputOutput = &rule{
 		id: "io", foreign: true,
-		finds:   "I/O: files, network, processes, databases, the AWS SDK, standard output, and perdure's own client.",
+		finds:   "Files, network, processes, databases, the AWS SDK, standard output, and perdure's own client.",
 		why:     "it runs again at each replay, and its result differs",
 		instead: "do it in an activity",
-		misses:  "Writers and readers behind an interface, and unlisted libraries that do I/O through one.",
+		misses:  "Readers and writers behind interfaces.",
 	}
 	logging = &rule{
 		id:      "log",
 		finds:   "Loggers other than the context's: package `log`, the default logger of `log/slog`, zap, logrus, zerolog.",
 		why:     "it writes the line again at each replay",
 		instead: "use ctx.Logger()",
-		misses:  "Loggers in your own variables: a *slog.Logger may be the context's.",
+		misses:  "Loggers in your own variables: a `*slog.Logger` may be the context's.",
 	}
 	mapOrder = &rule{
 		id: "maporder",
-		finds: "A range over a map, or over an iterator of package maps, whose order matters. The body calls " +
-			"perdure, also through a method with the context in its struct; appends to or fills a slice that is not " +
-			"sorted afterwards; writes text; returns or keeps the current element when it stops; or keeps the last " +
-			"element in a variable that is read later. Also slices of a map's keys or values that are not sorted. A " +
-			"loop that sums, counts, fills a map or searches is allowed, and so is a loop after a comparison of the " +
-			"map's `len` with 1.",
+		finds: "A range over a map, or over an iterator of package `maps`, whose body:\n\n" +
+			"- calls perdure, also through a method with the context in its struct\n" +
+			"- appends to or fills a slice that is not sorted afterwards\n" +
+			"- writes text\n" +
+			"- returns or keeps the current element when it stops\n" +
+			"- keeps the last element in a variable that is read later\n\n" +
+			"Also unsorted slices of a map's keys or values. Loops that sum, count, fill a map or search are allowed, " +
+			"and loops after a comparison of the map's `len` with 1.",
 		why:     "map order differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses: "Sums of floats; ties in a search for the largest element, or in a sort that compares values of the " +
-			"map or parts of them; the last element that meets a condition; your own iterators and those of " +
-			"`reflect`; sorting in your own functions without package sort or slices.",
+		misses: "Sums of floats; ties in a search or sort by values of the map; the last element that meets a " +
+			"condition; your own iterators and sort functions; iterators of `reflect`.",
 	}
 	globals = &rule{
 		id:      "globals",
 		finds:   "Writes to a package variable.",
 		why:     "it is shared with other instances and written again at each replay",
 		instead: "use local variables, or pass it in inputs and results",
-		misses:  "Writes through pointers and methods, and variables of the function that registers a literal.",
+		misses:  "Writes through pointers and methods; variables of the function that registers a literal.",
 	}
 	globalRead = &rule{
 		id: "globalread", warning: true,
 		finds:   "Reads of a package variable that code other than `init`, `main` and tests writes.",
 		why:     "it may have another value at a replay",
 		instead: "pass it as input, or read it with perdure.SideEffect",
-		misses:  "Variables that another package writes, or that are written through pointers and methods.",
+		misses:  "Writes in other packages, or through pointers and methods.",
 	}
 	contexts = &rule{
 		id:    "context",
-		finds: "`context.Context` in orchestration code: creating, querying and passing one.",
+		finds: "Creating, querying and passing a `context.Context`.",
 		why: "orchestrations are not cancelled by a context.Context, and functions that take one wait outside the " +
 			"history",
 		instead: "call an activity; for scopes use perdure.WithCancel and perdure.WithTimeout",
-		misses:  "Contexts in structs that are passed.",
+		misses:  "Contexts in structs.",
 	}
 )
 

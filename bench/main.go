@@ -1,4 +1,4 @@
-// Command bench runs the same workloads over this engine and over others, side by side, and prints ratios. See README.md.
+// Command bench runs the same workloads on perdure and on other engines, and prints tables with ratios. See README.md.
 package main
 
 import (
@@ -34,12 +34,12 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.folder, "servers", "", "the folder into which the peers' servers were installed")
-	flag.StringVar(&s.peers, "peers", peers.Names(), "the peers to run, with commas")
-	flag.StringVar(&s.workloads, "workloads", strings.Join(workload.Names(), ", "), "the workloads to run, with commas")
-	flag.DurationVar(&s.limit, "limit", 2*time.Minute, "give a workload up after this long")
-	flag.BoolVar(&s.strict, "strict", false, "exit with 1 where a peer has failed")
-	flag.BoolVar(&s.one, "one", false, "internal: run one workload of one peer in this process, and write its result as JSON")
+	flag.StringVar(&s.folder, "servers", "", "directory of the installed servers")
+	flag.StringVar(&s.peers, "peers", peers.Names(), "peers to run, comma-separated")
+	flag.StringVar(&s.workloads, "workloads", strings.Join(workload.Names(), ", "), "workloads to run, comma-separated")
+	flag.DurationVar(&s.limit, "limit", 2*time.Minute, "time limit of a workload")
+	flag.BoolVar(&s.strict, "strict", false, "exit with 1 if a peer fails")
+	flag.BoolVar(&s.one, "one", false, "internal: run a workload in this process and write its result as JSON")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, s)
@@ -54,7 +54,7 @@ func run(ctx context.Context, s settings) int {
 		return 2
 	}
 	if s.one {
-		if err := json.NewEncoder(os.Stdout).Encode(measured(ctx, s, chosen[0], s.workloads)); err != nil {
+		if err := json.NewEncoder(os.Stdout).Encode(runHere(ctx, s, chosen[0], s.workloads)); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -70,23 +70,24 @@ func run(ctx context.Context, s settings) int {
 	return 0
 }
 
-// choose finds what the flags name.
+// choose returns the peers that the flags select, and an error for an unknown peer or workload.
 func choose(s settings) (chosen []peers.Peer, err error) {
 	known := peers.All()
 	for _, name := range split(s.peers) {
 		i := slices.IndexFunc(known, func(p peers.Peer) bool { return p.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("-peers: no peer is called %q: they are %s", name, peers.Names())
+			return nil, fmt.Errorf("-peers: unknown peer %q; choose from %s", name, peers.Names())
 		}
 		chosen = append(chosen, known[i])
 	}
 	for _, name := range split(s.workloads) {
 		if !slices.Contains(workload.Names(), name) {
-			return nil, fmt.Errorf("-workloads: no workload is called %q: they are %s", name, strings.Join(workload.Names(), ", "))
+			known := strings.Join(workload.Names(), ", ")
+			return nil, fmt.Errorf("-workloads: unknown workload %q; choose from %s", name, known)
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, errors.New("-peers: none is named")
+		return nil, errors.New("-peers: empty")
 	}
 	return chosen, nil
 }
@@ -95,7 +96,8 @@ func split(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// all runs every workload on every peer, a workload at a time, so that what is compared runs within the same minutes.
+// all runs every workload on every peer. It finishes one workload on all peers before the next, so that compared runs
+// are close in time.
 func all(ctx context.Context, s settings, chosen []peers.Peer) (results []table.Result) {
 	names := split(s.workloads)
 	for i, name := range names {
@@ -105,7 +107,7 @@ func all(ctx context.Context, s settings, chosen []peers.Peer) (results []table.
 			}
 			fmt.Fprintf(os.Stderr, "[%d of %d] %s: %s", i*len(chosen)+j+1, len(names)*len(chosen), name, p.Name)
 			began := time.Now()
-			r := apart(ctx, s, p, name)
+			r := runInChild(ctx, s, p, name)
 			fmt.Fprintf(os.Stderr, ", %.1f s", time.Since(began).Seconds())
 			if r.Err != "" {
 				fmt.Fprintf(os.Stderr, ": FAILED: %s", r.Err)
@@ -117,11 +119,11 @@ func all(ctx context.Context, s settings, chosen []peers.Peer) (results []table.
 	return results
 }
 
-// endLimit is how long a process may take to stop its servers.
+// endLimit limits the time that a process takes to stop its servers.
 const endLimit = 15 * time.Second
 
-// apart runs a workload in a process of its own, with a store of its own.
-func apart(ctx context.Context, s settings, p peers.Peer, name string) table.Result {
+// runInChild runs a workload in another process, with a separate store.
+func runInChild(ctx context.Context, s settings, p peers.Peer, name string) table.Result {
 	r := table.Result{Peer: p.Name, Workload: name, Server: p.Server, Cannot: p.Cannot[workload.KindOf(name)]}
 	if r.Cannot != "" {
 		return r
@@ -131,22 +133,24 @@ func apart(ctx context.Context, s settings, p peers.Peer, name string) table.Res
 		r.Err = err.Error()
 		return r
 	}
-	cmd := exec.CommandContext(ctx, self, "-one", "-servers", s.folder, "-peers", p.Name, "-workloads", name, "-limit", s.limit.String()) //nolint:gosec // ourselves
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
+	args := []string{"-one", "-servers", s.folder, "-peers", p.Name, "-workloads", name, "-limit", s.limit.String()}
+	cmd := exec.CommandContext(ctx, self, args...) //nolint:gosec // this program
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = endLimit
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM} // a Ctrl-C reaches it once, from here
+	// In a separate process group, it receives Ctrl-C once, from cmd.Cancel.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	if err := errors.Join(cmd.Run(), json.Unmarshal(out.Bytes(), &r)); err != nil {
-		r.Err = fmt.Sprintf("%v: %s", err, strings.TrimSpace(complaints.String()))
+		r.Err = fmt.Sprintf("%v: %s", err, strings.TrimSpace(stderr.String()))
 	}
 	return r
 }
 
-// measured runs a workload here.
-func measured(ctx context.Context, s settings, p peers.Peer, name string) (r table.Result) {
+// runHere runs a workload in this process.
+func runHere(ctx context.Context, s settings, p peers.Peer, name string) (r table.Result) {
 	r = table.Result{Peer: p.Name, Workload: name, Server: p.Server}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("given up after %v", s.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("timed out after %v", s.limit))
 	defer cancel()
 	o, err := p.Open(ctx, s.folder)
 	if err != nil {
@@ -162,7 +166,7 @@ func measured(ctx context.Context, s settings, p peers.Peer, name string) (r tab
 	go func() { ended <- work(ctx, o, name, r) }()
 	select {
 	case r = <-ended:
-	case <-ctx.Done(): // some engines' clients do not heed a context
+	case <-ctx.Done(): // some clients ignore their context
 		select {
 		case r = <-ended:
 		case <-time.After(time.Second):
@@ -172,16 +176,16 @@ func measured(ctx context.Context, s settings, p peers.Peer, name string) (r tab
 	return r
 }
 
-// work runs the workload, and adds what was measured to the result.
+// work runs the workload and adds the measurements to the result.
 func work(ctx context.Context, o *peers.Opened, name string, r table.Result) table.Result {
 	if err := workload.WarmUp(ctx, o); err != nil {
 		r.Err = err.Error()
 		return r
 	}
 	counted, ok := o.Engine.(workload.Counted)
-	var asked workload.Store
+	var callsBefore workload.Store
 	if ok {
-		asked = counted.Store()
+		callsBefore = counted.Store()
 	}
 	runtime.GC()
 	before := measure.Read(o.Servers)
@@ -190,7 +194,7 @@ func work(ctx context.Context, o *peers.Opened, name string, r table.Result) tab
 	r.Used = measure.Read(o.Servers).Since(before)
 	if ok {
 		now := counted.Store()
-		r.Store = &workload.Store{Calls: now.Calls - asked.Calls, Time: now.Time - asked.Time}
+		r.Store = &workload.Store{Calls: now.Calls - callsBefore.Calls, Time: now.Time - callsBefore.Time}
 	}
 	if err != nil {
 		r.Err = err.Error()
@@ -198,7 +202,7 @@ func work(ctx context.Context, o *peers.Opened, name string, r table.Result) tab
 	return r
 }
 
-// describe says what each peer is and where it runs: no ratio means anything without that.
+// describe prints the version and the setup of each peer, which readers need to interpret the ratios.
 func describe(chosen []peers.Peer) {
 	fmt.Printf("%s, %d processors, %s %s\n\n", time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), runtime.Version(), runtime.GOARCH)
 	for _, p := range chosen {

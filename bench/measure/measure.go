@@ -1,4 +1,4 @@
-// Package measure reads what this process and its servers have used, from /proc: it is for Linux.
+// Package measure reads the CPU time and memory use of this process and its servers. It requires Linux, for /proc.
 package measure
 
 import (
@@ -13,21 +13,22 @@ import (
 	"time"
 )
 
-// Usage is what has been used so far.
+// Usage is the use of resources so far.
 type Usage struct {
-	// Self is the processor time of this process, Servers that of the servers and their children, Machine that of everybody.
+	// Self is the CPU time of this process, Servers that of the servers and their children, Machine that of all
+	// processes.
 	Self    time.Duration `json:"self"`
 	Servers time.Duration `json:"servers"`
 	Machine time.Duration `json:"machine"`
-	// Allocs and Bytes are what this process has allocated.
+	// Allocs and Bytes count the allocations of this process.
 	Allocs uint64 `json:"allocs"`
 	Bytes  uint64 `json:"bytes"`
 }
 
-// Read reads it. servers are process ids.
+// Read returns the usage of this process and of the servers with these process IDs.
 func Read(servers []int) Usage {
 	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // it fails on a wrong argument alone
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails only for an invalid argument
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	u := Usage{Self: time.Duration(r.Utime.Nano() + r.Stime.Nano()), Machine: machine(), Allocs: m.Mallocs, Bytes: m.TotalAlloc}
@@ -37,7 +38,7 @@ func Read(servers []int) Usage {
 	return u
 }
 
-// Since is what was used after an earlier reading.
+// Since returns the usage since an earlier reading.
 func (u Usage) Since(before Usage) Usage {
 	return Usage{
 		Self: u.Self - before.Self, Servers: u.Servers - before.Servers, Machine: u.Machine - before.Machine,
@@ -45,7 +46,7 @@ func (u Usage) Since(before Usage) Usage {
 	}
 }
 
-// Foreign is the share of the machine that other programs have used in a span of time.
+// Foreign returns the share of the machine's CPU time that other programs used in the given time.
 func (u Usage) Foreign(wall time.Duration) float64 {
 	if wall <= 0 {
 		return 0
@@ -53,9 +54,9 @@ func (u Usage) Foreign(wall time.Duration) float64 {
 	return max(0, float64(u.Machine-u.Self-u.Servers)/(float64(wall)*float64(runtime.NumCPU())))
 }
 
-const tick = 10 * time.Millisecond // Linux counts in hundredths of a second for programs (USER_HZ, proc(5))
+const tick = 10 * time.Millisecond // USER_HZ of Linux is 100; see proc(5)
 
-// machine is the time that the processors have spent other than idle: the first line of /proc/stat, less idle, iowait and guests.
+// machine returns the busy time of all CPUs: the first line of /proc/stat without idle, iowait and guest times.
 func machine() time.Duration {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -80,7 +81,7 @@ func ticks(field string) time.Duration {
 	return time.Duration(n) * tick
 }
 
-// stat is /proc/<pid>/stat from the third field on, the state; nil for a process that is gone.
+// stat returns the fields of /proc/<pid>/stat from the third one (the state), or nil if the process has ended.
 func stat(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -93,7 +94,7 @@ func stat(pid int) []string {
 	return nil
 }
 
-// process is the time of a process and of the children that it has reaped.
+// process returns the CPU time of a process and of the children that it has reaped.
 func process(pid int) (sum time.Duration) {
 	if f := stat(pid); f != nil {
 		for _, field := range f[11:15] {
@@ -103,13 +104,13 @@ func process(pid int) (sum time.Duration) {
 	return sum
 }
 
-// family are the processes and their descendants.
+// family returns the processes and their descendants.
 func family(roots []int) (all []int) {
 	if len(roots) == 0 {
 		return nil
 	}
 	parents := map[int]int{}
-	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is a good one
+	folders, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
 	for _, folder := range folders {
 		pid, _ := strconv.Atoi(filepath.Base(folder))
 		if f := stat(pid); f != nil {

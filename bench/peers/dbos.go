@@ -16,8 +16,9 @@ import (
 func dbosPeer() Peer {
 	return Peer{
 		Name: "dbos", Version: "0.8.0, PostgreSQL 18.4", Server: true,
-		Where: "a server of PostgreSQL, its files in memory (tmpfs); an activity is a step, of several at once a child workflow",
-		Open:  openDBOS,
+		Where: "PostgreSQL server with its files in memory (tmpfs); an activity is a step, " +
+			"or a child workflow if several run in parallel",
+		Open: openDBOS,
 	}
 }
 
@@ -27,7 +28,7 @@ func openDBOS(ctx context.Context, folder string) (*Opened, error) {
 	o := &Opened{}
 	s, err := servers.StartPostgres(ctx, filepath.Join(folder, "node"))
 	if s != nil {
-		o.needs(s)
+		o.addServer(s)
 	}
 	if err != nil {
 		return o.failed(err)
@@ -58,7 +59,7 @@ func openDBOS(ctx context.Context, folder string) (*Opened, error) {
 	return o, nil
 }
 
-// statements counts those of SQL.
+// statements counts SQL statements.
 type statements struct{ t *tally }
 
 type statementKey struct{}
@@ -80,7 +81,7 @@ type dbosEngine struct {
 	pool *pgxpool.Pool
 }
 
-// Run names each workflow: the engine finds one by its function.
+// Run refers to each workflow by its function, because the engine looks it up so.
 func (e *dbosEngine) Run(_ context.Context, kind workload.Kind, in workload.Input) (int, error) {
 	var h dbos.WorkflowHandle[int]
 	var err error
@@ -102,7 +103,7 @@ func (e *dbosEngine) Run(_ context.Context, kind workload.Kind, in workload.Inpu
 
 func (e *dbosEngine) Cancel(_ context.Context, id string) error { return dbos.CancelWorkflow(e.c, id) }
 
-// Close leaves connections to the end of the server.
+// Close does nothing: connections end with the server.
 func (e *dbosEngine) Close() error { return nil }
 
 func dbStep(ctx dbos.DBOSContext, in workload.Payload) (int, error) {
@@ -125,7 +126,7 @@ func dbChain(ctx dbos.DBOSContext, in workload.Input) (int, error) {
 	return sum, nil
 }
 
-// dbChild is one activity of a fan: steps of a workflow run one at a time, so what runs at once is a workflow.
+// dbChild is one activity of a fan-out. It is a workflow, because the steps of a workflow run one at a time.
 func dbChild(_ dbos.DBOSContext, in workload.Payload) (int, error) { return workload.Noop(in), nil }
 
 func dbFan(ctx dbos.DBOSContext, in workload.Input) (int, error) {
@@ -147,12 +148,13 @@ func dbFan(ctx dbos.DBOSContext, in workload.Input) (int, error) {
 	return sum, nil
 }
 
-// dbRace has no select to use: a step is bounded by a timeout of the workflow's context, so the timer is when that is due.
+// dbRace limits a step by a timeout of the workflow's context, because the engine has no select. The timeout is the
+// timer of the race.
 func dbRace(ctx dbos.DBOSContext, in workload.Input) (int, error) {
 	limited, cancel := dbos.WithTimeout(ctx, workload.RaceTimer)
 	defer cancel()
 	time.AfterFunc(workload.RaceTimer, func() { workload.Mark(workload.TimerMark(in.ID)) })
-	_, _ = dbBlock(limited, in.ID) // it ends with its context
+	_, _ = dbBlock(limited, in.ID) // returns when its context ends
 	return 0, nil
 }
 

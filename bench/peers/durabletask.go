@@ -16,7 +16,7 @@ import (
 
 func durableTask() Peer {
 	return Peer{
-		Name: "durabletask-go", Version: "0.6.0", Where: "this process; SQLite in its memory, polled",
+		Name: "durabletask-go", Version: "0.6.0", Where: "this process; SQLite in memory, polled",
 		Open: openDurableTask,
 	}
 }
@@ -29,10 +29,10 @@ func openDurableTask(ctx context.Context, _ string) (*Opened, error) {
 	}
 	errs = append(errs, r.AddActivityN("noop", dtNoop), r.AddActivityN("block", dtBlock))
 	e := &durableTaskEngine{}
-	be := &countedTaskBackend{sqlite.NewSqliteBackend(sqlite.NewSqliteOptions(""), silent{}), &e.tally}
+	be := &countedTaskBackend{sqlite.NewSqliteBackend(sqlite.NewSqliteOptions(""), discardLogger{}), &e.tally}
 	x := task.NewTaskExecutor(r)
 	n := backend.WithMaxParallelism(100)
-	e.w = backend.NewTaskHubWorker(be, backend.NewOrchestrationWorker(be, x, silent{}, n), backend.NewActivityTaskWorker(be, x, silent{}, n), silent{})
+	e.w = backend.NewTaskHubWorker(be, backend.NewOrchestrationWorker(be, x, discardLogger{}, n), backend.NewActivityTaskWorker(be, x, discardLogger{}, n), discardLogger{})
 	e.c = backend.NewTaskHubClient(be)
 	return &Opened{Engine: e}, errors.Join(append(errs, e.w.Start(context.WithoutCancel(ctx)))...)
 }
@@ -59,10 +59,11 @@ func (e *durableTaskEngine) Run(ctx context.Context, kind workload.Kind, in work
 	return out, wrap("result", json.Unmarshal([]byte(m.SerializedOutput), &out))
 }
 
-// waitEvery is how often an instance is looked at.
-const waitEvery = 2 * time.Millisecond
+// pollInterval is the interval of status polls.
+const pollInterval = 2 * time.Millisecond
 
-// wait looks every few milliseconds: the client's own wait begins with 100 ms and backs off to ten seconds.
+// wait polls the status of an instance. The client's own wait would distort the result: it polls after 100 ms and backs
+// off to ten seconds.
 func (e *durableTaskEngine) wait(ctx context.Context, id api.InstanceID) (*api.OrchestrationMetadata, error) {
 	for {
 		m, err := e.c.FetchOrchestrationMetadata(ctx, id)
@@ -72,7 +73,7 @@ func (e *durableTaskEngine) wait(ctx context.Context, id api.InstanceID) (*api.O
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-time.After(waitEvery):
+		case <-time.After(pollInterval):
 		}
 	}
 }
@@ -81,7 +82,7 @@ func (e *durableTaskEngine) Cancel(ctx context.Context, id string) error {
 	return e.c.TerminateOrchestration(ctx, api.InstanceID(id))
 }
 
-// Close leaves the worker to the end of the process: its own end waits for polls.
+// Close does not stop the worker, which would wait for its polls. The worker ends with the process.
 func (e *durableTaskEngine) Close() error { return nil }
 
 func dtNoop(ctx task.ActivityContext) (any, error) {
@@ -136,7 +137,7 @@ func dtFan(ctx *task.OrchestrationContext) (any, error) {
 	return sum, nil
 }
 
-// dtRace has no select to use: it awaits the timer, and returns without the activity.
+// dtRace awaits the timer and returns without the activity, because the engine has no select.
 func dtRace(ctx *task.OrchestrationContext) (any, error) {
 	var in workload.Input
 	if err := ctx.GetInput(&in); err != nil {
@@ -160,8 +161,8 @@ func dtHold(ctx *task.OrchestrationContext) (any, error) {
 	return v, err
 }
 
-// countedTaskBackend counts the calls that an orchestration and its activities cost, polls that find no work included, and the
-// client's looks at an instance not.
+// countedTaskBackend counts the calls for an orchestration and its activities, with polls that find no work. It does
+// not count the client's status polls.
 type countedTaskBackend struct {
 	backend.Backend
 
@@ -195,14 +196,14 @@ func (b *countedTaskBackend) CompleteActivityWorkItem(ctx context.Context, w *ba
 	return b.t.call(func() error { return b.Backend.CompleteActivityWorkItem(ctx, w) })
 }
 
-// silent is a logger that says nothing.
-type silent struct{}
+// discardLogger is a logger that discards everything.
+type discardLogger struct{}
 
-func (silent) Debug(...any)          {}
-func (silent) Debugf(string, ...any) {}
-func (silent) Info(...any)           {}
-func (silent) Infof(string, ...any)  {}
-func (silent) Warn(...any)           {}
-func (silent) Warnf(string, ...any)  {}
-func (silent) Error(...any)          {}
-func (silent) Errorf(string, ...any) {}
+func (discardLogger) Debug(...any)          {}
+func (discardLogger) Debugf(string, ...any) {}
+func (discardLogger) Info(...any)           {}
+func (discardLogger) Infof(string, ...any)  {}
+func (discardLogger) Warn(...any)           {}
+func (discardLogger) Warnf(string, ...any)  {}
+func (discardLogger) Error(...any)          {}
+func (discardLogger) Errorf(string, ...any) {}

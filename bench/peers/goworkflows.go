@@ -19,7 +19,7 @@ import (
 
 func goWorkflows() Peer {
 	return Peer{
-		Name: "go-workflows", Version: "1.4.0", Where: "this process; SQLite in its memory, woken without polling (monoprocess)",
+		Name: "go-workflows", Version: "1.4.0", Where: "this process; SQLite in memory, no polling (monoprocess)",
 		Open: openGoWorkflows,
 	}
 }
@@ -71,7 +71,7 @@ func (e *goWorkflowsEngine) Run(ctx context.Context, kind workload.Kind, in work
 
 func (e *goWorkflowsEngine) Cancel(ctx context.Context, id string) error {
 	i, _ := e.live.Load(id)
-	return e.c.CancelWorkflowInstance(ctx, i.(*workflow.Instance)) //nolint:forcetypeassert // Run has put it there
+	return e.c.CancelWorkflowInstance(ctx, i.(*workflow.Instance)) //nolint:forcetypeassert // stored by Run
 }
 
 func (e *goWorkflowsEngine) Close() error {
@@ -111,7 +111,7 @@ func gwFan(ctx workflow.Context, in workload.Input) (int, error) {
 	return sum, nil
 }
 
-// gwRace awaits the loser: the engine fails a workflow that returns while an activity is out.
+// gwRace awaits the loser, because the engine fails a workflow that returns while an activity is pending.
 func gwRace(ctx workflow.Context, in workload.Input) (int, error) {
 	limited, cancel := workflow.WithCancel(ctx)
 	f := workflow.ExecuteActivity[int](limited, workflow.DefaultActivityOptions, gwBlock, in.ID)
@@ -127,8 +127,8 @@ func gwHold(ctx workflow.Context, in workload.Input) (int, error) {
 	return workflow.ExecuteActivity[int](ctx, workflow.DefaultActivityOptions, gwBlock, in.ID).Get(ctx)
 }
 
-// countedBackend counts the calls that a workflow and its activities cost. What finds no work is counted, too: it is a statement of
-// SQL. The client's looks at an instance are not.
+// countedBackend counts the calls for a workflow and its activities, also those that find no work, because each is an
+// SQL statement. It does not count the client's status polls.
 type countedBackend struct {
 	backend.Backend
 

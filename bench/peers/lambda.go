@@ -15,7 +15,8 @@ import (
 func lambda() Peer {
 	return Peer{
 		Name: "lambda-local", Version: "durable-execution-sdk-js 2.4.0, -testing 1.1.4",
-		Where: "AWS's local test runner in Node.js, checkpoints in its memory: not the service. The SDK for Go cannot be fetched from a registry, so the code is JavaScript",
+		Where: "AWS's local test runner in Node.js with checkpoints in memory, not the service; " +
+			"JavaScript, because no registry has the SDK for Go",
 		Cannot: map[workload.Kind]string{
 			workload.Race: "its test runner skips time",
 			workload.Hold: "its test runner cannot cancel an execution",
@@ -28,7 +29,7 @@ func lambda() Peer {
 			e := &lambdaEngine{in: json.NewEncoder(s.In), waiting: map[string]chan lambdaAnswer{}}
 			go e.read(bufio.NewScanner(s.Out))
 			o := &Opened{Engine: e}
-			o.needs(s)
+			o.addServer(s)
 			return o, nil
 		},
 	}
@@ -38,15 +39,15 @@ type lambdaAnswer struct {
 	ID     string `json:"id"`
 	Result int    `json:"result"`
 	Error  string `json:"error"`
-	Ran    int    `json:"ran"` // activities since the answer before
+	Ran    int    `json:"ran"` // activities since the previous answer
 }
 
-// lambdaEngine asks the runner's process, and hands its answers to who asked.
+// lambdaEngine sends requests to the runner's process and returns its answers to the callers.
 type lambdaEngine struct {
 	mu      sync.Mutex
 	in      *json.Encoder
 	waiting map[string]chan lambdaAnswer
-	over    bool
+	ended   bool
 }
 
 var errRunnerEnded = errors.New("the runner has ended")
@@ -73,19 +74,19 @@ func (e *lambdaEngine) Run(ctx context.Context, kind workload.Kind, in workload.
 func (e *lambdaEngine) ask(kind workload.Kind, in workload.Input, answer chan lambdaAnswer) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over {
+	if e.ended {
 		return errRunnerEnded
 	}
 	e.waiting[in.ID] = answer
 	return e.in.Encode(map[string]any{"id": in.ID, "kind": kind, "n": in.N})
 }
 
-// read hands out the answers until there are no more.
+// read sends each answer to its caller until the output ends.
 func (e *lambdaEngine) read(lines *bufio.Scanner) {
 	for lines.Scan() {
 		var a lambdaAnswer
 		if json.Unmarshal(lines.Bytes(), &a) != nil {
-			continue // not an answer: the runner's packages have said something
+			continue // not an answer, but output of the runner's packages
 		}
 		workload.Ran(a.Ran)
 		e.mu.Lock()
@@ -97,7 +98,7 @@ func (e *lambdaEngine) read(lines *bufio.Scanner) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.over = true
+	e.ended = true
 	for _, to := range e.waiting {
 		close(to)
 	}

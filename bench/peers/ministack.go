@@ -27,15 +27,16 @@ import (
 func perdureOnMinistack() Peer {
 	return Peer{
 		Name: "perdure-ministack", Version: "this checkout, ministack 1.5.33", Server: true,
-		Where: "a server, ministack, that plays DynamoDB and SQS in its memory, over HTTP; it is in Python, and an emulator for tests: its own time is most of what is measured",
-		Open:  openMinistack,
+		Where: "ministack server that emulates DynamoDB and SQS in memory, over HTTP; " +
+			"written in Python for tests, so most of the time is its own",
+		Open: openMinistack,
 	}
 }
 
-// cloud is a local AWS as a process.
+// cloud is the process of a local AWS.
 type cloud struct{ *localcloud.Cloud }
 
-// PID is that of the emulator.
+// PID returns the process ID of the emulator.
 func (c cloud) PID() int { return c.Cloud.PID }
 
 func openMinistack(ctx context.Context, _ string) (*Opened, error) {
@@ -44,7 +45,7 @@ func openMinistack(ctx context.Context, _ string) (*Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.needs(cloud{c})
+	o.addServer(cloud{c})
 	e := &ministackEngine{}
 	config := localcloud.Config(c.Env["AWS_ENDPOINT_URL"])
 	config.APIOptions = append(config.APIOptions, e.count)
@@ -69,7 +70,7 @@ func openMinistack(ctx context.Context, _ string) (*Opened, error) {
 	return o, nil
 }
 
-// ministackEngine is this engine on a server, with loops that take from its queues as Lambda's mappings do.
+// ministackEngine is perdure on a server. Its loops receive from the queues, as Lambda's event source mappings do.
 type ministackEngine struct {
 	perdureClient
 	tally
@@ -79,12 +80,12 @@ type ministackEngine struct {
 	loops  sync.WaitGroup
 }
 
-// count notes each call but those that wait for messages, and the client's looks at an instance.
+// count counts each call except receives, which wait for messages, and the client's status requests.
 func (e *ministackEngine) count(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("count", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
-		if _, waits := in.Parameters.(*sqs.ReceiveMessageInput); waits || looks(ctx) {
+		if _, waits := in.Parameters.(*sqs.ReceiveMessageInput); waits || isStatusRequest(ctx) {
 			return next.HandleInitialize(ctx, in)
 		}
 		defer e.add(time.Now())
@@ -119,13 +120,13 @@ func (e *ministackEngine) createQueues(ctx context.Context) (dynamo.HubConfig, e
 	return where, errors.Join(errs...)
 }
 
-// handler is what a function does with the records of its event.
+// handler handles the records of an event, like a Lambda function.
 type handler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
 
-// takers are how many loops take from each queue.
-const takers = 8
+// receivers is the number of loops that receive from each queue.
+const receivers = 8
 
 func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.HubConfig) error {
 	r := registry()
@@ -137,22 +138,22 @@ func (e *ministackEngine) serve(p *dynamo.Provider, where dynamo.HubConfig) erro
 	if err != nil {
 		return err
 	}
-	timekeeper, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{HubName: where.Name, Logger: discard()})
+	renewer, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{HubName: where.Name, Logger: discard()})
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
-	for url, h := range map[string]handler{where.InboxURL: orchestrator, where.WorkQueues[perdure.DefaultQueue]: worker, where.TimersURL: timekeeper} {
-		for range takers {
-			e.loops.Go(func() { e.take(ctx, url, h) })
+	for url, h := range map[string]handler{where.InboxURL: orchestrator, where.WorkQueues[perdure.DefaultQueue]: worker, where.TimersURL: renewer} {
+		for range receivers {
+			e.loops.Go(func() { e.receive(ctx, url, h) })
 		}
 	}
 	return nil
 }
 
-// take hands batches of a queue to a function, and deletes what did not fail.
-func (e *ministackEngine) take(ctx context.Context, url string, h handler) {
+// receive receives batches from a queue, passes them to the handler, and deletes the messages that did not fail.
+func (e *ministackEngine) receive(ctx context.Context, url string, h handler) {
 	for ctx.Err() == nil {
 		out, err := e.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1,
@@ -172,7 +173,7 @@ func (e *ministackEngine) take(ctx context.Context, url string, h handler) {
 			}
 		}
 		if len(in.Entries) > 0 {
-			_, _ = e.queues.DeleteMessageBatch(ctx, in) // what stays comes again
+			_, _ = e.queues.DeleteMessageBatch(ctx, in) // messages that remain are redelivered
 		}
 	}
 }

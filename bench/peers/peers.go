@@ -1,4 +1,4 @@
-// Package peers has the engines that are measured: a file each.
+// Package peers contains the measured engines, one in each file.
 package peers
 
 import (
@@ -9,31 +9,32 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// Peer is an engine, and how it is run here.
+// Peer is an engine and its setup.
 type Peer struct {
 	Name    string
 	Version string
-	// Where says what its store is, and in which process.
+	// Where describes the store and its process.
 	Where string
-	// Server is that its store is a server behind a socket; otherwise it lies in the memory of the process that does the work.
+	// Server is true if the store is a server behind a socket. Otherwise the store is in the memory of the process that
+	// does the work.
 	Server bool
-	// Cannot says of what it has no way to express, why.
+	// Cannot gives the reason for each orchestration that the engine does not support.
 	Cannot map[workload.Kind]string
-	// Open starts it, with the servers that it needs, from the folder into which they were installed.
+	// Open starts the engine and the servers that it needs. The servers are installed in folder.
 	Open func(ctx context.Context, folder string) (*Opened, error)
 }
 
-// Opened is an engine at work.
+// Opened is a running engine.
 type Opened struct {
 	workload.Engine
 
-	// Servers are the processes that it needs besides this one.
+	// Servers are the IDs of the engine's other processes.
 	Servers []int
 
 	stops []func() error
 }
 
-// Close ends the engine and its servers.
+// Close stops the engine and its servers.
 func (o *Opened) Close() error {
 	var errs []error
 	if o.Engine != nil {
@@ -51,16 +52,16 @@ type process interface {
 	Stop() error
 }
 
-// needs notes a server, which is stopped with the engine.
-func (o *Opened) needs(p process) {
+// addServer adds a server that Close stops.
+func (o *Opened) addServer(p process) {
 	o.Servers = append(o.Servers, p.PID())
 	o.stops = append(o.stops, p.Stop)
 }
 
-// failed closes what was opened before an error.
+// failed stops the engine and its servers after an error.
 func (o *Opened) failed(err error) (*Opened, error) { return nil, errors.Join(err, o.Close()) }
 
-// All are the peers, this engine first.
+// All returns the peers, perdure first.
 func All() []Peer {
 	return []Peer{
 		perdureInMemory(), perdureOnMinistack(),
@@ -68,7 +69,7 @@ func All() []Peer {
 	}
 }
 
-// Names are the names of the peers, for a message.
+// Names returns the names of the peers for a message.
 func Names() string {
 	var names []string
 	for _, p := range All() {

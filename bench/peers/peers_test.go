@@ -11,15 +11,16 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// small is done within a second or two.
+// small is a size that takes a second or two.
 func small() workload.Size {
 	return workload.Size{
 		Instances: 2, SequenceLength: 3, Within: time.Minute, InFlight: 2, Wide: 10, Short: 2, Long: 4, Stops: 1, StopsLimit: time.Second,
 	}
 }
 
-// The engines that need no server do what they are measured at: results and the number of activities are right, or Run says so.
-func TestWhatIsMeasuredIsDone(t *testing.T) { // one after the other: activities note in one place for the process
+// Run fails if a result or the number of activities is wrong. The subtests are not parallel, because the probe is
+// shared.
+func TestRun_enginesWithoutServer_doTheWork(t *testing.T) {
 	for _, p := range peers.All() {
 		switch p.Name {
 		case "perdure", "go-workflows", "durabletask-go":
@@ -48,14 +49,14 @@ func TestWhatIsMeasuredIsDone(t *testing.T) { // one after the other: activities
 				}
 			}
 			if s := o.Engine.(workload.Counted).Store(); s.Calls == 0 || s.Time == 0 {
-				t.Errorf("the store was asked %d times, in %v", s.Calls, s.Time)
+				t.Errorf("store: %d calls in %v", s.Calls, s.Time)
 			}
 		})
 	}
 }
 
-// This engine's activities hear of a race that is lost, and of a cancel.
-func TestAStopIsMeasured(t *testing.T) {
+// A perdure activity observes that it lost a race, and that it was cancelled.
+func TestRun_cancelledActivity_isMeasured(t *testing.T) {
 	o, err := peers.All()[0].Open(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +76,8 @@ func TestAStopIsMeasured(t *testing.T) {
 	}
 }
 
-// A peer whose server is not there says so, and the others go on.
-func TestAMissingServerIsSaid(t *testing.T) {
+// A missing server is an error of its peer.
+func TestOpen_missingServer_returnsError(t *testing.T) {
 	t.Parallel()
 	for _, p := range peers.All() {
 		switch p.Name {
@@ -90,7 +91,7 @@ func TestAMissingServerIsSaid(t *testing.T) {
 	}
 }
 
-// prefixed keeps the ids of workloads apart that run on one engine.
+// prefixed adds a prefix to instance IDs, so that several workloads can run on one engine.
 type prefixed struct {
 	workload.Engine
 

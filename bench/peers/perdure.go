@@ -15,7 +15,7 @@ import (
 
 func perdureInMemory() Peer {
 	return Peer{
-		Name: "perdure", Version: "this checkout", Where: "this process; DynamoDB and SQS simulated in its memory",
+		Name: "perdure", Version: "this checkout", Where: "this process; DynamoDB and SQS simulated in memory",
 		Open: func(context.Context, string) (*Opened, error) {
 			e := &memory{}
 			var err error
@@ -23,7 +23,7 @@ func perdureInMemory() Peer {
 			if err != nil {
 				return nil, err
 			}
-			debug.SetGCPercent(800) // as the functions set it
+			debug.SetGCPercent(800) // as the Lambda functions do
 			ctx, stop := context.WithCancel(context.Background())
 			e.c, e.stop, e.served = client.New(e.hub.Provider), stop, make(chan struct{})
 			go func() { defer close(e.served); e.hub.Cloud.Serve(ctx) }()
@@ -32,7 +32,7 @@ func perdureInMemory() Peer {
 	}
 }
 
-// registry has the orchestrations of the workloads.
+// registry returns a registry with the orchestrations of the workloads.
 func registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "noop", perdureNoop)
@@ -89,7 +89,7 @@ func perdureRace(ctx *perdure.OrchestrationContext, in workload.Input) (int, err
 	return 0, nil
 }
 
-// memory is this engine on AWS in memory.
+// memory is perdure on a simulated AWS in memory.
 type memory struct {
 	perdureClient
 	tally
@@ -99,9 +99,9 @@ type memory struct {
 	served chan struct{}
 }
 
-// intercept counts the calls of the engine and of the mappings, and not the invocations that mappings make.
+// intercept counts the calls of the engine and of the event source mappings, except the invocations that mappings make.
 func (m *memory) intercept(ctx context.Context, c simaws.Call, next func() error) error {
-	if c.Service == "Lambda" && c.Operation == "Invoke" || looks(ctx) {
+	if c.Service == "Lambda" && c.Operation == "Invoke" || isStatusRequest(ctx) {
 		return next()
 	}
 	return m.call(next)
@@ -114,7 +114,7 @@ func (m *memory) Close() error {
 	return nil
 }
 
-// benchName is what hubs, queues and applications are called.
+// benchName is the name of hubs, queues and applications.
 const benchName = "bench"
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -23,8 +23,9 @@ import (
 func restatePeer() Peer {
 	return Peer{
 		Name: "restate", Version: "server 1.7.12, sdk-go 1.2.0", Server: true,
-		Where: "a server of its own, one partition, its files in memory (tmpfs); an activity is a journalled closure of the handler (Run), streamed both ways",
-		Open:  openRestate,
+		Where: "server with one partition and its files in memory (tmpfs); an activity is a journaled closure " +
+			"of the handler (Run), with bidirectional streaming",
+		Open: openRestate,
 	}
 }
 
@@ -32,7 +33,7 @@ func openRestate(ctx context.Context, folder string) (*Opened, error) {
 	o := &Opened{}
 	s, err := servers.StartRestate(ctx, filepath.Join(folder, "node"))
 	if s != nil {
-		o.needs(s)
+		o.addServer(s)
 	}
 	if err != nil {
 		return o.failed(err)
@@ -62,7 +63,7 @@ type restateEngine struct {
 	c     *ingress.Client
 	admin string
 	stop  context.CancelFunc
-	live  sync.Map // id to invocation
+	live  sync.Map // instance ID to invocation ID
 }
 
 const (
@@ -70,19 +71,19 @@ const (
 	registerEvery = 100 * time.Millisecond
 )
 
-// register tells the server where the handlers are, once they are there.
+// register registers the handlers with the server. It retries until they serve.
 func (e *restateEngine) register(ctx context.Context, uri string, failed <-chan error) error {
 	body, err := json.Marshal(map[string]string{"uri": uri})
 	if err != nil {
 		return err
 	}
 	for range registerTries {
-		if err = e.admins(ctx, http.MethodPost, "/deployments", body); err == nil {
+		if err = e.callAdmin(ctx, http.MethodPost, "/deployments", body); err == nil {
 			return nil
 		}
 		select {
 		case err := <-failed:
-			return wrap("the handlers do not serve", errors.Join(err, errors.New("they ended")))
+			return wrap("serve handlers", errors.Join(err, errors.New("the handlers have ended")))
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
 		case <-time.After(registerEvery):
@@ -91,8 +92,8 @@ func (e *restateEngine) register(ctx context.Context, uri string, failed <-chan 
 	return err
 }
 
-// admins makes a call of the server's administration.
-func (e *restateEngine) admins(ctx context.Context, method, path string, body []byte) error {
+// callAdmin calls the server's admin API.
+func (e *restateEngine) callAdmin(ctx context.Context, method, path string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, method, e.admin+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (e *restateEngine) admins(ctx context.Context, method, path string, body []
 	if err != nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }() // it is read
+	defer func() { _ = resp.Body.Close() }() // the response was read
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		b, err := io.ReadAll(resp.Body)
 		return errors.Join(fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, b), err)
@@ -110,7 +111,8 @@ func (e *restateEngine) admins(ctx context.Context, method, path string, body []
 	return nil
 }
 
-// Run makes one request, which is answered when the orchestration ends; what is cancelled needs its invocation's id.
+// Run sends one request and waits for its response. For Hold it sends and attaches instead, because Cancel needs the
+// invocation ID.
 func (e *restateEngine) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
 	r := ingress.Service[workload.Input, int](e.c, "orch", string(kind))
 	if kind != workload.Hold {
@@ -126,7 +128,7 @@ func (e *restateEngine) Run(ctx context.Context, kind workload.Kind, in workload
 
 func (e *restateEngine) Cancel(ctx context.Context, id string) error {
 	invocation, _ := e.live.Load(id)
-	return e.admins(ctx, http.MethodPatch, fmt.Sprintf("/invocations/%s/cancel", invocation), nil)
+	return e.callAdmin(ctx, http.MethodPatch, fmt.Sprintf("/invocations/%s/cancel", invocation), nil)
 }
 
 func (e *restateEngine) Close() error {
@@ -170,7 +172,7 @@ func rsFan(ctx restate.Context, in workload.Input) (int, error) {
 	return sum, nil
 }
 
-// rsRace leaves the loser: a closure has no invocation that could be cancelled.
+// rsRace does not cancel the loser, because a closure has no invocation to cancel.
 func rsRace(ctx restate.Context, in workload.Input) (int, error) {
 	if _, err := restate.WaitFirst(ctx, rsBlock(ctx, in.ID), restate.After(ctx, workload.RaceTimer)); err != nil {
 		return 0, err

@@ -18,22 +18,22 @@ import (
 func temporal() Peer {
 	return Peer{
 		Name: "temporal", Version: "server 1.32.0, sdk 1.50.0", Server: true,
-		Where: "a server of its own with SQLite in its memory, rate limits lifted, over gRPC",
+		Where: "server with SQLite in memory, over gRPC, without rate limits",
 		Open:  openTemporal,
 	}
 }
 
 const (
 	temporalPollers = 8
-	// temporalBeat is how long the SDK keeps heartbeats back: it hears of a cancel in their answers.
-	temporalBeat = 100 * time.Millisecond
+	// temporalHeartbeat is the interval of heartbeats. The SDK learns of a cancel from their responses.
+	temporalHeartbeat = 100 * time.Millisecond
 )
 
 func openTemporal(ctx context.Context, folder string) (*Opened, error) {
 	o := &Opened{}
 	s, err := servers.StartTemporal(ctx, filepath.Join(folder, "temporal"))
 	if s != nil {
-		o.needs(s)
+		o.addServer(s)
 	}
 	if err != nil {
 		return o.failed(err)
@@ -44,7 +44,7 @@ func openTemporal(ctx context.Context, folder string) (*Opened, error) {
 	}
 	w := worker.New(c, benchName, worker.Options{
 		MaxConcurrentActivityTaskPollers: temporalPollers, MaxConcurrentWorkflowTaskPollers: temporalPollers,
-		MaxHeartbeatThrottleInterval: temporalBeat, DefaultHeartbeatThrottleInterval: temporalBeat,
+		MaxHeartbeatThrottleInterval: temporalHeartbeat, DefaultHeartbeatThrottleInterval: temporalHeartbeat,
 	})
 	for k, f := range map[workload.Kind]any{workload.Chain: tpChain, workload.Fan: tpFan, workload.Race: tpRace, workload.Hold: tpHold} {
 		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: string(k)})

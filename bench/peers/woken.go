@@ -9,16 +9,17 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// perdureClient starts and awaits instances of a hub whose turns run in this process. Its waits are woken by an interceptor of these turns: the client's own
-// wait looks after 20 ms, then more and more seldom up to a second, and would measure itself.
+// perdureClient starts instances of a hub whose turns run in this process, and waits for their end. An interceptor of
+// the turns ends the wait. The client's own wait would distort the result: it polls after 20 ms and backs off to a
+// second.
 type perdureClient struct {
 	c *client.Client
 
-	mu   sync.Mutex
-	over map[string]chan struct{} // by instance
+	mu    sync.Mutex
+	ended map[string]chan struct{} // by instance ID; closed when the instance has ended
 }
 
-// turn is an interceptor's.
+// turn intercepts a turn and wakes the waiter if it was the last one.
 func (p *perdureClient) turn(ctx context.Context, t perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 	if next(ctx).Status.Terminal() {
 		p.wake(t.InstanceID)
@@ -29,38 +30,38 @@ func (p *perdureClient) interceptors() []perdure.Interceptor {
 	return []perdure.Interceptor{{Turn: p.turn}}
 }
 
-// await returns what is closed once an instance is over.
+// await returns a channel that is closed when the instance has ended.
 func (p *perdureClient) await(id string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over == nil {
-		p.over = map[string]chan struct{}{}
+	if p.ended == nil {
+		p.ended = map[string]chan struct{}{}
 	}
-	over := make(chan struct{})
-	p.over[id] = over
-	return over
+	ended := make(chan struct{})
+	p.ended[id] = ended
+	return ended
 }
 
 func (p *perdureClient) wake(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if over := p.over[id]; over != nil {
-		close(over)
-		delete(p.over, id)
+	if ended := p.ended[id]; ended != nil {
+		close(ended)
+		delete(p.ended, id)
 	}
 }
 
 func (p *perdureClient) Run(ctx context.Context, kind workload.Kind, in workload.Input) (int, error) {
-	over := p.await(in.ID)
+	ended := p.await(in.ID)
 	if _, err := p.c.Start(ctx, string(kind), in, client.WithInstanceID(in.ID)); err != nil {
 		return 0, err
 	}
 	select {
-	case <-over:
+	case <-ended:
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	s, err := p.c.Status(looking(ctx), in.ID)
+	s, err := p.c.Status(withStatusRequest(ctx), in.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -71,9 +72,11 @@ func (p *perdureClient) Cancel(ctx context.Context, id string) error {
 	return p.c.Cancel(ctx, id, "benchmark")
 }
 
-// lookKey marks the client's look at an instance: it is no call of the engine.
-type lookKey struct{}
+// statusRequestKey marks the client's status requests, which are not calls of the engine.
+type statusRequestKey struct{}
 
-func looking(ctx context.Context) context.Context { return context.WithValue(ctx, lookKey{}, true) }
+func withStatusRequest(ctx context.Context) context.Context {
+	return context.WithValue(ctx, statusRequestKey{}, true)
+}
 
-func looks(ctx context.Context) bool { return ctx.Value(lookKey{}) != nil }
+func isStatusRequest(ctx context.Context) bool { return ctx.Value(statusRequestKey{}) != nil }

@@ -12,7 +12,8 @@ import (
 //go:embed lambda.mjs
 var runner []byte
 
-// Lambda is AWS's local test runner of Lambda durable functions, in Node.js. It takes and answers lines of JSON.
+// Lambda is AWS's local test runner of Lambda durable functions, in Node.js. It reads requests and writes answers as
+// lines of JSON.
 type Lambda struct {
 	*Process
 
@@ -20,9 +21,9 @@ type Lambda struct {
 	Out io.Reader
 }
 
-// StartLambda starts it with the folder of packages of npm.
+// StartLambda starts the runner. node is the directory of the npm packages.
 func StartLambda(_ context.Context, node string) (*Lambda, error) {
-	dir, err := folder()
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
-// AWS's local test runner of Lambda durable functions, for the benchmark: not the service. A line in is an orchestration, a line out its
-// result. Its packages are those of the folder that the first argument names.
+// AWS's local test runner of Lambda durable functions, not the service. Each line of input starts an orchestration,
+// each line of output is a result. The first argument is the directory of the npm packages.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 

@@ -16,19 +16,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Postgres is a server of PostgreSQL, with its default of durable commits, on a folder in memory.
+// Postgres is a PostgreSQL server with durable commits (the default) and its files in memory.
 type Postgres struct {
 	*Process
 
 	URL string
 }
 
-// nobody is who runs Postgres where we are root, which it refuses to run as.
+// nobody is the user ID of Postgres if this process is root. Postgres refuses to run as root.
 const nobody = 65534
 
-// StartPostgres starts it from the folder of packages of npm.
+// StartPostgres starts a server. node is the directory of the npm packages.
 func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
-	dir, err := folder()
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	// SIGQUIT is its immediate shutdown: nothing of it is kept.
+	// SIGQUIT shuts Postgres down immediately. Its data is not needed.
 	p, err := start(dir, options{as: as, stop: syscall.SIGQUIT, stderr: io.Discard}, filepath.Join(bin, "postgres"), "-D", data,
 		"-c", "listen_addresses=127.0.0.1", "-c", "port="+strconv.Itoa(n), "-c", "unix_socket_directories=", "-c", "max_connections=200", "-c", "shared_buffers=256MB")
 	if err != nil {
@@ -54,7 +54,7 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, p.stdout) }() // until it ends
 	s := &Postgres{Process: p, URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", n)}
-	return s, p.up(ctx, func(ctx context.Context) error {
+	return s, p.waitReady(ctx, func(ctx context.Context) error {
 		c, err := pgx.Connect(ctx, s.URL)
 		if err != nil {
 			return fmt.Errorf("servers: %w", err)
@@ -63,12 +63,13 @@ func StartPostgres(ctx context.Context, node string) (*Postgres, error) {
 	})
 }
 
-// install copies the package's files to where whoever runs them may read them, and makes the links that npm has left out.
+// install copies the package's files into dir, where the user of Postgres may read them, and creates the links that npm
+// omits.
 func install(pkg, dir string) (*syscall.Credential, error) {
 	if err := os.CopyFS(filepath.Join(dir, "native"), os.DirFS(filepath.Join(pkg, "native"))); err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json")) //nolint:gosec // of a pinned package
+	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json")) //nolint:gosec // a file of a pinned package
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
@@ -85,10 +86,10 @@ func install(pkg, dir string) (*syscall.Credential, error) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // ourselves
+		return nil, nil //nolint:nilnil // run as the current user
 	}
 	err = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, nobody, nobody)) //nolint:gosec // in a folder that we have just made
+		return errors.Join(err, os.Lchown(path, nobody, nobody)) //nolint:gosec // a directory of this process
 	})
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)

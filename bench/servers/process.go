@@ -1,5 +1,5 @@
-// Package servers starts the servers that peers need, on free ports of the loopback, and stops each by its own process id. What they keep lies
-// in memory (/dev/shm), so that no disk is measured. It is for Linux.
+// Package servers starts the servers of peers on free ports of the loopback interface, and stops each one by its
+// process ID. Their files are in memory (/dev/shm), so that the benchmark does not measure a disk. It requires Linux.
 package servers
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Process is a server. It dies with this process, however that ends.
+// Process is a server process. The kernel kills it when this process ends.
 type Process struct {
 	cmd    *exec.Cmd
 	dir    string
@@ -24,7 +24,7 @@ type Process struct {
 	ended  chan struct{}
 }
 
-// options of start.
+// options are the optional settings of start.
 type options struct {
 	env    []string
 	stop   syscall.Signal
@@ -32,61 +32,62 @@ type options struct {
 	stderr io.Writer
 }
 
-// start starts a program. dir is its own folder, removed when it is stopped or does not start.
+// start starts a program in dir. Stop removes dir, as does start if it fails.
 func start(dir string, o options, program string, args ...string) (*Process, error) {
 	p := &Process{dir: dir, stop: o.stop, ended: make(chan struct{})}
-	p.cmd = exec.Command(program, args...) //nolint:noctx,gosec // it is stopped by Stop, which lets it clean up
+	p.cmd = exec.Command(program, args...) //nolint:noctx,gosec // Stop lets the program clean up
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, append(os.Environ(), o.env...), o.stderr
-	// A group of its own: a Ctrl-C is for us, who stop it when the engine on it is closed.
+	// A separate process group does not receive Ctrl-C. Stop ends the server after its engine was closed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: o.as}
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	// A pipe of our own: exec's would be closed by Wait before all is read.
+	// The pipe of StdoutPipe would not do: Wait closes it before all output is read.
 	out, in, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
 	p.cmd.Stdout, p.stdout = in, out
 	err = p.cmd.Start()
-	_ = in.Close() // the server has its own
+	_ = in.Close() // the server has a copy
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("servers: make bench-peers installs what it runs: %w", err), out.Close(), os.RemoveAll(dir))
+		err = fmt.Errorf("servers: %w; install the servers with make bench-peers", err)
+		return nil, errors.Join(err, out.Close(), os.RemoveAll(dir))
 	}
 	go func() {
-		_ = p.cmd.Wait() // how it ends says nothing: it is stopped
+		_ = p.cmd.Wait() // Stop ends it, so the exit status has no meaning
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// PID is that of the server.
+// PID returns the process ID of the server.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 const stopLimit = 5 * time.Second
 
-// Stop ends the server, and removes what it kept.
+// Stop stops the server and removes its directory.
 func (p *Process) Stop() error {
-	_ = p.stdin.Close() // closed already: it is ending
+	_ = p.stdin.Close() // an error means that the server is ending
 	if p.stop != 0 {
-		_ = p.cmd.Process.Signal(p.stop) // gone already: it has ended
+		_ = p.cmd.Process.Signal(p.stop) // an error means that the server has ended
 	}
 	select {
 	case <-p.ended:
 	case <-time.After(stopLimit):
-		_ = p.cmd.Process.Kill() // the same
+		_ = p.cmd.Process.Kill() // as above
 		<-p.ended
 	}
-	_ = p.stdout.Close() // nobody reads it any more
+	_ = p.stdout.Close() // there is no reader any more
 	if err := os.RemoveAll(p.dir); err != nil {
 		return fmt.Errorf("servers: %w", err)
 	}
 	return nil
 }
 
-// folder makes a folder in memory, or where the system keeps what is temporary if there is none such.
-func folder() (string, error) {
+// newDir creates a directory in /dev/shm, or in the default directory for temporary files if there is no /dev/shm.
+func newDir() (string, error) {
 	parent := "/dev/shm"
 	if _, err := os.Stat(parent); err != nil {
 		parent = ""
@@ -98,14 +99,14 @@ func folder() (string, error) {
 	return dir, nil
 }
 
-// port is one that is free now.
+// port returns a free port.
 func port(ctx context.Context) (int, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("servers: %w", err)
 	}
-	defer func() { _ = l.Close() }()         // it was for the number alone
-	return l.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // of network tcp
+	defer func() { _ = l.Close() }()         // only its number is needed
+	return l.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // its network is tcp
 }
 
 func ports(ctx context.Context, n int) ([]int, error) {
@@ -120,25 +121,25 @@ func ports(ctx context.Context, n int) ([]int, error) {
 }
 
 const (
-	upLimit   = 30 * time.Second
-	lookEvery = 50 * time.Millisecond
+	readyLimit = 30 * time.Second
+	readyPoll  = 50 * time.Millisecond
 )
 
-// up waits until a server answers.
-func (p *Process) up(ctx context.Context, answers func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, upLimit)
+// waitReady waits until the server responds.
+func (p *Process) waitReady(ctx context.Context, responds func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
-		err := answers(ctx)
+		err := responds(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-p.ended:
-			return fmt.Errorf("servers: it ended before it was up: %w", err)
+			return fmt.Errorf("servers: the server ended before it was ready: %w", err)
 		case <-ctx.Done():
-			return fmt.Errorf("servers: it is not up: %w", err)
-		case <-time.After(lookEvery):
+			return fmt.Errorf("servers: the server is not ready: %w", err)
+		case <-time.After(readyPoll):
 		}
 	}
 }

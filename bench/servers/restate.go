@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// Restate is a server of Restate: all roles in one process, one partition.
+// Restate is a Restate server with all roles in one process and one partition.
 type Restate struct {
 	*Process
 
-	// Ingress and Admin are URLs; Service is an address that is free for the services.
+	// Ingress and Admin are URLs. Service is a free address for the handlers.
 	Ingress, Admin, Service string
 }
 
-// StartRestate starts it from the folder of packages of npm.
+// StartRestate starts a server. node is the directory of the npm packages.
 func StartRestate(ctx context.Context, node string) (*Restate, error) {
-	dir, err := folder()
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func StartRestate(ctx context.Context, node string) (*Restate, error) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, p.stdout) }() // until it ends
 	r := &Restate{Process: p, Ingress: "http://" + at(1), Admin: "http://" + at(2), Service: at(3)}
-	return r, p.up(ctx, func(ctx context.Context) error { return healthy(ctx, r.Admin+"/health") })
+	return r, p.waitReady(ctx, func(ctx context.Context) error { return healthy(ctx, r.Admin+"/health") })
 }
 
 func healthy(ctx context.Context, url string) error {

@@ -6,16 +6,16 @@ import (
 	"io"
 )
 
-// Temporal is a server of Temporal: all services in one process, SQLite in memory.
+// Temporal is a Temporal server with all services in one process and SQLite in memory.
 type Temporal struct {
 	*Process
 
 	Address, Namespace string
 }
 
-// StartTemporal starts the program that is built of folder temporal.
+// StartTemporal starts the program, which is built from directory temporal.
 func StartTemporal(_ context.Context, program string) (*Temporal, error) {
-	dir, err := folder()
+	dir, err := newDir()
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func StartTemporal(_ context.Context, program string) (*Temporal, error) {
 	}
 	t := &Temporal{Process: p}
 	if _, err := fmt.Fscan(p.stdout, &t.Address, &t.Namespace); err != nil {
-		return t, fmt.Errorf("servers: temporal said no address: %w", err)
+		return t, fmt.Errorf("servers: read the address of temporal: %w", err)
 	}
 	return t, nil
 }

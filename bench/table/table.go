@@ -1,4 +1,4 @@
-// Package table puts what was measured side by side.
+// Package table prints the measurements of all peers in tables.
 package table
 
 import (
@@ -11,25 +11,25 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// Result is one workload on one peer.
+// Result is the result of one workload on one peer.
 type Result struct {
 	Peer     string `json:"peer"`
 	Workload string `json:"workload"`
-	// Server is that the peer's store is a server.
+	// Server is true if the peer's store is a server.
 	Server bool `json:"server"`
-	// Cannot says why the peer has not this workload; Err what went wrong.
+	// Cannot is the reason if the peer does not support the workload. Err is the error of a failed run.
 	Cannot string `json:"cannot"`
 	Err    string `json:"err"`
 
 	Outcome workload.Outcome `json:"outcome"`
 	Used    measure.Usage    `json:"used"`
-	// Store is what the engine asked of its store, nil where that cannot be seen.
+	// Store counts the calls to the store. It is nil if they cannot be observed.
 	Store *workload.Store `json:"store"`
 }
 
 func (r Result) ok() bool { return r.Err == "" && r.Cannot == "" }
 
-// each is a quantity for each activity.
+// each divides a quantity by the number of activities.
 func (r Result) each(quantity float64) float64 {
 	if r.Outcome.Activities == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (r Result) each(quantity float64) float64 {
 	return quantity / float64(r.Outcome.Activities)
 }
 
-// Rate is instances a second.
+// Rate returns the number of instances a second.
 func (r Result) Rate() float64 {
 	if r.Outcome.Wall <= 0 {
 		return 0
@@ -45,15 +45,15 @@ func (r Result) Rate() float64 {
 	return float64(r.Outcome.Instances) / r.Outcome.Wall.Seconds()
 }
 
-// CPU is processor time for each activity, of the process and its servers.
+// CPU returns the CPU time of the process and its servers for each activity.
 func (r Result) CPU() time.Duration {
 	return time.Duration(r.each(float64(r.Used.Self + r.Used.Servers)))
 }
 
-// Latency is the time of an activity, where one runs after the other.
+// Latency returns the time of an activity if activities run one after another.
 func (r Result) Latency() time.Duration { return time.Duration(r.each(float64(r.Outcome.Wall))) }
 
-// Added is what the engine adds to the time of its store: below zero where its calls run at the same time.
+// Added returns the time that the engine adds to its store's for each activity. It is negative if store calls overlap.
 func (r Result) Added() (d time.Duration, known bool) {
 	if r.Store == nil {
 		return 0, false
@@ -61,7 +61,7 @@ func (r Result) Added() (d time.Duration, known bool) {
 	return r.Latency() - time.Duration(r.each(float64(r.Store.Time))), true
 }
 
-// Growth is by how much an activity of the long chain takes longer than one of the short.
+// Growth returns the time of an activity in the long chain, divided by that in the short chain.
 func (r Result) Growth() float64 {
 	if r.Outcome.ShortEach <= 0 {
 		return 0
@@ -69,19 +69,19 @@ func (r Result) Growth() float64 {
 	return float64(r.Outcome.LongEach) / float64(r.Outcome.ShortEach)
 }
 
-// column is a figure of a workload.
+// column is a column of a table.
 type column struct {
 	head string
 	cell func(r Result, base *Result) string
 }
 
-// section is a table.
+// section is a table for one workload.
 type section struct {
 	workload, title, note string
 	columns               []column
 }
 
-// Write writes a table for each workload that has results. Ratios are to the peer called base.
+// Write prints a table for each workload that has results. Ratios are to the peer named base.
 func Write(w io.Writer, results []Result, base string) {
 	for _, s := range sections() {
 		var rows []Result
@@ -100,7 +100,8 @@ func Write(w io.Writer, results []Result, base string) {
 		}
 	}
 	if best, ratio := Ahead(results, base); best != "" {
-		fmt.Fprintf(w, "\nFive at once: %s does %.1f times the orchestrations of the fastest peer of this run, %s.\n", base, ratio, best)
+		fmt.Fprintf(w, "\nFive parallel activities: %s runs %.1f times as many orchestrations as the fastest peer, %s.\n",
+			base, ratio, best)
 	}
 }
 
@@ -110,7 +111,7 @@ func (s section) write(w io.Writer, rows []Result, base *Result) {
 	for _, c := range s.columns {
 		heads = append(heads, c.head)
 	}
-	line(w, append(heads, "others' CPU"))
+	line(w, append(heads, "CPU of other programs"))
 	line(w, strings.Split(strings.Repeat("---,", len(heads))+"---", ","))
 	for _, r := range rows {
 		cells := []string{r.Peer, "memory"}
@@ -144,32 +145,32 @@ func firstLine(s string) string {
 
 func sections() []section {
 	return []section{
-		{workload.Sequence, "Ten activities in a row, one instance after another", "Time, processor time, allocations of the process (not of servers) and calls to the store are for each activity.", []column{
+		{workload.Sequence, "Ten activities in a row, one instance after another", "Values are for each activity. Allocations exclude servers.", []column{
 			{"time", func(r Result, b *Result) string { return duration(r.Latency()) + times(r, b, Result.latency) }},
-			{"of it the engine's", func(r Result, _ *Result) string { return added(r) }},
+			{"of it the engine", func(r Result, _ *Result) string { return added(r) }},
 			{"CPU", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
 			{"allocations", allocations},
 			{"KB", func(r Result, _ *Result) string { return fmt.Sprintf("%.1f", r.each(float64(r.Used.Bytes))/1024) }},
-			{"calls to the store", calls},
+			{"store calls", calls},
 		}},
-		{workload.Fan5, "Five activities at once, twenty instances in flight", "", []column{
+		{workload.Fan5, "Five parallel activities, twenty instances in flight", "", []column{
 			{"instances a second", func(r Result, b *Result) string { return fmt.Sprintf("%.0f", r.Rate()) + times(r, b, Result.Rate) }},
 			{"CPU an activity", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
 			{"allocations an activity", allocations},
-			{"calls to the store an activity", calls},
+			{"store calls an activity", calls},
 		}},
-		{workload.Fan1000, "One instance, 1,000 activities at once", "", []column{
+		{workload.Fan1000, "One instance, 1,000 parallel activities", "", []column{
 			{"time", func(r Result, b *Result) string { return duration(r.Outcome.Wall) + times(r, b, Result.wall) }},
 			{"CPU an activity", func(r Result, b *Result) string { return duration(r.CPU()) + times(r, b, Result.cpu) }},
-			{"calls to the store an activity", calls},
+			{"store calls an activity", calls},
 		}},
-		{workload.Growth, "One instance in a row: an activity of 1,600 against one of 100", "A ratio of 1 is linear.", []column{
+		{workload.Growth, "One instance, activities in a row: an activity of 1,600 and one of 100", "A ratio of 1 is linear.", []column{
 			{"of 100", func(r Result, _ *Result) string { return duration(r.Outcome.ShortEach) }},
 			{"of 1,600", func(r Result, b *Result) string { return duration(r.Outcome.LongEach) + times(r, b, Result.long) }},
 			{"ratio", func(r Result, _ *Result) string { return fmt.Sprintf("%.2f", r.Growth()) }},
 		}},
-		{workload.Timeout, "An activity that loses a race against a timer", "From the timer until the activity's context ended.", []column{{"seen after", seen}}},
-		{workload.Cancel, "An activity whose instance is cancelled from outside", "From the call until the activity's context ended.", []column{{"seen after", seen}}},
+		{workload.Timeout, "An activity that loses a race against a timer", "From the timer until the activity's context ended.", []column{{"observed after", seen}}},
+		{workload.Cancel, "An activity whose instance a client cancels", "From the call until the activity's context ended.", []column{{"observed after", seen}}},
 	}
 }
 
@@ -178,7 +179,7 @@ func (r Result) cpu() float64     { return float64(r.CPU()) }
 func (r Result) wall() float64    { return float64(r.Outcome.Wall) }
 func (r Result) long() float64    { return float64(r.Outcome.LongEach) }
 
-// times is a ratio to the base, where there is one.
+// times returns the ratio to the base, or an empty string if there is none.
 func times(r Result, base *Result, of func(Result) float64) string {
 	if base == nil || base.Peer == r.Peer || of(*base) == 0 {
 		return ""
@@ -190,7 +191,7 @@ func added(r Result) string {
 	d, known := r.Added()
 	switch {
 	case !known:
-		return "not to be told apart"
+		return "unknown"
 	case d < 0:
 		return "calls overlap"
 	}
@@ -199,7 +200,7 @@ func added(r Result) string {
 
 func calls(r Result, _ *Result) string {
 	if r.Store == nil {
-		return "not seen"
+		return "unknown"
 	}
 	return fmt.Sprintf("%.1f", r.each(float64(r.Store.Calls)))
 }
@@ -228,8 +229,8 @@ func duration(d time.Duration) string {
 	}
 }
 
-// Ahead says which peer does the most orchestrations of five at once, this engine's own rows left out, and by how much the base does more.
-// The name is empty where there is nothing to compare.
+// Ahead returns the peer that runs the most orchestrations of five parallel activities, and the ratio of base to it. It
+// ignores the rows of perdure itself. The name is empty if there is no peer or no result of base.
 func Ahead(results []Result, base string) (peer string, ratio float64) {
 	var own, best float64
 	for _, r := range results {

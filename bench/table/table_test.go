@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/bench/workload"
 )
 
-// result is 200 activities of 40 instances in two seconds.
+// result returns a result of 200 activities in 40 instances, which took two seconds.
 func result(peer, name string) table.Result {
 	return table.Result{
 		Peer: peer, Workload: name,
@@ -21,43 +21,43 @@ func result(peer, name string) table.Result {
 	}
 }
 
-func TestFiguresAreForEachActivity(t *testing.T) {
+func TestResult_values_areForEachActivity(t *testing.T) {
 	t.Parallel()
 	r := result("a", workload.Sequence)
 	added, known := r.Added()
 	for what, c := range map[string][2]float64{
-		"instances a second":                {r.Rate(), 20},
-		"processor time, servers' included": {r.CPU().Seconds(), 0.002},
-		"latency":                           {r.Latency().Seconds(), 0.010},
-		"latency less the store's":          {added.Seconds(), 0.006},
-		"growth":                            {r.Growth(), 2.5},
+		"instances a second":        {r.Rate(), 20},
+		"CPU time with servers":     {r.CPU().Seconds(), 0.002},
+		"latency":                   {r.Latency().Seconds(), 0.010},
+		"latency without the store": {added.Seconds(), 0.006},
+		"growth":                    {r.Growth(), 2.5},
 	} {
 		if math.Abs(c[0]-c[1]) > 1e-9 {
 			t.Errorf("%s is %v, not %v", what, c[0], c[1])
 		}
 	}
 	if !known {
-		t.Error("what the engine adds is not known")
+		t.Error("the added time is unknown")
 	}
 	r.Store = nil
 	if _, known := r.Added(); known {
-		t.Error("what an engine adds is known, though its store is not seen")
+		t.Error("the added time is known without store calls")
 	}
 }
 
-func TestNothingDoneIsNoDivisionByZero(t *testing.T) {
+func TestResult_zero_returnsZeros(t *testing.T) {
 	t.Parallel()
 	var r table.Result
 	if r.Rate() != 0 || r.CPU() != 0 || r.Latency() != 0 || r.Growth() != 0 {
-		t.Errorf("figures of nothing: %v %v %v %v", r.Rate(), r.CPU(), r.Latency(), r.Growth())
+		t.Errorf("got %v %v %v %v, want zeros", r.Rate(), r.CPU(), r.Latency(), r.Growth())
 	}
 }
 
-func TestRatiosAreToTheBase(t *testing.T) {
+func TestWrite_ratios_areToTheBase(t *testing.T) {
 	t.Parallel()
 	base, other := result("perdure", workload.Fan5), result("other", workload.Fan5)
 	other.Outcome.Wall *= 20
-	own := result("perdure-ministack", workload.Fan5) // no peer, though it is fast
+	own := result("perdure-ministack", workload.Fan5) // fast, but a row of perdure itself
 	failed := result("broken", workload.Fan5)
 	failed.Err, failed.Outcome.Wall = "no such server\nat all", time.Millisecond
 	all := []table.Result{base, own, other, failed}
@@ -75,7 +75,7 @@ func TestRatiosAreToTheBase(t *testing.T) {
 	}
 }
 
-func TestWhatAPeerCannotIsSaid(t *testing.T) {
+func TestWrite_unsupportedWorkload_printsReason(t *testing.T) {
 	t.Parallel()
 	r := result("a", workload.Cancel)
 	r.Cannot = "it has no cancel"

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// probe is what activities note. Orchestrations are registered as plain functions, so there is one for the process.
+// probe records the activities of this process. It is global, because orchestrations are registered as plain functions.
 var probe = struct {
 	ran atomic.Int64
 
 	mu    sync.Mutex
 	marks map[string]time.Time
-	gate  chan struct{} // closed to let held activities go
+	gate  chan struct{} // closed to end blocked activities
 }{marks: map[string]time.Time{}, gate: make(chan struct{})}
 
-// Noop is the body of the ordinary activity: it returns the number it was given.
+// Noop is the body of the normal activity. It returns the number of its input.
 func Noop(p Payload) int {
 	probe.ran.Add(1)
 	return p.N
 }
 
-// Ran notes activities that ran in another process.
+// Ran adds activities that ran in another process.
 func Ran(n int) { probe.ran.Add(int64(n)) }
 
-const beatEvery = 50 * time.Millisecond
+const heartbeatInterval = 50 * time.Millisecond
 
-// Block is the body of the activity that waits: it returns when its context ends, or when the measurement gives up. beat, if there is one,
-// is called every 50 ms: some engines hear of a cancel in the answer to a heartbeat.
+// Block is the body of the activity that waits. It returns when its context ends or the measurement ends. It calls
+// beat, if not nil, every 50 ms, because some engines receive a cancel in the response to a heartbeat.
 func Block(ctx context.Context, id string, beat func()) error {
 	Mark(id + "/blocked")
 	probe.mu.Lock()
 	gate := probe.gate
 	probe.mu.Unlock()
-	tick := time.NewTicker(beatEvery)
+	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -51,7 +51,7 @@ func Block(ctx context.Context, id string, beat func()) error {
 	}
 }
 
-// Mark notes when a point is reached first: replays do not move it.
+// Mark records the time when a point is first reached. Later calls, for example of replays, do not change it.
 func Mark(name string) {
 	probe.mu.Lock()
 	defer probe.mu.Unlock()
@@ -60,12 +60,12 @@ func Mark(name string) {
 	}
 }
 
-// lookEvery bounds the error of what is measured by marks.
-const lookEvery = 200 * time.Microsecond
+// pollInterval is the poll interval of waitForMark, which limits the error of the measurement.
+const pollInterval = 200 * time.Microsecond
 
-// marked waits until a point is reached, and says when that was.
-func marked(ctx context.Context, name string, within time.Duration) (at time.Time, ok bool) {
-	for end := time.Now().Add(within); ; time.Sleep(lookEvery) {
+// waitForMark waits until a point is reached and returns the time. ok is false if it is not reached within the given time.
+func waitForMark(ctx context.Context, name string, within time.Duration) (at time.Time, ok bool) {
+	for end := time.Now().Add(within); ; time.Sleep(pollInterval) {
 		probe.mu.Lock()
 		at, ok = probe.marks[name]
 		probe.mu.Unlock()
@@ -75,7 +75,7 @@ func marked(ctx context.Context, name string, within time.Duration) (at time.Tim
 	}
 }
 
-// reset forgets what was noted.
+// reset clears the probe.
 func reset() {
 	probe.mu.Lock()
 	defer probe.mu.Unlock()
@@ -83,7 +83,7 @@ func reset() {
 	probe.marks, probe.gate = map[string]time.Time{}, make(chan struct{})
 }
 
-// release lets the activities go that wait.
+// release ends the blocked activities.
 func release() {
 	probe.mu.Lock()
 	defer probe.mu.Unlock()

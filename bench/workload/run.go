@@ -13,17 +13,17 @@ import (
 // Names of the workloads.
 const (
 	Sequence = "sequence" // instances of ten activities in a row, one instance after another
-	Fan5     = "fan5"     // instances of five activities at once, twenty in flight
-	Fan1000  = "fan1000"  // one instance of 1,000 activities at once
+	Fan5     = "fan5"     // instances of five parallel activities, twenty in flight
+	Fan1000  = "fan1000"  // one instance of 1,000 parallel activities
 	Growth   = "growth"   // one instance of 100 activities in a row, one of 1,600
-	Timeout  = "race"     // an activity against a timer that wins
-	Cancel   = "cancel"   // an activity whose instance is cancelled from outside
+	Timeout  = "race"     // an activity that loses against a timer
+	Cancel   = "cancel"   // an activity whose instance a client cancels
 )
 
-// Names are all workloads, in the order of a run.
+// Names returns all workloads in the order of a run.
 func Names() []string { return []string{Sequence, Fan5, Fan1000, Growth, Timeout, Cancel} }
 
-// KindOf is the orchestration that a workload runs.
+// KindOf returns the orchestration that a workload runs.
 func KindOf(name string) Kind {
 	switch name {
 	case Fan5, Fan1000:
@@ -37,19 +37,19 @@ func KindOf(name string) Kind {
 	}
 }
 
-// Size says how much is done. Full is that of the benchmark; tests do less.
+// Size is the amount of work. The benchmark uses Full, tests use less.
 type Size struct {
 	Instances      int           // of Sequence
-	Within         time.Duration // of Fan5; Sequence has no more than begin in it
+	Within         time.Duration // of Fan5; limits the starts of Sequence
 	InFlight       int           // of Fan5
 	Wide           int           // activities of Fan1000
 	Short, Long    int           // activities of Growth
 	Stops          int           // repetitions of Timeout and Cancel
-	StopsLimit     time.Duration // for how long a cancel may stay unseen
+	StopsLimit     time.Duration // longest wait for a cancel to be observed
 	SequenceLength int           // activities of each instance of Sequence
 }
 
-// Full is the size of the benchmark.
+// Full returns the size of the benchmark.
 func Full() Size {
 	return Size{
 		Instances: 100, Within: 5 * time.Second, InFlight: 20, Wide: 1000, Short: 100, Long: 1600, Stops: 3, StopsLimit: 5 * time.Second,
@@ -57,24 +57,25 @@ func Full() Size {
 	}
 }
 
-// Outcome is what a workload has done. What does not apply is zero.
+// Outcome is the outcome of a workload. Fields that do not apply are zero.
 type Outcome struct {
 	Instances  int           `json:"instances"`
 	Activities int64         `json:"activities"`
 	Wall       time.Duration `json:"wall"`
-	// ShortEach and LongEach are the time of an activity in the short and in the long chain of Growth.
+	// ShortEach and LongEach are the times of an activity in the short and the long chain of Growth.
 	ShortEach time.Duration `json:"shortEach"`
 	LongEach  time.Duration `json:"longEach"`
-	// Seen is how long after the timer, or the cancel, the activity's context ended: the median. Zero where it never did.
+	// Seen is the median time from the timer or the cancel to the end of the activity's context. It is zero if the
+	// context never ended.
 	Seen time.Duration `json:"seen"`
-	// Never is that a cancel was not seen within the limit.
+	// Never is true if a cancel was not observed within the limit.
 	Never bool `json:"never"`
 }
 
 // WarmUp runs a few small instances.
 func WarmUp(ctx context.Context, e Engine) error {
 	for i := range 5 {
-		if err := one(ctx, e, Chain, fmt.Sprintf("warm-%d", i), 5); err != nil {
+		if err := runOne(ctx, e, Chain, fmt.Sprintf("warm-%d", i), 5); err != nil {
 			return fmt.Errorf("warm-up: %w", err)
 		}
 	}
@@ -82,30 +83,30 @@ func WarmUp(ctx context.Context, e Engine) error {
 	return nil
 }
 
-// Run runs the workload.
+// Run runs a workload by name.
 func Run(ctx context.Context, e Engine, name string, size Size) (o Outcome, err error) {
 	reset()
 	began := time.Now()
 	switch name {
 	case Sequence:
-		o, err = many(ctx, e, plan{kind: Chain, n: size.SequenceLength, inFlight: 1, count: size.Instances, within: size.Within})
+		o, err = runMany(ctx, e, plan{kind: Chain, n: size.SequenceLength, inFlight: 1, count: size.Instances, within: size.Within})
 	case Fan5:
-		o, err = many(ctx, e, plan{kind: Fan, n: 5, inFlight: size.InFlight, within: size.Within})
+		o, err = runMany(ctx, e, plan{kind: Fan, n: 5, inFlight: size.InFlight, within: size.Within})
 	case Fan1000:
-		o, err = many(ctx, e, plan{kind: Fan, n: size.Wide, inFlight: 1, count: 1})
+		o, err = runMany(ctx, e, plan{kind: Fan, n: size.Wide, inFlight: 1, count: 1})
 	case Growth:
 		o, err = growth(ctx, e, size)
 	case Timeout, Cancel:
-		o, err = stops(ctx, e, name, size)
+		o, err = measureCancels(ctx, e, name, size)
 	default:
-		return o, fmt.Errorf("no workload is called %q: they are %v", name, Names())
+		return o, fmt.Errorf("unknown workload %q; choose from %v", name, Names())
 	}
 	o.Wall, o.Activities = time.Since(began), probe.ran.Load()
 	return o, err
 }
 
-// one runs one instance, and holds its result against what it must be.
-func one(ctx context.Context, e Engine, kind Kind, id string, n int) error {
+// runOne runs one instance and checks its result.
+func runOne(ctx context.Context, e Engine, kind Kind, id string, n int) error {
 	got, err := e.Run(ctx, kind, Input{ID: id, N: n})
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
@@ -116,18 +117,18 @@ func one(ctx context.Context, e Engine, kind Kind, id string, n int) error {
 	return nil
 }
 
-// plan is count instances, and no more than begin within a time; zero is without limit.
+// plan limits the instances of a run by their number and by the time of their starts. Zero means no limit.
 type plan struct {
 	kind               Kind
 	n, inFlight, count int
 	within             time.Duration
 }
 
-func (p plan) more(i int, began time.Time) bool {
+func (p plan) allows(i int, began time.Time) bool {
 	return (p.count == 0 || i <= p.count) && (p.within == 0 || time.Since(began) < p.within)
 }
 
-func many(ctx context.Context, e Engine, p plan) (Outcome, error) {
+func runMany(ctx context.Context, e Engine, p plan) (Outcome, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var clients sync.WaitGroup
@@ -135,8 +136,8 @@ func many(ctx context.Context, e Engine, p plan) (Outcome, error) {
 	began := time.Now()
 	for range p.inFlight {
 		clients.Go(func() {
-			for i := int(next.Add(1)); ctx.Err() == nil && p.more(i, began); i = int(next.Add(1)) {
-				if err := one(ctx, e, p.kind, fmt.Sprintf("%s-%06d", p.kind, i), p.n); err != nil {
+			for i := int(next.Add(1)); ctx.Err() == nil && p.allows(i, began); i = int(next.Add(1)) {
+				if err := runOne(ctx, e, p.kind, fmt.Sprintf("%s-%06d", p.kind, i), p.n); err != nil {
 					stop(err)
 					return
 				}
@@ -150,7 +151,7 @@ func many(ctx context.Context, e Engine, p plan) (Outcome, error) {
 		return o, err
 	}
 	if ran, want := probe.ran.Load(), int64(o.Instances*p.n); ran < want {
-		return o, fmt.Errorf("%d activities ran, not %d: the result came from elsewhere", ran, want)
+		return o, fmt.Errorf("%d activities ran, not %d: the result was not computed", ran, want)
 	}
 	return o, nil
 }
@@ -159,25 +160,25 @@ func growth(ctx context.Context, e Engine, size Size) (o Outcome, err error) {
 	each := func(n int) time.Duration {
 		began := time.Now()
 		if err == nil {
-			err = one(ctx, e, Chain, fmt.Sprintf("length-%d", n), n)
+			err = runOne(ctx, e, Chain, fmt.Sprintf("length-%d", n), n)
 		}
 		return time.Since(began) / time.Duration(n)
 	}
 	o.Instances, o.ShortEach, o.LongEach = 2, each(size.Short), each(size.Long)
 	if ran, want := probe.ran.Load(), int64(size.Short+size.Long); err == nil && ran < want {
-		err = fmt.Errorf("%d activities ran, not %d: the result came from elsewhere", ran, want)
+		err = fmt.Errorf("%d activities ran, not %d: the result was not computed", ran, want)
 	}
 	return o, err
 }
 
-// reachLimit bounds what comes before that which is measured.
+// reachLimit limits the time before the measurement starts.
 const reachLimit = 20 * time.Second
 
-// stops measures how soon an activity hears that it is cancelled.
-func stops(ctx context.Context, e Engine, name string, size Size) (o Outcome, err error) {
+// measureCancels measures how soon an activity observes a cancel.
+func measureCancels(ctx context.Context, e Engine, name string, size Size) (o Outcome, err error) {
 	var seen []time.Duration
 	for i := range size.Stops {
-		d, ok, err := stopped(ctx, e, name, fmt.Sprintf("%s-%d", name, i), size.StopsLimit)
+		d, ok, err := measureCancel(ctx, e, name, fmt.Sprintf("%s-%d", name, i), size.StopsLimit)
 		if err != nil {
 			return o, err
 		}
@@ -193,49 +194,49 @@ func stops(ctx context.Context, e Engine, name string, size Size) (o Outcome, er
 	return o, nil
 }
 
-func stopped(ctx context.Context, e Engine, name, id string, limit time.Duration) (after time.Duration, seen bool, err error) {
+func measureCancel(ctx context.Context, e Engine, name, id string, limit time.Duration) (after time.Duration, seen bool, err error) {
 	reset()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = e.Run(ctx, KindOf(name), Input{ID: id, N: 1}) // how it ends differs from engine to engine, and is not what is measured
+		_, _ = e.Run(ctx, KindOf(name), Input{ID: id, N: 1}) // engines end a cancelled instance differently
 	}()
-	defer func() { // what holds on is let go, so that the next one finds the engine idle
+	defer func() { // end blocked activities, so that the engine is idle for the next measurement
 		release()
 		select {
 		case <-ended:
 		case <-time.After(limit):
 		}
 	}()
-	if _, ok := marked(ctx, id+"/blocked", reachLimit); !ok {
-		return 0, false, errors.Join(fmt.Errorf("%s: the activity did not begin", id), context.Cause(ctx))
+	if _, ok := waitForMark(ctx, id+"/blocked", reachLimit); !ok {
+		return 0, false, errors.Join(fmt.Errorf("%s: the activity did not start", id), context.Cause(ctx))
 	}
-	from, err := occasion(ctx, e, name, id)
+	from, err := trigger(ctx, e, name, id)
 	if err != nil {
 		return 0, false, err
 	}
-	at, seen := marked(ctx, id+"/cancelled", limit)
+	at, seen := waitForMark(ctx, id+"/cancelled", limit)
 	return at.Sub(from), seen, nil
 }
 
-// settle is how long an activity has run when its instance is cancelled.
-const settle = 300 * time.Millisecond
+// cancelDelay is the time that an activity runs before its instance is cancelled.
+const cancelDelay = 300 * time.Millisecond
 
-// occasion waits for the timer, or cancels the instance, and says when that was.
-func occasion(ctx context.Context, e Engine, name, id string) (time.Time, error) {
+// trigger waits for the timer or cancels the instance, and returns the time.
+func trigger(ctx context.Context, e Engine, name, id string) (time.Time, error) {
 	if name == Timeout {
-		at, ok := marked(ctx, TimerMark(id), reachLimit)
+		at, ok := waitForMark(ctx, TimerMark(id), reachLimit)
 		if !ok {
 			return at, errors.Join(fmt.Errorf("%s: the timer did not fire", id), context.Cause(ctx))
 		}
 		return at, nil
 	}
-	time.Sleep(settle)
+	time.Sleep(cancelDelay)
 	at := time.Now()
 	return at, e.Cancel(ctx, id)
 }
 
-// TimerMark is what the orchestration Race marks when its timer has fired.
+// TimerMark returns the name of the mark that the orchestration Race sets when its timer has fired.
 func TimerMark(id string) string { return id + "/timer" }

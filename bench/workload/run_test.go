@@ -12,8 +12,8 @@ import (
 
 // plain runs orchestrations in their caller.
 type plain struct {
-	off  int  // what is added to results
-	idle bool // it makes results up
+	off  int  // added to results
+	idle bool // returns results without running activities
 }
 
 func (p plain) Run(_ context.Context, kind workload.Kind, in workload.Input) (int, error) {
@@ -35,7 +35,7 @@ func (plain) Close() error                         { return nil }
 
 var size = workload.Size{Instances: 3, SequenceLength: 10, Within: time.Minute, InFlight: 1, Wide: 20, Short: 5, Long: 7}
 
-func TestWorkloadsCountWhatWasDone(t *testing.T) { // not parallel, as activities note in one place
+func TestRun_counts_areThoseOfTheWork(t *testing.T) { // not parallel, because the probe is shared
 	for name, want := range map[string][2]int64{workload.Sequence: {3, 30}, workload.Fan1000: {1, 20}, workload.Growth: {2, 12}} {
 		o, err := workload.Run(t.Context(), plain{}, name, size)
 		if err != nil || int64(o.Instances) != want[0] || o.Activities != want[1] {
@@ -44,18 +44,18 @@ func TestWorkloadsCountWhatWasDone(t *testing.T) { // not parallel, as activitie
 	}
 }
 
-func TestAWrongResultIsNoMeasurement(t *testing.T) {
+func TestRun_wrongResult_returnsError(t *testing.T) {
 	for name, e := range map[string]plain{"is 46, not 45": {off: 1}, "activities ran, not": {idle: true}} {
 		if _, err := workload.Run(t.Context(), e, workload.Sequence, size); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("the error %q was expected, not %v", name, err)
+			t.Errorf("want error %q, got %v", name, err)
 		}
 	}
 	if _, err := workload.Run(t.Context(), plain{idle: true}, workload.Growth, size); err == nil {
-		t.Error("a growth of nothing was measured")
+		t.Error("growth without activities: no error")
 	}
 }
 
-func TestAnUnknownWorkloadIsRefused(t *testing.T) {
+func TestRun_unknownWorkload_returnsError(t *testing.T) {
 	if _, err := workload.Run(t.Context(), plain{}, "nap", size); err == nil || !strings.Contains(err.Error(), "nap") {
 		t.Error(err)
 	}

@@ -1,6 +1,6 @@
-// Package workload is the work that every engine of the benchmark is given, and what is seen of it from inside.
+// Package workload defines the work of the benchmark, runs it on an engine, and measures it.
 //
-// An activity notes in this process that it ran, so that a run measures work that was done.
+// Each activity records that it ran, so that a run can check that the work was done.
 package workload
 
 import (
@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Kind names one orchestration. Each engine has all of them, but for those that it cannot express.
+// Kind names an orchestration. Each engine implements all kinds that it supports.
 type Kind string
 
 const (
-	// Chain is N activities, one after another; its result is the sum of theirs.
+	// Chain runs N activities one after another and returns the sum of their results.
 	Chain Kind = "chain"
-	// Fan is N activities at once, joined; its result is the sum of theirs.
+	// Fan runs N activities in parallel and returns the sum of their results.
 	Fan Kind = "fan"
-	// Race is an activity that waits for its context to end, against a timer of RaceTimer, which wins.
+	// Race runs an activity that waits for its context to end, and a timer of RaceTimer, which wins.
 	Race Kind = "race"
-	// Hold is such an activity alone. It is cancelled from outside.
+	// Hold runs such an activity without a timer. A client cancels the instance.
 	Hold Kind = "hold"
 )
 
-// RaceTimer is the timer of Race.
+// RaceTimer is the duration of the timer of Race.
 const RaceTimer = time.Second
 
-// Input is that of every orchestration.
+// Input is the input of every orchestration.
 type Input struct {
 	ID string `json:"id"`
 	N  int    `json:"n"`
 }
 
-// Payload is the input of every activity: some 64 bytes of JSON.
+// Payload is the input of every activity, about 64 bytes of JSON.
 type Payload struct {
 	ID  string `json:"id"`
 	N   int    `json:"n"`
@@ -41,30 +41,30 @@ type Payload struct {
 
 var pad = strings.Repeat("x", 28)
 
-// NewPayload makes the input of the nth activity of an instance.
+// NewPayload returns the input of the nth activity of an instance.
 func NewPayload(id string, n int) Payload { return Payload{ID: id, N: n, Pad: pad} }
 
-// Sum is the result of Chain and Fan with n activities.
+// Sum returns the result of Chain and Fan with n activities.
 func Sum(n int) int { return n * (n - 1) / 2 }
 
-// Engine is what is measured. Its methods are called from many goroutines.
+// Engine is an engine of the benchmark. Its methods are safe for concurrent use.
 type Engine interface {
-	// Run starts an orchestration and waits for its result, as a user's client does.
+	// Run starts an orchestration and waits for its result, like a client of a user.
 	Run(ctx context.Context, kind Kind, in Input) (int, error)
-	// Cancel asks for the end of a running orchestration.
+	// Cancel cancels a running orchestration.
 	Cancel(ctx context.Context, id string) error
-	// Close ends the engine. Servers are ended by who started them.
+	// Close stops the engine, but not its servers.
 	Close() error
 }
 
-// Store is what an engine has asked of its store so far.
+// Store counts the calls of an engine to its store.
 type Store struct {
 	Calls int64 `json:"calls"`
-	// Time is that of all calls together, less the waiting for work.
+	// Time is the total time of the calls, without waits for work.
 	Time time.Duration `json:"time"`
 }
 
-// Counted is an Engine whose calls to its store can be seen.
+// Counted is an Engine whose calls to its store are counted.
 type Counted interface {
 	Store() Store
 }

@@ -1,5 +1,5 @@
-// Command temporal is Temporal's server as its development server runs it: all services in one process, SQLite in memory. It prints the
-// address of its frontend and the namespace, and ends when its standard input does.
+// Command temporal is a Temporal server like the development server: all services in one process, with SQLite in
+// memory. It prints the address of its frontend and the namespace. It ends when its standard input is closed.
 package main
 
 import (
@@ -25,7 +25,8 @@ func main() {
 	s.Stop()
 }
 
-// config lifts the rate limits: by default 20 looks a second at the transfer queue of a shard cost a lone chain 100 ms an activity.
+// config raises the rate limits. The default of 20 polls a second of a shard's transfer queue adds 100 ms to each
+// activity of a chain.
 func config() dynamicconfig.StaticClient {
 	set := func(v any) []dynamicconfig.ConstrainedValue { return []dynamicconfig.ConstrainedValue{{Value: v}} }
 	c := dynamicconfig.StaticClient{dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): set(true)}
