@@ -69,6 +69,17 @@ func TestSaveOrder_repeated_startsOnce(t *testing.T) {
 	if calls := env.Calls("charge"); len(calls) != 1 {
 		t.Errorf("charged %d times", len(calls))
 	}
+}
+
+func TestSaveOrder_saved_hasInstanceID(t *testing.T) {
+	env := perduretest.New(t, Registry(), perduretest.WithTable("orders", "id", ""))
+	tables := perduretest.TableClient(env)
+	for range 2 {
+		if err := SaveOrder(t.Context(), env.Client(), tables, "orders", "o-1", Order{Cents: 900}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env.Advance(time.Minute)
 
 	order, err := tables.GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: aws.String("orders"),
