@@ -110,7 +110,7 @@ func printLabel(_ context.Context, to string) (string, error) { return "label fo
 
 // changeAddress can be repeated after a crash or a timeout: the same update ID is the same update.
 func changeAddress(ctx context.Context, hub *client.Client, parcel, to string) (label string, err error) {
-	result, err := hub.Update(ctx, parcel, "address", to, client.WithUpdateID("to "+to))
+	result, err := hub.Update(ctx, parcel, "address", to, client.WithUpdateID("to "+to)) // JSON
 	if err != nil {
 		return "", err
 	}

@@ -69,19 +69,7 @@ func TestFulfil_packedInTime_completes(t *testing.T) {
 func TestFulfil_cardDeclinedTwice_retries(t *testing.T) {
 	env := perduretest.New(t, Registry())
 	env.Stub("charge").Takes(3*time.Second).Fails(2, errors.New("declined")).Returns(Receipt{"8"})
-
-	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env.AfterFunc(time.Hour, func() {
-		if err := env.Client().RaiseEvent(t.Context(), id, "packed", "bag"); err != nil {
-			t.Error(err)
-		}
-	})
-	if _, err := env.Client().Wait(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	completeOrder(t, env)
 
 	calls := env.Calls("charge")
 	if len(calls) != 3 || calls[1].Attempt != 2 || calls[1].StartedAt != time.Minute+3*time.Second {
@@ -92,22 +80,28 @@ func TestFulfil_cardDeclinedTwice_retries(t *testing.T) {
 	}
 }
 
+// completeOrder starts an order that is packed after an hour, and waits for its end.
+func completeOrder(t *testing.T, env *perduretest.Env) {
+	t.Helper()
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.AfterFunc(time.Hour, func() {
+		if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
+			t.Error(err)
+		}
+	})
+	if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
+		t.Errorf("%s, %v", status.Status, err)
+	}
+}
+
 func TestFulfil_crashAtEveryCall_completes(t *testing.T) {
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
 		t.Helper()
 		env := perduretest.New(t, Registry(), crash)
-		id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
-		if err != nil {
-			t.Fatal(err)
-		}
-		env.AfterFunc(time.Hour, func() {
-			if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
-				t.Error(err)
-			}
-		})
-		if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
-			t.Errorf("%s, %v", status.Status, err)
-		}
+		completeOrder(t, env)
 		return env
 	})
 }
@@ -119,10 +113,10 @@ func TestFulfil_deploymentAndOutage_completes(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(time.Hour)
-	env.Deploy(Registry()) // the registry of another build
 	if err := env.Client().RaiseEvent(t.Context(), id, "packed", "box"); err != nil {
 		t.Fatal(err)
 	}
+	env.Deploy(Registry()) // the registry of another build
 	env.Outage(perduretest.DynamoDB, 10*time.Minute)
 	env.Advance(20 * time.Minute)
 	if status, err := env.Client().Wait(t.Context(), id); err != nil || status.Status != client.StatusCompleted {
