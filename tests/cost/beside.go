@@ -33,8 +33,7 @@ func AllBeside(l *pricing.List) []Beside {
 		return Beside{
 			What: "idle " + queue + " queue", Per: "a month",
 			Least: l.Of(i, leastReceives*minutesAMonth), Most: l.Of(i, mostReceives*minutesAMonth),
-			Because: fmt.Sprintf("%d to %d empty receives a minute by its event source mapping",
-				leastReceives, mostReceives),
+			Because: fmt.Sprintf("%d to %d empty receives a minute", leastReceives, mostReceives),
 		}
 	}
 	looks := func(what string, every, eventual float64) Beside {
@@ -50,20 +49,20 @@ func AllBeside(l *pricing.List) []Beside {
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
-		looks("cancel polls while activities of an instance run in a process", 0.25, 0.5),
+		looks("cancel polls of a process, for each instance with running activities", 0.25, 0.5),
 		looks("the same, with one poll a second", 1, 1),
 		{
 			What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs,
-			Because: "off in the stack (system log level WARN); 1 KB an invocation at Lambda's default",
+			Because: "off in the stack (system log level WARN); 1 KB an invocation by default",
 		},
 		{
 			What: "metric lines by hub", Per: "a million activities",
 			Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million),
-			Because: "off by default; 1,067 bytes for five activities with one message an invocation or more",
+			Because: "off by default; 1,067 bytes for five activities, more with one message an invocation",
 		},
 		{
 			What: "starts over HTTP", Per: "a million", Least: start, Most: start,
-			Because: "a request to the HTTP API and a 256 MB invocation of 30 ms",
+			Because: "an API request and a 256 MB invocation of 30 ms",
 		},
 	}
 }

@@ -16,12 +16,10 @@ type column struct {
 // dollars are the columns of what a million cost.
 var dollars = []column{
 	{"total", func(b *Bill) float64 { return b.Total }},
-	{"target", func(b *Bill) float64 { return b.Asked }},
 	{"table: writes", func(b *Bill) float64 { return b.Writes }},
 	{"table: reads", func(b *Bill) float64 { return b.Reads }},
 	{"SQS: functions", func(b *Bill) float64 { return b.Sends }},
-	{"SQS: mappings receive", func(b *Bill) float64 { return b.Receives }},
-	{"SQS: mappings delete", func(b *Bill) float64 { return b.Deletes }},
+	{"SQS: mappings", func(b *Bill) float64 { return b.Receives + b.Deletes }},
 	{"invocations", func(b *Bill) float64 { return b.Requests }},
 	{"GB-seconds", func(b *Bill) float64 { return b.Durations }},
 	{"schedules", func(b *Bill) float64 { return b.Schedules }},
@@ -38,24 +36,24 @@ var amounts = []column{
 
 // WriteDollars writes the table of what a million cost, in Markdown.
 func WriteDollars(w io.Writer, bills []Bill) error {
-	return writeTable(w, "a million", bills, dollars, func(x float64) string {
+	return writeTable(w, bills, dollars, func(x float64) string {
 		return strconv.FormatFloat(x, 'f', 2, 64)
 	})
 }
 
 // WriteAmounts writes the table of what one takes, in Markdown.
 func WriteAmounts(w io.Writer, bills []Bill) error {
-	return writeTable(w, "one", bills, amounts, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) })
+	return writeTable(w, bills, amounts, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) })
 }
 
-func writeTable(w io.Writer, of string, bills []Bill, columns []column, number func(float64) string) error {
-	header, line := []string{"workload", of}, []string{"---", "---"}
+func writeTable(w io.Writer, bills []Bill, columns []column, number func(float64) string) error {
+	header, line := []string{"workload"}, []string{"---"}
 	for _, c := range columns {
 		header, line = append(header, c.title), append(line, "--:")
 	}
 	rows := [][]string{header, line}
 	for i := range bills {
-		row := []string{bills[i].Name, bills[i].Of}
+		row := []string{bills[i].Name}
 		for _, c := range columns {
 			text := number(c.value(&bills[i]))
 			if c.value(&bills[i]) == 0 {
@@ -79,11 +77,11 @@ func ReadDollars(page string) (map[string]float64, error) {
 	in := false
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		in = strings.HasPrefix(line, "| workload | a million |") || in && strings.HasPrefix(line, "|")
-		if !in || len(cells) < 3 {
+		in = strings.HasPrefix(line, "| workload | total |") || in && strings.HasPrefix(line, "|")
+		if !in || len(cells) < 2 {
 			continue
 		}
-		name, total := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[2])
+		name, total := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1])
 		if name == "workload" || strings.HasPrefix(name, "---") {
 			continue
 		}

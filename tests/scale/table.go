@@ -8,7 +8,7 @@ import (
 
 // WriteTable writes what was measured, in Markdown.
 func WriteTable(w io.Writer, all []*Measured) error {
-	const header = "| workload | instances in flight | measured | samples | p50 | p99 | longest |\n" +
+	const header = "| workload | in flight | time | samples | p50 | p99 | longest |\n" +
 		"| --- | --: | --- | --: | --: | --: | --: |\n"
 	if _, err := fmt.Fprint(w, header); err != nil {
 		return fmt.Errorf("scale: %w", err)

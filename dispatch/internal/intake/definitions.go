@@ -15,7 +15,7 @@ type Definition struct {
 // Definitions lists every metric.
 func Definitions() []Definition { //nolint:funlen // a table
 	const orchestrator, worker, renewer = "orchestrator", "worker", "renewer"
-	const worksInline = "worker; orchestrator for inline activities"
+	const worksInline = "worker, orchestrator"
 	return []Definition{
 		{
 			MetricActivityScheduleToStart, UnitMilliseconds, DimensionActivity, worker, false,
@@ -77,21 +77,17 @@ func Definitions() []Definition { //nolint:funlen // a table
 		},
 		{
 			MetricWatchLag, UnitSeconds, "", renewer, false,
-			"from the start of the previous sweep to the end of this one: a little over 120 with sweeps every " +
-				"two minutes",
+			"from the start of the previous sweep to the end of this one: a little over 120 by default",
 		},
-		{MetricBlocked, UnitCount, "", renewer, true, "blocked instances, up to 1,000; logged while there are any"},
-		{
-			MetricDeleting, UnitCount, "", renewer, true,
-			"instances whose deletion makes no progress; logged while there are any",
-		},
+		{MetricBlocked, UnitCount, "", renewer, true, "blocked instances, up to 1,000"},
+		{MetricDeleting, UnitCount, "", renewer, true, "instances whose deletion makes no progress"},
 		{
 			MetricOldestPending, UnitSeconds, "", renewer, true,
-			"age of the oldest instance without a first turn; logged while the sweeper finds one",
+			"age of the oldest instance without a first turn",
 		},
 		{
 			MetricWithoutWorker, UnitCount, DimensionQueue, renewer, true,
-			"work items in a queue whose workers have not reported; logged while there are any",
+			"work items in a queue whose workers have not reported",
 		},
 		{
 			MetricUnregistered, UnitCount, DimensionQueue, worker, true,

@@ -48,7 +48,7 @@ func tableOf(all []intake.Definition) string {
 		case d.Always && d.By != "":
 			dimensions += ", `" + d.By + "`"
 		case d.By != "":
-			dimensions += "; with `name` also `" + d.By + "`"
+			dimensions += " (`" + d.By + "`)"
 		}
 		if d.Always {
 			what = "always: " + what
