@@ -30,7 +30,7 @@ type chain struct {
 // ID implements perdure.Codec.
 func (c chain) ID() string { return c.id }
 
-// Encode implements perdure.Codec. The first byte of what it makes says which codecs have done something.
+// Encode implements perdure.Codec. The first byte of the result is a bit set of the codecs that encoded the document.
 func (c chain) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
 	var done byte
 	data := doc

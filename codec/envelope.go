@@ -81,7 +81,8 @@ type dataKey struct {
 // ID implements perdure.Codec.
 func (e *envelope) ID() string { return e.id }
 
-// Encode implements perdure.Codec. It makes: the version, the length of the wrapped key in two bytes, the wrapped key, the nonce, and what is encrypted.
+// Encode implements perdure.Codec. The result is the version, the length of the wrapped key in two bytes, the wrapped
+// key, the nonce, and the encrypted document.
 func (e *envelope) Encode(ctx context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
 	k, err := e.forEncoding(ctx)
 	if err != nil {

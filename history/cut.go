@@ -21,13 +21,13 @@ func (e *RestartPointError) Error() string {
 	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Reason, nearest)
 }
 
-// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the ID at. The
-// execution may have ended. A history can be cut after an input event, and after all decisions that an input event
-// caused, if
+// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the
+// ID at. The execution may have ended. A history can be cut after an input event, and after all decisions that an input
+// event caused, if
 //
 //   - the code had processed the events before, and the turn neither ended the execution without its code nor consumed
 //     parked inputs,
-//   - no work was being cancelled whose end is awaited, and
+//   - no cancelled work was still running whose end is awaited, and
 //   - the event does not end the execution.
 func CheckRestartPoint(events []Event, at int64) error {
 	c := cutting{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}

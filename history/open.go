@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// OpenItem is work that an execution has scheduled or waits for and that has not ended.
+// OpenItem is scheduled work, or a wait of the execution, that has not ended.
 type OpenItem struct {
 	// ID is the ID of the event that scheduled the work.
 	ID int64
@@ -27,17 +27,18 @@ type OpenItem struct {
 	MayHaveRetryTimer bool
 	// WaitsForCancellation is true if the end of the work is awaited when it is cancelled.
 	WaitsForCancellation bool
-	// Cancelled is true if the work was cancelled and has not ended. It implies Waits.
+	// Cancelled is true if the work was cancelled and has not ended. It implies WaitsForCancellation.
 	Cancelled bool
 	// OutcomeParked is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
 	OutcomeParked, CancelRequestParked bool
 }
 
-// ScheduleToCloseGrace is how much later than its worker the timer of an activity ends its schedule-to-close time. The worker
-// reports the end more precisely.
+// ScheduleToCloseGrace is the delay of the timer that ends an activity after its schedule-to-close time. The delay
+// gives the worker time to report the end, which is more precise.
 const ScheduleToCloseGrace = time.Second
 
-// ScheduleToCloseDeadline returns when the schedule-to-close time of the activity ends. limited is false if it has none.
+// ScheduleToCloseDeadline returns the time at which the schedule-to-close timeout of the activity expires. limited is
+// false if it has no such timeout.
 func (e *Event) ScheduleToCloseDeadline() (at time.Time, limited bool) {
 	return e.Time.Add(time.Duration(e.ScheduleToCloseMs) * time.Millisecond), e.ScheduleToCloseMs > 0
 }
@@ -84,8 +85,8 @@ func (s *State) Pending() iter.Seq[OpenItem] {
 	}
 }
 
-// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is parked, and
-// waits for external events whose end is not in the history. The state must have TrackOpen.
+// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is
+// parked, and waits for external events whose end is not in the history. The state must have TrackOpen.
 func (s *State) Outstanding() iter.Seq[OpenItem] { return maps.Values(s.open) }
 
 // parkedEvents returns the waits for external events that parked events end.
@@ -150,9 +151,10 @@ func about(e Event, ids []int64) Event {
 // startTimer is the id of a delayed start's timer: that of the event with which every execution begins.
 const startTimer = 1
 
-// ObsoleteTimers returns the timers that are no longer needed after events: the events cancel a timer, settle its activity,
-// or end what it was to start. It includes cancelled activities whose end is awaited, even if they have no timer. It
-// does not include timers that the same events create. The state must have TrackTimers or TrackOpen.
+// ObsoleteTimers returns the timers that are no longer needed after the events: the events cancel a timer, settle its
+// activity, or settle the work that it was to start. It includes cancelled activities whose end is awaited, even if
+// they have no timer. It does not include timers that the same events create. The state must have TrackTimers or
+// TrackOpen.
 func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	for i := range events {
 		e := &events[i]

@@ -8,7 +8,7 @@ import (
 
 // Pause is the pause of an instance. The code does not run until the instance is resumed.
 type Pause struct {
-	// By is who requested the pause, as in Event.RequestedBy, or empty. Message is why.
+	// By is the requester of the pause, as in Event.RequestedBy, or empty. Message is the reason.
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
 	// At is the start of the pause.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Payload is a value of your code: a JSON document, stored inline, or a Reference to where it is stored. A nil Payload
-// is no value.
+// Payload is a value of your code: a JSON document, stored inline, or a Reference to its location. A nil Payload is no
+// value.
 type Payload []byte
 
 // Reference is the location of a payload that is not stored inline.

@@ -10,7 +10,7 @@ const exclusiveSuffix = ".fifo"
 // The same workers receive from both queues.
 func ExclusiveQueue(queue string) string { return queue + exclusiveSuffix }
 
-// BaseQueue returns the work queue that an exclusive queue belongs to. ok is false for other queues.
+// BaseQueue returns the work queue to which an exclusive queue belongs. ok is false for other queues.
 func BaseQueue(queue string) (beside string, ok bool) {
 	return strings.CutSuffix(queue, exclusiveSuffix)
 }

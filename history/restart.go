@@ -37,8 +37,8 @@ func (o ExecutionRef) StartID(eventID int64) string {
 // The new execution continues from there. It sends the work again that was scheduled and had not ended.
 type Restart struct {
 	From, To ExecutionRef
-	// StartID is the start ID of the new instance, Tags are its tags, RequestedBy is who requested the restart, and At
-	// is when.
+	// StartID is the start ID of the new instance and Tags are its tags. RequestedBy is the requester of the restart,
+	// and At the time of the request.
 	StartID     string
 	Tags        map[string]string
 	RequestedBy string
@@ -49,8 +49,8 @@ type Restart struct {
 // History returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
 // modify past. References to documents of other executions do not change.
 //
-// If past ends with an input event, Of parks that event in the ExecutionRestarted, so that the first turn processes it
-// with the current code.
+// If past ends with an input event, History parks that event in the ExecutionRestarted, so that the first turn
+// processes it with the current code.
 func (t *Restart) History(past []Event) []Event {
 	restarted := Event{
 		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,

@@ -40,7 +40,8 @@ type Summary struct {
 // Blocked contains the reports of builds whose code cannot process the history of an execution. The reports are newer
 // than the last turn.
 type Blocked struct {
-	// Active is true if the execution is blocked. Build is the build that reported last, and Why its diagnosis.
+	// Active is true if the execution is blocked. LastBuild is the build that reported last, and Diagnosis its
+	// diagnosis.
 	Active    bool
 	LastBuild string
 	Diagnosis *Failure
@@ -57,7 +58,7 @@ func (b *Blocked) same(o *Blocked) bool {
 	return b.Active && o.Active && b.LastBuild == o.LastBuild && b.Diagnosis != nil && o.Diagnosis != nil && b.Diagnosis.Type == o.Diagnosis.Type && b.Diagnosis.Message == o.Diagnosis.Message
 }
 
-// After returns the standing after events, and does not modify s.
+// After returns the summary after the events. It does not modify s.
 func (s *Summary) After(events ...Event) Summary {
 	after := *s
 	for i := range events {
@@ -69,7 +70,7 @@ func (s *Summary) After(events ...Event) Summary {
 // Ended reports whether the execution has ended.
 func (s *Summary) Ended() bool { return s.Last.Terminal() }
 
-// Status returns the status of the instance, if the execution is its current one.
+// Status returns the status of the instance. The execution must be the instance's current one.
 func (s *Summary) Status() RuntimeStatus {
 	if status, ends := StatusAfter(s.Last); ends {
 		return status

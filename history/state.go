@@ -1,9 +1,9 @@
 package history
 
 // State is the state of an execution after some events of its history. The zero State has no events and keeps only its
-// Standing, whose size does not depend on the length of the history. NewState keeps more.
+// Summary, whose size does not depend on the length of the history. NewState keeps more.
 //
-// A State can start in the middle of a history; add earlier open work with Expect. A State is not safe for concurrent
+// A State can start in the middle of a history; add earlier open work with AddOpen. A State is not safe for concurrent
 // use.
 type State struct {
 	Summary
@@ -23,7 +23,7 @@ type State struct {
 	settled, cancelAsked []Range
 }
 
-// Tracking selects what a State keeps in addition to its Standing.
+// Tracking selects the data that a State keeps in addition to its Summary.
 type Tracking uint8
 
 const (

@@ -13,9 +13,9 @@ import (
 
 // Report lists which tests ran.
 type Report struct {
-	// Ran is how many did.
+	// Ran is the number of tests that ran.
 	Ran int
-	// NotApplicable are the tests, as group/test, that need a capability which the harness does not declare.
+	// NotApplicable holds the names, as group/test, of the tests that require an undeclared capability.
 	NotApplicable []string
 }
 
@@ -44,7 +44,7 @@ func groups() []group {
 }
 
 // Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended.
-// It fails t when the tests that ran are not those of h.Want. With -short it leaves out what takes long, and does not count.
+// It fails t if the report differs from h.Want. With -short it skips long tests and does not check the report.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	var ran atomic.Int64

@@ -1,4 +1,4 @@
-// Package poll serves a queue of a hub in a process that Lambda has not started.
+// Package poll processes a queue of a hub in a process outside Lambda.
 package poll
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.PollOptions.
+// Options holds the options of Poll. See dispatch.PollOptions.
 type Options struct {
 	Concurrency   int
 	LockTimeout   time.Duration
@@ -61,7 +61,7 @@ func (o Options) withDefaults(queue string) Options {
 // errStopped is the cause that the contexts of what outlives the grace end with.
 var errStopped = errors.New("dispatch: the process is being stopped")
 
-// Poll is dispatch.Poll.
+// Poll implements dispatch.Poll.
 func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
 	if q.options.Renew == nil {
