@@ -23,7 +23,8 @@ type Run struct {
 type RunClaim struct {
 	// Held is true if the delivery holds the run.
 	Held bool
-	// PreviousRun is the run of the previous holder, or nil if there was none. Left is the activity record at that time.
+	// PreviousRun is the run of the previous holder, or nil if there was none. PreviousRecord is the activity record at
+	// that time.
 	PreviousRun    *Run
 	PreviousRecord ActivityRecord
 	// Outcome is the outcome that CompleteRun stored for the same attempt. It may have been sent or not. No code of the

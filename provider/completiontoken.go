@@ -19,7 +19,7 @@ const (
 
 // ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
 type ForeignTokenError struct {
-	// Hub is the hub that the token names, which is not verified. Own is the hub that received the token.
+	// Hub is the hub in the token, which is not verified. Own is the hub that received the token.
 	Hub, Own string
 }
 

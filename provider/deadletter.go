@@ -26,7 +26,7 @@ type DeadLetter struct {
 
 // Subject identifies the subject of a message, work item or timer. Fields that cannot be read are empty.
 type Subject struct {
-	Kind        MessageKind `json:"kind,omitempty"` // of a message of the inbox
+	Kind        MessageKind `json:"kind,omitempty"` // of a message in the inbox
 	InstanceID  string      `json:"instanceId,omitempty"`
 	ExecutionID string      `json:"executionId,omitempty"`
 	Name        string      `json:"name,omitempty"` // of an activity, event or orchestration

@@ -11,12 +11,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// The limits of what names an instance and of what is sent to it, in bytes unless noted.
+// The limits of IDs, names, tags and messages, in bytes unless noted.
 const (
 	MaxInstanceIDBytes  = 1024
 	MaxEventNameBytes   = 256
 	MaxEventIDBytes     = 256
-	MaxTags             = 16 // a count
+	MaxTags             = 16 // a number
 	MaxTagKeyBytes      = 64
 	MaxTagValueBytes    = 256
 	maxStartIDBytes     = 1024

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Outputs are the work items, timers, messages and answers that the events of a segment cause.
+// Outputs are the work items, timers, messages and update results that the events of a segment cause.
 type Outputs struct {
 	WorkItems []WorkItem
 	Timers    []Timer

@@ -17,8 +17,8 @@ func eventOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// DeliveryReplies returns the answers to the senders of external events and updates in messages for one instance. They report
-// that the events were delivered or, if f is not nil, why they were not.
+// DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance.
+// They report that the events were delivered or, if f is not nil, why they were not.
 func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
 	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {

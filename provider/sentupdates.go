@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// IsSent reports whether the message is an external event or an update of another instance. These are always answered.
+// IsSent reports whether the message is an external event or an update of another instance. The sender always receives
+// a response.
 func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
 
 // sentOf makes the message of what an execution sends to another instance.
@@ -37,7 +38,7 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 	}
 }
 
-// UpdateReply returns the answer to an orchestration that sent an update to an instance.
+// UpdateReply returns the response to an orchestration that sent an update to an instance.
 func UpdateReply(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
 	return Message{
 		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,

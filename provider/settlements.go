@@ -8,12 +8,12 @@ import (
 
 // Settlements contains the events that an execution has settled from one segment on.
 type Settlements struct {
-	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities that were
-	// requested to cancel. This settles those without WorkItem.WaitForCancellation. Both are unsorted.
+	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities whose
+	// cancellation was requested. The request settles those without WorkItem.WaitForCancellation. Both are unsorted.
 	IDs, Cancelled []history.Range
 	// Next is the first segment that does not exist yet.
 	Next int64
-	// Ended is true if the execution has ended, so that nothing of it is open. Deleted is true if its instance is
+	// Ended is true if the execution has ended, so that it has no open work. Deleted is true if its instance is
 	// deleted.
 	Ended, Deleted bool
 }

@@ -10,24 +10,24 @@ import (
 	"sync"
 )
 
-// TokenSigner signs and reads the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is the
-// kind and the version of the text, key names the key that signed it, and text is the signed data and its HMAC-SHA256,
-// cut to 16 bytes, in base64url without padding.
+// TokenSigner signs and verifies the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is
+// the kind and the version of the text, key names the key that signed it, and text is the signed data and its
+// HMAC-SHA256, cut to 16 bytes, in base64url without padding.
 //
 // A token binds the hub, the queue, the execution, the segment, the activity and the attempt. It does not bind the
-// message: all copies of a work item have the same token, and it never expires. It therefore proves that the hub has
-// sent such a work item, and nothing about its holder, who is proved by the receipt handle, which the queue checks. A
-// token that is presented with the receipt handle of another message of the same queue extends that message's lock, and
-// returns the cancel of the token's activity.
+// message: all copies of a work item have the same token, and it never expires. A token therefore proves that the hub
+// has sent such a work item. It does not prove that the caller holds a message: the receipt handle proves that, and the
+// queue checks it. A token that is presented with the receipt handle of another message of the same queue extends that
+// message's lock, and returns the cancel of the token's activity.
 //
-// It is safe for concurrent use.
+// A TokenSigner is safe for concurrent use.
 type TokenSigner struct {
 	hub  string
 	keys map[string]*TokenKey
 	last *TokenKey
 }
 
-// NewTokens returns the tokens of a hub. The last key signs, and all keys verify. There must be at least one key, and
+// NewTokens returns the signer of a hub. The last key signs, and all keys verify. There must be at least one key, and
 // their names must be unique.
 func NewTokens(hub string, keys ...*TokenKey) *TokenSigner {
 	t := &TokenSigner{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}

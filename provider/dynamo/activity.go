@@ -39,7 +39,7 @@ const (
 // activitySK returns a sort key that sorts as the ids do.
 func activitySK(activityID int64) string { return numberedSK(skActivities, activityID) }
 
-// PutActivityRecords updates one item for each record, concurrently.
+// PutActivityRecords updates one item per record, concurrently.
 func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
 	puts := make([]func() error, len(records))
 	for i := range records {
@@ -182,7 +182,7 @@ func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, a
 	return decodeActivityRecord(it)
 }
 
-// ReadActivityRecords queries the items of an execution, page by page.
+// ReadActivityRecords queries the activity records of an execution page by page.
 func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
 	return func(yield func(provider.ActivityRecord, error) bool) {
 		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)

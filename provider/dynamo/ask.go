@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// QueryInstance implements provider.Querier: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
-// invoke that function directly may also hand it forged messages: the right is full control of the hub.
+// QueryInstance implements provider.Querier. It invokes the hub's orchestrator function, which has the code, and waits
+// for its response. The permission to invoke that function directly gives full control of the hub, because its holder
+// can also send forged messages to the function.
 func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
 		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,

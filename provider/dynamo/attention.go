@@ -112,10 +112,12 @@ const (
 	deletingAtOnce = 16 // each may take long
 )
 
-// BlockedInstances goes through the index by attention, from where it stopped. It stores its position before each step,
-// so that an instance which cannot be dealt with does not hold up the others: it is found again in the next round. A
-// build that was just deployed reports when it first runs a turn, which may never happen where everything is blocked, and
-// one that is deployed again may have warm environments alone; the orchestrator is therefore asked for a report.
+// BlockedInstances reads the attention index from its last position. It stores its position before each step, so that
+// an instance that cannot be processed does not delay the others. The next round finds that instance again.
+//
+// It also requests a report from an orchestrator. A new build reports only when it first runs a turn, which may never
+// happen if all instances are blocked. A build that is deployed again may only have environments that have reported
+// already.
 func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		some, err := p.anyBlocked(ctx)
@@ -212,10 +214,9 @@ func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int,
 // deletingFor is how long a deletion may make no progress before the watch continues it.
 const deletingFor = 2 * time.Minute
 
-// DeletingInstances goes through the whole index by attention, beginning where the last look stopped, and reads each
-// instance: the index may not show yet that a deletion is finished, and that the id has another life. It stores its
-// position before each step, so that a deletion which cannot be finished, or which kills its process, does not hold up
-// the others.
+// DeletingInstances reads the whole attention index from its last position, and reads each instance: the index can be
+// behind after a deletion, and the ID can have a new incarnation. It stores its position before each step, so that a
+// deletion that fails or crashes its process does not delay the others.
 func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		before := formatTime(p.now().Add(-deletingFor))

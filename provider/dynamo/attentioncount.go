@@ -13,7 +13,8 @@ import (
 // pendingSampled is how many pending instances are read from either end of the index by attention to find the oldest.
 const pendingSampled = 32
 
-// CountAttention makes a query of one page for each partition of the blocked instances and three more, and reads up to 64 instances where any are pending.
+// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
+// pending instances, it reads up to 64 of them.
 func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = together(
 		func() (err error) {

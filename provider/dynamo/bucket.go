@@ -196,7 +196,7 @@ func (e *bucketError) ErrorFault() smithy.ErrorFault {
 	return smithy.FaultClient
 }
 
-// HTTPStatusCode is as the SDK's errors of answers have it.
+// HTTPStatusCode returns the HTTP status, like the SDK's response errors.
 func (e *bucketError) HTTPStatusCode() int { return e.status }
 
 // smallAnswer is more than S3 says but for objects and lists: a list of 1,000 keys has some 400 KB.
@@ -213,7 +213,7 @@ func (b *signedBucket) GetObject(ctx context.Context, bucket, key string, most i
 	return b.send(ctx, &request{method: http.MethodGet, bucket: bucket, key: key}, most)
 }
 
-// CopyObject implements BucketAPI. S3 may say that a copy has failed in an answer that it has begun with 200.
+// CopyObject implements BucketAPI. S3 can report the failure of a copy in a response with status 200.
 func (b *signedBucket) CopyObject(ctx context.Context, bucket, from, to string) error {
 	source := httpbinding.EscapePath("/"+bucket+"/"+from, false)
 	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, smallAnswer)

@@ -25,9 +25,9 @@ const (
 	buildsLive = time.Minute // how long the builds that were read are used
 )
 
-// PutBuild writes the item of a build and the time of its report: the last build to report is the one that is deployed.
-// Concurrently it reads the keys of tokens, since a process that reports a build also sends work items. A failure of
-// that read is only logged: the first send repeats it.
+// PutBuild writes the item of a build and the time of its report. The build that reported last counts as the deployed
+// one. PutBuild reads the signing keys concurrently, because a process that reports a build also sends work items. If
+// that read fails, PutBuild only logs the error, and the first send repeats the read.
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	return together(
 		func() error {
@@ -60,7 +60,7 @@ func (p *Provider) putBuild(ctx context.Context, b provider.Build) error {
 
 func buildKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skBuilds + id)} }
 
-// ReadBuild implements provider.Instances. A build that an earlier release has reported has no Since.
+// ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
 func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
 	in := &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: buildKey(id), ConsistentRead: aws.Bool(true)}
 	var out *dynamodb.GetItemOutput
@@ -83,7 +83,8 @@ func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, er
 	return b, nil
 }
 
-// LatestBuild reads the build that reported last: the one that is deployed. It is an error that is provider.ErrNotFound where none has.
+// LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
+// build has reported.
 func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 	in := hubQuery(p.hub.Table, skBuilds)
 	in.ConsistentRead = aws.Bool(true)

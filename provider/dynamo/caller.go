@@ -21,9 +21,9 @@ type caller struct {
 	again time.Time // no call before then
 }
 
-// Caller returns the ARN of the identity whose credentials the provider calls with, for a provider that Open has made.
-// It calls STS once, which needs no permission and is given two seconds. It returns an empty text where the identity is
-// not known; no call fails for that.
+// Caller returns the ARN of the provider's credentials, for a provider from Open. It calls STS once, with a time limit
+// of two seconds and without a required permission. It returns an empty string if the identity is unknown. Other calls
+// do not fail because of that.
 func (p *Provider) Caller(ctx context.Context) string {
 	c := &p.caller
 	if c.ask == nil {

@@ -35,13 +35,13 @@ type decided struct {
 	cancels         provider.Cancels
 }
 
-// ReadCancels reads what turns have decided from a segment on, and c, in one query, which takes one read unit unless
-// more than some 25 turns have cancelled activities since. Where there are many, it reads the latest that way, and the
-// blocks of those before.
+// ReadCancels reads the cancel decisions since a segment in one query. The query takes one read unit unless more than
+// about 25 turns have cancelled activities since then. If there are more, ReadCancels reads the latest decisions that
+// way and the earlier ones as blocks.
 //
-// A query, even a strongly consistent one, sees items as they were committed, but not a transaction as a whole: a
-// turn's decision may become visible after that of a later turn. Each item names the decision before it, so that a
-// missing one is noticed. It is read again at once, and where it is still missing the next read begins with it.
+// A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
+// can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
+// missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
 func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
 		var lacks bool
@@ -57,8 +57,8 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	}
 }
 
-// PollCancels reads as ReadCancels does, eventually consistent, which takes half a read unit. Where it sees that something is missing, it reads
-// strongly consistent.
+// PollCancels is like ReadCancels with an eventually consistent read, which takes half a read unit. If it detects a
+// missing decision, it reads again with strong consistency.
 func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	cancels, next, lacks, err := p.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
 	if _, torn := errors.AsType[*tornError](err); torn || lacks {

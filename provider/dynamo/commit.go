@@ -15,7 +15,7 @@ import (
 
 const notExists = "attribute_not_exists(" + attrPK + ")"
 
-// AckOrchestrationItem commits a turn by creating its segment, and then sends what the segment says.
+// AckOrchestrationItem commits a turn by creating its segment, and then sends the outputs of the segment.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	if !t.LockedUntil.IsZero() && !p.now().Before(t.LockedUntil) {
 		return nil, fmt.Errorf("dynamo: instance %q: segment %d was not committed: %w", t.InstanceID, t.Head.Segment+1,

@@ -9,9 +9,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TerminateCorrupt commits an end behind the rest of the history, whose head the keys give. An end that exists already
-// is sent again, and the instance's status with it, since the process that committed it may have died in between. An execution that continued
-// as new, and is the instance's still, is no end (notWhole).
+// TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
+// segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
+// status again, because the process that committed it may have died before that. An execution that continued as new and
+// is still the instance's current one does not count as ended (notWhole).
 func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {

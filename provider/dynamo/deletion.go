@@ -24,9 +24,9 @@ func isDeleting(it item) bool {
 	return deleting
 }
 
-// DeleteInstance ends the instance and marks it, in one transaction; then sends what its end causes; then erases one
-// execution after the other; and leaves a tombstone (R17). The instance item holds how far it has come, so that each
-// call goes on where the last one stopped, in whatever process that was.
+// DeleteInstance ends and marks the instance in one transaction and sends the outputs of its end. It then erases one
+// execution after the other and leaves a tombstone (R17). The instance item stores the progress, so that any process
+// can continue the deletion with another call.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return p.deleteLife(ctx, instanceID, "", force)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ReadDocument reads a document from the segment that holds it. Segments never change, so that one which was read once
-// can be used for every later call, and documents that are read one after the other mostly lie together.
+// ReadDocument reads a document from the segment that contains it. It caches the segment: segments never change, and
+// consecutive calls usually read documents of the same one.
 func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
 	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {

@@ -54,8 +54,8 @@ const (
 	duePage  = 1000
 )
 
-// DueInstances searches the days from the first that may have something left up to today, shard by shard. A day that is
-// found empty, and is long enough ago, is never searched again.
+// DueInstances searches the days up to today shard by shard, from the first day that may have entries left. It never
+// searches a day again that was empty and is long enough ago.
 func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		today := p.now().UTC().Truncate(day)
@@ -158,7 +158,7 @@ func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (tim
 	return at, nil
 }
 
-// ApplyRetention deletes an instance that is over, or past executions of one that is not, where its retention is over.
+// ApplyRetention deletes an ended instance or past executions of a running one, if their retention has passed.
 func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	if err != nil {

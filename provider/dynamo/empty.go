@@ -42,8 +42,8 @@ func (p *Provider) workingQueues() map[string]string {
 // scheduleSettles is how long a schedule that fires while it is deleted may take to reach its queue.
 const scheduleSettles = time.Minute
 
-// PurgeQueues looks at all queues first, then deletes. Repeating it is harmless. The queues come last, since a schedule
-// sends into one until it is deleted.
+// PurgeQueues checks all queues before it deletes anything. It can be repeated. It deletes the schedules before the
+// messages, because a schedule can send a message until it is deleted.
 func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
 	if err := p.countAtRestSoon(ctx, out.Messages); err != nil {

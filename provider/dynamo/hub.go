@@ -70,7 +70,7 @@ type Clients struct {
 	Queues QueueAPI
 	// Schedules is required if timers are held with schedules.
 	Schedules ScheduleAPI
-	// Functions is required for queries (Ask).
+	// Functions is required for queries (QueryInstance).
 	Functions FunctionAPI
 	// Bucket is required if the hub has a PayloadBucket.
 	Bucket BucketAPI

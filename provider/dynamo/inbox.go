@@ -115,9 +115,9 @@ func answerID(m *provider.Message) string {
 	return digest(parts...)
 }
 
-// DecodeOrchestrationItems groups inbox records by instance. A record that is not in its instance's message group is
-// returned as unreadable: its number is not comparable with what the instance has consumed, and would have it drop
-// messages that it has not.
+// DecodeOrchestrationItems groups inbox records by instance. It returns a record as unreadable if the record is not in
+// its instance's message group. The sequence number of such a record is not comparable with the instance's watermark,
+// and would make the instance drop messages that it has not consumed.
 func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
@@ -165,7 +165,7 @@ func (p *Provider) ofHub(name *string) error {
 	return nil
 }
 
-// DeadLetter copies a record to the dead letters of its queue. The error is the message attribute "error".
+// DeadLetter copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
 	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
 }

@@ -51,7 +51,7 @@ func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message)
 	}
 }
 
-// ReadInterruption reads the note.
+// ReadInterruption reads the item that EnqueueForOrchestrator wrote.
 func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
 	var out *dynamodb.GetItemOutput
 	err = call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {

@@ -32,8 +32,8 @@ const jobLife = 7 * day
 
 func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs + id)} }
 
-// PutJob writes the whole item, on the condition that it is as it was read. It recognises its own write, whose response
-// was lost, by the content.
+// PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is
+// lost, PutJob recognizes its own write by the content.
 func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	doc, err := encodeJob(j)
 	if err != nil {
@@ -107,8 +107,8 @@ func decodeJob(it item) (j provider.Job, err error) {
 	return j, nil
 }
 
-// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time. A job that cannot be read, such as one of a
-// later release, must not hold up the others.
+// ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
+// a job of a later release, does not prevent others from being listed.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
 		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
@@ -132,7 +132,7 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 // pagesAMatch bounds the pages that one match reads, each of filteredPage instances.
 const pagesAMatch = 20
 
-// MatchInstances goes through the index by creation, shard after shard, oldest first. Its cursor is a shard and the
+// MatchInstances reads the index by creation time, shard by shard, oldest first. Its cursor consists of a shard and the
 // last key that was read.
 func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	shard, after, err := parseMatchCursor(from)
@@ -221,7 +221,8 @@ func lastChange(it item) string {
 	return created
 }
 
-// DeleteIncarnation deletes the life of an id that a start began: at once where it is over and small.
+// DeleteIncarnation deletes the incarnation that a start created. If it has ended and is small, a single transaction
+// deletes it.
 func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {

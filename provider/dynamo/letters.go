@@ -21,7 +21,7 @@ var _ provider.DeadLetters = (*Provider)(nil)
 // lettersWait is how long a receive of dead letters waits: a long poll asks all of SQS's servers, a short one only some.
 const lettersWait = time.Second
 
-// DeadLetterQueues returns the names of the queues that have dead letters.
+// DeadLetterQueues returns the names of the queues that have a dead-letter queue.
 func (p *Provider) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }
 
 // deadLettersURL returns the URL of the dead letters of a queue.
@@ -117,8 +117,8 @@ func (p *Provider) DropDeadLetters(ctx context.Context, queue string, letters ..
 	return nil
 }
 
-// RedriveDeadLetters sends first and deletes after: a record that is there twice does no harm, since ids settle once,
-// and one that is nowhere is lost.
+// RedriveDeadLetters sends before it deletes: a duplicate does no harm, because each ID settles once, but a lost record
+// would.
 func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	url, err := p.queueURL(queue)
 	if err != nil {

@@ -94,8 +94,8 @@ func (c cursor) isPlace(q provider.ListQuery) bool {
 	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
-// ListInstances lists by creation, except that what needs attention has an index of its own: it may be one instance
-// among millions.
+// ListInstances reads the index by creation time. For Blocked, Paused and Deleting it reads the attention index
+// instead, because a single instance among millions may have that status.
 func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:

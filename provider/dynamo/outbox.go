@@ -65,7 +65,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	return u
 }
 
-// RedispatchOrchestration sends again the unsettled outputs of the segments that since says, up to the head, across
+// RedispatchOrchestration sends the unsettled outputs again of the segments that since selects, up to the head, across
 // continue-as-new (R4).
 func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
 	refused, err := p.redispatch(ctx, o, since)

@@ -116,7 +116,7 @@ func refuse(id int64, errorType, format string, args ...any) provider.OutputFail
 	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
 }
 
-// PutWorkItems sends work items with the delay they have left.
+// PutWorkItems sends work items with their remaining delay.
 func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
 	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: slices.Clone(items)})
 	if err == nil && len(refused) > 0 {

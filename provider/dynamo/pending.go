@@ -53,8 +53,8 @@ type pendingLook interface {
 	notice(it item) (condition string, values item)
 }
 
-// PendingInstances finds what was started and is still pending. Each instance that it yields is noticed first, with the
-// time at which it is yielded next: if the caller dies, it is woken then.
+// PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
+// time at which the instance is found again: if the caller dies, a later sweep wakes the instance then.
 func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		looks := []pendingLook{

@@ -20,7 +20,8 @@ const (
 	valueAttempt = ":attempt"
 )
 
-// PutPendingAttempts writes the retries' items of activities under the fence of a turn, and then sends the timers.
+// PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
+// the timers.
 func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
 	c := &retrying{p: p, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
 	var writes []types.TransactWriteItem
@@ -102,7 +103,7 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 	return u, nil
 }
 
-// HeartbeatPending updates the activity's item, on the condition that the attempt may still be alive.
+// HeartbeatPending updates the activity record, on condition that the attempt may still be open.
 func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
@@ -127,7 +128,8 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 	return counted, ofActivity(executionID, b.ActivityID, err)
 }
 
-// TimeOutPending updates the activity's item, on the condition that no other heartbeat is stored than the caller has seen.
+// TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
+// seen.
 func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(activityID))},

@@ -35,9 +35,9 @@ func markKey(a *provider.Attempt) item {
 	}
 }
 
-// PutCrashMarker counts the deliveries that begin, on the condition that this one has not been counted. A repeat whose
-// first response was lost therefore counts nothing, nor does a function that was frozen while a later delivery began.
-// An attempt that is Together counts only where no mark stands.
+// PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
+// response therefore counts nothing, and neither does a function that was frozen while a later delivery started. An
+// attempt that is Batched counts only if there is no other marker.
 func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
@@ -79,10 +79,10 @@ func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died
 	return max(0, int(getNumber(mark, attrBegun))-1), nil
 }
 
-// DeleteCrashMarker sets the count to zero and leaves the item to its TTL: deleting it would take a permission that
-// functions do not have. Where a later delivery has begun, as when the lock ended in between, that delivery stays
-// counted; where that one was unmarked too, it stays unmarked. An attempt that has made progress keeps its own mark,
-// and removes the others.
+// DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
+// delete it. If a later delivery has started, for example because the lock expired in between, that delivery stays
+// counted, or stays unmarked if it was unmarked too. An attempt that has Progressed keeps its own marker and removes
+// the others.
 func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	left := int64(0)
 	until := p.now()
@@ -124,7 +124,7 @@ func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb
 // unix returns a time as a TTL.
 func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
-// BlockInstance writes only the instance item: a segment would need a readable history.
+// BlockInstance writes only the instance item, because a segment requires a readable history.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{

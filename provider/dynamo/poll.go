@@ -27,9 +27,9 @@ const (
 	timersLock = 8 * time.Second
 )
 
-// FetchRecords waits for records and locks them. Their holds are computed from before the call, since the moment in
-// which the queue locks them is not known more exactly. The wait is at most a third of the lock, so that it does not
-// use up the hold.
+// FetchRecords waits for records and locks them. Their Holds start at the time before the call, because the exact time
+// of the lock is not known. FetchRecords waits for at most a third of the lock timeout, so that the wait does not use
+// up the Hold.
 func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -106,9 +106,9 @@ type cancelsAsked struct {
 	err     error
 }
 
-// RenewWorkItemLocks extends the visibility of the records while it reads the cancel record of each execution, once.
-// For more items than a worker receives at once, the number of failing calls is bounded, separately for the locks and
-// for the reads, because the locks must not wait for the reads.
+// RenewWorkItemLocks extends the visibility of the records and reads the cancel record of each execution concurrently,
+// once per execution. If there are more items than a worker receives at once, it limits the number of failing calls.
+// The limits of the locks and of the reads are separate, so that the locks do not wait for the reads.
 func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
 	locking, reading := ctx, ctx
 	if len(items) > batchLimit {
@@ -152,8 +152,8 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 	return renewals, err
 }
 
-// RenewRecords extends locks. AWS accepts some renewals of a lock that is over without extending it, so a record whose
-// hold is past counts as lost without a call.
+// RenewRecords extends locks. A record whose Hold has expired counts as lost without a call, because AWS accepts some
+// renewals of an expired lock without extending it.
 func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
 	renewals := make([]provider.Renewal, len(records))
 	calls, err := p.renewCalls(ctx, queue, lock, records, renewals)

@@ -396,7 +396,7 @@ func (e *partialError) Error() string {
 	return fmt.Sprintf("%d messages for %s were rejected: %s %s", e.failed, e.url, e.code, e.message)
 }
 
-// RetryableError is read by the SDK's classification.
+// RetryableError reports to the SDK's retryer whether the error can be retried.
 func (e *partialError) RetryableError() bool { return !e.fault }
 
 // notTaken returns the error for entries that may be taken another time.
@@ -444,8 +444,8 @@ func (p *Provider) deleteBatch(ctx context.Context, url string, records []provid
 	})
 }
 
-// AbandonRecords makes records visible again after a delay, rounded down to a second. It leaves alone those whose lock
-// is over, since another consumer may have them.
+// AbandonRecords makes records visible again after a delay, rounded down to a second. It skips records whose lock has
+// expired, because another consumer may hold them.
 func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
 	url, err := p.queueURL(queue)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // moment; after so many tries the items are missing.
 const strongTries = 3
 
-// ReadOrchestration reads the execution that the item's messages name. That is nearly always the instance's current
-// one, and saves reading the instance.
+// ReadOrchestration reads the execution that the item's messages name. It does not read the instance first, because
+// that execution is nearly always the current one.
 func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
 	named := ""
 	for i := range it.Messages {
@@ -192,8 +192,8 @@ func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamod
 	return out, nil
 }
 
-// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a
-// segment. It reads documents when it reaches the references to them.
+// ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
+// segment in memory. It reads a document when it reaches the reference to it.
 func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
@@ -223,8 +223,8 @@ func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *hist
 	return provider.ResolveReferences(ctx, p, instanceID, e)
 }
 
-// ListExecutions goes back from the current execution, each of which names the one that it continues, to the oldest
-// that is not erased.
+// ListExecutions starts with the current execution. Each execution names the previous one, and the list ends at the
+// oldest execution that is not erased.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
@@ -269,7 +269,7 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
 }
 
-// ReadTerminalEvent reads only the last segment, backwards from the end.
+// ReadTerminalEvent reads only the last segment, with a backward query.
 func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	for try := 1; ; try++ {
 		parts, err := p.lastParts(ctx, executionID)

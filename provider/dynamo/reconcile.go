@@ -10,9 +10,9 @@ import (
 
 var _ provider.Reconciler = (*Provider)(nil)
 
-// ReconcileInstance sends from history alone, as a repeated dispatch does, but all of it, and whatever notes and cursors
-// say: these are about queues that are empty by now. It notes anew what it has sent, so that the redispatch to which the
-// wake leads leaves that out.
+// ReconcileInstance sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
+// because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
+// the wake does not send the same outputs again.
 func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {

@@ -48,8 +48,8 @@ func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error
 	return p.delayTimers(ctx, []provider.Timer{t})
 }
 
-// RefreshStatus writes what history says of the instance. Of the refreshes that an hour of failures has requested only
-// one continues: that of the last turn which changed the status.
+// RefreshStatus writes the instance's status from its history. An hour of failures can request several refreshes. Only
+// the refresh of the last turn that changed the status continues.
 func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
 	last, err := p.refresh(ctx, wake)
 	if err == nil || !last || !wake.IsRefresh() {

@@ -36,7 +36,7 @@ type refusedSender struct {
 	Last        int64  `json:"last"`
 }
 
-// ReadRejectedEvents reads which events have not reached an id.
+// ReadRejectedEvents reads the events that were rejected for an ID.
 func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
 	_, senders, err := p.readRefused(ctx, instanceID)
 	if err != nil || len(senders) == 0 {
@@ -68,8 +68,8 @@ func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes i
 	return getNumber(out.Item, attrWrites), senders, nil
 }
 
-// RejectEvents writes down what did not arrive, where no instance is that could take it, and answers then: once the
-// sender has its answer, no copy may be taken any more.
+// RejectEvents stores the rejected events, on condition that no instance can consume them, and then responds to the
+// sender. After the response, no copy of the events may be consumed.
 func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
 	if err := p.rememberRefused(ctx, over, ms); err != nil {
 		return err

@@ -39,7 +39,7 @@ type attempt struct {
 	ended               string // how an earlier attempt ended that was given up
 }
 
-// RetryActivities advances the items of retries under the fence of a turn, and then sends the attempts in them.
+// RetryActivities advances the attempt records, on condition that the head is unchanged, and then sends their attempts.
 func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
 	c := &retrying{p: p, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
 

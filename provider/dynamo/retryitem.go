@@ -55,7 +55,7 @@ func encodeFailure(f *history.Failure) (string, error) {
 	return string(doc), nil
 }
 
-// ReadRetries queries the items of an execution, page by page.
+// ReadRetries queries the attempt records of an execution page by page.
 func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	return p.retriesBetween(ctx, executionID, 0, lastActivity)
 }

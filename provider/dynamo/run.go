@@ -24,8 +24,8 @@ const (
 	attrRunGivenUp = "runGivenUp" // never removed
 )
 
-// ClaimRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the
-// cancel record.
+// ClaimRun writes the run into the activity record, on condition that the record has not changed since it was read. It
+// then reads the cancel record.
 func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
 	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
 	if err != nil {
@@ -101,7 +101,8 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	return written, err
 }
 
-// CompleteRun writes the outcome beside the run. Where both are more than an item has, with the details that the code has left, the outcome is what counts.
+// CompleteRun writes the outcome into the activity record. If the outcome and the stored heartbeat details together
+// exceed the size of an item, the outcome takes precedence.
 func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
 	err := p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome")
 	if isTooLarge(err) {
@@ -147,7 +148,7 @@ func isTooLarge(err error) bool {
 	return ok && refusal.ErrorCode() == "ValidationException" && strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
 }
 
-// ReleaseRun replaces a run by another one, or by none.
+// ReleaseRun replaces a run with another one or removes it.
 func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	in := p.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")

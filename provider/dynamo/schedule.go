@@ -19,10 +19,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The values of HubConfig.TimerMode: how timers are held that are further away than a queue can delay.
+// The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
 const (
-	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them back
-	TimersRequeue   = "hops"      // they are sent again with the longest delay until they are due
+	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
+	TimersRequeue   = "hops"      // they are sent again with the maximum delay until they are due
 )
 
 // Timing of timers, and what bounds it.

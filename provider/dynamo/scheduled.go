@@ -15,7 +15,7 @@ import (
 // of one segment may be in an hour.
 const scheduledBytes = 16 << 20
 
-// ReadWorkItem reads the segment, which this process may have in its cache.
+// ReadWorkItem reads the segment from the cache of this process, or else from the table.
 func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
 	w, err := p.scheduledActivity(ctx, instanceID, executionID, segment, activityID)
 	if errors.Is(err, errStub) {

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrchestration creates h#0 and the instance item, then sends wake (R11). If the wake is lost
-// with its sender, the watch finds the instance still pending. A delayed start sends its timer first, so that no such
-// start is without one; a timer without its start has no effect.
+// StartOrchestration creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
+// it sends the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every
+// delayed start has one. A timer without its start has no effect.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	b, err := p.conceive(ctx, &s)
 	if err != nil {
@@ -77,7 +77,8 @@ func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
 	}
 }
 
-// CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
+// CreateOrchestration creates the instance of a start message. The message counts as consumed: segment 0 has its
+// position as the watermark.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := p.newInstance(m.InstanceID, m.StartID)
 	if sent := m.Record.SentAt; !sent.IsZero() { // so that what a try has written that came to nothing is in the place of the next
@@ -125,9 +126,9 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 // item must not grow for ever.
 const pastStarts = 256
 
-// RejectStart adds the start to the past ones of the instance, then answers a waiting parent. The answer comes last:
-// once it is sent, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered
-// by the deletion.
+// RejectStart adds the start to the rejected starts of the instance, and then responds to a waiting parent. The
+// response comes last, because after it no start of that ID may succeed (R10). If the start's own instance is being
+// deleted, the deletion responds.
 func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := p.rememberStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld

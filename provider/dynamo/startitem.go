@@ -33,9 +33,10 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return nil
 }
 
-// PrepareStart is as of provider.StartPreparer. Nobody but the caller knows when the transaction is committed, and whether Begin follows; it may be
-// hours after the time at which the instance says that it was created, which the watch has looked past by then. So the instance has the watch's
-// attention from the beginning, and loses it in its first turn as any other.
+// PrepareStart implements provider.StartPreparer. The provider does not know when the caller commits the transaction,
+// or whether Wake follows. The commit can be hours after the creation time in the item, and the sweeper has then
+// searched that time already. The item is therefore in the attention index from the beginning, and the first turn
+// removes it.
 func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	b, err := p.conceive(ctx, &s)
 	if err != nil {
@@ -71,15 +72,15 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	return &preparedStart{provider: p, instance: b.Instance, writes: writes}, p.delayFirstTurn(ctx, &b.Instance)
 }
 
-// InstanceID is as of provider.PreparedStart.
+// InstanceID implements provider.PreparedStart.
 func (s *preparedStart) InstanceID() string { return s.instance.InstanceID }
 
-// Begin is as of provider.PreparedStart.
+// Wake implements provider.PreparedStart.
 func (s *preparedStart) Wake(ctx context.Context) error {
 	return s.provider.beginNow(ctx, &s.instance)
 }
 
-// Refusal is as of provider.PreparedStart.
+// StartError implements provider.PreparedStart.
 func (s *preparedStart) StartError(err error) error {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DecodeTimers reads the records of the timers queue.
+// DecodeTimers decodes the records of the timers queue.
 func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
@@ -24,8 +24,8 @@ func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.Lo
 	return timers, unreadable
 }
 
-// HoldTimers sends timers to the timers queue with the delay they have left. It creates schedules for those that a
-// delay cannot hold, unless the hub's timers hop.
+// HoldTimers sends timers to the timers queue with their remaining delay. If a timer exceeds the maximum delay,
+// HoldTimers creates a schedule, or sends the timer with the maximum delay if the hub uses TimersRequeue.
 func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
 	var far, near []provider.Timer
 	for i := range timers {

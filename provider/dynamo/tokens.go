@@ -57,18 +57,18 @@ func (p *Provider) signer(ctx context.Context) (*provider.TokenSigner, error) {
 	return k.tokens, nil
 }
 
-// VerifyWorkItemToken reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
-// them has signed.
+// VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
+// that none of the keys has signed, it reads them at most once a minute.
 func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.openToken(ctx, token, (*provider.TokenSigner).Verify)
 }
 
-// CompletionTokens has the keys as signer has them.
+// CompletionTokens returns the signer of work item tokens, which also signs completion tokens.
 func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
 	return p.signer(ctx)
 }
 
-// VerifyCompletionToken reads a token as VerifyWorkItemToken does.
+// VerifyCompletionToken verifies a token and reads the keys like VerifyWorkItemToken.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.openToken(ctx, token, (*provider.TokenSigner).VerifyCompletion)
 }

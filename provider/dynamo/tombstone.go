@@ -81,9 +81,9 @@ func succeedTombstone(put *types.Put, old item) {
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
-// RejectCancel writes a tombstone for the start, and answers then: once the parent has its answer, the child may never
-// begin. An instance that is being deleted stores the start for its tombstone. As with refused starts, at most
-// pastStarts are stored.
+// RejectCancel writes a tombstone for the start, and then responds to the parent. After the response, the child may
+// never start. If the instance is being deleted, its item stores the start for the tombstone. At most pastStarts starts
+// are stored, as for rejected starts.
 func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := p.neverStart(ctx, &m.Message); err != nil {
 		return err

@@ -33,8 +33,8 @@ func answerKey(instanceID, updateID string) item {
 	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skAnswers + digest("update", updateID))}
 }
 
-// PutUpdateResults writes answers in transactions that mark the instance, too: so a deletion knows that there are answers, and
-// none is written once it has begun.
+// PutUpdateResults writes results in transactions that also mark the instance. A deletion therefore knows that there
+// are results, and no result is written after it has started.
 func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
 	for len(answers) > 0 {
 		puts, n, err := p.putsOf(answers)
@@ -158,7 +158,8 @@ func errorOf(a *provider.UpdateResult) (string, error) {
 	return string(doc), err
 }
 
-// ReadUpdate reads an answer. One whose time is over may be there for days yet: DynamoDB deletes it when it comes to it.
+// ReadUpdate reads a result. It ignores a result whose retention has passed, because DynamoDB can take days to delete
+// it.
 func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {

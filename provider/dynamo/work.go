@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DecodeWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
+// DecodeWorkItems decodes the records of a work queue and attaches a CancelRead to each item.
 func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
@@ -31,11 +31,11 @@ func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Recor
 	return items, unreadable
 }
 
-// AckWorkItems sends outcomes first and deletes records after: in the other order a crash between the two would lose
-// the outcome (R14).
+// AckWorkItems sends outcomes before it deletes records: in the other order, a crash between the two would lose the
+// outcome (R14).
 //
-// The outcome of a record that is no longer held is not sent, because another delivery reports it; the others are sent
-// without it.
+// It does not send the outcome of a record whose lock is lost, because another delivery reports that outcome. It sends
+// the others.
 func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
 	done, lost, lockLost := ownOutcomes(done, p.now())
 	records := make([]provider.Record, len(done))

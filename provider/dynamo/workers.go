@@ -22,7 +22,7 @@ const skWorkers = "w#"
 // attrStartedAt is when the last worker of a queue started.
 const attrStartedAt = "startedAt"
 
-// ReportWorker makes one update of one item, of one write unit.
+// ReportWorker updates one item and costs one write unit.
 func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
 	now := str(formatTime(p.now()))
 	in := &dynamodb.UpdateItemInput{
