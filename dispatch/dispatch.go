@@ -48,8 +48,8 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 // result. The instance can have any status. QueryInstance replays the code, writes and sends nothing and takes no lock.
 // It is not a turn, so it does not appear in metrics or interceptors. It implements provider.Querier.
 //
-// The replay and the handler can each take up to OrchestratorOptions.TurnTimeout, and at most half of the time until
-// ctx ends. QueryInstance does not run the code of an instance that is blocked as poison.
+// The replay and the handler each have a time limit: OrchestratorOptions.TurnTimeout, and at most half of the time
+// until ctx ends. QueryInstance does not run the code of an instance that is blocked as poison.
 //
 // Up to four queries run concurrently. Other queries wait until one of them returns or ctx ends. A handler with three
 // calls that have not returned is not called until one of them returns.

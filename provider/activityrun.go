@@ -3,7 +3,8 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
-// activities with NeedsRunClaim, that is, with WaitForCancellation or AtMostOnce, of which only one delivery may run.
+// activities with NeedsRunClaim, that is, with WaitForCancellation or AtMostOnce: only one delivery of such an activity
+// may run at a time.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64

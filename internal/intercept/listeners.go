@@ -31,7 +31,7 @@ func NewListeners[T, I any](what string, log *slog.Logger, interceptors []T, of 
 	return l
 }
 
-// Names returns the names of the functions in the order in which Tell calls them.
+// Names returns the names of the functions in the order in which they are called.
 func (l *Listeners[I]) Names() (all []string) {
 	if l == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // Hops returns an interceptor that delays the event source mappings. It delays a batch, before its function is called,
-// by the duration of the queue's hop, and it delays deletes. The hops of the list include the whole send, half of which
-// has passed when the message is in the queue. Hops therefore subtract half of the median send. A slow send makes a hop
+// by the duration of the queue's hop, and it delays deletes. The hops of the list include the whole send, but a message
+// is in the queue after half of the send. Hops therefore subtracts half of the median send. A slow send makes a hop
 // slower than measured, never faster.
 func (l *List) Hops(take Source) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
