@@ -24,9 +24,9 @@ type testCase struct {
 	name  string
 	run   func(f *fixture)
 	needs []Capability
-	// visibility of the queues; 0 is long enough to be out of the way.
+	// visibility is the visibility timeout of the queues; 0 selects a time that does not expire during the test.
 	visibility time.Duration
-	long       bool // it is left out of a short run
+	long       bool // a short run skips it
 }
 
 type group struct {
@@ -85,7 +85,7 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 					t.Helper()
 					ran.Add(1)
 					f := &fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities}
-					_, err := f.p.VerifyWorkItemToken(f.ctx(), "") // whatever a provider reads once, as of the keys of tokens, no test is to count
+					_, err := f.p.VerifyWorkItemToken(f.ctx(), "") // tests must not count reads that a provider makes once
 					f.wantIs(err, provider.ErrInvalidToken)
 					c.run(f)
 				})
@@ -103,7 +103,7 @@ func (h Harness) can(needs []Capability) bool {
 	return true
 }
 
-// selective reports whether the command line selects tests below the level of Run's caller, so that fewer run.
+// selective reports whether the command line selects only some tests of the suite.
 func selective() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		f := flag.Lookup(name)

@@ -21,7 +21,7 @@ const LongestWait = LongestRetryDelay
 type Alone struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []*aloneWaiter // in the order of their locks, which does not depend on their arrival: one message may wait twice
+	waiting []*aloneWaiter // sorted by their locks, and not by arrival, because a message may wait twice
 }
 
 type aloneWaiter struct {
@@ -55,7 +55,7 @@ func (a *Alone) Take(ctx context.Context, r *provider.Record, up <-chan time.Tim
 	return !a.leave(w)
 }
 
-// leave takes a waiter out, or reports false: it has got its turn meanwhile.
+// leave removes a waiter. It returns false if the waiter has received its turn in the meantime.
 func (a *Alone) leave(w *aloneWaiter) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func Spread(r *provider.Record) time.Duration {
 	h := fnv.New32a()
 	of := r.ID
 	if r.Group != "" {
-		of = r.Group // which is invisible until all of it is visible
+		of = r.Group // a group is invisible until all of its records are visible
 	}
 	_, _ = fmt.Fprint(h, of, r.ReceiveCount)
 	d := RetryDelay(r.ReceiveCount)

@@ -29,7 +29,7 @@ func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) Base
 	return b
 }
 
-// wallClock is time.Now without its monotonic reading, which stands still while a Lambda is frozen (R6).
+// wallClock returns time.Now without its monotonic reading, which stops while a Lambda environment is frozen (R6).
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock
 
 // DefaultBuildID is the build ID of a process without one.

@@ -19,9 +19,10 @@ func Doubtful(r *provider.Record, p *provider.Redrive) bool {
 }
 
 const (
-	// markLimit is how long a mark may take: calls that hang must not take the process along.
+	// markLimit is the time limit for writing a marker, so that a call that hangs does not stop the process.
 	markLimit = 5 * time.Second
-	// unmarkTries is how often a mark is tried to be taken away. One that stays would count as a death of a process that lives.
+	// unmarkTries is the number of attempts to delete a marker. A remaining marker would count as a death of a process
+	// that is alive.
 	unmarkTries = 4
 	// UnmarkLimit is the time limit of Unmark. It is part of Reserve.
 	UnmarkLimit = Reserve * 3 / 4
@@ -32,7 +33,7 @@ func Mark(ctx context.Context, b *Base, a provider.Attempt) (died int, err error
 	limited, stop := context.WithTimeout(ctx, markLimit)
 	defer stop()
 	if died, err = b.Provider.PutCrashMarker(limited, a); err != nil {
-		_ = Unmark(ctx, b, a) // what stays is one of several that it takes
+		_ = Unmark(ctx, b, a) // a remaining marker is only one of the several that make a record poison
 	}
 	return died, err
 }

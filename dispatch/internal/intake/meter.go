@@ -31,10 +31,10 @@ func (m Metrics) Known() bool { return m == MetricsOff || m == MetricsByHub || m
 type Meter struct {
 	*readings
 
-	by string // the dimension of names; empty: there is none
+	by string // the dimension of names, or empty
 }
 
-// readings are what meters of an invocation have added up.
+// readings are the metrics that the meters of an invocation have collected.
 type readings struct {
 	hub    string
 	clock  func() time.Time
@@ -43,7 +43,7 @@ type readings struct {
 	series map[named]*series
 }
 
-// named is a name, and what it is the name of.
+// named is a name and its dimension.
 type named struct{ by, name string }
 
 func (n named) compare(o named) int {
@@ -114,7 +114,7 @@ func (m *Meter) Between(metric, name string, from, to time.Time) {
 	s.samples[metric] = append(s.samples[metric], max(0, float64(to.Sub(from))/float64(time.Millisecond)))
 }
 
-// of is the series of a name.
+// of returns the series of a name.
 func (m *Meter) of(name string) *series {
 	if m.by == "" {
 		name = ""
@@ -128,7 +128,7 @@ func (m *Meter) of(name string) *series {
 	return s
 }
 
-// mostSamples is how many values of a metric one line may have, as the format says.
+// mostSamples is the maximum number of values of a metric in one line, according to the format.
 const mostSamples = 100
 
 // Flush logs the metrics that were collected since the last call: one line, or one for each name.
@@ -147,7 +147,8 @@ func (m *Meter) Flush(ctx context.Context) {
 	}
 }
 
-// rest takes out what a line does not hold; nil where it holds all.
+// rest removes the values that exceed the limit of a line and returns them as another series. It returns nil if there
+// are none.
 func (s *series) rest() *series {
 	rest := &series{samples: map[string][]float64{}}
 	for metric, samples := range s.samples {
@@ -161,7 +162,7 @@ func (s *series) rest() *series {
 	return rest
 }
 
-// write logs a line, at the lowest level from info on that is logged: metrics are not for a level of the log to switch off.
+// write logs a line at the lowest enabled level from info up, so that the log level does not disable metrics.
 func (m *Meter) write(ctx context.Context, of named, s *series) {
 	attrs := []any{DimensionHub, m.hub}
 	dimensions := []string{DimensionHub}
