@@ -43,8 +43,8 @@ func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 	return nil
 }
 
-// callersLeft finds, in what can be read of a history, the orchestrations that wait for updates which it has not ended: the last ones, where that takes
-// long, as these are most likely under way.
+// callersLeft finds the orchestrations that wait for updates without a result, in the readable part of a history. If
+// that takes long, it finds only the latest ones, which most likely still wait.
 func (p *Provider) callersLeft(ctx context.Context, in *provider.Instance, before int64) (callers []history.Parent, err error) {
 	giveBack, err := p.takeLarge(ctx)
 	if err != nil {
@@ -74,16 +74,16 @@ func (p *Provider) callersLeft(ctx context.Context, in *provider.Instance, befor
 	return callers, nil
 }
 
-// endDamaged sends what the end of a damaged history causes.
+// endDamaged sends the outputs of the end of a damaged history.
 func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *deathbed) error {
-	end := d.last[len(d.last)-1] // it is whole, or it would not be known to be the end
+	end := d.last[len(d.last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.head
 	head.Segment = end.Sequence - 1
 	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: standing(in)}, end)
 	return err
 }
 
-// standing is what is known of an instance whose history cannot be read.
+// standing returns the known state of an instance whose history cannot be read.
 func standing(in *provider.Instance) *history.State {
 	return &history.State{Summary: history.Summary{StartID: in.StartID, Parent: in.Parent}}
 }

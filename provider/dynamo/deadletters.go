@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// lookLimit bounds the dead letters of a queue that one call reads: those that wait for an operator stay there for
-	// days.
+	// lookLimit is the maximum number of dead letters of a queue that one call reads. Dead letters that wait for an
+	// operator stay in the queue for days.
 	lookLimit = 1000
-	// lookHides is how long the dead letters that were read are invisible: longer than a call takes, so that none is
-	// seen twice in it, and shorter than the time to the next one.
+	// lookHides is the time for which received dead letters are invisible. It exceeds the time of a call, so that a
+	// call receives no dead letter twice, and is shorter than the time until the next call.
 	lookHides = time.Minute
 )
 
@@ -75,7 +75,7 @@ func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Messa
 	return out.Messages, nil
 }
 
-// receiveLetters asks for dead letters, with their reasons, and hides them for a time.
+// receiveLetters returns a request that receives dead letters with their reasons, and hides them for a time.
 func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 	return &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(hide / time.Second),
