@@ -5,7 +5,7 @@
 //   - FulfilOrder is the orchestration. It survives a crash at any point and undoes completed steps with deferred calls
 //     of perdure.Compensate.
 //   - ShipOrder is its sub-orchestration.
-//   - Shop has the activities, which call the warehouse, the card processor and the carrier. An activity can fail and can
-//     run twice, so each request has an idempotency key.
+//   - Shop has the activities, which call the warehouse, the card processor and the carrier. An activity can fail and
+//     can run twice, so each request has an idempotency key.
 //   - orders.json has example orders.
 package orders

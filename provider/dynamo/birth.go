@@ -147,7 +147,7 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 	err = n.p.putSegment(ctx, n.in.InstanceID, parts)
 	old, taken := refusedItem(err, 0)
 	switch {
-	case taken && getString(old, attrNonce) != nonce: // else the response to an earlier try was lost
+	case taken && getString(old, attrNonce) != nonce: // otherwise the response to an earlier try was lost
 		return n.bothAtOnce(ctx)
 	case err != nil && !taken:
 		return err

@@ -58,7 +58,8 @@ type signedBucket struct {
 func NewBucket(cfg aws.Config) BucketAPI {
 	b := &signedBucket{
 		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: defaults().Now,
-		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // in the form that S3 requires
+		// in the form that S3 requires
+		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"),
 	}
 	if b.endpoint == "" && cfg.BaseEndpoint != nil {

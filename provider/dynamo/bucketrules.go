@@ -78,7 +78,8 @@ func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
 	}
 	for i := range l.Rules {
 		r := &l.Rules[i]
-		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" { // the rule may be for old versions only
+		// the rule may be for old versions only
+		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" {
 			continue
 		}
 		rules = append(rules, ExpiryRule{

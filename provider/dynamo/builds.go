@@ -78,7 +78,8 @@ func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, er
 	if err := json.Unmarshal([]byte(getString(out.Item, attrBuild)), &b); err != nil {
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
-	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst)) // a build of an earlier release has none
+	// a build of an earlier release has none
+	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst))
 	b.LastReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
 	return b, nil
 }

@@ -130,7 +130,8 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 
 	slices.Reverse(items)
 	all = in.ExclusiveStartKey == nil
-	if !all && len(items) > 0 { // the first one can be incomplete at the end of the page, so it is read with the earlier ones
+	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
+	if !all && len(items) > 0 {
 		cut := sequenceOf(items[0], skDecided)
 		items = slices.DeleteFunc(items, func(it item) bool { return sequenceOf(it, skDecided) == cut })
 	}

@@ -45,7 +45,8 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
 	}
 
-	items = append(items, cancels...) // one transaction, so that a cancel decision is visible exactly when it is in the history
+	// one transaction, so that a cancel decision is visible exactly when it is in the history
+	items = append(items, cancels...)
 	if t.Next == nil {
 		err = p.putSegment(ctx, t.InstanceID, items)
 	} else {

@@ -16,12 +16,13 @@ import (
 // deathbed is the last execution of an instance, as read by a deletion. If the history is damaged, it is the readable
 // part.
 type deathbed struct {
-	head              provider.Head      // Segment is -1 if there is none
-	last              []provider.Segment // the last ones, up to two
-	state             *history.State     // the state after the segments that were read
-	cancelled         []history.OpenItem // cancelled timers that may have a schedule
-	over              bool
-	outstandingUnread bool                // the outstanding work was not read: there was no time, or the history is damaged
+	head      provider.Head      // Segment is -1 if there is none
+	last      []provider.Segment // the last ones, up to two
+	state     *history.State     // the state after the segments that were read
+	cancelled []history.OpenItem // cancelled timers that may have a schedule
+	over      bool
+	// the outstanding work was not read: there was no time, or the history is damaged
+	outstandingUnread bool
 	trace             history.TraceParent // of the start, if it was read
 	previous          string              // known for damaged histories, and if lookAtLast has read the start
 }

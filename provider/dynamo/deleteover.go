@@ -22,7 +22,8 @@ func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	if err != nil {
 		return err
 	}
-	if it[attrAnswered] == nil && !payloads { // otherwise there are items to erase, and another call must be able to continue the deletion
+	// otherwise there are items to erase, and another call must be able to continue the deletion
+	if it[attrAnswered] == nil && !payloads {
 		if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
 			return err
 		}

@@ -83,7 +83,8 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
 	err = p.transact(ctx, in.InstanceID, writes)
-	if conditionFailed(err) { // a turn was committed, or another process has marked the instance, or the response to this write was lost
+	// a turn was committed, or another process has marked the instance, or the response to this write was lost
+	if conditionFailed(err) {
 		return errGoOn
 	}
 	return err
@@ -119,7 +120,9 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	if by := purger(ctx); by != "" {
 		alsoSet(mark, attrPurgedBy, by)
 	}
-	if in.Status.Terminal() { // the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their receiver
+	// the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their
+	// receiver
+	if in.Status.Terminal() {
 		alsoSet(mark, attrErasing, in.ExecutionID)
 	}
 	if d.outstandingUnread {
@@ -200,7 +203,8 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 		if err != nil {
 			return err
 		}
-		if previous == "" || at == getString(it, attrOldest) { // the executions before the oldest one are already erased (R21)
+		// the executions before the oldest one are already erased (R21)
+		if previous == "" || at == getString(it, attrOldest) {
 			if err := p.eraseAnswers(ctx, it, progress); err != nil {
 				return err
 			}
@@ -250,7 +254,8 @@ func (p *Provider) bury(ctx context.Context, it item, last string) error {
 		_, err := p.table.PutItem(ctx, in)
 		return err
 	})
-	if _, changed := refusedItem(err, 0); changed { // a start was rejected in the meantime, or another process was faster
+	// a start was rejected in the meantime, or another process was faster
+	if _, changed := refusedItem(err, 0); changed {
 		return errGoOn
 	}
 	return err

@@ -30,7 +30,8 @@ func unlessDeleted(items []item) []item {
 // run or have not yet received activities of the execution. Erasing is idempotent and skips completed steps. If the
 // instance is not deleted, the stub of the start names the next execution.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string, progress *progress) (previous string, err error) {
-	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before the items are listed, because a late worker reads the mark after its write
+	// before the items are listed, because a late worker reads the mark after its write
+	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
 		return "", err
 	}
 	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))

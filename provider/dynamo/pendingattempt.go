@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The names and values that more than one expression has.
+// The names and values that several expressions use.
 const (
 	nameAt       = "#at"
 	nameAttempt  = "#attempt"
@@ -63,7 +63,7 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 	return err
 }
 
-// keepPending writes a pending attempt over what was read.
+// keepPending returns the update that stores a pending attempt in place of the value that was read.
 func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
 		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
 		ExpressionAttributeValues: item{":beat": str(formatTime(b.At)), valueAttempt: num(int64(b.Attempt))},
-		// A time of another attempt is by another's clock: it says nothing of this one.
+		// A time of another attempt is from another holder's clock, and is not comparable.
 		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
 			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skSchedules is the prefix of the sort keys of the schedules that are noted, which lie beside the hub's other items.
+// skSchedules is the prefix of the sort keys of schedules. Their partition is that of the hub's own items.
 const skSchedules = "schedule#"
 
-// skSchedulesEnd sorts behind all of them.
+// skSchedulesEnd sorts after all of them.
 const skSchedulesEnd = "schedule$"
 
-// attrNotedAt is when a schedule was noted, in milliseconds.
+// attrNotedAt is the time when a schedule was added to the list, in milliseconds.
 const attrNotedAt = "notedAt"
 
 func scheduleKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skSchedules + id)} }

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// preparedStart is a start whose writes the caller commits, in a transaction of its own.
+// preparedStart is a start whose writes the caller commits in a transaction.
 type preparedStart struct {
 	provider *Provider
 	instance provider.Instance
@@ -97,7 +97,8 @@ func (s *preparedStart) StartError(err error) error {
 	return nil
 }
 
-// refusedBy says why what lies in the place of the instance refuses it. A tombstone that does not is another than when the start was prepared.
+// refusedBy returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
+// changed since the start was prepared.
 func (s *preparedStart) refusedBy(there item) error {
 	if err := whyRefused(there, &s.instance); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (s *preparedStart) refusedBy(there item) error {
 		s.instance.InstanceID, provider.ErrConflict)
 }
 
-// whyRefused returns why an instance may not be created where another, or a tombstone, is; nil where it may.
+// whyRefused returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
+// can.
 func whyRefused(there item, in *provider.Instance) error {
 	switch {
 	case isTombstone(there) && !mayNeverStart(there, in.StartID):

@@ -35,14 +35,14 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 			near = append(near, timers[i])
 		}
 	}
-	// The schedules go first: they can be created again when something fails, while a message that was sent stays.
+	// The schedules come first, because they can be created again after a failure, and a message that was sent stays.
 	if err := p.scheduleTimers(ctx, far); err != nil {
 		return err
 	}
 	return p.delayTimers(ctx, near)
 }
 
-// delayTimers sends timers to the timers queue with the delay they have left, or the longest.
+// delayTimers sends timers to the timers queue with their remaining delay, or the maximum delay.
 func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) error {
 	entries, err := p.timerEntries(timers)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 	return entries, nil
 }
 
-// delayUntil returns the delay of a message, rounded down: the receiver waits out the rest of the second, so that a
+// delayUntil returns the delay of a message, rounded down. The receiver waits for the rest of the second, so that a
 // timer is exact and not a second late.
 func (p *Provider) delayUntil(at time.Time) int32 {
 	return int32(min(max(at.Sub(p.now()), 0), p.longestDelay) / time.Second)

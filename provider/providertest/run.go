@@ -85,7 +85,8 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 					t.Helper()
 					ran.Add(1)
 					f := &fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities}
-					_, err := f.p.VerifyWorkItemToken(f.ctx(), "") // tests must not count reads that a provider makes once
+					// tests must not count reads that a provider makes once
+					_, err := f.p.VerifyWorkItemToken(f.ctx(), "")
 					f.wantIs(err, provider.ErrInvalidToken)
 					c.run(f)
 				})
