@@ -144,7 +144,7 @@ func (h *Admin) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	return h.Mappings(ctx)
 }
 
-// enable enables mappings. It removes them, and the mappings that somebody else disabled since, from the record.
+// enable enables mappings. It removes them, and the mappings that another caller disabled since, from the record.
 func (h *Admin) enable(ctx context.Context, written *paused, chosen []Mapping, since []string) error {
 	over := written.pausing.Add(mostPausing)
 	pausing := !written.pausing.IsZero() && h.Now().Before(over)
