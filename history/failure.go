@@ -94,7 +94,7 @@ func (f *Failure) OmitLargeDetails() *Failure {
 	return f
 }
 
-// unfit returns why the history cannot store the details, or an empty string if it can.
+// unfit returns the reason why the history cannot store the details, or an empty string if it can.
 func (f *Failure) unfit() string {
 	if f == nil || len(f.Details) == 0 {
 		return ""

@@ -31,7 +31,8 @@ const (
 	LocationCarriedEvents = "carriedEvents"
 )
 
-// placePrefix marks a reference to a place in history, and placeSealed ends one to a sealed payload.
+// placePrefix is the prefix of a reference to a location in a history. placeSealed is the suffix of a reference to an
+// encoded payload.
 const (
 	placePrefix = "x#"
 	placeSealed = "/sealed"

@@ -2,8 +2,8 @@ package history
 
 import "strings"
 
-// exclusiveSuffix is what the name of an ExclusiveQueue ends with, and of no other work queue: as SQS has the names of FIFO
-// queues end.
+// exclusiveSuffix is the suffix of the name of an ExclusiveQueue, and of no other work queue. SQS requires it for the
+// names of FIFO queues.
 const exclusiveSuffix = ".fifo"
 
 // ExclusiveQueue returns the name of the FIFO queue for activities with an exclusive key that belongs to a work queue.

@@ -24,8 +24,8 @@ type EncodedPayload struct {
 	Bytes  int64
 }
 
-// What a Reference of a sealed payload begins with: a payload inline, as data:<codec>;<base64>, or in the store, as
-// object:<key> or object:<key>;<codec>;<base64 of the digest>.
+// The prefixes of the Reference of an encoded payload: data:<codec>;<base64> for an inline payload, and object:<key> or
+// object:<key>;<codec>;<base64 of the digest> for one in the payload store.
 const (
 	sealedInline = "data:"
 	sealedObject = "object:"
@@ -140,7 +140,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// referable returns what a reference to a place can stand for: the document, or the payload itself where that is sealed and inline.
+// referable returns the data that a reference can replace: the document, or the payload itself if it is encoded and
+// inline.
 func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
 	if doc, ok = p.Document(); ok {
 		return doc, false, true

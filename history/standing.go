@@ -149,7 +149,7 @@ func (s *Summary) IsDue() bool {
 	return s.PartialInputs || s.NeedsFirstTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
 }
 
-// beginTurn takes the inputs that wait: all of them, or a part.
+// beginTurn consumes the waiting inputs, or a part of them.
 func (s *Summary) beginTurn(e *Event) {
 	if !s.FirstTurnRun {
 		s.FirstTurnRun = true
@@ -167,8 +167,8 @@ func (s *Summary) beginTurn(e *Event) {
 	s.PartialInputs = s.UnconsumedInputs() > 0
 }
 
-// park adds inputs that wait, and the diagnosis of the build whose code could not take them, if that is why. The builds
-// of a copy of this standing are not changed.
+// park adds waiting inputs, and the diagnosis of the build that could not process them if there is one. It does not
+// change the builds of copies of the Summary.
 func (s *Summary) park(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.PartialInputs = false

@@ -132,7 +132,7 @@ func CancelsOf(events []history.Event) (all Cancels) {
 	return all
 }
 
-// endsWith reports whether only cancellations stand between an event and the end of its execution.
+// endsWith reports whether only cancellations follow an event before the end of its execution.
 func endsWith(events []history.Event, i int) bool {
 	for _, e := range events[i+1:] {
 		switch e.Kind {

@@ -37,7 +37,7 @@ type Subject struct {
 
 // SubjectOf reads the subject of a record. It also reads the known fields of records of later releases.
 func SubjectOf(body string) (s Subject) {
-	_ = json.Unmarshal([]byte(body), &s) // what cannot be read says nothing
+	_ = json.Unmarshal([]byte(body), &s) // unreadable fields stay empty
 	return s
 }
 

@@ -167,7 +167,7 @@ func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	return next
 }
 
-// mostReceives is larger than the number of times any queue delivers a message before it moves it away.
+// mostReceives exceeds the maximum number of deliveries of a message before a queue moves it.
 const mostReceives = 10_000
 
 // Of returns the record under which crash markers are stored. Its ReceiveCount increases over all deliveries, including
@@ -320,7 +320,7 @@ func (m *Message) Interrupts() bool {
 	}
 }
 
-// missing is the Problem of a field that is not there.
+// missing is the Problem of a missing field.
 const missing = "is missing"
 
 // DecodeMessage decodes an inbox message. It returns an error if a required field is missing, or if the version or the
@@ -346,7 +346,7 @@ func DecodeMessage(body string) (Message, error) {
 	return m, nil
 }
 
-// lacks names a field that the message must have, and has not; empty where it has all.
+// lacks returns the name of a missing required field, or an empty string.
 func (m *Message) lacks() string {
 	switch {
 	case m.InstanceID == "":
@@ -401,7 +401,8 @@ func DecodeTimer(body string) (Timer, error) {
 	return t, nil
 }
 
-// decoded reads a body of any form. What is read is in memory of its own: where the plain form needs none, it is not taken.
+// decoded decodes a body in any form. Its result does not share memory with the body, and is not allocated if the plain
+// form suffices.
 func decoded[T any](body string) (into T, err error) {
 	if err := json.Unmarshal([]byte(body), &into); err != nil {
 		return into, fmt.Errorf("decode JSON: %w", err)
@@ -409,7 +410,7 @@ func decoded[T any](body string) (into T, err error) {
 	return into, nil
 }
 
-// checkVersion looks at the version of a body.
+// checkVersion checks the version of a body.
 func checkVersion(v int) error {
 	if v < 1 || v > WireVersion {
 		problem := fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)
@@ -429,7 +430,8 @@ func (k MessageKind) known() bool {
 	}
 }
 
-// carriesEvent reports whether messages of the kind bring an external event, or an update: a name, an id and a document.
+// carriesEvent reports whether messages of the kind contain an external event or an update: a name, an ID and a
+// document.
 func (k MessageKind) carriesEvent() bool {
 	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate || k == MessageUpdateSent
 }

@@ -111,7 +111,8 @@ func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	}
 }
 
-// mailed is a payload as it is sent: of one that lies in the store, a copy of its own for the message.
+// mailed returns a payload in the form in which it is sent. A payload in the payload store is replaced by a reference
+// to a copy for the message.
 func mailed(p history.Payload, kind MessageKind, id string) history.Payload {
 	if p.StorageKey() == "" {
 		return p

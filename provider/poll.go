@@ -32,7 +32,7 @@ type Poller interface {
 // Hold. It is safe for concurrent use.
 type LockHold struct {
 	length time.Duration
-	until  atomic.Int64 // Unix nanoseconds; 0: ended
+	until  atomic.Int64 // Unix nanoseconds; 0 means ended
 }
 
 // NewHold returns the Hold of a record with a lock of the given length. from must not be later than the receipt of the

@@ -40,7 +40,7 @@ func (s IDSet) Has(id int64) bool {
 
 // Add returns the set with a range of IDs added.
 func (s IDSet) Add(r history.Range) IDSet {
-	// from is the first range that r joins, or the first behind it.
+	// from is the first range that r joins, or the first one after it.
 	from, _ := slices.BinarySearchFunc(s, r.First-1, func(o history.Range, id int64) int { return int(o.Last - id) })
 	to := from
 	for to < len(s) && s[to].First <= r.Last+1 {

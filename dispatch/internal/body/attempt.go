@@ -47,7 +47,7 @@ func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.Ra
 	case r := <-back:
 		if r.failure == nil || OutOfTime(ctx) == nil {
 			return r.value, r.failure, nil
-		} // else it says in its own words that its time was over
+		} // otherwise the failure of the code describes its timeout
 		return nil, intake.TimedOut(OutOfTime(ctx).Message), nil
 	case <-ctx.Done():
 		if OutOfTime(ctx) == nil {
@@ -59,7 +59,8 @@ func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.Ra
 	return nil, intake.TimedOut(timeout.Message), timeout
 }
 
-// limited is the context of an attempt that has limits. The one that ends it first is a *perdure.TimeoutError as its cause.
+// limited returns the context of an attempt with timeouts. If a timeout ends the context, its cause is a
+// *perdure.TimeoutError.
 func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop context.CancelFunc) {
 	ctx, expire := context.WithCancelCause(ctx)
 	if a.Watch != nil {
@@ -98,13 +99,13 @@ func Vanished(name string) *history.Failure {
 	return &history.Failure{Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", name)}
 }
 
-// returned is what the code of an activity came back with.
+// returned is the result of an activity's code.
 type returned struct {
 	value   json.RawMessage
 	failure *history.Failure
 }
 
-// runAside runs an attempt on a goroutine of its own, which may be left to itself.
+// runAside runs an attempt in another goroutine, which may be abandoned.
 func runAside(ctx context.Context, a *Attempt, input json.RawMessage) <-chan returned {
 	back := make(chan returned, 1)
 	name, code := a.Name, a.Code

@@ -30,7 +30,8 @@ func Within(c *Chain, code Run) Run {
 		return code
 	}
 	return func(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure) {
-		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx)) // without its token, which is for the code alone
+		// without the token, which only the activity's code may use
+		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx))
 		c.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
 			value, failure = code(within, input)
 			if timeout := OutOfTime(ctx); failure != nil && timeout != nil {
