@@ -6,7 +6,7 @@ import (
 )
 
 // Until returns a context with the values of ctx and the given deadline, or without a deadline if it is zero. The
-// context does not end by itself, neither with ctx nor at the deadline: the code that supervises it ends it, with a
+// context ends neither with ctx nor at the deadline: the caller derives a context from it and ends that one with a
 // cause.
 func Until(ctx context.Context, deadline time.Time) context.Context {
 	return untilContext{context.WithoutCancel(ctx), deadline}
