@@ -52,13 +52,13 @@ const (
 // maxJobs bounds how many jobs may run at once.
 const maxJobs = 100
 
-// StartJob creates a job that applies an operation to all instances that match a filter and were started before now. The
-// hub runs the job in the background and starts it within minutes. The job continues after failures of the hub's
+// StartJob creates a job that applies an operation to all instances that match a filter and were started before now.
+// The hub runs the job in the background and starts it within minutes. The job continues after failures of the hub's
 // functions. Job returns its progress, CancelJob stops it.
 //
 // An instance that matched is processed even if it no longer matches by then. A later incarnation of its ID is not.
 //
-// Bulk returns a *provider.FieldError for invalid input, and if 100 jobs are running already.
+// StartJob returns a *provider.FieldError for invalid input, and if 100 jobs are running already.
 func (c *Client) StartJob(ctx context.Context, b JobRequest) (Job, error) {
 	j, err := c.newJob(b)
 	if err != nil {
@@ -86,14 +86,14 @@ func (c *Client) putJob(ctx context.Context, j *Job) error {
 	return c.hub.PutJob(ctx, j)
 }
 
-// JobPreview is the number of instances that a Bulk would match, with examples.
+// JobPreview is the number of instances that StartJob would match, with examples.
 type JobPreview struct {
 	// Matched is the number of matching instances.
 	Matched int64 `json:"matched"`
 	// Sample holds the IDs of the first 10 matches.
 	Sample []string `json:"sample"`
-	// StartedBefore is the time of the preview. Only instances that were started earlier are counted. Use it as
-	// Filter.StartedBefore of the Bulk to exclude instances that were started after the preview.
+	// StartedBefore is the time of the preview. Only instances that were started earlier are counted. Set
+	// Filter.StartedBefore of the JobRequest to this time to exclude instances that were started after the preview.
 	StartedBefore time.Time `json:"startedBefore"`
 	// Complete is false if the time limit ended the search. Matched is then the number of matches up to that point.
 	Complete bool `json:"complete"`
@@ -105,7 +105,7 @@ const (
 	previewTime   = 20 * time.Second
 )
 
-// PreviewJob counts the instances that Bulk would match. It changes nothing and searches for at most 20 seconds.
+// PreviewJob counts the instances that StartJob would match. It changes nothing and searches for at most 20 seconds.
 func (c *Client) PreviewJob(ctx context.Context, b JobRequest) (JobPreview, error) {
 	p := JobPreview{Sample: []string{}}
 	j, err := c.newJob(b)

@@ -21,7 +21,7 @@ func ContextWithCaller(ctx context.Context, name string) context.Context {
 	return provider.WithRequester(ctx, name)
 }
 
-// CallerIdentifier is a Hub that knows the IAM identity of its credentials.
+// CallerIdentifier is a Backend that knows the IAM identity of its credentials.
 type CallerIdentifier interface {
 	// Caller returns the IAM identity, or an empty string if it is unknown. Only the first call may make a request.
 	Caller(ctx context.Context) string

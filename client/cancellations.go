@@ -57,7 +57,7 @@ const (
 // CancelOutcome is how a cancelled target ended.
 type CancelOutcome string
 
-// Ends of a cancelled target.
+// Outcomes of a cancellation.
 const (
 	// OutcomeNeverStarted means that the activity's code was not run.
 	OutcomeNeverStarted = CancelOutcome(provider.OutcomeNeverStarted)

@@ -75,9 +75,10 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 
 // Backend is the part of a provider that a Client uses. Every provider.Provider implements it.
 //
-// A Hub may also implement Waiter, UpdateWaiter, Identifier, provider.Querier, provider.StartPreparer,
-// provider.PayloadStoreProvider, provider.DeadLetters or provider.Reconciler, which the client then uses. A Hub that wraps
-// another one has a method Unwrap() Hub. The client then also looks for these interfaces on the wrapped Hub.
+// A Backend may also implement Waiter, UpdateWaiter, CallerIdentifier, provider.Querier, provider.StartPreparer,
+// provider.PayloadStoreProvider, provider.DeadLetters or provider.Reconciler, which the client then uses. A Backend
+// that wraps another one has a method Unwrap() Backend. The client then also looks for these interfaces on the wrapped
+// Backend.
 type Backend interface {
 	provider.Instances
 	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.

@@ -38,11 +38,12 @@ func (c *Client) CompleteActivity(ctx context.Context, token string, result any)
 	return nil
 }
 
-// FailActivity fails an attempt of an activity with err, using the attempt's completion token, as if the activity's function
-// had returned err. The activity's retry policy decides whether another attempt follows, which has a new token.
+// FailActivity fails an attempt of an activity with err, using the attempt's completion token, as if the activity's
+// function had returned err. The activity's retry policy decides whether another attempt follows, which has a new
+// token.
 //
-// FailActivity returns the errors of Complete. It returns a *provider.FieldError if err is nil or perdure.ErrPending, and if
-// the error's details (perdure.WithErrorDetails) cannot be encoded.
+// FailActivity returns the errors of CompleteActivity. It returns a *provider.FieldError if err is nil or
+// perdure.ErrPending, and if the error's details (perdure.WithErrorDetails) cannot be encoded.
 func (c *Client) FailActivity(ctx context.Context, token string, err error) error {
 	failure := failureFor(ctx, err)
 	if failure == nil {
@@ -64,12 +65,12 @@ func (c *Client) FailActivity(ctx context.Context, token string, err error) erro
 // beatEvery is how often a heartbeat without details is written, unless the heartbeat timeout is short.
 const beatEvery = time.Second
 
-// HeartbeatActivity reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat timeout.
-// Use it where the activity's function has returned and cannot call perdure.Heartbeat. Details are stored for the next
-// attempt (perdure.HeartbeatDetails); nil keeps the stored details.
+// HeartbeatActivity reports that an attempt is alive, using its completion token, and restarts the attempt's heartbeat
+// timeout. Use it where the activity's function has returned and cannot call perdure.Heartbeat. Details are stored for
+// the next attempt (perdure.HeartbeatDetails); nil keeps the stored details.
 //
-// HeartbeatActivity returns whether the activity is cancelled. The caller should then stop and complete or fail the attempt. An
-// error means that the heartbeat has no effect. Heartbeat returns the errors of Complete.
+// HeartbeatActivity returns whether the activity is cancelled. The caller should then stop and complete or fail the
+// attempt. An error means that the heartbeat has no effect. HeartbeatActivity returns the errors of CompleteActivity.
 //
 // A heartbeat costs three reads and one write. One per second is enough: heartbeats without details are written at most
 // that often. The first call of a Client for an execution also reads its history from the activity on.

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/internal/reckon"
 )
 
-// CostEstimate is an estimate of what an instance has cost so far, based on its history and AWS list prices. Its JSON is that
-// of the HTTP API.
+// CostEstimate is an estimate of the cost of an instance so far, based on its history and AWS list prices. Its JSON is
+// that of the HTTP API.
 //
 // The estimate assumes that the instance runs alone and that all its turns are warm. Shared batches make an instance
 // cheaper, cold turns make it more expensive. The estimate excludes the run time of activities, child instances, client
@@ -18,8 +18,8 @@ import (
 // docs/operate/cost.md.
 type CostEstimate struct {
 	InstanceID string `json:"instanceId"`
-	// Executions, Turns and Activities count what the instance has used so far. Executions that retention has deleted
-	// are not counted.
+	// Executions, Turns and Activities count the instance's executions, turns and activities so far. Executions that
+	// retention has deleted are not counted.
 	Executions int64 `json:"executions"`
 	Turns      int64 `json:"turns"`
 	Activities int64 `json:"activities"`
@@ -35,7 +35,7 @@ type CostEstimate struct {
 
 // CostLine is the quantity of one billed item and its price in US dollars.
 type CostLine struct {
-	// Item identifies the billed item, such as dynamodb.write. What describes it.
+	// Item identifies the billed item, such as dynamodb.write. Description describes it.
 	Item        string  `json:"item"`
 	Description string  `json:"what"`
 	Quantity    float64 `json:"quantity"`

@@ -16,7 +16,8 @@ import (
 // DeadLetter is a record in a dead-letter queue.
 type DeadLetter = provider.DeadLetter
 
-// ErrDeadLettersUnsupported means that the client's hub does not give access to dead letters. See provider.DeadLetters.
+// ErrDeadLettersUnsupported means that the client's Backend does not give access to dead letters. See
+// provider.DeadLetters.
 var ErrDeadLettersUnsupported = errors.New("hub does not support dead letters")
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
@@ -55,9 +56,9 @@ type DeadLetterCount struct {
 
 // DeadLetterResult is the result of a redrive or a drop.
 type DeadLetterResult struct {
-	// Done counts dead letters that were redriven or dropped. Kept counts selected dead letters that only
-	// [ForceRedrive] redrives. Later counts dead letters that were excluded by SentBefore only, including those that
-	// were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
+	// Done counts dead letters that were redriven or dropped. Skipped counts selected dead letters that only
+	// [ForceRedrive] redrives. TooRecent counts dead letters that were excluded by SentBefore only, including those
+	// that were redriven and failed again. Failed counts dead letters whose redrive or drop failed.
 	Done, Skipped, TooRecent, Failed int64
 	// SentNotDeleted holds the IDs of dead letters that were sent again but could not be deleted. Drop them: a redrive would send
 	// them again.
@@ -72,8 +73,7 @@ type RedriveOption func(*redriveOptions)
 
 type redriveOptions struct{ force bool }
 
-// ForceRedrive also redrives dead letters that history already contains or that were sent again: those whose reason
-// begins with "poison:" or "picked up:". An event may then be applied twice.
+// ForceRedrive also redrives dead letters for which [IsHandled] returns true. An event may then be applied twice.
 func ForceRedrive() RedriveOption { return func(o *redriveOptions) { o.force = true } }
 
 const (
@@ -146,11 +146,12 @@ func (c *Client) DeadLetters(ctx context.Context, q DeadLetterQuery, limit int) 
 }
 
 // RedriveDeadLetters sends the dead letters that match q to their queues as new records and then deletes them. Without
-// ForceRedrive it skips dead letters that history already contains ("poison:") or that were sent again ("picked up:").
+// ForceRedrive it skips dead letters for which IsHandled returns true.
 //
 // No dead letter is lost if the process dies, but a record that was sent and not deleted is sent again by the next
 // call. The inbox drops such a duplicate within five minutes. Later, only an event without an ID is applied twice. A
-// single call never sends a dead letter twice: DeadLetterResult.SentNotDeleted lists those that it sent and could not delete.
+// single call never sends a dead letter twice: DeadLetterResult.SentNotDeleted lists those that it sent and could not
+// delete.
 //
 // The error joins up to ten errors of dead letters that failed. The others are redriven.
 func (c *Client) RedriveDeadLetters(ctx context.Context, q DeadLetterQuery, opts ...RedriveOption) (DeadLetterResult, error) {

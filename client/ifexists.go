@@ -23,7 +23,7 @@ const (
 // Start returns ErrAlreadyExists. If the existing instance is being purged, the call waits until the ID is free or ctx
 // ends. IfExists is an option of Start, StartOrRaiseEvent and StartOrUpdate.
 //
-// Ignore keeps the existing instance, even if it belongs to another orchestration.
+// UseExisting keeps the existing instance, even if it belongs to another orchestration.
 //
 // Replace terminates an instance that has not ended with the message ReplacedMessage, waits for its end, purges it, and
 // starts the new instance. The children of the old instance stay, as with Purge. Invalid input is rejected before the

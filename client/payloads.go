@@ -15,12 +15,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// WithCodec sets the codec of the hub (perdure.Codec), with which the client encodes what it sends and decodes what it
-// reads. The others only decode, for example codecs that were used earlier. A nil codec encodes nothing. If WithCodec
-// is given twice, the later option counts. New panics if a codec's ID is invalid or two IDs are equal.
+// WithCodec sets the codec of the hub (perdure.Codec). The client encodes payloads with it before it sends them, and
+// decodes payloads that it reads. The other codecs only decode, for example payloads of earlier codecs. A nil codec
+// encodes nothing. If WithCodec is given twice, the later option counts. New panics if a codec's ID is invalid or two
+// IDs are equal.
 //
-// Without a codec, the hub's orchestrator encodes what the client sends before it is stored, except the input of a
-// start, which stays unencoded. Encoded payloads are returned as a EncodedPayload.
+// Without a codec, the hub's orchestrator encodes the client's payloads before it stores them, except the input of a
+// start, which stays unencoded. Encoded payloads are returned as an EncodedPayload.
 func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
 }

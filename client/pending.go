@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Pending lists what an execution of an instance is waiting for. Its JSON is that of the HTTP API.
+// Pending lists the tasks and messages that an execution of an instance is waiting for. Its JSON is that of the HTTP
+// API.
 type Pending struct {
 	// ReadAt is when the list was read, by the client's clock.
 	ReadAt time.Time `json:"readAt"`
@@ -101,9 +102,10 @@ const (
 	PendingUpdate PendingKind = "update"
 )
 
-// Pending returns what an execution of an instance is waiting for, up to limit items. An empty executionID selects the
-// current execution. The limit is 1 to MaxPageSize; 0 means 100. The read is strongly consistent. An execution that has
-// ended waits for nothing, and inputs that arrived for a blocked instance are no longer pending.
+// Pending returns the tasks and messages that an execution of an instance is waiting for, up to limit items. An empty
+// executionID selects the current execution. The limit is 1 to MaxPageSize; 0 means 100. The read is strongly
+// consistent. An execution that has ended waits for nothing, and inputs that arrived for a blocked instance are no
+// longer pending.
 //
 // Pending reads the whole history of the execution. A history of 100 MB takes about 115 sequential queries of 256 read
 // units each: some seconds and about a third of a cent. Memory use depends only on the number of pending items. Use

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrQueriesUnsupported means that the hub has no orchestrator function that can run queries, for example because a process
-// polls the inbox. Use WithQuerier to set another one.
+// ErrQueriesUnsupported means that the hub has no orchestrator function that can run queries, for example because a
+// process polls the inbox. Use WithQuerier to set another provider.Querier.
 var ErrQueriesUnsupported = provider.ErrQueriesUnsupported
 
 // QueryError reports a query without a result. Its Code is one of the constants below. A query that timed out is also a
@@ -58,9 +58,9 @@ const MaxQueryNameBytes = provider.MaxQueryNameBytes
 // QueryTimeout is the maximum time that Query waits for a response.
 const QueryTimeout = 25 * time.Second
 
-// WithQuerier sets what runs queries: a dispatch.Orchestrator of this process or the Asker of a lambdahandler.Function.
-// The default, also for nil, is the hub if it is a provider.Querier. A hub of package dynamo invokes the orchestrator
-// function.
+// WithQuerier sets the provider.Querier that runs queries: a dispatch.Orchestrator of this process or the Querier of a
+// lambdahandler.Function. The default, also for nil, is the Backend if it is a provider.Querier. A hub of package
+// dynamo invokes the orchestrator function.
 func WithQuerier(a provider.Querier) Option { return func(c *Client) { c.asker = a } }
 
 // Query runs a query handler of an instance and returns its result as JSON. The instance's code sets the handler with

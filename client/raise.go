@@ -19,14 +19,14 @@ const (
 	MaxMessageBytes   = 1024
 )
 
-// RaiseOption is an option of Raise.
+// RaiseOption is an option of RaiseEvent.
 type RaiseOption func(*raiseOptions)
 
 type raiseOptions struct{ eventID *string }
 
 // WithEventID sets the ID of an event. Events with the same ID are one event, even from different callers, and the
-// instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each Raise
-// is another event.
+// instance receives it once. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each
+// RaiseEvent is another event.
 func WithEventID(id string) RaiseOption { return func(o *raiseOptions) { o.eventID = &id } }
 
 // RaiseEvent sends an external event to an instance. The event is stored until the orchestration waits for an event of that

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrReconcileUnsupported means that the client's hub cannot be reconciled. See provider.Reconciler.
+// ErrReconcileUnsupported means that the client's Backend cannot be reconciled. See provider.Reconciler.
 var ErrReconcileUnsupported = errors.New("hub does not support reconcile")
 
 // ReconcileOptions holds the options of Reconcile.
@@ -22,7 +22,8 @@ type ReconcileOptions struct {
 	Lookback time.Duration
 	// Concurrency is the number of instances that are processed concurrently: 32 if 0, at most 256.
 	Concurrency int
-	// Cursor continues an earlier call. Use the Cursor of its last progress report.
+	// Instances restricts the call to these instances, such as the RemainingInstances of another call. It cannot be
+	// combined with Cursor.
 	Cursor string
 	// Instances restricts the call to these instances, such as those that another call has Left. It cannot be combined
 	// with Cursor.
@@ -35,8 +36,9 @@ type ReconcileOptions struct {
 
 // ReconcileResult is the progress or the result of Reconcile.
 type ReconcileResult struct {
-	// Instances counts the instances that were processed. Living of them have not ended. Over have ended, Old of them
-	// longer ago than Back. Deleted were being deleted and now are. Gone no longer exist. Failed have failed.
+	// Instances counts the instances that were processed. Active of them have not ended. Ended have ended,
+	// EndedBeforeLookback of them earlier than the Lookback. Deleted were being deleted, and their deletion was
+	// completed. NotFound no longer exist. Failed have failed.
 	Instances           int64 `json:"instances"`
 	Active              int64 `json:"living"`
 	Ended               int64 `json:"over"`
@@ -46,13 +48,13 @@ type ReconcileResult struct {
 	Failed              int64 `json:"failed"`
 	// Deferred counts the instances that failed for now and will be retried, at most 1,000 at a time.
 	Deferred int64 `json:"setAside"`
-	// Sent counts messages, work items and timers that were sent. Refused counts outputs that no queue of the hub
-	// accepts. Such outputs fail.
+	// Sent counts messages, work items and timers that were sent. RejectedOutputs counts outputs that no queue of the
+	// hub accepts. Such outputs fail.
 	Sent            int64 `json:"sent"`
 	RejectedOutputs int64 `json:"refused"`
-	// SkippedOutputs counts detached starts and events for other instances that were skipped because they are older than Back,
-	// or older than 28 days if their instance has not ended. Cut counts instances whose earlier executions were
-	// skipped (provider.MaxPastExecutions).
+	// SkippedOutputs counts detached starts and events for other instances that were skipped because they are older
+	// than Lookback, or older than 28 days if their instance has not ended. TruncatedInstances counts instances whose
+	// earlier executions were skipped (provider.MaxPastExecutions).
 	SkippedOutputs     int64 `json:"leftOut"`
 	TruncatedInstances int64 `json:"cut"`
 	// LostChildren counts children that do not exist and were started more than 28 days ago. It is unknown whether they have
@@ -60,12 +62,12 @@ type ReconcileResult struct {
 	LostChildren int64 `json:"lost"`
 	// Errors are the first errors of the failed instances.
 	Errors []string `json:"errors,omitempty"`
-	// RemainingInstances holds the instances that another call can process: those that failed and, with Reconciliation.Instances,
-	// those that were not tried. An instance whose history is corrupt is in Errors only.
+	// RemainingInstances holds the instances that another call can process: those that failed and, with
+	// ReconcileOptions.Instances, those that were not tried. An instance whose history is corrupt is in Errors only.
 	RemainingInstances []string `json:"left,omitempty"`
-	// Cursor continues this reconcile in another call. It is empty when the reconcile is complete, and until its first
-	// page is. It names up to 20 failed instances of earlier pages. If there are more, it points to the first page that
-	// has one of them.
+	// Cursor continues this reconcile in another call. It is empty when the reconcile is complete, and until the first
+	// page is complete. It names up to 20 failed instances of earlier pages. If there are more, it points to the first
+	// page that has one of them.
 	Cursor string `json:"cursor,omitempty"`
 }
 
@@ -99,8 +101,8 @@ const (
 //
 // Instances whose calls are throttled or take longer than two minutes are retried later. Reconcile waits for calls
 // until none has succeeded for an hour. Instances that fail until then, or that fail permanently, such as after the
-// caller's session has expired, count as Failed and are in Left. Reconcile stops if more than 500 instances fail at a
-// time.
+// caller's session has expired, count as Failed and are in RemainingInstances. Reconcile stops if more than 500
+// instances fail at a time.
 //
 // Reconcile returns a *provider.FieldError for invalid input.
 func (c *Client) Reconcile(ctx context.Context, r ReconcileOptions) (ReconcileResult, error) {

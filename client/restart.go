@@ -14,9 +14,9 @@ import (
 var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 
 // Restart starts the orchestration of an ended instance again and returns the ID of the new instance. The new instance
-// gets the input, the requested version and the tags of the last execution. Options override them. External events that
-// an execution carried over are not included. The ended instance and its history stay unchanged, and its parent is not
-// notified.
+// gets the input, the requested version and the tags of the last execution. Options override them. The new instance
+// does not receive external events that an execution carried over. The ended instance and its history stay unchanged,
+// and its parent is not notified.
 //
 // The new ID is derived from the instance and its end, such as "order-7.restart-3f9c2a1b". Repeating the call is safe:
 // an instance is restarted once. To restart it again, restart the new instance, or use WithInstanceID and
@@ -24,8 +24,8 @@ var restarted = regexp.MustCompile(`\.restart-[0-9a-f]{8}$`)
 //
 // FromEvent keeps the history up to an event instead of starting at the beginning.
 //
-// Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended,
-// and the errors of Start.
+// Restart returns ErrNotFound if the instance does not exist or is being purged, ErrNotEnded if it has not ended, and
+// the errors of Start.
 func (c *Client) Restart(ctx context.Context, instanceID string, opts ...StartOption) (newID string, err error) {
 	if err := onlyStarts(opts); err != nil {
 		return "", fmt.Errorf("client: restart: %w", err)

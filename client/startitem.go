@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ErrPrepareStartUnsupported means that the client's hub cannot start instances in a transaction of the caller. See
+// ErrPrepareStartUnsupported means that the client's Backend cannot start instances in a transaction of the caller. See
 // provider.StartPreparer.
 var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a transaction")
 
@@ -22,20 +22,20 @@ var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a tr
 //		TransactItems: append(dynamo.TransactItems(start), types.TransactWriteItem{Put: putOrder}),
 //	})
 //	…
-//	err = start.Begin(ctx)
+//	err = start.Wake(ctx)
 //
-// PrepareStart itself creates nothing. Call Begin after the transaction to start the instance immediately. If the process
-// dies before, the sweeper starts it within minutes. If the transaction fails, Refusal reports whether the start was
-// the reason. A start with an idempotency key that was already made returns ErrAlreadyStarted, from PrepareStart or
-// Refusal.
+// PrepareStart itself creates nothing. Call Wake after the transaction to start the instance immediately. If the
+// process dies before that, the sweeper starts the instance within minutes. If the transaction fails, StartError
+// reports whether the start was the reason. If a start with the same idempotency key was made before, PrepareStart or
+// StartError returns ErrAlreadyStarted.
 //
-// PrepareStart returns the errors of Start, and ErrPrepareStartUnsupported if the hub does not use DynamoDB. IfExists is not
-// supported.
+// PrepareStart returns the errors of Start, and ErrPrepareStartUnsupported if the hub does not use DynamoDB. IfExists
+// is not supported.
 //
 // The hub's table must be in the same account and region as yours, and the caller needs the permissions of the CDK
 // construct's GrantStartDirect. If the input is stored in the payload store, the transaction must follow within two
-// days. PrepareStart costs one strongly consistent read, and the start costs six write units more than a plain Start. See
-// docs/guides/transactional-starts.md.
+// days. PrepareStart costs one strongly consistent read, and the start costs six write units more than a plain Start.
+// See docs/guides/transactional-starts.md.
 func (c *Client) PrepareStart(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {

@@ -74,7 +74,7 @@ type Status struct {
 	EncodedOutput       *EncodedPayload `json:"outputSealed,omitempty"`
 	EncodedCustomStatus *EncodedPayload `json:"customStatusSealed,omitempty"`
 	// Paused holds the requester, reason and time of a pause. It is nil if the instance is not paused. List sets it
-	// only if Query.Status is StatusPaused.
+	// only if ListQuery.Status is StatusPaused.
 	Paused *history.Pause `json:"paused,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 // strings.
 type TokenErrorReason string
 
-// Problems of a completion token.
+// Reasons of a TokenError.
 const (
 	// TokenInvalid means that this hub did not issue the token, or that its key was deleted.
 	TokenInvalid TokenErrorReason = "invalid_token"
@@ -31,13 +31,13 @@ const (
 // TokenWrongHub it is a provider.ErrInvalidToken, and only Hub may be set.
 type TokenError struct {
 	Reason TokenErrorReason
-	// Hub is the hub that the token names, without verification. It is set if Problem is TokenWrongHub.
+	// Hub is the hub that the token names, without verification. It is set if Reason is TokenWrongHub.
 	Hub string
 	// InstanceID, ExecutionID, ActivityID and Attempt identify the attempt to which the token belongs.
 	InstanceID, ExecutionID string
 	ActivityID              int64
 	Attempt                 int
-	// CurrentAttempt is the activity's current attempt. It is set if Problem is TokenSuperseded.
+	// CurrentAttempt is the activity's current attempt. It is set if Reason is TokenSuperseded.
 	CurrentAttempt int
 }
 

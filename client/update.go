@@ -28,8 +28,8 @@ const (
 // UpdateCode is the reason why an update has no result. Later releases may add codes.
 type UpdateCode string
 
-// Codes of an UpdateError. With UpdateRejected, UpdateHandlerNotFound, UpdateBadInput, UpdateValidatorNotReadOnly and UpdateLimitExceeded, the
-// update has changed nothing.
+// Codes of an UpdateError. With UpdateRejected, UpdateHandlerNotFound, UpdateBadInput, UpdateValidatorNotReadOnly and
+// UpdateLimitExceeded, the update has changed nothing.
 const (
 	// UpdateRejected means that the validator rejected the update or panicked. Failure has the reason.
 	UpdateRejected UpdateCode = "rejected"
@@ -103,8 +103,8 @@ type updateOptions struct {
 // timeout. The ID has 1 to 256 bytes of UTF-8 without control characters. Without an ID, each call is another update.
 func WithUpdateID(id string) UpdateOption { return func(o *updateOptions) { o.id = &id } }
 
-// UpdateWaiter is a Hub that can wait without polling by the client: for an update, for the start of an instance, and
-// for the end of an instance that is replaced.
+// UpdateWaiter is a Backend that can wait without polling by the client: for an update, for the start of an instance,
+// and for the end of an instance that is replaced.
 type UpdateWaiter interface {
 	// WaitUpdate calls look repeatedly until it reports done or returns an error, and returns this error. When ctx ends
 	// first, it returns the error of ctx.

@@ -16,7 +16,7 @@ const (
 	longestPause = time.Second
 )
 
-// Waiter is a Hub that can wait for the end of an instance without polling by the client.
+// Waiter is a Backend that can wait for the end of an instance without polling by the client.
 type Waiter interface {
 	// WaitInstance returns the instance when it has ended, and ErrNotFound if it does not exist. When ctx ends first,
 	// it returns the last known state and the error of ctx.

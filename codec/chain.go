@@ -12,7 +12,7 @@ import (
 // encrypt, because encrypted data does not compress. A codec of the chain can leave a document unchanged; the encoded
 // payload records which codecs were used. Chain panics unless it gets 2 to 8 codecs that are not nil.
 func Chain(id string, codecs ...perdure.Codec) perdure.Codec {
-	const most = 8 // bits of a byte
+	const most = 8 // the bits of a byte
 	if len(codecs) < 2 || len(codecs) > most {
 		panic(fmt.Sprintf("codec: Chain %q: %d codecs; use 2 to %d", id, len(codecs), most))
 	}
@@ -30,7 +30,7 @@ type chain struct {
 // ID implements perdure.Codec.
 func (c chain) ID() string { return c.id }
 
-// Encode implements perdure.Codec. The first byte of what it makes says which codecs have done something.
+// Encode implements perdure.Codec. The first byte of the result is a bit set of the codecs that encoded the document.
 func (c chain) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
 	var done byte
 	data := doc

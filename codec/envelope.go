@@ -26,11 +26,12 @@ type KeyProvider interface {
 
 const (
 	envelopeVersion = 1
-	// keyUses and keyAge are when a data key is given up for a new one. Random nonces of 96 bits allow 2^32 uses of a key
-	// (NIST SP 800-38D, 8.3).
+	// keyUses and keyAge limit the use of a data key. Random nonces of 96 bits allow 2^32 uses of a key (NIST SP
+	// 800-38D, 8.3).
 	keyUses = 1 << 20
 	keyAge  = time.Hour
-	// keysKnown bounds the data keys that are kept to read with: a replay meets one for each process and hour that wrote its history.
+	// keysKnown is the maximum number of cached data keys for decoding. A history has one key for each process and hour
+	// that wrote to it.
 	keysKnown = 4096
 )
 
@@ -62,14 +63,14 @@ type envelope struct {
 	keys KeyProvider
 	now  func() time.Time
 
-	making  sync.Mutex // held while a key is made
+	making  sync.Mutex // held while a key is generated
 	mu      sync.Mutex
 	current *dataKey
 	known   map[string]*dataKey
-	order   []string // of known, the oldest first
+	order   []string // the keys of known, the oldest first
 }
 
-// dataKey is a key that is being unwrapped, or was.
+// dataKey is a data key that was unwrapped or is being unwrapped.
 type dataKey struct {
 	wrapped []byte
 	sealer  cipher.AEAD
@@ -81,7 +82,8 @@ type dataKey struct {
 // ID implements perdure.Codec.
 func (e *envelope) ID() string { return e.id }
 
-// Encode implements perdure.Codec. It makes: the version, the length of the wrapped key in two bytes, the wrapped key, the nonce, and what is encrypted.
+// Encode implements perdure.Codec. The result is the version, the length of the wrapped key in two bytes, the wrapped
+// key, the nonce, and the encrypted document.
 func (e *envelope) Encode(ctx context.Context, _ perdure.PayloadInfo, doc []byte) ([]byte, error) {
 	k, err := e.forEncoding(ctx)
 	if err != nil {
@@ -122,14 +124,14 @@ func (e *envelope) Decode(ctx context.Context, _ perdure.PayloadInfo, data []byt
 	return doc, nil
 }
 
-// forEncoding returns the current data key, and counts its use.
+// forEncoding returns the current data key and counts its use.
 func (e *envelope) forEncoding(ctx context.Context) (*dataKey, error) {
 	if k := e.use(); k != nil {
 		return k, nil
 	}
 	e.making.Lock()
 	defer e.making.Unlock()
-	if k := e.use(); k != nil { // another has made it meanwhile
+	if k := e.use(); k != nil { // another call has generated it in the meantime
 		return k, nil
 	}
 	key, wrapped, err := e.keys.GenerateDataKey(ctx)
@@ -151,7 +153,7 @@ func (e *envelope) forEncoding(ctx context.Context) (*dataKey, error) {
 	return k, nil
 }
 
-// use returns the current key, unless that is to be given up.
+// use returns the current key, unless it has expired.
 func (e *envelope) use() *dataKey {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +165,7 @@ func (e *envelope) use() *dataKey {
 	return k
 }
 
-// keep has a key known, and forgets the oldest beyond the bound. It is called with mu held.
+// keep caches a key, and removes the oldest keys beyond the limit. The caller holds mu.
 func (e *envelope) keep(k *dataKey) {
 	name := string(k.wrapped)
 	if e.known[name] != nil {
@@ -176,7 +178,7 @@ func (e *envelope) keep(k *dataKey) {
 	}
 }
 
-// forDecoding returns what opens with a wrapped key. Of several that need the same one, one asks for it.
+// forDecoding returns the AEAD of a wrapped key. If several calls need the same key, only one of them unwraps it.
 func (e *envelope) forDecoding(ctx context.Context, wrapped []byte) (cipher.AEAD, error) {
 	e.mu.Lock()
 	k := e.known[string(wrapped)]

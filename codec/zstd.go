@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// zstdID stands beside what Zstd makes.
+	// zstdID is the codec ID of Zstd.
 	zstdID = "zstd"
-	// zstdLeast is the size from which on compressing is tried: below it a payload grows by its frame, base64 and reference.
+	// zstdLeast is the minimum size of compressed payloads. Smaller ones would grow by the frame, base64 and the
+	// reference.
 	zstdLeast = 1 << 10
-	// zstdMost bounds what a payload may become when it is opened: no payload is larger.
+	// zstdMost limits the decompressed size, because no payload is larger.
 	zstdMost = perdure.MaxLargePayloadBytes
 )
 
@@ -32,7 +33,7 @@ func Zstd() perdure.Codec {
 	return &compressing{w, r}
 }
 
-// compressing is safe for concurrent use, as EncodeAll and DecodeAll are.
+// compressing is safe for concurrent use, because EncodeAll and DecodeAll are.
 type compressing struct {
 	w *zstd.Encoder
 	r *zstd.Decoder

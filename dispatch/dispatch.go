@@ -44,15 +44,15 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 	return o.turns.HandleRecords(ctx, records)
 }
 
-// QueryInstance runs a query handler (perdure.SetQueryHandler) on the committed history of an instance and returns its result.
-// The instance can be in any status. Ask replays the code, writes and sends nothing and takes no lock. It is not a
-// turn, so it does not appear in metrics or interceptors. It implements provider.Querier.
+// QueryInstance runs a query handler (perdure.SetQueryHandler) on the committed history of an instance and returns its
+// result. The instance can have any status. QueryInstance replays the code, writes and sends nothing and takes no lock.
+// It is not a turn, so it does not appear in metrics or interceptors. It implements provider.Querier.
 //
-// The replay and the handler can each take up to OrchestratorOptions.TurnTimeout, and at most half of the time until ctx
-// ends. The code of an instance that is blocked as poison is not run.
+// The replay and the handler each have a time limit: OrchestratorOptions.TurnTimeout, and at most half of the time
+// until ctx ends. QueryInstance does not run the code of an instance that is blocked as poison.
 //
-// Up to four queries run concurrently. Others wait until ctx ends. A handler with three calls that have not returned is
-// not called until one of them returns.
+// Up to four queries run concurrently. Other queries wait until one of them returns or ctx ends. A handler with three
+// calls that have not returned is not called until one of them returns.
 func (o *Orchestrator) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	return turns.Ask(ctx, o.turns, q)
 }
@@ -109,15 +109,15 @@ func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records .
 	return w.work.RenewRecords(ctx, lock, records...)
 }
 
-// AbandonedActivities returns the number of activities that were abandoned so far, because they did not return within the grace
-// period.
+// AbandonedActivities returns the number of activities that were abandoned so far because they did not return within
+// the grace period.
 func (w *Worker) AbandonedActivities() int64 { return w.work.Leaked() }
 
 // Renewer processes the timers queue and runs the sweeper. It is safe for concurrent use.
 type Renewer struct{ timers *timers.Timekeeper }
 
-// NewRenewer returns a timekeeper for the hub of p, which is required. If opts is nil, the defaults apply. It makes
-// no calls. It returns an error if an option is invalid.
+// NewRenewer returns a renewer for the hub of p, which is required. If opts is nil, the defaults apply. It makes no
+// calls. It returns an error if an option is invalid.
 func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if p == nil {
 		return nil, fmt.Errorf("dispatch: provider of the renewer: %w", errNil)
@@ -145,13 +145,13 @@ func (k *Renewer) HandleRecords(ctx context.Context, records []provider.Record) 
 func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.timers.Watch(ctx) }
 
 // Poll processes a queue until ctx ends. It receives records, passes them to handle (the HandleRecords method of an
-// Orchestrator, Worker or Timekeeper) and deletes those that did not fail. It renews the locks of records while handle
+// Orchestrator, Worker or Renewer) and deletes those that did not fail. It renews the locks of records while handle
 // runs. An outcome is not sent if the lock of its record is lost (provider.LockHold).
 //
 // If a receive fails, Poll logs the error and retries after 1 to 30 seconds. When ctx ends, Poll receives no more
-// records and waits for running calls for up to PollOptions.GracePeriod. It then releases the remaining records to the queue,
-// ends their contexts and waits for up to PollOptions.UnwindTimeout. It returns an error with the number of released records,
-// or nil if there were none.
+// records and waits for running calls for up to PollOptions.GracePeriod. It then releases the remaining records to the
+// queue, ends their contexts and waits for up to PollOptions.UnwindTimeout. It returns an error with the number of
+// released records, or nil if there were none.
 //
 // p, queue and handle are required. Poll returns an error if one is missing or an option is invalid.
 func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts PollOptions) error {

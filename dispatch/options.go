@@ -32,8 +32,9 @@ type OrchestratorOptions struct {
 	// CacheBytes is the maximum size of the cache of warm instances. The default is DefaultCacheBytes. A negative value
 	// disables the cache.
 	CacheBytes int
-	// TurnTimeout is the maximum time for which code may run between two awaits. Code that takes longer counts as blocked
-	// outside perdure, and its turn is given up. The default is 10 s. It must not be negative.
+	// TurnTimeout is the maximum time for which code may run between two awaits. If code takes longer, the turn fails:
+	// the code blocks on something other than a future (history.TypeBlockingCall). The default is 10 s. It must not be
+	// negative.
 	TurnTimeout time.Duration
 	// DisableJitter records retry policies without jitter, so that tests get exact waits.
 	DisableJitter bool
@@ -47,8 +48,8 @@ type OrchestratorOptions struct {
 	// Metrics selects the dimensions of the engine's metrics (docs/operate/telemetry.md). CloudWatch bills each metric per
 	// value of its dimensions.
 	Metrics Metrics
-	// Retention is how long ended instances are kept, unless their code sets it (perdure.WithRetention). They are kept
-	// forever by default, or if the value is negative (perdure.RetainForever).
+	// Retention is the time for which ended instances are kept, unless their code sets it (perdure.WithRetention).
+	// Ended instances are kept forever by default, or if the value is negative (perdure.RetainForever).
 	Retention time.Duration
 	// Interceptors are called around each turn (Turn), with the tasks that a turn scheduled and ended (Tasks), and
 	// around each run of an inline activity (Activity). The first one is the outermost. The default is none.
@@ -88,8 +89,8 @@ type WorkerOptions struct {
 	// disables this, and the work item ends in the dead-letter queue.
 	ResendAfterDeliveries int
 
-	// LeaseAfter is how long an activity of a pushed record runs before it gets a lease. The default is 3 s. It must not
-	// be negative.
+	// LeaseAfter is the time for which an activity of a pushed record runs before it gets a lease. The default is 3 s.
+	// It must not be negative.
 	LeaseAfter time.Duration
 	// LockTimeout is the length of a lease in whole seconds. If the worker dies, its activities are started again after
 	// this time. The default is DefaultLockTimeout. The minimum is a second, and the maximum is 12 hours. It must not
@@ -105,8 +106,8 @@ type WorkerOptions struct {
 	// at most a second unless this value is longer. perdure.WithCancelPollInterval sets it for one activity. The default is
 	// DefaultCancelPollInterval. It must not be negative.
 	CancelPollInterval time.Duration
-	// CancellationGracePeriod is how long a Worker waits for an activity to return after its context has ended. The
-	// default is DefaultCancellationGracePeriod. If the value is negative, it does not wait.
+	// CancellationGracePeriod is the time for which a Worker waits for an activity to return after its context has
+	// ended. The default is DefaultCancellationGracePeriod. If the value is negative, the Worker does not wait.
 	CancellationGracePeriod time.Duration
 	// Interceptors are called around each run of an activity (Activity). The first one is the outermost. The default is
 	// none.
@@ -115,7 +116,7 @@ type WorkerOptions struct {
 	Codecs []perdure.Codec
 }
 
-// RenewerOptions configures a Timekeeper. The zero value of a field selects its default.
+// RenewerOptions configures a Renewer. The zero value of a field selects its default.
 type RenewerOptions struct {
 	// HubName is the name of the hub in metrics. The default is empty.
 	HubName string
@@ -127,8 +128,8 @@ type RenewerOptions struct {
 	Logger *slog.Logger
 }
 
-// Metrics says which dimensions the metrics of what is done have, or that there are none (docs/operate/telemetry.md). CloudWatch bills each metric
-// of each value of its dimensions.
+// Metrics selects the dimensions of the engine's metrics, or disables them (docs/operate/telemetry.md). CloudWatch
+// bills each metric per value of its dimensions.
 type Metrics = intake.Metrics
 
 // The values of Metrics.
@@ -150,12 +151,12 @@ type PollOptions struct {
 	// LockTimeout is the length of the lock after each renewal. The default is the visibility timeout of the queue. It must
 	// not be negative or more than 12 hours.
 	LockTimeout time.Duration
-	// GracePeriod is how long Poll waits for running calls after its context has ended. The default is 30 s. If the value is
-	// negative, it does not wait.
+	// GracePeriod is the time for which Poll waits for running calls after its context has ended. The default is 30 s.
+	// If the value is negative, Poll does not wait.
 	GracePeriod time.Duration
-	// UnwindTimeout is how long Poll waits after Grace, when it has ended the contexts of the remaining calls. A Worker waits
-	// for its activities for up to its CancellationGracePeriod. The default is 12 s. If the value is negative, it does
-	// not wait.
+	// UnwindTimeout is the time for which Poll waits after GracePeriod, when it has ended the contexts of the remaining
+	// calls. A Worker waits for its activities for up to its CancellationGracePeriod. The default is 12 s. If the value
+	// is negative, Poll does not wait.
 	UnwindTimeout time.Duration
 	// Renew extends the locks of records that are being processed. The default is provider.Poller.RenewRecords. For a
 	// work queue, use Worker.RenewRecords, which also reads cancellations.

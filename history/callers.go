@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// trackCallers applies what an event says of the orchestrations that wait for updates, those of parked inputs too.
+// trackCallers applies an event to the orchestrations that wait for updates. It also applies parked inputs.
 func trackCallers(s *State, e *Event) {
 	await(s, e)
 	for i := range e.Inputs {

@@ -4,17 +4,17 @@ import "time"
 
 // CancelDetails is the part of an event that belongs to a call with WaitForCancellation. Other events have none.
 type CancelDetails struct {
-	// WaitForCancellation is set on an event that schedules work. If the work is cancelled, its future settles when the work has
-	// really ended.
+	// WaitForCancellation is set on an event that schedules work. If the work is cancelled, its future settles when the
+	// work itself has ended, not when the cancellation is requested.
 	WaitForCancellation bool `json:"wait,omitempty"`
-	// Outcome is set on an event that ends cancelled work. It is one of the End constants. If it is empty, the kind of
-	// the event determines the end (see CancelOutcomeOf).
+	// Outcome is set on an event that ends cancelled work. It is one of the Outcome constants. If it is empty, the kind
+	// of the event determines the outcome (see CancelOutcomeOf).
 	Outcome string `json:"ended,omitempty"`
 	// SeenAt is when the worker of the activity observed the cancellation.
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 }
 
-// How cancelled work ended whose end was awaited. Histories store these strings, so they never change.
+// The outcomes of cancelled work whose end was awaited. Histories store these strings, so they never change.
 const (
 	// OutcomeReturned means that the code of the activity returned, with a result or an error, and no attempt was
 	// abandoned.
@@ -35,7 +35,7 @@ const (
 	OutcomeNotFound = "not_found"
 )
 
-// CancelOutcomeOf returns how cancelled work ended, from the event that ended it.
+// CancelOutcomeOf returns the outcome of cancelled work, from the event that ended it.
 func CancelOutcomeOf(e *Event) string {
 	switch {
 	case e.Cancel != nil && e.Cancel.Outcome != "":

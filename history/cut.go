@@ -21,13 +21,13 @@ func (e *RestartPointError) Error() string {
 	return fmt.Sprintf("event %d: %s%s", e.EventID, e.Reason, nearest)
 }
 
-// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the ID at. The
-// execution may have ended. A history can be cut after an input event, and after all decisions that an input event
-// caused, if
+// CheckRestartPoint returns a *RestartPointError unless the history of an execution can be cut after the event with the
+// ID at. The execution may have ended. A history can be cut after an input event, and after all decisions that an input
+// event caused, if
 //
 //   - the code had processed the events before, and the turn neither ended the execution without its code nor consumed
 //     parked inputs,
-//   - no work was being cancelled whose end is awaited, and
+//   - no cancelled work was still running whose end is awaited, and
 //   - the event does not end the execution.
 func CheckRestartPoint(events []Event, at int64) error {
 	c := cutting{events: events, waits: map[int64]bool{}, ending: map[int64]bool{}}
@@ -54,17 +54,18 @@ func CheckRestartPoint(events []Event, at int64) error {
 	return &e
 }
 
-// cutting goes through a history, from where to where it can be cut.
+// cutting reads a history and determines the events after which it can be cut.
 type cutting struct {
 	events   []Event
 	standing Summary
-	// whole: the turn under way is taken as a whole, or not at all; why is the reason.
+	// why is the reason why the current turn can only be kept as a whole, or empty if a part of it can.
 	why string
-	// waits is what is scheduled and waited for when it is cancelled; ending is what is cancelled of these and has not ended.
+	// waits holds scheduled work with WaitForCancellation. ending holds the part of it that is cancelled and has not
+	// ended.
 	waits, ending map[int64]bool
 }
 
-// pass takes an event into account.
+// pass applies an event.
 func (c *cutting) pass(i int) {
 	e := &c.events[i]
 	switch {
@@ -92,7 +93,7 @@ func (c *cutting) pass(i int) {
 	}
 }
 
-// turn returns why nothing but the whole of a turn can be taken; empty: parts can.
+// turn returns the reason why a turn can only be kept as a whole, or an empty string if a part of it can.
 func (c *cutting) turn(from int) string {
 	if c.standing.Parked > 0 {
 		return "its turn processed parked inputs"
@@ -105,7 +106,7 @@ func (c *cutting) turn(from int) string {
 	return ""
 }
 
-// hindrance returns why the history cannot be cut behind an event; empty: it can.
+// hindrance returns the reason why the history cannot be cut after an event, or an empty string if it can.
 func (c *cutting) hindrance(i int) string {
 	if c.events[i].Kind.Terminal() {
 		return "the execution ends with this event"
@@ -129,7 +130,8 @@ func (c *cutting) hindrance(i int) string {
 	}
 }
 
-// parks reports whether an event is an input that can wait for a turn, as parked inputs do. What became of an update is answered: it stays what it is.
+// parks reports whether an event is an input that can be parked. The outcome of an update cannot, because its callers
+// have received it.
 func (e *Event) parks() bool {
 	switch e.Kind {
 	case UpdateReceived, UpdateAccepted, UpdateRejected, UpdateAwaited, ActivityRetryScheduled:
@@ -139,10 +141,10 @@ func (e *Event) parks() bool {
 	}
 }
 
-// runsNoCode reports whether an event is of a moment at which the code was not there: it had come to rest before, whatever follows.
+// runsNoCode reports whether the code did not run at an event: it waited before the event, whatever follows.
 func (e *Event) runsNoCode() bool { return beginsSegment(e.Kind) && e.Kind != TurnStarted }
 
-// beginsSegment reports whether an event begins what is committed together.
+// beginsSegment reports whether an event is the first one of a commit.
 func beginsSegment(k Kind) bool {
 	switch k {
 	case TurnStarted, InputsParked, ExecutionSuspended, ExecutionResumed, ExecutionRestarted:

@@ -84,7 +84,7 @@ func (d *Document) Find(ref Reference) (json.RawMessage, error) {
 		if doc, ok := at.DocumentIn(events); ok && len(doc) > 0 {
 			return doc, ref.Check(doc)
 		}
-		if doc, _ := at.Find(events); at.Encoded && !doc.IsEncoded() && len(doc) > 0 { // it was opened when it was exported
+		if doc, _ := at.Find(events); at.Encoded && !doc.IsEncoded() && len(doc) > 0 { // the export has decoded it
 			return json.RawMessage(doc), nil
 		}
 	}

@@ -41,20 +41,21 @@ func DecodeLast(b []byte) (last Event, found bool, err error) {
 	b = bytes.TrimSpace(b)
 	at, found := lastElement(b)
 	if !found {
-		_, err := Decode(b) // it is no array of objects, or an empty one
+		_, err := Decode(b) // not an array of objects, or an empty one
 		return Event{}, false, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b[at:]))
 	if err := d.Decode(&last); err != nil {
 		return Event{}, false, fmt.Errorf("history: decode: %w", err)
 	}
-	if behind := b[at+int(d.InputOffset()):]; b[0] != '[' || string(bytes.TrimSpace(behind)) != "]" { // it was cut, and others may have followed
+	// it is truncated, and other events may have followed
+	if behind := b[at+int(d.InputOffset()):]; b[0] != '[' || string(bytes.TrimSpace(behind)) != "]" {
 		return Event{}, false, errors.New("history: decode: events are not a complete JSON array")
 	}
 	return last, true, last.Validate()
 }
 
-// lastElement returns where the last object of a JSON array of objects begins.
+// lastElement returns the position of the last object in a JSON array of objects.
 func lastElement(b []byte) (at int, found bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(b); i++ {

@@ -15,8 +15,8 @@ type Event struct {
 	// Time is the time of the turn in UTC. All events of a turn have the same time.
 	Time time.Time `json:"time"`
 
-	// SourceEventID is the ID of the event that this one refers to. SourceEventIDs are several IDs. At most one of the
-	// two fields is set. Result and Error follow directly for fast access in replays.
+	// SourceEventID is the ID of the event that this one refers to. SourceEventIDs are several such IDs. At most one of
+	// the two fields is set. Result and Error follow directly for fast access in replays.
 	SourceEventID  int64    `json:"sourceEventId,omitempty"`
 	Result         Payload  `json:"result,omitempty"`
 	Error          *Failure `json:"error,omitempty"`

@@ -19,13 +19,13 @@ const (
 	TypeTimeout = "timeout"
 	// TypeInterrupted means that an attempt of an activity with AtMostOnce may have started and its result is unknown.
 	TypeInterrupted = "interrupted"
-	// TypeCancelled means that the work was cancelled. Reason is why.
+	// TypeCancelled means that the work was cancelled. Failure.Reason is the cancel reason.
 	TypeCancelled = "cancelled"
 	// TypeTerminated means that the instance was terminated.
 	TypeTerminated = "terminated"
 	// TypeNondeterminism means that the code deviates from its history. Expected and Got describe the difference.
 	TypeNondeterminism = "nondeterminism"
-	// TypeUnregistered means that the build does not have the orchestration, or something that it called.
+	// TypeUnregistered means that the build does not have the orchestration, or code that it called.
 	TypeUnregistered = "unregistered"
 	// TypeBlockingCall means that the code blocks on something other than a future and does not return.
 	// TypeForeignGoroutine means that the code used its context on another goroutine.
@@ -69,7 +69,7 @@ func (f *Failure) Clone() *Failure {
 // MaxFailureDetailsBytes is the maximum size of the details of one failure, as JSON: 4 KiB.
 const MaxFailureDetailsBytes = 4 << 10
 
-// OmitDetails removes the details of f and records why.
+// OmitDetails removes the details of f and records the reason.
 func (f *Failure) OmitDetails(why string) {
 	f.Details = nil
 	f.DetailsOmitted = why
@@ -94,7 +94,7 @@ func (f *Failure) OmitLargeDetails() *Failure {
 	return f
 }
 
-// unfit returns why the history cannot store the details, or an empty string if it can.
+// unfit returns the reason why the history cannot store the details, or an empty string if it can.
 func (f *Failure) unfit() string {
 	if f == nil || len(f.Details) == 0 {
 		return ""
@@ -117,8 +117,9 @@ func DetailsTooLargeMessage(bytes int) string {
 	return fmt.Sprintf("%d bytes of JSON exceed the limit of %d", bytes, MaxFailureDetailsBytes)
 }
 
-// Truncate returns a shortened copy of f: its type, its reason, its message cut to a number of bytes, and the same of a
-// number of causes at most. Larger details are dropped. It returns nil if f is nil.
+// Truncate returns a shortened copy of f. The copy has its type, its reason, its message cut to a number of bytes, and
+// at most the given number of causes, which are shortened too. Larger details are dropped. Truncate returns nil if f is
+// nil.
 func (f *Failure) Truncate(bytes, causes int) *Failure {
 	if f == nil {
 		return nil

@@ -76,8 +76,7 @@ const (
 	OrchestrationContinuedAsNew Kind = "OrchestrationContinuedAsNew"
 )
 
-// traits are the properties of a kind that the engine uses. Every kind has its row; a kind without one is of a later
-// release.
+// traits are the properties of a kind. Every kind of this release has a row.
 type traits struct {
 	input    bool // comes from outside; an event that is neither input nor mark is a decision that replay compares
 	sourced  bool // names the events it concerns

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// OpenItem is work that an execution has scheduled or waits for and that has not ended.
+// OpenItem is scheduled work, or a wait of the execution, that has not ended.
 type OpenItem struct {
 	// ID is the ID of the event that scheduled the work.
 	ID int64
@@ -27,17 +27,18 @@ type OpenItem struct {
 	MayHaveRetryTimer bool
 	// WaitsForCancellation is true if the end of the work is awaited when it is cancelled.
 	WaitsForCancellation bool
-	// Cancelled is true if the work was cancelled and has not ended. It implies Waits.
+	// Cancelled is true if the work was cancelled and has not ended. It implies WaitsForCancellation.
 	Cancelled bool
 	// OutcomeParked is true if the outcome is a parked input. CancelRequestParked is true if a cancel request is a parked input.
 	OutcomeParked, CancelRequestParked bool
 }
 
-// ScheduleToCloseGrace is how much later than its worker the timer of an activity ends its schedule-to-close time. The worker
-// reports the end more precisely.
+// ScheduleToCloseGrace is the delay of the timer that ends an activity after its schedule-to-close time. The delay
+// gives the worker time to report the end, which is more precise.
 const ScheduleToCloseGrace = time.Second
 
-// ScheduleToCloseDeadline returns when the schedule-to-close time of the activity ends. limited is false if it has none.
+// ScheduleToCloseDeadline returns the time at which the schedule-to-close timeout of the activity expires. limited is
+// false if it has no such timeout.
 func (e *Event) ScheduleToCloseDeadline() (at time.Time, limited bool) {
 	return e.Time.Add(time.Duration(e.ScheduleToCloseMs) * time.Millisecond), e.ScheduleToCloseMs > 0
 }
@@ -84,8 +85,8 @@ func (s *State) Pending() iter.Seq[OpenItem] {
 	}
 }
 
-// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is parked, and
-// waits for external events whose end is not in the history. The state must have TrackOpen.
+// Outstanding yields the open work in no particular order, also after the end. It includes work whose outcome is
+// parked, and waits for external events whose end is not in the history. The state must have TrackOpen.
 func (s *State) Outstanding() iter.Seq[OpenItem] { return maps.Values(s.open) }
 
 // parkedEvents returns the waits for external events that parked events end.
@@ -135,7 +136,7 @@ func (s *State) CancelOutstanding(reason string) []Event {
 	return append(append(cancels, children...), updates...)
 }
 
-// about sets the ids that an event concerns: one id, or several packed.
+// about sets the IDs that an event refers to: one ID, or several packed ones.
 func about(e Event, ids []int64) Event {
 	if len(ids) == 1 {
 		e.SourceEventID = ids[0]
@@ -147,12 +148,13 @@ func about(e Event, ids []int64) Event {
 	return e
 }
 
-// startTimer is the id of a delayed start's timer: that of the event with which every execution begins.
+// startTimer is the ID of a delayed start's timer: that of the first event of an execution.
 const startTimer = 1
 
-// ObsoleteTimers returns the timers that are no longer needed after events: the events cancel a timer, settle its activity,
-// or end what it was to start. It includes cancelled activities whose end is awaited, even if they have no timer. It
-// does not include timers that the same events create. The state must have TrackTimers or TrackOpen.
+// ObsoleteTimers returns the timers that are no longer needed after the events: the events cancel a timer, settle its
+// activity, or settle the work that it was to start. It includes cancelled activities whose end is awaited, even if
+// they have no timer. It does not include timers that the same events create. The state must have TrackTimers or
+// TrackOpen.
 func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	for i := range events {
 		e := &events[i]
@@ -176,13 +178,14 @@ func (s *State) ObsoleteTimers(events ...Event) (needless []OpenItem) {
 	return needless
 }
 
-// givesUp reports whether the event ends an activity while an attempt of it may wait: the outcome of an attempt comes
-// after that attempt's wait.
+// givesUp reports whether the event ends an activity while an attempt may wait for its timer. The outcome of an attempt
+// comes after that wait.
 func (e *Event) givesUp() bool {
-	return e.Kind == ActivityCancelRequested || e.Kind == ActivityFailed && e.Attempt == 0 // the latter: its schedule-to-close time is over
+	// the schedule-to-close timeout has expired
+	return e.Kind == ActivityCancelRequested || e.Kind == ActivityFailed && e.Attempt == 0
 }
 
-// track applies an event to what is open.
+// track applies an event to the open work.
 func (s *State) track(e *Event) {
 	switch e.Kind {
 	case OrchestrationStarted:
@@ -203,7 +206,7 @@ func (s *State) track(e *Event) {
 	}
 }
 
-// trackUntimed applies an event to what does not wait for a time.
+// trackUntimed applies an event to open work without timers.
 func (s *State) trackUntimed(e *Event) {
 	s.trackParked(e)
 	trackCallers(s, e)
@@ -214,7 +217,7 @@ func (s *State) trackUntimed(e *Event) {
 		s.subscribe(e)
 	case ExternalEventRaised:
 		s.raise(e.Name)
-	default: // others do not concern these
+	default: // other events do not affect it
 	}
 }
 
@@ -229,13 +232,13 @@ func (s *State) schedule(e *Event) {
 	}
 }
 
-// expect adds what an event schedules, with its timer if there is one.
+// expect adds the work that an event schedules, with its timer if there is one.
 func (s *State) expect(e *Event, fireAt *time.Time) {
 	o := OpenItem{ID: e.ID, Kind: e.Kind, InstanceID: e.InstanceID, ScheduledAt: e.Time, MayHaveRetryTimer: e.Kind == ActivityScheduled && e.Retry != nil, WaitsForCancellation: e.WaitsForCancellation()}
 	if fireAt != nil {
 		o.FireAt = *fireAt
 	}
-	if s.keep&TrackOpen != 0 { // else names would be kept for nothing
+	if s.keep&TrackOpen != 0 { // otherwise names would use memory for nothing
 		o.Name = e.DisplayName()
 	}
 	if e.Kind == UpdateAccepted {
@@ -244,7 +247,7 @@ func (s *State) expect(e *Event, fireAt *time.Time) {
 	s.AddOpen(o)
 }
 
-// settle removes what an event ends. What is cancelled and waited for stays, and no other attempt of it follows.
+// settle removes the work that an event ends. Cancelled work with WaitForCancellation stays, without further attempts.
 func (s *State) settle(e *Event, id int64) {
 	o, ok := s.open[id]
 	if !ok {
@@ -265,7 +268,7 @@ func (e *Event) requestsCancel() bool {
 	return e.Kind == ActivityCancelRequested || e.Kind == SubOrchestrationCancelRequested
 }
 
-// subscribe adds a wait for an external event, unless one of its name has arrived.
+// subscribe adds a wait for an external event, unless an event of its name has arrived.
 func (s *State) subscribe(e *Event) {
 	if s.mail[e.Name] > 0 {
 		s.mail[e.Name]--
@@ -278,7 +281,7 @@ func (s *State) subscribe(e *Event) {
 	s.expect(e, nil)
 }
 
-// raise ends the oldest wait for an external event of the name, or keeps the event for the next wait.
+// raise ends the oldest wait for an external event of the name, or stores the event for the next wait.
 func (s *State) raise(name string) {
 	if waiting := s.waits[name]; len(waiting) > 0 {
 		delete(s.open, waiting[0])
@@ -291,7 +294,7 @@ func (s *State) raise(name string) {
 	s.mail[name]++
 }
 
-// trackParked applies what an event says of parked inputs. When their turn comes, they come again as its events.
+// trackParked applies an event to parked inputs. The turn that consumes them contains them as its own events.
 func (s *State) trackParked(e *Event) {
 	switch e.Kind {
 	case OrchestrationStarted:
@@ -333,10 +336,10 @@ func (s *State) park(in *Event, id int64) {
 	s.open[id] = o
 }
 
-// settles reports whether something is over with the event. An activity that is tried again is not.
+// settles reports whether the event ends work. An activity that will be retried has not ended.
 func (e *Event) settles() bool { return e.Kind.HasSource() && e.Kind != ActivityRetryScheduled }
 
-// eachSource calls f with the ids of the events that this one concerns, as Sources returns them.
+// eachSource calls f with the IDs of Sources.
 func (e *Event) eachSource(f func(id int64)) {
 	if e.SourceEventID != 0 {
 		f(e.SourceEventID)

@@ -8,7 +8,7 @@ import (
 
 // Pause is the pause of an instance. The code does not run until the instance is resumed.
 type Pause struct {
-	// By is who requested the pause, as in Event.RequestedBy, or empty. Message is why.
+	// By is the requester of the pause, as in Event.RequestedBy, or empty. Message is the reason.
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
 	// At is the start of the pause.
@@ -20,7 +20,7 @@ const (
 	// those of external events, and recognizes them by the prefix.
 	PauseIDPrefix = "perdure:pause:"
 
-	// mostPauseIDs bounds how many of these ids a standing keeps.
+	// mostPauseIDs is the maximum number of these IDs in a Summary.
 	mostPauseIDs = 64
 )
 
@@ -39,7 +39,7 @@ func (s *Summary) NeedsFirstTurn() bool { return s.Last == ExecutionResumed || s
 // it copied has not been sent.
 func (s *Summary) RestartPending() bool { return s.Last == ExecutionRestarted }
 
-// pause applies an order to pause or to resume.
+// pause applies a pause or resume request.
 func (s *Summary) pause(e *Event) {
 	s.Paused = nil
 	if e.Kind == ExecutionSuspended {
@@ -49,14 +49,14 @@ func (s *Summary) pause(e *Event) {
 	s.notePause(e.EventID)
 }
 
-// inheritPauses takes over the ids of the executions before.
+// inheritPauses copies the IDs of the previous execution.
 func (s *Summary) inheritPauses(started *Event) {
 	for _, id := range started.EventIDs {
 		s.notePause(id)
 	}
 }
 
-// notePause remembers an order. The ids of a copy of this standing are not changed.
+// notePause stores the ID of a request. It does not change copies of the Summary.
 func (s *Summary) notePause(id string) {
 	if !strings.HasPrefix(id, PauseIDPrefix) {
 		return
@@ -65,7 +65,7 @@ func (s *Summary) notePause(id string) {
 	s.PauseIDs = ids[max(0, len(ids)-mostPauseIDs):]
 }
 
-// restart has the execution go on, whatever held up the one that it has taken its history from.
+// restart lets the execution continue, even if the execution whose history it copied was paused or blocked.
 func (s *Summary) restart(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.Paused = nil

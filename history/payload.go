@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Payload is a value of your code: a JSON document, stored inline, or a Reference to where it is stored. A nil Payload
-// is no value.
+// Payload is a value of your code: a JSON document, stored inline, or a Reference to its location. A nil Payload is no
+// value.
 type Payload []byte
 
 // Reference is the location of a payload that is not stored inline.
@@ -18,7 +18,7 @@ type Reference struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// escaped wraps an inline document that would otherwise be read as a reference, or as an escape.
+// escaped wraps an inline document that would otherwise be decoded as a reference or as an escape.
 type escaped struct {
 	Inline json.RawMessage `json:"inline"`
 }
@@ -64,8 +64,8 @@ func (p Payload) Reference() (r Reference, ok bool) {
 	return r, true
 }
 
-// ambiguous reports, by a cheap check, whether the document must be decoded to know: objects whose first key is one of
-// ours.
+// ambiguous reports whether the document must be decoded to find out whether it is a reference or an escape. It is a
+// cheap check of the first key of an object.
 func ambiguous(doc []byte) bool {
 	rest := afterSpace(doc)
 	if len(rest) == 0 || rest[0] != '{' {
@@ -80,8 +80,8 @@ func ambiguous(doc []byte) bool {
 	return false
 }
 
-// afterSpace returns a document without the white space that it begins with. Replay comes here with every outcome: bytes.TrimLeft, which makes
-// a set of its characters first, took it 3 % longer.
+// afterSpace returns a document without leading white space. Replay calls it for every outcome. bytes.TrimLeft, which
+// first builds a set of its characters, made replay 3 % slower.
 func afterSpace(doc []byte) []byte {
 	for i, b := range doc {
 		if b != ' ' && b != '\t' && b != '\r' && b != '\n' {

@@ -64,8 +64,8 @@ func (e *Event) EachPayload(f func(EventPayload)) {
 	}
 }
 
-// EachPayload calls each with the details of f and of its causes. each may replace them. name is the name of the work that
-// failed.
+// EachPayload calls each with the details of f and of its causes. each may replace them. name is the name of the work
+// that failed.
 func (f *Failure) EachPayload(name string, each func(EventPayload)) {
 	for ; f != nil; f = f.Cause {
 		if len(f.Details) > 0 {

@@ -31,14 +31,15 @@ const (
 	LocationCarriedEvents = "carriedEvents"
 )
 
-// placePrefix marks a reference to a place in history, and placeSealed ends one to a sealed payload.
+// placePrefix is the prefix of a reference to a location in a history. placeSealed is the suffix of a reference to an
+// encoded payload.
 const (
 	placePrefix = "x#"
 	placeSealed = "/sealed"
 )
 
-// String returns the place as in a Reference: x#<execution>/<segment>/<event>, then /<field>/<index> if the data is in
-// a list, then /sealed if it is an encoded payload.
+// String returns the location as in a Reference: x#<execution>/<segment>/<event>, then /<field>/<index> if the data is
+// in a list, then placeSealed if Encoded is true.
 func (p DataLocation) String() string {
 	s := fmt.Sprintf("%s%s/%d/%d", placePrefix, p.ExecutionID, p.Segment, p.EventID)
 	if p.Field != "" {
@@ -50,7 +51,7 @@ func (p DataLocation) String() string {
 	return s
 }
 
-// ParseDataLocation parses the result of Place.String.
+// ParseDataLocation parses the result of DataLocation.String.
 func ParseDataLocation(ref string) (p DataLocation, err error) {
 	bare, sealed := strings.CutSuffix(ref, placeSealed)
 	p.Encoded = sealed
@@ -78,14 +79,14 @@ func ParseDataLocation(ref string) (p DataLocation, err error) {
 	return p, nil
 }
 
-// Refer returns a payload that refers to a document at the place.
+// Refer returns a payload that refers to a document at the location.
 func (p DataLocation) Refer(doc json.RawMessage) Payload {
 	doc = CompactJSON(doc)
 	sum := sha256.Sum256(doc)
 	return NewReferencePayload(Reference{Ref: p.String(), SHA256: hex.EncodeToString(sum[:]), Bytes: int64(len(doc))})
 }
 
-// Find returns the data at the place. events are the events of its segment or of its whole execution. ok is false if
+// Find returns the data at the location. events are the events of its segment or of its whole execution. ok is false if
 // there is no such event.
 func (p DataLocation) Find(events []Event) (data Payload, ok bool) {
 	for i := range events {

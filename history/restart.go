@@ -37,8 +37,8 @@ func (o ExecutionRef) StartID(eventID int64) string {
 // The new execution continues from there. It sends the work again that was scheduled and had not ended.
 type Restart struct {
 	From, To ExecutionRef
-	// StartID is the start ID of the new instance, Tags are its tags, RequestedBy is who requested the restart, and At
-	// is when.
+	// StartID is the start ID of the new instance and Tags are its tags. RequestedBy is the requester of the restart,
+	// and At the time of the request.
 	StartID     string
 	Tags        map[string]string
 	RequestedBy string
@@ -49,8 +49,8 @@ type Restart struct {
 // History returns the history of the new execution: the events of past, followed by an ExecutionRestarted. It does not
 // modify past. References to documents of other executions do not change.
 //
-// If past ends with an input event, Of parks that event in the ExecutionRestarted, so that the first turn processes it
-// with the current code.
+// If past ends with an input event, History parks that event in the ExecutionRestarted, so that the first turn
+// processes it with the current code.
 func (t *Restart) History(past []Event) []Event {
 	restarted := Event{
 		ID: past[len(past)-1].ID + 1, Kind: ExecutionRestarted, Time: t.At, InstanceID: t.To.InstanceID, ExecutionID: t.To.ExecutionID,
@@ -62,7 +62,7 @@ func (t *Restart) History(past []Event) []Event {
 	if last := past[len(past)-1]; last.parks() {
 		taken = taken[:len(taken)-1]
 		restarted.ID = last.ID
-		last.ID = 0 // the turn that takes it numbers it
+		last.ID = 0 // the turn that consumes it sets its ID
 		restarted.Inputs = []Event{last}
 	}
 	taken = append(taken, restarted)
@@ -74,7 +74,7 @@ func (t *Restart) History(past []Event) []Event {
 	return taken
 }
 
-// begin has the first event say whose the execution is, and who its code has been told that it is.
+// begin sets the identity of the execution in its first event, and the identity that its code sees.
 func (t *Restart) begin(started *Event) {
 	if started.ExecutionID == "" {
 		started.InstanceID, started.ExecutionID = t.From.InstanceID, t.From.ExecutionID
@@ -83,7 +83,8 @@ func (t *Restart) begin(started *Event) {
 	started.Tags, started.RequestedBy, started.TraceParent = t.Tags, t.RequestedBy, t.TraceParent
 }
 
-// scheduleAnew has what has not ended be the new execution's: an activity has its time anew, a child is another instance unless the code gave it its id.
+// scheduleAnew schedules the open work for the new execution: an activity has new timeouts, and a child is another
+// instance unless the code chose its ID.
 func (t *Restart) scheduleAnew(taken []Event) {
 	others := t.takeOverOpen(taken)
 	if len(others) == 0 {
@@ -97,7 +98,8 @@ func (t *Restart) scheduleAnew(taken []Event) {
 	}
 }
 
-// takeOverOpen has the schedules of what is open be the new execution's, and returns the other ids of children, by those that they had.
+// takeOverOpen assigns the schedules of open work to the new execution. It returns the new IDs of children by their old
+// IDs.
 func (t *Restart) takeOverOpen(taken []Event) (others map[string]string) {
 	state := NewState(TrackOpen, taken...)
 	completed := completedChildren(taken)
@@ -106,7 +108,7 @@ func (t *Restart) takeOverOpen(taken []Event) (others map[string]string) {
 	for i := range taken {
 		e := &taken[i]
 		o, open := state.Open(e.ID)
-		open = open && !o.OutcomeParked // an outcome that is parked is one
+		open = open && !o.OutcomeParked // a parked outcome counts as an outcome
 		switch {
 		case e.Kind == ActivityScheduled && open && e.ScheduleToCloseMs > 0:
 			e.ScheduleToCloseMs += t.At.Sub(e.Time).Milliseconds()
@@ -123,7 +125,7 @@ func (t *Restart) takeOverOpen(taken []Event) (others map[string]string) {
 	return others
 }
 
-// completedChildren are the children that have completed, by the event that has scheduled the last attempt.
+// completedChildren returns the children that have completed, by the event that scheduled the last attempt.
 func completedChildren(events []Event) map[int64]bool {
 	completed := map[int64]bool{}
 	note := func(e *Event) {
@@ -140,7 +142,7 @@ func completedChildren(events []Event) map[int64]bool {
 	return completed
 }
 
-// splitAttempt splits the id of a child into that of its first attempt and the "~<attempt>" of a later one.
+// splitAttempt splits the ID of a child into that of its first attempt and the "~<attempt>" of a later one.
 func splitAttempt(instanceID string) (first, attempt string) {
 	if i := strings.LastIndexByte(instanceID, '~'); i >= 0 && strings.Trim(instanceID[i+1:], "0123456789") == "" {
 		return instanceID[:i], instanceID[i:]
@@ -148,7 +150,8 @@ func splitAttempt(instanceID string) (first, attempt string) {
 	return instanceID, ""
 }
 
-// derived reports whether a child's id is one that the execution has given it (ChildID), with the id of its first attempt and that one's event.
+// derived reports whether the execution derived a child's ID (ChildID). It also returns the ID of the first attempt and
+// that attempt's event.
 func (o ExecutionRef) derived(instanceID string) (first string, eventID int64, is bool) {
 	first, _ = splitAttempt(instanceID)
 	eventID, err := strconv.ParseInt(first[strings.LastIndexByte(first, ':')+1:], 10, 64)
@@ -161,7 +164,8 @@ func (o ExecutionRef) IsDerivedChild(instanceID string) bool {
 	return is
 }
 
-// referHere has references to documents of the past execution be about the same documents here: they lie in the first segment.
+// referHere makes references to documents of the past execution refer to the same documents in the first segment of
+// this one.
 func (t *Restart) referHere(e *Event) {
 	copied := false
 	e.EachExternalData(func(field string, index int, data *Payload) {
@@ -173,7 +177,7 @@ func (t *Restart) referHere(e *Event) {
 		if err != nil || at.ExecutionID != t.From.ExecutionID {
 			return
 		}
-		if !copied { // the lists are those of the past
+		if !copied { // the lists belong to the past events
 			e.CarriedEvents, e.Inputs = slices.Clone(e.CarriedEvents), slices.Clone(e.Inputs)
 			copied = true
 		}

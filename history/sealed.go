@@ -24,8 +24,8 @@ type EncodedPayload struct {
 	Bytes  int64
 }
 
-// What a Reference of a sealed payload begins with: a payload inline, as data:<codec>;<base64>, or in the store, as
-// object:<key> or object:<key>;<codec>;<base64 of the digest>.
+// The prefixes of the Reference of an encoded payload: data:<codec>;<base64> for an inline payload, and object:<key> or
+// object:<key>;<codec>;<base64 of the digest> for one in the payload store.
 const (
 	sealedInline = "data:"
 	sealedObject = "object:"
@@ -60,8 +60,8 @@ func (s EncodedPayload) Payload() Payload {
 	return NewReferencePayload(r)
 }
 
-// Encoded returns how the payload is encoded or stored. ok is false if the payload is an inline document, or is encoded
-// in a way that this release does not know.
+// Encoded returns the EncodedPayload that the payload refers to. ok is false if the payload is an inline document, or
+// is encoded in a way that this release does not know.
 func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	r, refers := p.Reference()
 	if !refers {
@@ -95,7 +95,7 @@ func (p Payload) Encoded() (s EncodedPayload, ok bool) {
 	}
 }
 
-// IsEncoded reports whether Sealed returns ok.
+// IsEncoded reports whether Encoded returns ok.
 func (p Payload) IsEncoded() bool {
 	if !ambiguous(p) {
 		return false
@@ -140,7 +140,8 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// referable returns what a reference to a place can stand for: the document, or the payload itself where that is sealed and inline.
+// referable returns the data that a reference can replace: the document, or the payload itself if it is encoded and
+// inline.
 func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
 	if doc, ok = p.Document(); ok {
 		return doc, false, true
@@ -151,14 +152,15 @@ func (p Payload) referable() (doc json.RawMessage, sealed, ok bool) {
 	return nil, false, false
 }
 
-// Referable returns the data that a reference to its place can replace: a document, or an inline encoded payload. ok is
-// false if the data is already stored elsewhere.
+// Referable returns the data that a reference to its location can replace: a document, or an inline encoded payload. ok
+// is false if the data is already stored elsewhere.
 func (p Payload) Referable() (doc json.RawMessage, ok bool) {
 	doc, _, ok = p.referable()
 	return doc, ok
 }
 
-// ReferTo returns a payload that refers to data at the place. It returns data unchanged if it cannot be referred to.
+// ReferTo returns a payload that refers to data at the location. It returns data unchanged if a reference cannot
+// replace it.
 func (p DataLocation) ReferTo(data Payload) Payload {
 	doc, sealed, ok := data.referable()
 	if !ok {
@@ -168,8 +170,9 @@ func (p DataLocation) ReferTo(data Payload) Payload {
 	return p.Refer(doc)
 }
 
-// DocumentIn returns the data that a reference to the place stands for: a document, or the payload if the place is
-// sealed. events are the events of its segment or of its whole execution. ok is false if the data is not there.
+// DocumentIn returns the data to which a reference to the location refers: a document, or the payload if the location
+// is that of an encoded payload. events are the events of its segment or of its whole execution. ok is false if the
+// data is not there.
 func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) {
 	data, found := p.Find(events)
 	if !found {
@@ -179,7 +182,7 @@ func (p DataLocation) DocumentIn(events []Event) (doc json.RawMessage, ok bool) 
 	return doc, ok && sealed == p.Encoded
 }
 
-// PayloadOf returns the data at the place of a reference as a payload.
+// PayloadOf returns the data at the location of a reference as a payload.
 func (r Reference) PayloadOf(doc json.RawMessage) Payload {
 	if r.IsEncoded() {
 		return Payload(doc)

@@ -40,7 +40,8 @@ type Summary struct {
 // Blocked contains the reports of builds whose code cannot process the history of an execution. The reports are newer
 // than the last turn.
 type Blocked struct {
-	// Active is true if the execution is blocked. Build is the build that reported last, and Why its diagnosis.
+	// Active is true if the execution is blocked. LastBuild is the build that reported last, and Diagnosis its
+	// diagnosis.
 	Active    bool
 	LastBuild string
 	Diagnosis *Failure
@@ -57,7 +58,7 @@ func (b *Blocked) same(o *Blocked) bool {
 	return b.Active && o.Active && b.LastBuild == o.LastBuild && b.Diagnosis != nil && o.Diagnosis != nil && b.Diagnosis.Type == o.Diagnosis.Type && b.Diagnosis.Message == o.Diagnosis.Message
 }
 
-// After returns the standing after events, and does not modify s.
+// After returns the summary after the events. It does not modify s.
 func (s *Summary) After(events ...Event) Summary {
 	after := *s
 	for i := range events {
@@ -69,7 +70,7 @@ func (s *Summary) After(events ...Event) Summary {
 // Ended reports whether the execution has ended.
 func (s *Summary) Ended() bool { return s.Last.Terminal() }
 
-// Status returns the status of the instance, if the execution is its current one.
+// Status returns the status of the instance. The execution must be the instance's current one.
 func (s *Summary) Status() RuntimeStatus {
 	if status, ends := StatusAfter(s.Last); ends {
 		return status
@@ -148,7 +149,7 @@ func (s *Summary) IsDue() bool {
 	return s.PartialInputs || s.NeedsFirstTurn() || s.InlineOutcomes > 0 && s.Paused == nil && !s.Blocked.Active
 }
 
-// beginTurn takes the inputs that wait: all of them, or a part.
+// beginTurn consumes the waiting inputs, or a part of them.
 func (s *Summary) beginTurn(e *Event) {
 	if !s.FirstTurnRun {
 		s.FirstTurnRun = true
@@ -166,8 +167,8 @@ func (s *Summary) beginTurn(e *Event) {
 	s.PartialInputs = s.UnconsumedInputs() > 0
 }
 
-// park adds inputs that wait, and the diagnosis of the build whose code could not take them, if that is why. The builds
-// of a copy of this standing are not changed.
+// park adds waiting inputs, and the diagnosis of the build that could not process them if there is one. It does not
+// change the builds of copies of the Summary.
 func (s *Summary) park(e *Event) {
 	s.Parked += len(e.Inputs)
 	s.PartialInputs = false

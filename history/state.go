@@ -1,29 +1,29 @@
 package history
 
 // State is the state of an execution after some events of its history. The zero State has no events and keeps only its
-// Standing, whose size does not depend on the length of the history. NewState keeps more.
+// Summary, whose size does not depend on the length of the history. NewState keeps more.
 //
-// A State can start in the middle of a history; add earlier open work with Expect. A State is not safe for concurrent
+// A State can start in the middle of a history; add earlier open work with AddOpen. A State is not safe for concurrent
 // use.
 type State struct {
 	Summary
 
 	keep Tracking
 	open map[int64]OpenItem
-	// External events by name: mail counts those that have arrived without a wait, waits has the ids of the waits in
-	// their order.
+	// External events by name: mail is the number of events that have arrived without a wait, and waits has the IDs of
+	// the waits in their order.
 	mail  map[string]int
 	waits map[string][]int64
-	// parked has the name of each parked input, the oldest first; an empty name for an input that is not an external
+	// parked has the name of each parked input, the oldest first. The name is empty if the input is not an external
 	// event.
 	parked []string
-	// awaited has, by the ids of updates that are not over, the orchestrations that wait for their answers.
+	// awaited has the orchestrations that wait for results of updates, by the IDs of updates that have not ended.
 	awaited map[string][]Parent
-	// settled and cancelAsked are ids in the order of history.
+	// settled and cancelAsked are IDs in the order of the history.
 	settled, cancelAsked []Range
 }
 
-// Tracking selects what a State keeps in addition to its Standing.
+// Tracking selects the data that a State keeps in addition to its Summary.
 type Tracking uint8
 
 const (
@@ -53,7 +53,7 @@ func (s *State) Apply(events ...Event) {
 		}
 		if s.keep&TrackSettled != 0 {
 			s.noteSettled(e)
-			for k := range e.Inputs { // parked inputs settle their events once their turn comes
+			for k := range e.Inputs { // parked inputs settle their events when their turn comes
 				s.noteSettled(&e.Inputs[k])
 			}
 		}

@@ -5,7 +5,7 @@ import "encoding/json"
 // TraceParent is a W3C trace context of version 00, or empty. Invalid values become empty.
 type TraceParent string
 
-// The parts of a traceparent: version, trace id, parent id and flags, with a hyphen between each two.
+// The parts of a traceparent, separated by hyphens: version, trace ID, parent ID and flags.
 const (
 	traceParentBytes = 55
 	traceIDAt        = 3

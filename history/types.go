@@ -44,7 +44,8 @@ type Failure struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Reason  string `json:"reason,omitempty"`
-	// CancelOutcome is how cancelled work ended whose end was awaited: one of the End constants. Otherwise it is empty.
+	// CancelOutcome is the outcome of cancelled work whose end was awaited: one of the Outcome constants. Otherwise it
+	// is empty.
 	CancelOutcome string   `json:"ended,omitempty"`
 	NonRetryable  bool     `json:"nonRetryable,omitempty"`
 	Cause         *Failure `json:"cause,omitempty"`
@@ -52,7 +53,7 @@ type Failure struct {
 	// It has at most MaxJoined entries.
 	Joined []string `json:"joined,omitempty"`
 	// Details are the details of perdure.WithErrorDetails, as JSON of at most MaxFailureDetailsBytes before encoding.
-	// DetailsOmitted is why the details are missing, or empty.
+	// If they are missing, DetailsOmitted is the reason.
 	Details        Payload `json:"details,omitempty"`
 	DetailsOmitted string  `json:"detailsOmitted,omitempty"`
 	// Expected, Got and EventID describe a nondeterminism: the decision in the history, the decision of the code, and

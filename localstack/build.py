@@ -17,8 +17,8 @@ from pathlib import Path
 import cloud
 from deploy import BINARIES
 
-# As for AWS: small, and the same bytes from the same source.
-# PERDURE_BUILD_TAGS is for functions that need what perdure_lambda leaves out (dynamo.Open, credentials of other sources).
+# Small binaries, and the same bytes from the same source, as on AWS.
+# PERDURE_BUILD_TAGS is for functions that need code which perdure_lambda excludes (dynamo.Open, other credential sources).
 FLAGS = ["-tags", os.environ.get("PERDURE_BUILD_TAGS", "lambda.norpc,perdure_lambda"), "-trimpath", "-buildvcs=false", "-ldflags=-s -w"]
 PACKAGES = [f"./functions/{name}" for name in BINARIES]
 SAY_SECONDS = 3
@@ -26,7 +26,8 @@ Say = Callable[[str], None]
 
 
 def build(app: Path, out: Path, goos: str, say: Say) -> None:
-    """Builds <app>/functions/<name> to <out>/<name>/bootstrap, each. Those that have not changed stay as they are."""
+    """Builds <app>/functions/<name> to <out>/<name>/bootstrap for each function. It does not touch unchanged binaries.
+    """
     if shutil.which("go") is None:
         raise cloud.Failed("go was not found on the PATH; install it from https://go.dev/dl/")
     for name in BINARIES:
@@ -43,7 +44,8 @@ def build(app: Path, out: Path, goos: str, say: Say) -> None:
 
 
 def replaced(new: Path, old: Path) -> bool:
-    """Copies a binary to its place, unless it is there. go build skips what it finds as it has built it, so that stays."""
+    """Copies a binary to its destination unless the same binary is there, and returns whether it did. The built binary
+    stays, because go build skips unchanged ones."""
     old.parent.mkdir(exist_ok=True)
     if old.exists() and filecmp.cmp(new, old, shallow=False):
         return False
@@ -52,14 +54,15 @@ def replaced(new: Path, old: Path) -> bool:
 
 
 def environment(out: Path, goos: str) -> dict[str, str]:
-    # The compiler's own temporary files lie in ours, in case it is killed.
+    # The compiler's temporary files are in our directory, which is deleted even if the compiler is killed.
     return {**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch(), "GOTMPDIR": str(out)}
 
 
 def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
-    """Runs one go build for all, and says how far it is: the first one compiles some hundred packages."""
+    """Runs one go build for all functions and reports the progress: the first build compiles about a hundred packages.
+    """
     command = ["go", "build", "-C", str(app), "-v", *FLAGS, "-o", f"{built}/", *PACKAGES]
-    # A group of its own, so that the compilers it starts can be ended with it.
+    # Its own process group, so that the compilers that it starts can be ended with it.
     process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                start_new_session=True)
     lines: list[str] = []
@@ -72,7 +75,7 @@ def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
                 say(f"{len(lines)} packages compiled, {lines[-1]} ...")
         process.wait()
     except BaseException:
-        with contextlib.suppress(ProcessLookupError):  # it may have ended just now
+        with contextlib.suppress(ProcessLookupError):  # it may have just ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         raise
@@ -81,21 +84,22 @@ def compile_all(app: Path, built: Path, env: dict[str, str], say: Say) -> None:
 
 
 def complaints(lines: list[str]) -> list[str]:
-    """What go build says of errors: from the first "# package" on, or everything; -v has the names of packages before."""
+    """Returns the errors in the output of go build: the part from the first "# package" on, or all of it. -v prints
+    package names before the errors."""
     first = next((i for i, line in enumerate(lines) if line.startswith("# ")), None)
     return lines[first:] if first is not None else [line for line in lines if " " in line] or lines
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a developer edits, of all that the functions are built from."""
+    """The source files of the functions that a developer can edit."""
 
     folders: list[Path]
-    files: list[Path]  # that are embedded
+    files: list[Path]  # embedded files
 
 
 def sources(app: Path) -> Sources:
-    """Leaves out the standard library and modules that were downloaded."""
+    """Returns the sources without the standard library and downloaded modules."""
     command = ["go", "list", "-C", str(app), "-deps", "-json=Dir,Standard,Module,EmbedFiles", *PACKAGES]
     listed = subprocess.run(command, capture_output=True, text=True)
     if listed.returncode != 0:

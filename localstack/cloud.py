@@ -1,4 +1,4 @@
-"""The local cloud: ministack or LocalStack, started and stopped here, or a LocalStack that runs already."""
+"""Starts and stops the local cloud: ministack or LocalStack, or a LocalStack that is already running."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ import venv_python
 HERE = Path(__file__).resolve().parent
 REGION = "us-east-1"
 JARS = HERE.parent / "tests" / "dynamodblocal" / "target" / "jars"
-STARTS = 3  # a free port may be taken before the emulator listens on it
+STARTS = 3  # a process may take a free port before the emulator listens on it
 START_SECONDS = 90
 STOP_SECONDS = 5
-# Any pair will do: no local cloud checks them. They keep real ones out of it.
+# Any credentials will do, because no local cloud checks them. They keep real credentials out of the emulator.
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
     "AWS_REGION": REGION,
 }
-# LocalStack's free releases have no HTTP APIs, and their schedules do not fire.
+# The free releases of LocalStack have no HTTP APIs, and their schedules do not fire.
 LOCALSTACK_PARAMETERS = {"ApiKind": "function-url", "Timers": "hops"}
 
 
 class Failed(Exception):
-    """What went wrong, for the user to read."""
+    """An error with a message for the user."""
 
 
 class Died(interrupt.Interrupt):
-    """The server has ended by itself: nothing that it serves is there any more, whatever is being done."""
+    """The server ended by itself."""
 
 
 @dataclass
 class Cloud:
-    """A local cloud that answers at endpoint."""
+    """A local cloud at an endpoint."""
 
     endpoint: str
     goos: str
@@ -57,12 +57,12 @@ class Cloud:
     pid: int = 0
 
     def stop(self) -> None:
-        """Ends what was started; a LocalStack was not."""
+        """Ends the server that this process started. A LocalStack that ran before stays."""
 
 
 @dataclass(kw_only=True)
 class Emulator(Cloud):
-    """An emulator of our own, with its functions in its process group."""
+    """An emulator that this process started. Its functions are in its process group."""
 
     name: str
     process: subprocess.Popen
@@ -75,7 +75,7 @@ class Emulator(Cloud):
         shutil.rmtree(self.data, ignore_errors=True)
 
     def die_with(self) -> None:
-        """Has this process fail when the server ends by itself."""
+        """Makes this process fail when the server ends by itself."""
         def died() -> Died:
             return Died(f"{self.name} (pid {self.pid}) has ended by itself, with {self.process.returncode}; "
                         f"the end of its log:\n{tail(self.log_dir / f'{self.name}.log')}")
@@ -83,19 +83,19 @@ class Emulator(Cloud):
         def watch() -> None:
             self.process.wait()
             if not self.stopping:
-                os.kill(os.getpid(), signal.SIGUSR1)  # the main thread waits for something else
+                os.kill(os.getpid(), signal.SIGUSR1)  # the main thread waits for other things
 
         interrupt.on([signal.SIGUSR1], died)
         threading.Thread(target=watch, daemon=True).start()
 
 
 def architecture() -> str:
-    """The host's, in Lambda's words."""
+    """Returns the host's architecture in Lambda's terms."""
     return "arm64" if platform.machine().lower() in ("arm64", "aarch64") else "x86_64"
 
 
 def localstack() -> Cloud:
-    """The LocalStack that compose.yaml starts."""
+    """Returns the LocalStack that compose.yaml starts."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
     if not answers(endpoint):
         raise Failed(f"LocalStack does not respond at {endpoint}; start it with: "
@@ -104,7 +104,7 @@ def localstack() -> Cloud:
 
 
 def localstack_native(log_dir: Path | None) -> Emulator:
-    """Starts a LocalStack without Docker on a free port. It dies with this process, however that ends."""
+    """Starts a LocalStack without Docker on a free port. It ends with this process, even if this process is killed."""
     java = shutil.which("java")
     if java is None:
         raise Failed("java was not found on the PATH; DynamoDB Local requires it; install it from https://adoptium.net")
@@ -125,22 +125,21 @@ def localstack_environment(data: Path, port: int) -> dict[str, str]:
         "LOCALSTACK_VOLUME_DIR": str(data / "volume"),
         "FILESYSTEM_ROOT": str(data / "root"),
         "OVERRIDE_IN_DOCKER": "0",
-        "DNS_ADDRESS": "0",  # no server of names
-        "DISABLE_EVENTS": "1",  # nothing is reported to its makers
+        "DNS_ADDRESS": "0",  # no DNS server
+        "DISABLE_EVENTS": "1",  # no usage reports
         "SKIP_SSL_CERT_DOWNLOAD": "1",
         "LAMBDA_IGNORE_ARCHITECTURE": "1",
         "CFN_IGNORE_UNSUPPORTED_RESOURCE_TYPES": "1",  # HTTP APIs
-        # Mappings back off up to 10 s on an empty queue; here they look ten times a second.
+        # Mappings wait up to 10 s after an empty receive; here they receive ten times a second.
         "LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC": "0.01",
         "LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC": "0.1",
     }
 
 
 def ministack(log_dir: Path | None, enforce_iam: bool) -> Emulator:
-    """Starts one on a free port. It dies with this process, however that ends.
+    """Starts ministack on a free port. It ends with this process, even if this process is killed.
 
-    With enforce_iam each function may do what its role allows and nothing else;
-    the credentials of this module are root's.
+    With enforce_iam, a function has only the permissions of its role. The credentials of this module are those of root.
     """
     def command(logs: Path, data: Path) -> list[str]:
         return [sys.executable, str(HERE / "ministack_server.py"), str(logs), str(data)]
@@ -185,7 +184,7 @@ def start(name: str, command: list[str], environment: dict[str, str], logs: Path
 
 
 def server_environment(data: Path, port: int) -> dict[str, str]:
-    """Clean, because the functions inherit it."""
+    """Returns a clean environment, because the functions inherit it."""
     temporary = data / "tmp"
     temporary.mkdir(exist_ok=True)
     return {
@@ -193,8 +192,8 @@ def server_environment(data: Path, port: int) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin",
         "HOME": str(data),
         "TMPDIR": str(temporary),
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",  # else the functions would call the real AWS
-        "DOCKER_HOST": f"unix://{data}/none",  # ministack sweeps Docker for its own containers
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",  # otherwise the functions would call the real AWS
+        "DOCKER_HOST": f"unix://{data}/none",  # ministack removes its own Docker containers
         "LOG_LEVEL": "INFO",
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -202,7 +201,7 @@ def server_environment(data: Path, port: int) -> dict[str, str]:
 
 
 def answers_in_time(process: subprocess.Popen, endpoint: str) -> bool:
-    """Reports whether the emulator answers; one that does not is ended."""
+    """Reports whether the emulator responds in time, and ends an emulator that does not."""
     ready = False
     try:
         ready = becomes_ready(process, endpoint)
@@ -230,9 +229,9 @@ def answers(endpoint: str) -> bool:
 
 
 def end_group(process: subprocess.Popen) -> None:
-    """Ends a server and the functions it started; there is nothing to save."""
+    """Ends a server and the functions that it started. Their data need not be saved."""
     if process.stdin is not None:
-        process.stdin.close()  # it ends by itself then
+        process.stdin.close()  # it has just ended by itself
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=STOP_SECONDS)
     with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
 """Deploys the golden template with host-built binaries to a local cloud.
 
-It does what `cdk deploy` does: zips the binaries, puts them into the asset bucket
-under their hashes, and creates or updates the stack.
+It does what `cdk deploy` does: it zips the binaries, uploads them to the asset bucket under their hashes, and creates
+or updates the stack.
 
     deploy.py --endpoint http://127.0.0.1:4566 --binaries DIR [--hub NAME] [--param Name=value ...] [--template FILE]
 """
@@ -35,16 +35,16 @@ import cloud
 GOLDEN = Path(__file__).resolve().parent / "template.golden.json"
 BINARIES = ("orchestrator", "worker", "renewer", "api")
 DEPLOY_SECONDS = 300
-UPLOADED: set[tuple[str, str]] = set()  # endpoints and keys; a key is its content's hash
+UPLOADED: set[tuple[str, str]] = set()  # endpoints and keys; a key is the hash of its content
 Say = Callable[[str], None]
 
 
-# One for all: the models it has read are what takes time.
+# One session for all clients: reading its models takes the time.
 SESSION = botocore.session.Session()
 
 
 def aws(endpoint: str, service: str) -> Any:
-    """A client of a local cloud, whatever the caller's own AWS settings are."""
+    """Returns a client of a local cloud that ignores the caller's own AWS settings."""
     return SESSION.create_client(
         service, region_name=cloud.REGION, endpoint_url=endpoint,
         aws_access_key_id=cloud.CREDENTIALS["AWS_ACCESS_KEY_ID"],
@@ -54,7 +54,7 @@ def aws(endpoint: str, service: str) -> Any:
 
 def deploy(endpoint: str, hub: str, binaries: Path, parameters: dict[str, str], say: Say,
            golden: Path = GOLDEN) -> dict[str, Any]:
-    """Creates or updates the hub's stack and tells where everything is."""
+    """Creates or updates the hub's stack and returns its names and its configuration."""
     bucket = asset_bucket(endpoint)
     template, assets = fill_in(golden.read_text(), binaries)
     url = upload(endpoint, bucket, template, assets)
@@ -67,7 +67,7 @@ def deploy(endpoint: str, hub: str, binaries: Path, parameters: dict[str, str], 
 
 
 def asset_bucket(endpoint: str) -> str:
-    """The bucket that `cdk bootstrap` would have made."""
+    """Creates the asset bucket like `cdk bootstrap` and returns its name."""
     account = aws(endpoint, "sts").get_caller_identity()["Account"]
     name = f"cdk-hnb659fds-assets-{account}-{cloud.REGION}"
     try:
@@ -79,7 +79,7 @@ def asset_bucket(endpoint: str) -> str:
 
 
 def fill_in(golden: str, binaries: Path) -> tuple[str, dict[str, bytes]]:
-    """Puts the hash of each binary's zip in place of the golden asset-<binary>."""
+    """Replaces each asset-<binary> of the golden template with the hash of the binary's zip file."""
     assets = {}
     for name in BINARIES:
         zipped = zip_bootstrap(binaries / name / "bootstrap")
@@ -96,7 +96,8 @@ def zip_bootstrap(path: Path) -> bytes:
 
 @functools.lru_cache(maxsize=len(BINARIES))
 def zip_file(path: Path, _changed: int, _size: int) -> bytes:
-    """The same bytes for the same binary: no time, no owner, one compression. A binary that has not changed is zipped once."""
+    """Zips a binary. The same binary results in the same bytes: no time, no owner, one compression. An unchanged binary
+    is zipped once."""
     entry = zipfile.ZipInfo("bootstrap", date_time=(1980, 1, 1, 0, 0, 0))
     entry.external_attr = 0o100755 << 16
     entry.compress_type = zipfile.ZIP_DEFLATED
@@ -107,7 +108,7 @@ def zip_file(path: Path, _changed: int, _size: int) -> bytes:
 
 
 def upload(endpoint: str, bucket: str, template: str, assets: dict[str, bytes]) -> str:
-    """Returns the template's URL: it is over the 51,200 bytes that fit in a request."""
+    """Uploads the template and returns its URL, because it exceeds the 51,200 bytes that fit in a request."""
     s3 = aws(endpoint, "s3")
     for key, body in assets.items():
         if (endpoint, key) not in UPLOADED:
@@ -141,7 +142,7 @@ def update(cloudformation: Any, request: dict[str, Any]) -> None:
 
 
 def wait(endpoint: str, stack: str, resources: int, say: Say) -> dict[str, str]:
-    """Waits for the stack, saying how far it is, and returns its outputs."""
+    """Waits for the stack, reports the progress and returns the stack's outputs."""
     cloudformation = aws(endpoint, "cloudformation")
     deadline = time.monotonic() + DEPLOY_SECONDS
     said = time.monotonic()
@@ -165,7 +166,7 @@ def finished(cloudformation: Any, stack: str) -> int:
 
 
 def failures(cloudformation: Any, stack: str) -> str:
-    """Which resource failed, and why."""
+    """Returns the resources that failed, with the reasons."""
     events = cloudformation.describe_stack_events(StackName=stack)["StackEvents"]
     lines = [f"  {e['LogicalResourceId']} ({e.get('ResourceType', '?')}): {e.get('ResourceStatusReason', 'no reason')}"
              for e in reversed(events) if e["ResourceStatus"].endswith("_FAILED")]

@@ -1,4 +1,4 @@
-"""The loop of a developer: builds anew what has changed, and deploys it onto the running cloud, whose instances stay."""
+"""The development loop: rebuilds changed functions and deploys them to the running cloud, whose instances stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Files = dict[Path, tuple[int, int]]
 
 
 def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
-    """Calls deploy_again after each change of the application's files, until an exception ends it."""
+    """Calls deploy_again after each change of the application's files, until an exception occurs."""
     watched = build.sources(app)
     seen = look(watched)
     say("watching for changes; press Ctrl-C to stop")
@@ -35,18 +35,18 @@ def loop(app: Path, deploy_again: Callable[[], None], say: Say) -> None:
         except (cloud.Failed, ClientError) as error:
             say(f"{error}\nthe previous build is still running")
             continue
-        # What was saved while it was being built is of a file that was watched already: it is seen next time.
+        # Files that were saved during the build keep their old state here, so that the next check finds the change.
         seen = {path: seen.get(path, state) for path, state in look(watched).items()}
         say(f"running again, {time.monotonic() - started:.1f} s after the change")
 
 
 def look(watched: build.Sources) -> Files:
-    """The state of each file that go build may read. New files count, so folders are listed anew."""
+    """Returns the state of each file that go build may read. It lists directories again to find new files."""
     found = {}
     for path in [*watched.files, *(file for folder in watched.folders for file in in_folder(folder))]:
         try:
             state = path.stat()
-        except OSError:  # gone meanwhile
+        except OSError:  # deleted in the meantime
             continue
         found[path] = (state.st_mtime_ns, state.st_size)
     return found

@@ -1,4 +1,4 @@
-"""How DynamoDB Local is started: as AWS documents it.
+"""The command that starts DynamoDB Local, as AWS documents it.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.UsageNotes.html
 """
@@ -6,10 +6,11 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/DynamoDBLocal.U
 from __future__ import annotations
 
 MAIN = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
-# For a start in a second, and a heap that no test exceeds.
+# It starts within a second, and no test needs a larger heap.
 JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g"]
 
 
 def command(java: str, jars: str, port: int) -> list[str]:
-    """Serves from memory. It listens on every interface: no option says otherwise."""
+    """Returns the command for a server in memory. The server listens on every interface, because it has no option to
+    restrict that."""
     return [java, *JVM, "-cp", f"{jars}/*", MAIN, "-port", str(port), "-inMemory", "-disableTelemetry"]

@@ -1,4 +1,4 @@
-"""Signals that interrupt the main thread, whatever it does."""
+"""Signals that interrupt the main thread in any state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ AGAIN_SECONDS = 0.05
 
 
 class Interrupt(BaseException):
-    """Cuts off what the main thread does; everything on the way out cleans up. No handler of errors takes it for one."""
+    """Interrupts the main thread. Cleanup code runs on the way out. It is no Exception, so that error handlers do not
+    catch it."""
 
 
 def on(signals: Iterable[signal.Signals], interrupt: Callable[[], Interrupt]) -> None:
-    """Raises an interrupt at the first of the signals and ignores the next ones: cleaning up is short."""
+    """Raises an interrupt at the first of the signals and ignores later ones, because cleaning up is short."""
     signals = tuple(signals)
 
     def first(_number: int, _frame: Any) -> None:
@@ -29,8 +30,8 @@ def on(signals: Iterable[signal.Signals], interrupt: Callable[[], Interrupt]) ->
 
 
 def insist(interrupt: Interrupt) -> None:
-    """Raises an interrupt, and again until it is on its way out. Python swallows what is raised while it deletes an object or closes a file that nobody
-    has closed, and a signal may come just then."""
+    """Raises an interrupt, and raises it again until cleanup has started. Python ignores an exception while it deletes
+    an object or closes an abandoned file, and a signal can arrive at that moment."""
 
     def again(_number: int, _frame: Any) -> None:
         if not on_its_way(interrupt):
@@ -42,7 +43,7 @@ def insist(interrupt: Interrupt) -> None:
 
 
 def on_its_way(interrupt: Interrupt) -> bool:
-    """Reports whether what runs now cleans up behind an interrupt."""
+    """Reports whether the running code cleans up after an interrupt."""
     error = sys.exc_info()[1]
     while error is not None and error is not interrupt:
         error = error.__context__
@@ -50,11 +51,11 @@ def on_its_way(interrupt: Interrupt) -> bool:
 
 
 def settle() -> None:
-    """Raises no interrupt again: the last one has come out, or none is to come."""
+    """Stops raising the interrupt again, because it has arrived or none is expected."""
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def say_unless_interrupted(swallowed: Any) -> None:
-    """An interrupt that was swallowed is raised again, and nobody has to know."""
+    """Reports an ignored exception unless it is an interrupt, which is raised again."""
     if not isinstance(swallowed.exc_value, Interrupt):
         sys.__unraisablehook__(swallowed)

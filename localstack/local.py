@@ -2,9 +2,9 @@
 """Runs perdure on a local cloud: starts it, deploys the functions, serves the API.
 
     local.py up [--app DIR] [--exec COMMAND ...]
-    local.py cloud --env-file PATH                   the cloud alone, with nothing deployed
+    local.py cloud --env-file PATH                   starts only the cloud, without a deployment
 
-Everything it starts ends with it, and its temporary files are deleted.
+All processes that it starts end with it, and its temporary files are deleted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STARTED = time.monotonic()
 
 
 class Stopped(interrupt.Interrupt):
-    """SIGINT, SIGTERM or SIGHUP came."""
+    """SIGINT, SIGTERM or SIGHUP arrived."""
 
 
 def say(text: str) -> None:
@@ -81,7 +81,7 @@ def arguments() -> argparse.Namespace:
 def deployed(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> int:
     listener = proxy.listen(args.port)
     place = start_cloud(args, cleanup)
-    # Inside the cloud's own folder where it has one, so that it goes with it.
+    # Inside the cloud's own directory if it has one, so that both are deleted together.
     temporary = cleanup.enter_context(tempfile.TemporaryDirectory(
         prefix="perdure-build-", dir=getattr(place, "data", None), ignore_cleanup_errors=True))
     def build_and_deploy() -> dict[str, Any]:
@@ -161,7 +161,7 @@ def tell(args: argparse.Namespace, place: cloud.Cloud, variables: dict[str, str]
 
 
 def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Whole or not at all: somebody waits for the file to appear."""
+    """Writes the file atomically, because other processes wait for it to appear."""
     unfinished = path.with_name(path.name + ".unfinished")
     unfinished.write_text(json.dumps(value, indent=2) + "\n")
     unfinished.replace(path)
@@ -191,7 +191,7 @@ def wait(args: argparse.Namespace) -> None:
 def run(command: list[str], variables: dict[str, str]) -> int:
     sys.stdout.flush()
     try:
-        # A group of its own, so that what it started in turn can be ended with it.
+        # Its own process group, so that its child processes can be ended with it.
         process = subprocess.Popen(command, env={**os.environ, **variables}, start_new_session=True)
     except OSError as error:
         raise cloud.Failed(f"{command[0]}: {error.strerror}") from error

@@ -1,9 +1,9 @@
-"""Starts LocalStack without Docker. Run by cloud.py, with a clean environment and LocalStack's own Python.
+"""Starts LocalStack without Docker. cloud.py runs it with a clean environment and LocalStack's own Python.
 
     localstack_server.py LOGS DATA JAVA JARS
 
-Two things of LocalStack's are replaced: what runs functions (process_executor.py), and how it gets and starts
-DynamoDB Local, which here is the one that Maven has fetched.
+It replaces two parts of LocalStack: the execution of functions (process_executor.py), and the installation and start of
+DynamoDB Local, which Maven has downloaded here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def main() -> None:
 
 
 def starts_dynamodb_local(java: str, jars: str, log: Path) -> Any:
-    """LocalStack's own way starts it in a session of its own, where it would outlive us."""
+    """Returns a start function for DynamoDB Local. LocalStack's own function starts it in another session, where it
+    would outlive this process."""
 
     def start(server: DynamodbServer) -> FuncThread:
         def serve(*_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Shows what the functions log, by instance, as it is written."""
+"""Prints the logs of the functions, by instance, while they are written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LOOK_SECONDS = 0.2
 LAMBDA_LINES = ("START ", "END ", "REPORT ", "INIT_START ")
 COLOURS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 INSTANCE_WIDTH = 20
-OF_THE_LINE = {"time", "level", "msg", "instance"}  # the others follow it as key=value
+OF_THE_LINE = {"time", "level", "msg", "instance"}  # other attributes follow as key=value
 ALWAYS = ("WARN", "ERROR")
 
 
 def follow(folder: Path, hub: str, instances: list[str], stopped: threading.Event, out: TextIO = sys.stderr) -> None:
-    """Prints lines of the hub's functions from a thread of its own. With instances, theirs alone."""
+    """Prints lines of the hub's functions from another thread. With instances, it prints only their lines."""
     files: dict[Path, TextIO] = {}
 
     def look() -> None:
@@ -42,7 +42,8 @@ def follow(folder: Path, hub: str, instances: list[str], stopped: threading.Even
 
 
 def whole_lines(file: TextIO) -> list[str]:
-    """What has been written since; a line that has no end yet is for the next time."""
+    """Returns the complete lines that were written since the last call. An incomplete line is left for the next call.
+    """
     lines = []
     while True:
         place = file.tell()
@@ -54,12 +55,12 @@ def whole_lines(file: TextIO) -> list[str]:
 
 
 def shown(function: str, line: str, instances: list[str], colour: bool) -> str:
-    """The line for people, or empty: no instance, nothing wrong, and nothing that user code has printed."""
+    """Formats a line. It returns an empty text for a line without an instance, an error or output of user code."""
     try:
         entry = json.loads(line)
     except ValueError:
         entry = None
-    if not isinstance(entry, dict):  # of print, of a panic, or of Lambda itself
+    if not isinstance(entry, dict):  # output of print, of a panic, or of Lambda itself
         return "" if instances or line.startswith(LAMBDA_LINES) or not line else f"{'-':{INSTANCE_WIDTH}} {function}: {line}"
     instance, level = str(entry.get("instance", "")), str(entry.get("level", "INFO"))
     if instances and instance not in instances or not instance and level not in ALWAYS and "msg" in entry and ours(entry):
@@ -73,7 +74,7 @@ def shown(function: str, line: str, instances: list[str], colour: bool) -> str:
 
 
 def ours(entry: dict[str, Any]) -> bool:
-    """Whether it is a line of the engine about itself, such as what a watch has done."""
+    """Reports whether the engine logs the line about its own work, such as a sweep."""
     return any(key in entry for key in ("duty", "build", "queue"))
 
 

@@ -1,7 +1,7 @@
 """Corrects how ministack reads requests when it enforces IAM.
 
-Three things differ from AWS; with them put right, a function that is denied here
-is one whose role in the template lacks something.
+ministack differs from AWS in three ways. With these corrections, a function is denied a call only if its role in the
+template lacks the permission.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def correct() -> None:
 
 
 def batches_need_what_single_messages_need() -> None:
-    """sqs:SendMessage covers SendMessageBatch; an action of that name does not exist."""
+    """sqs:SendMessage also allows SendMessageBatch. An action of that name does not exist."""
     from_target = iam_actions._action_from_target
 
     def corrected(headers: dict) -> str | None:
@@ -31,7 +31,7 @@ def batches_need_what_single_messages_need() -> None:
 
 
 def schedules_belong_to_their_groups() -> None:
-    """ministack takes every schedule for one of the group `default`."""
+    """ministack assigns every schedule to the group `default`."""
     extract = iam_actions.extract_resource_arn
 
     def corrected(service: str, method: str, path: str, headers: dict, body: bytes,
@@ -45,6 +45,6 @@ def schedules_belong_to_their_groups() -> None:
 
 
 def group(body: bytes, query: dict[str, Any]) -> str:
-    """The group is in the body of a create or update, and in the query of the others."""
+    """Returns the group. It is in the body of a create or update, and in the query string of other requests."""
     found = json.loads(body).get("GroupName") if body else query.get("groupName")
     return (found[0] if isinstance(found, list) else found) or "default"

@@ -1,8 +1,7 @@
-"""Starts ministack as perdure needs it. Run by cloud.py, with a clean environment.
+"""Starts ministack with the settings that perdure needs. cloud.py runs it with a clean environment.
 
-ministack is an emulator made for tests that look at results; ours also look at
-time and at concurrency, so a few of its settings are changed here. Every name
-below is ministack's own and is checked when the pinned version is raised.
+ministack is an emulator for tests of results. The tests of perdure also check times and concurrency, so this module
+changes some of ministack's settings. All names below belong to ministack. Check them when you raise the pinned version.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ import ministack_iam
 import orphan
 import originguard
 
-TICK_SECONDS = 0.25  # schedules and rules; ministack's own is 10
-WAKE_SECONDS = 0.1  # messages whose delay or visibility has ended; ministack's own is 1
-GAP_SECONDS = 0.002  # before a mapping that found nothing looks again; ministack's own is 0.05
+TICK_SECONDS = 0.25  # interval for schedules and rules; the default of ministack is 10
+WAKE_SECONDS = 0.1  # interval for messages whose delay or visibility timeout has ended; the default of ministack is 1
+GAP_SECONDS = 0.002  # pause of a mapping after an empty receive; the default of ministack is 0.05
 
 
 def main() -> None:
     logs, data = Path(sys.argv[1]), Path(sys.argv[2])
-    # Otherwise each warm invocation waits 40 ms for a delayed acknowledgement.
+    # Otherwise each warm invocation waits 40 ms for a delayed TCP acknowledgement.
     socketserver.StreamRequestHandler.disable_nagle_algorithm = True
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
     eventbridge._SCHEDULER_TICK_INTERVAL = TICK_SECONDS
@@ -54,10 +53,10 @@ def main() -> None:
 
 
 def run_fifo_groups_side_by_side() -> None:
-    """Lets a FIFO mapping run several batches at once, as on AWS.
+    """Makes a FIFO mapping run several batches concurrently, as on AWS.
 
-    ministack runs one. Its queue already holds back every group that is in
-    flight, so no group is reordered by more.
+    ministack runs one batch at a time. Its queue already withholds every message group that is in flight, so messages
+    of a group stay in order.
     """
     limit = lambda_svc._sqs_esm_concurrency
 
@@ -67,16 +66,16 @@ def run_fifo_groups_side_by_side() -> None:
     lambda_svc._sqs_esm_concurrency = without_queue
 
 
-# The key conditions that perdure has, in ministack's own terms.
+# The key conditions that perdure uses, in ministack's terms.
 KEY_CONDITION = re.compile(
     r"(#?\w+) = (:\w+)(?: AND (?:(#?\w+) BETWEEN (:\w+) AND (:\w+)|begins_with\((#?\w+), (:\w+)\)))?")
 
 
 def parse_expressions_once() -> None:
-    """Remembers what an expression's text says.
+    """Caches parsed expressions.
 
-    ministack parses and walks it again for every item of a partition, which
-    takes nine tenths of a query of many.
+    ministack parses and evaluates an expression again for every item of a partition, which takes nine tenths of the
+    time of a large query.
     """
     evaluate, order = dynamodb._evaluate_condition, dynamodb._index_order_value
 
@@ -96,7 +95,7 @@ def parse_expressions_once() -> None:
             if sk:
                 return values[low]["S"] <= item[names.get(sk, sk)]["S"] <= values[high]["S"]
             return not path or item[names.get(path, path)]["S"].startswith(values[prefix]["S"])
-        except KeyError:  # a number, or nothing
+        except KeyError:  # a number, or empty
             return evaluate(expr, item, values, names, slot=slot)
 
     def ordered(item: dict, name: str, kind: str) -> Any:
@@ -114,9 +113,9 @@ def parse_expressions_once() -> None:
 
 
 def take_alarms_with_metric_math() -> None:
-    """Makes an alarm on an expression one on the first metric in it.
+    """Replaces the metric math of an alarm with its first metric.
 
-    ministack refuses the stack otherwise. Nothing here looks at the state of an alarm.
+    Otherwise ministack rejects the stack. Local code does not read the state of alarms.
     """
     record = provisioners._cw_metric_alarm_record
 
@@ -132,7 +131,8 @@ def take_alarms_with_metric_math() -> None:
 
 
 def give_buckets_their_lifecycle() -> None:
-    """Has buckets the rules of the template by which objects below a prefix expire; ministack leaves rules out."""
+    """Adds the template's lifecycle rules to buckets, because ministack ignores those that expire objects below a
+    prefix."""
     def to_xml(lifecycle: dict) -> bytes:
         return "".join(["<LifecycleConfiguration>", *map(rule, lifecycle.get("Rules", [])), "</LifecycleConfiguration>"]).encode()
 
@@ -146,10 +146,10 @@ def give_buckets_their_lifecycle() -> None:
 
 
 def write_function_output_to(logs: Path) -> None:
-    """Writes what a function prints to <logs>/<function>.log as it comes.
+    """Writes the output of a function to <logs>/<function>.log immediately.
 
-    ministack shows it only after the invocation, and waits 50 ms at the end of
-    one that printed nothing; with the file there is nothing to wait for.
+    ministack shows the output only after the invocation, and waits 50 ms at the end of an invocation without output.
+    With the file it does not wait.
     """
     worker = lambda_runtime.ProvidedWorker
     pump = worker._pump_output
@@ -163,9 +163,9 @@ def write_function_output_to(logs: Path) -> None:
 
 
 def reject_other_origins(app: Any) -> Any:
-    """Keeps web pages of other origins out, from the functions and their data as from the API.
+    """Rejects requests from web pages of other origins, to protect the functions and their data like the API.
 
-    ministack answers every host, and allows every origin to read its answers.
+    ministack accepts every host name, and allows every origin to read its responses.
     """
     def header(scope: dict[str, Any], name: bytes) -> str:
         return ", ".join(value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name)
@@ -186,7 +186,7 @@ def reject_other_origins(app: Any) -> Any:
 
 
 class Tee:
-    """A stream whose lines are also written to a log."""
+    """A stream that also writes its lines to a log."""
 
     def __init__(self, stream: BinaryIO, log: BinaryIO) -> None:
         self.stream, self.log = stream, log
@@ -207,7 +207,7 @@ def wake_mappings() -> None:
 
 
 def end_functions() -> None:
-    """The functions are in our process group, but those that are waited for leave no zombie either."""
+    """Ends the functions. They are in the process group of this server, but waiting for them avoids zombies."""
     for worker in [worker for pool in list(lambda_runtime._workers.values()) for worker in pool]:
         process = worker._proc
         if process is not None:

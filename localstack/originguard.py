@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-# The endpoints of AWS's services, by which an emulator tells apart APIs and buckets. No other site can have such a name.
+# AWS service endpoints, by which an emulator distinguishes APIs and buckets. No other site can have such a name.
 AWS_DOMAINS = (".localhost", ".amazonaws.com", ".amazonaws.com.cn", ".on.aws", ".localhost.localstack.cloud")
 HTTP_PORT = 80
 
@@ -26,7 +26,7 @@ class Rejection:
 
 
 def own_host(port: int) -> Callable[[str], bool]:
-    """Returns a check for the names of a server on a port of loopback."""
+    """Returns a check for the host names of a server on a loopback port."""
     hosts = {f"{name}:{port}" for name in LOOPBACK} | (set(LOOPBACK) if port == HTTP_PORT else set())
     return lambda host: host in hosts
 
@@ -40,7 +40,8 @@ def emulator_host(host: str) -> bool:
 
 
 def check(accepts: Callable[[str], bool], host: str, site: str, origin: str) -> Rejection | None:
-    """Returns why a request is rejected. The arguments are its headers Host, Sec-Fetch-Site and Origin, or empty."""
+    """Returns the reason why a request is rejected. The arguments are its headers Host, Sec-Fetch-Site and Origin, or
+    empty."""
     host = host.lower()
     if not accepts(host):
         return Rejection(421, "forbidden_host", "the request names another host than this server")

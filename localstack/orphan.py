@@ -1,4 +1,4 @@
-"""Ends an emulator with whoever started it."""
+"""Ends an emulator with the process that started it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ ORPHAN_SECONDS = 10
 
 
 def end_with_parent(data: Path, last: Callable[[], None] = lambda: None) -> None:
-    """Leaves nothing behind when whoever started us stops us or dies, be it by SIGKILL. Returns at once.
+    """Ends this process and deletes its data when the parent process stops it or dies, even by SIGKILL. It returns
+    immediately.
 
-    Standard input is a pipe whose other end only the parent holds. Everything that we start is in our process group.
+    Standard input is a pipe whose other end only the parent holds. All child processes are in the process group of this
+    process.
     """
     threading.Thread(target=wait_and_end, args=(data, last), daemon=True).start()
 
@@ -29,6 +31,6 @@ def wait_and_end(data: Path, last: Callable[[], None]) -> None:
     shutil.rmtree(data, ignore_errors=True)
     deadline = time.monotonic() + ORPHAN_SECONDS
     while os.getppid() != parent and time.monotonic() < deadline:
-        time.sleep(0.1)  # it could not end its compiler, which makes the folder again
+        time.sleep(0.1)  # the parent could not end its compiler, which creates the directory again
         shutil.rmtree(data, ignore_errors=True)
     os.killpg(0, signal.SIGKILL)

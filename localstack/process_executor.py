@@ -1,7 +1,7 @@
 """Runs LocalStack's functions as processes of this machine.
 
-LocalStack has an executor for each environment of a function, and one kind of them, which wants Docker.
-This is another kind, for provided.* runtimes: the `bootstrap` of the function's code, with a runtime API of its own
+LocalStack has one executor per environment of a function. Its own executor requires Docker. This executor supports
+provided.* runtimes: it runs the `bootstrap` of the function's code and serves the runtime API for it
 (https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html).
 """
 
@@ -23,14 +23,14 @@ from localstack.services.lambda_.invocation.runtime_executor import RuntimeExecu
 
 import originguard
 
-INIT_SECONDS = 10  # as on AWS, until a process asks for its first invocation
+INIT_SECONDS = 10  # as on AWS, the time limit until a process requests its first invocation
 LOOPBACK = "127.0.0.1"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass
 class Invocation:
-    """One event for a function, and what became of it."""
+    """An event for a function, and its outcome."""
 
     request_id: str
     function_arn: str
@@ -41,13 +41,13 @@ class Invocation:
 
 
 class Runtime:
-    """A process of a function, and the runtime API that it asks for work. It takes one invocation at a time."""
+    """A process of a function, and the runtime API from which it requests work. It handles one invocation at a time."""
 
     def __init__(self, command: Path, environment: dict[str, str], log: Path) -> None:
         self.waiting: queue.SimpleQueue[Invocation | None] = queue.SimpleQueue()
         self.current: Invocation | None = None
-        self.ready: Future[None] = Future()  # it has asked for an invocation
-        self.exited: Future[int] = Future()  # with this status
+        self.ready: Future[None] = Future()  # the process has requested an invocation
+        self.exited: Future[int] = Future()  # the exit status
         self.api = ThreadingHTTPServer((LOOPBACK, 0), handler(self))
         self.api.daemon_threads = True
         threading.Thread(target=self.api.serve_forever, daemon=True).start()
@@ -62,14 +62,14 @@ class Runtime:
         self.exited.set_result(self.process.wait())
 
     def next(self) -> Invocation | None:
-        """Waits for the next invocation; None is the end."""
+        """Waits for the next invocation. None means the end."""
         if not self.ready.done():
             self.ready.set_result(None)
         self.current = self.waiting.get()
         return self.current
 
     def settle(self, request_id: str, body: bytes, is_error: bool) -> bool:
-        """Ends the invocation that is under way, unless it is another one."""
+        """Ends the current invocation. It returns False if the request belongs to another one."""
         current, self.current = self.current, None
         if current is None or current.request_id != request_id:
             return False
@@ -77,7 +77,8 @@ class Runtime:
         return True
 
     def run(self, invocation: Invocation, seconds: float) -> None:
-        """Returns when the invocation has ended, the process has, or the time is over."""
+        """Runs an invocation. It returns when the invocation or the process has ended, or the time limit has expired.
+        """
         self.waiting.put(invocation)
         wait([invocation.outcome, self.exited], seconds, FIRST_COMPLETED)
 
@@ -90,14 +91,14 @@ class Runtime:
 
 
 def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
-    """The runtime API of one process."""
+    """Returns a request handler that serves the runtime API of one process."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # otherwise an answer waits 40 ms for a delayed acknowledgement
+        disable_nagle_algorithm = True  # otherwise a response waits 40 ms for a delayed TCP acknowledgement
 
         def parse_request(self) -> bool:
-            """Rejects the requests of web pages, of which one could take an invocation or settle it."""
+            """Rejects requests of web pages, which could otherwise take or complete an invocation."""
             if not super().parse_request():
                 return False
             host, site, origin = (", ".join(self.headers.get_all(name, [])) for name in ("Host", "Sec-Fetch-Site", "Origin"))
@@ -108,7 +109,7 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
             return rejection is None
 
         def do_GET(self) -> None:
-            """/2018-06-01/runtime/invocation/next"""
+            """Serves /2018-06-01/runtime/invocation/next."""
             invocation = runtime.next()
             if invocation is None:
                 self.close_connection = True
@@ -122,10 +123,11 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
             })
 
         def do_POST(self) -> None:
-            """/2018-06-01/runtime/invocation/<request>/response or error, or /2018-06-01/runtime/init/error"""
+            """Serves /2018-06-01/runtime/invocation/<request>/response and error, and /2018-06-01/runtime/init/error.
+            """
             try:
                 body = self.body()
-            except ValueError:  # of which the end is unknown
+            except ValueError:  # the end of the body is unknown
                 self.close_connection = True
                 self.answer(400)
                 return
@@ -162,21 +164,22 @@ def handler(runtime: Runtime) -> type[BaseHTTPRequestHandler]:
 
 
 def size_of(digits: str, base: int) -> int:
-    """The number of bytes to read. int alone accepts a sign, and a read of -1 bytes ends with the connection."""
+    """Returns the number of bytes to read. int alone accepts a sign, and a read of -1 bytes ends only with the
+    connection."""
     if not digits.isalnum():
         raise ValueError(digits)
     return int(digits, base)
 
 
 class ProcessExecutor(RuntimeExecutor):
-    """One environment of a function. logs is set before the first one is made."""
+    """One environment of a function. Set logs before you create the first one."""
 
     logs: Path
     runtime: Runtime
     environment: dict[str, str]
 
     def start(self, env_vars: dict[str, str]) -> None:
-        # LocalStack has numbers among them. PATH is what the function may expect of a system.
+        # LocalStack's values can be numbers. PATH is the part of the system that a function may expect.
         self.environment = {"PATH": PATH, **{name: str(value) for name, value in env_vars.items()}}
         self.launch()
 
@@ -193,8 +196,8 @@ class ProcessExecutor(RuntimeExecutor):
                                                f"than {INIT_SECONDS} s")
 
     def invoke(self, payload: dict[str, str]) -> InvocationResult:
-        """Runs one invocation. A process that dies in it, or overstays, takes its environment with it."""
-        if self.runtime.exited.done():  # while it was idle
+        """Runs one invocation. If the process dies or exceeds the time limit, its environment ends too."""
+        if self.runtime.exited.done():  # it died while it was idle
             self.runtime.end()
             self.launch()
         seconds = float(self.function_version.config.timeout)
@@ -221,7 +224,7 @@ class ProcessExecutor(RuntimeExecutor):
         return LOOPBACK
 
     def get_runtime_endpoint(self) -> str:
-        return ""  # only LocalStack's own containers call it
+        return ""  # only LocalStack's own containers call this method
 
     def get_logs(self) -> str:
         return ""
@@ -232,9 +235,10 @@ class ProcessExecutor(RuntimeExecutor):
 
     @classmethod
     def cleanup_version(cls, function_version: FunctionVersion) -> None:
-        """Does nothing: LocalStack deletes the code."""
+        """Does nothing, because LocalStack deletes the code."""
 
 
 def failure(kind: str, message: str) -> StatusErrorException:
-    """What a caller of the function gets, in AWS's words; LocalStack stops the environment then."""
+    """Returns the error that a caller of the function receives, in AWS's format. LocalStack then stops the environment.
+    """
     return StatusErrorException(message, json.dumps({"errorType": kind, "errorMessage": message}).encode())

@@ -1,9 +1,10 @@
-"""Serves the hub's API on loopback, and signs requests for callers that do not.
+"""Serves the hub's API on loopback, and signs requests without a signature.
 
-The API requires IAM here as on AWS, and the host names of a local cloud's APIs do not resolve. The proxy connects to the
-cloud, sets the API's host name and signs. It acts for everybody who can connect, so it rejects web pages of other origins.
+The API requires IAM as on AWS, and the host names of a local cloud's APIs do not resolve. The proxy connects to the
+cloud, sets the API's host name and signs the request. Every client that can connect has its permissions, so it rejects
+web pages of other origins.
 
-The server is waitress: a process that `perdure dev` starts has no source of the module to build a proxy in Go from.
+The server is waitress and not written in Go, because a process that `perdure dev` starts has no sources of the module.
 """
 
 from __future__ import annotations
@@ -25,31 +26,31 @@ from botocore.credentials import Credentials
 import cloud
 import originguard
 
-UPSTREAM_SECONDS = 60  # above the 30 s that a long poll may take
+UPSTREAM_SECONDS = 60  # more than the 30 s of a long poll
 SERVER = {
     "ident": None,
-    "threads": 128,  # a long poll holds one
+    "threads": 128,  # a long poll occupies one
     "connection_limit": 1000,
     "asyncore_use_poll": True,  # select is limited to 1024 file descriptors
-    # Seconds without a byte, while no request is being handled. A client must close first, or its next request is lost;
-    # Go's does after 90 s.
+    # Seconds without a byte while no request is being handled. A client must close first, or its next request is lost;
+    # Go's client closes after 90 s.
     "channel_timeout": 120,
     "max_request_header_size": 64 << 10,
-    "max_request_body_size": 1 << 20,  # the API takes 256 KiB, and says so
+    "max_request_body_size": 1 << 20,  # the API has a limit of 256 KiB and reports it
 }
-# Of one connection alone (RFC 9110, section 7.6.1), or set anew.
+# Headers of one connection (RFC 9110, section 7.6.1), and headers that the proxy sets.
 HOP_BY_HOP = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "trailers", "transfer-encoding", "upgrade",
               "proxy-authenticate", "proxy-authorization", "host", "content-length", "expect"}
-# Of a browser for this server, which has checked them.
+# Browser headers for this server, which has checked them.
 BROWSER = {"cookie", "origin", "referer"}
-PAGE = "/ui"  # the web UI's document: a link on another site may lead to it
+PAGE = "/ui"  # the web UI; pages of another site may link to it
 
 Headers = list[tuple[str, str]]
 Environment = dict[str, Any]
 
 
 def listen(port: int) -> socket.socket:
-    """Takes the port, 0 for a free one, before anything slow begins. It is released when this process ends."""
+    """Opens the port before the slow steps start; 0 selects a free one. The port is released when this process ends."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -62,9 +63,9 @@ def listen(port: int) -> socket.socket:
 
 
 def serve(listener: socket.socket, endpoint: str, api_host: str) -> None:
-    """Serves from threads that end with this process."""
+    """Serves requests from threads that end with this process."""
     port = listener.getsockname()[1]
-    # waitress warns of requests that find no idle thread. On a busy machine the first one finds the threads still starting.
+    # waitress warns of requests without an idle thread. On a busy machine its threads may still be starting.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     server = waitress.server.create_server(application(port, endpoint, api_host), sockets=[listener], **SERVER)
     threading.Thread(target=server.run, daemon=True).start()
@@ -95,7 +96,7 @@ def rejected(accepts: Callable[[str], bool], environ: Environment) -> Answer | N
         return problem(rejection.status, rejection.code, rejection.detail)
     if not target.startswith("/") or not target.isascii():
         return problem(400, "invalid_request", "the request target is not a path")
-    if "HTTP_TRANSFER_ENCODING" in environ:  # waitress has decoded that of HTTP/1.1
+    if "HTTP_TRANSFER_ENCODING" in environ:  # waitress has decoded the transfer encoding
         return problem(400, "invalid_request", "HTTP/1.0 has no Transfer-Encoding")
     return None
 
@@ -118,7 +119,7 @@ def answer(environ: Environment, endpoint: str, api_host: str) -> Answer:
 
 
 def forwarded(environ: Environment) -> dict[str, str]:
-    """The caller's headers for the API."""
+    """Returns the caller's headers for the API."""
     sent = {name[5:].replace("_", "-").title(): value for name, value in environ.items() if name.startswith("HTTP_")}
     if environ.get("CONTENT_TYPE"):
         sent["Content-Type"] = environ["CONTENT_TYPE"]
@@ -127,7 +128,7 @@ def forwarded(environ: Environment) -> dict[str, str]:
 
 
 def returned(method: str, headers: Headers, body: bytes) -> Headers:
-    """The API's headers for the caller. A response to HEAD keeps the length of the body that it does not have."""
+    """Returns the API's headers for the caller. A response to HEAD keeps the length of the missing body."""
     dropped = HOP_BY_HOP | {word for name, value in headers if name.lower() == "connection" for word in named(value)}
     length = str(len(body))
     if method == "HEAD":
@@ -136,12 +137,12 @@ def returned(method: str, headers: Headers, body: bytes) -> Headers:
 
 
 def named(connection: str) -> set[str]:
-    """The headers that a Connection header names."""
+    """Returns the headers that a Connection header names."""
     return {word.strip().lower() for word in connection.split(",")}
 
 
 def signed(method: str, api_host: str, path: str, headers: dict[str, str], body: bytes) -> dict[str, str]:
-    """The headers with the API's host and a signature; a caller's own signature stays."""
+    """Returns the headers with the API's host and a signature. It keeps a signature of the caller."""
     if "Authorization" in headers:
         return {**headers, "Host": api_host}
     service = "lambda" if ".lambda-url." in api_host else "execute-api"
@@ -152,7 +153,7 @@ def signed(method: str, api_host: str, path: str, headers: dict[str, str], body:
 
 
 def problem(status: int, code: str, detail: str, retryable: bool = False) -> Answer:
-    """A problem (RFC 9457), in the form of the API."""
+    """Returns a problem (RFC 9457) in the format of the API."""
     title = http.client.responses[status]
     body = json.dumps({"type": "about:blank", "title": title, "status": status, "detail": detail,
                        "code": code, "retryable": retryable}).encode()

@@ -1,8 +1,8 @@
-"""Makes the Python environments: localstack/.venv, with ministack, botocore and waitress, and localstack/.venv-localstack.
+"""Creates the Python environments localstack/.venv (ministack, botocore and waitress) and localstack/.venv-localstack.
 
-    venv_python.py ministack | localstack        makes that one, if it is not there yet
+    venv_python.py ministack | localstack        creates this environment if it does not exist
 
-Nothing but the standard library, because this runs before anything is installed.
+It uses only the standard library, because it runs before packages are installed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ OLDEST = (3, 10)
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment beside this file, with what a requirements file pins."""
+    """A virtual environment next to this file, with the packages of a requirements file."""
 
     folder: Path
     requirements: Path
-    what: str  # is in it, for people
-    version: str = ""  # of the Python that it takes, as in "3.13"; empty is that which runs this
+    what: str  # the contents, for messages
+    version: str = ""  # the required version of Python, such as "3.13"; empty selects the running Python
 
     @property
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
     def ensure(self) -> None:
-        """Makes the environment if it is missing or its requirements have changed."""
+        """Creates the environment if it is missing or its requirements have changed."""
         with open(self.folder.with_name(self.folder.name + ".lock"), "w") as lock:
-            # Tests of several packages may all be the first to come.
+            # Tests of several packages can call this concurrently.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.is_current():
                 self.install(find(self.version) if self.version else sys.executable)
@@ -53,11 +53,11 @@ class Environment:
     def install(self, base: str) -> None:
         print(f"localstack: installing {self.what} into {self.folder} ...", file=sys.stderr, flush=True)
         if self.folder.is_symlink():
-            self.folder.unlink()  # what it leads to is another's, who may need it as it is
+            self.folder.unlink()  # another checkout may use the target of the link
         shutil.rmtree(self.folder, ignore_errors=True)
         run([base, "-m", "venv", str(self.folder)])
         run([str(self.python), "-m", "pip", "install", "--quiet", "--no-deps", "-r", str(self.requirements)])
-        # Last: without it the next run begins anew.
+        # The stamp comes last: if it is missing, the next run starts again.
         (self.folder / "requirements.sha256").write_text(self.fingerprint())
 
 
@@ -67,8 +67,8 @@ LOCALSTACK = Environment(HERE / ".venv-localstack", HERE / "requirements-localst
 
 
 def run_inside() -> None:
-    """Returns in the virtual environment's Python; outside it, becomes that."""
-    if Path(sys.prefix).resolve() == MINISTACK.folder.resolve():  # it may be a link, to that of another checkout
+    """Continues if the virtual environment's Python is running. Otherwise it replaces this process with that Python."""
+    if Path(sys.prefix).resolve() == MINISTACK.folder.resolve():  # it may be a link to the environment of another checkout
         return
     check_python()
     MINISTACK.ensure()
@@ -86,10 +86,10 @@ def check_python() -> None:
 
 
 def find(version: str) -> str:
-    """Returns a Python of a version that runs: $PYTHON313, the one on the PATH, or pyenv's.
+    """Returns a Python of a version that runs: $PYTHON313, the one on the PATH, or one of pyenv.
 
-    A command python3.13 need not run: pyenv has one on the PATH for every version that it has, and it fails where
-    another version is chosen.
+    A command python3.13 may not work: pyenv adds one to the PATH for every installed version, and the command fails if
+    another version is selected.
     """
     name = f"python{version}"
     variable = name.upper().replace(".", "")
@@ -119,7 +119,7 @@ def pyenv(version: str) -> str:
 
 
 def run(command: list[str]) -> None:
-    # pip's words belong to the progress, not to the output that others parse.
+    # The output of pip goes to standard error, because other programs parse the standard output.
     if subprocess.run(command, stdout=sys.stderr).returncode != 0:
         sys.exit(f"localstack: command failed: {' '.join(command)}")
 

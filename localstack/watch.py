@@ -1,7 +1,7 @@
-"""Wakes the renewer more often than a rule can.
+"""Invokes the renewer more often than a rule can.
 
-The template's rule does it on AWS and on ministack, but rules count in minutes;
-tests of what the renewer revives cannot wait for that.
+The rule of the template runs it on AWS and on ministack, but a rule has a resolution of a minute. Tests of the sweeper
+cannot wait for that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import deploy
 
 
 def every(seconds: float, endpoint: str, hub: str, stopped: threading.Event) -> None:
-    """Invokes the hub's renewer until stopped, from a thread of its own."""
+    """Invokes the hub's renewer from another thread until it is stopped."""
     client = deploy.aws(endpoint, "lambda")
 
     def loop() -> None:
@@ -29,12 +29,12 @@ def every(seconds: float, endpoint: str, hub: str, stopped: threading.Event) -> 
 def invoke(client: Any, hub: str) -> None:
     try:
         client.invoke(FunctionName=f"perdure-{hub}-renewer", InvocationType="Event", Payload=event())
-    except Exception as error:  # the next one may succeed; the thread must live
+    except Exception as error:  # the next invocation may succeed, so the thread must not end
         print(f"watch: {error}", file=sys.stderr)
 
 
 def event() -> bytes:
-    """The scheduled event as EventBridge sends it."""
+    """Returns the scheduled event that EventBridge sends."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return json.dumps({
         "version": "0", "id": "local", "detail-type": "Scheduled Event", "source": "aws.events",

@@ -118,7 +118,8 @@ func (b *bubble) RenewWorkItemLocks(ctx context.Context, queue string, lock time
 	return rs, err
 }
 
-// PutJob has a new job match what was started at this very moment, too: the clock stands still between a start and the job that is to match it.
+// PutJob stores a job. A new job also matches instances that were started at this very time, because virtual time does
+// not advance between a start and the job.
 func (b *bubble) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
 		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
@@ -140,7 +141,7 @@ func (b *bubble) ListJobs(ctx context.Context) (js []provider.Job, err error) {
 	return js, err
 }
 
-// MatchInstances serves the preview of a job.
+// MatchInstances implements provider.Jobs for the preview of a job.
 func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() {
@@ -158,7 +159,7 @@ func (b *bubble) DeleteIncarnation(ctx context.Context, instanceID, startID stri
 	return err
 }
 
-// Ask has the hub's orchestrators answer, whose code the test has. Their limits are of virtual time.
+// QueryInstance runs a query in the hub's orchestrators, which have the test's code. Time limits are in virtual time.
 func (b *bubble) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { answer, err = b.env.hub.QueryInstance(ctx, q) })
@@ -192,7 +193,7 @@ func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, e
 	}
 }
 
-// WaitInstance serves Client.Wait: it advances the clock as far as it must.
+// WaitInstance implements client.Waiter. It advances the clock until the instance has ended.
 func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
 	if b.env.isInside() {
 		return b.poll(ctx, instanceID)
@@ -203,7 +204,7 @@ func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.
 	return b.env.wait(ctx, b.Provider, instanceID)
 }
 
-// WaitUpdate serves Client.Update: it advances the clock as far as it must.
+// WaitUpdate implements client.UpdateWaiter. It advances the clock until the update is done.
 func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
 	switch {
 	case b.env.isInside():

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Payloads is the hub's store of large payloads, whose calls are made in the bubble.
+// Payloads returns the hub's payload store, whose calls run in the bubble.
 func (b *holders) Payloads() provider.PayloadStore {
 	store := vault.StoreOf(b.Provider)
 	if store == nil {

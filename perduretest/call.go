@@ -24,8 +24,8 @@ type Call struct {
 	Attempt int
 	// Input is the activity's input as JSON.
 	Input json.RawMessage
-	// StartedAt is when the code started, in virtual time since the Env was created. Took is how long it ran, or has run so
-	// far if Running is true.
+	// StartedAt is when the code started, in virtual time since the Env was created. Duration is how long the code ran,
+	// or has run so far if Running is true.
 	StartedAt, Duration time.Duration
 	Running             bool
 	// Output is the result as JSON, and Error the message of the error. Both are empty while Running is true.

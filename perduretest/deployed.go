@@ -13,12 +13,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// NewDeployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well as
-// in virtual time. Its time is real: Advance sleeps, and At functions run during Advance and waits. A wait fails with
-// an *IdleError after five minutes, or after the time of WithHangTimeout.
+// NewDeployed returns an Env for a deployed hub, such as dynamo.Open returns, so that a test body can run there as well
+// as in virtual time. Its time is real: Advance sleeps, and functions of AfterFunc run during Advance and waits. A wait
+// fails with an *IdleError after five minutes, or after the time of WithHangTimeout.
 //
-// Client, History, Golden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage, Tables
-// and Watch fail the test. Options for virtual time have no effect.
+// Client, History, CompareGolden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage,
+// TableClient and RunSweeper fail the test. Options for virtual time have no effect.
 //
 // When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
 func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {
@@ -48,10 +48,10 @@ type deployedHub struct {
 	started []string
 }
 
-// Unwrap is the hub itself, for what it offers beside client.Backend.
+// Unwrap returns the hub, so that the client finds its optional interfaces.
 func (d *deployedHub) Unwrap() client.Backend { return d.Backend }
 
-// StartOrchestration notes what is started.
+// StartOrchestration records the started instance.
 func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	in, err := d.Backend.StartOrchestration(ctx, s)
 	if err == nil {
@@ -60,7 +60,7 @@ func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) 
 	return in, err
 }
 
-// PrepareStart notes what may be started.
+// PrepareStart records the instance that the caller may start.
 func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](d.Backend)
 	if !ok {
@@ -85,7 +85,7 @@ const (
 	lastLook  = 2 * time.Second
 )
 
-// WaitInstance serves Client.Wait.
+// WaitInstance implements client.Waiter.
 func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	err = d.WaitUpdate(ctx, instanceID, func(ctx context.Context) (done bool, err error) {
 		in, err = d.ReadInstance(ctx, instanceID)
@@ -94,7 +94,7 @@ func (d *deployedHub) WaitInstance(ctx context.Context, instanceID string) (in p
 	return in, err
 }
 
-// WaitUpdate serves Client.Update, and whatever else waits.
+// WaitUpdate implements client.UpdateWaiter.
 func (d *deployedHub) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
 	began := time.Now()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

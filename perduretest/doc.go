@@ -19,8 +19,8 @@
 //   - Env.AfterFunc runs a function at a time.
 //   - Env.CompareGolden compares a history with a file.
 //   - Env.CrashAt, Env.Outage and Env.Deploy simulate crashes, outages and deployments.
-//   - WithNetwork runs activities that use the network, and Tables gives access to your own DynamoDB tables.
-//   - Deployed runs the same test body in a deployed hub.
+//   - WithNetwork runs activities that use the network, and TableClient gives access to your own DynamoDB tables.
+//   - NewDeployed runs the same test body in a deployed hub.
 //
 // See docs/guides/testing.md.
 package perduretest

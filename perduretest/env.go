@@ -45,9 +45,9 @@ type Env struct {
 // New returns an Env that runs the code of r. The Env ends with the test, which cancels the contexts of activities that
 // are still running.
 //
-// Every turn replays its history from the beginning, so that an orchestration that depends on chance, on map order or
-// on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if code
-// hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
+// Every turn replays its history from the beginning, so that an orchestration that depends on randomness, on map order
+// or on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if
+// code hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
 // context.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
@@ -224,7 +224,7 @@ func (e *Env) errorf(format string, args ...any) {
 // Client returns the client of the hub. Its waits advance the clock until the instance has ended, and fail with an
 // *IdleError if nothing can end the instance. In an activity, a wait of the Client takes virtual time.
 //
-// A context from outside the virtual time, such as the test's own, uses real time. Its end stops a wait (Wait,
+// A context that does not use virtual time, such as the test's own, uses real time. Its end stops a wait (Wait,
 // WaitForStart, Update, StartOrUpdate, CallEntity) but no other call, and Advance does not reach its deadline. The
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }

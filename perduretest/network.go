@@ -15,13 +15,13 @@ import (
 // Goroutines that wait for the network hold virtual time still, and those of a connection that is kept alive wait as long as it lives. So what uses the
 // network runs outside of the bubble, while virtual time waits for it.
 
-// WithNetwork runs activities in real time, while virtual time stops. Use it for activities that use the
-// network, files or processes, such as an HTTP client with keep-alive connections to a server of the test. Without
-// names it applies to all activities. Activities with a stub are not affected.
+// WithNetwork runs activities in real time, while virtual time stops. Use it for activities that use the network, files
+// or processes, such as an HTTP client with keep-alive connections to a server of the test. Without names it applies to
+// all activities. Activities with a stub are not affected.
 //
-// These activities run one at a time. Their context ends after half of the Env's patience (WithHangTimeout), and never
-// because of a cancellation or an activity timeout, because no virtual time passes. They and the servers that they call
-// may use Env.Client, but cannot wait for an instance.
+// These activities run one at a time. Their context ends after half of the time of WithHangTimeout, and never because
+// of a cancellation or an activity timeout, because no virtual time passes. They and the servers that they call may use
+// Env.Client, but cannot wait for an instance.
 func WithNetwork(activities ...string) Option {
 	return option(func(o *options) {
 		o.network = append(o.network, activities...)

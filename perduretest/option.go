@@ -23,7 +23,7 @@ type options struct {
 	tables []simaws.TableConfig
 }
 
-// Option is an option of New and Deployed. The With functions of this package return options.
+// Option is an option of New and NewDeployed. The With functions of this package return options.
 type Option interface{ apply(o *options) }
 
 type option func(*options)
@@ -65,8 +65,8 @@ func (o *options) clientOptions() []client.Option {
 	return all
 }
 
-// WithHangTimeout sets the real time after which the test fails because code hangs. It limits how long code may compute or
-// wait for the network, how long one instant of virtual time may last, and how long a wait continues without progress.
-// The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes progress is
-// not limited. With Deployed, it limits a wait, and the default is five minutes.
+// WithHangTimeout sets the real time after which the test fails because code hangs. It limits how long code may compute
+// or wait for the network, how long one instant of virtual time may last, and how long a wait continues without
+// progress. The default is a minute. Code that waits for a mutex or a channel gets a twelfth of it. Code that makes
+// progress is not limited. With NewDeployed, it limits a wait, and the default is five minutes.
 func WithHangTimeout(d time.Duration) Option { return option(func(o *options) { o.patience = d }) }

@@ -36,7 +36,7 @@ func WithReplayCodecs(codecs ...perdure.Codec) ReplayOption {
 //
 // The test also fails if the code passes a different input to an activity or another orchestration. Such a change does
 // not block instances in another build. Use AllowInputChanges if it is intended. Otherwise the code depends on map
-// order, the clock or chance.
+// order, the clock or randomness.
 func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayOption) {
 	tb.Helper()
 	var o replayOptions

@@ -13,8 +13,8 @@ import (
 )
 
 // WithTable adds your own table to the Env's DynamoDB, for data that is written in one transaction with a start
-// (client.PrepareStart). Its keys are strings; sortKey is empty if it has none. It has no indexes. Access it with Tables.
-// An empty or used name and an empty partition key fail the test.
+// (client.PrepareStart). Its keys are strings; sortKey is empty if it has none. It has no indexes. Access it with
+// TableClient. An empty or used name and an empty partition key fail the test.
 func WithTable(name, partitionKey, sortKey string) Option {
 	return option(func(o *options) {
 		o.tables = append(o.tables, simaws.TableConfig{Name: name, PartitionKey: partitionKey, SortKey: sortKey})

@@ -83,11 +83,11 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 	}
 }
 
-// RunSweeper runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance and
-// Wait.
+// RunSweeper runs the hub's sweeper once, now. Otherwise the sweeper runs every two minutes of virtual time in Advance
+// and in waits of the Client.
 //
-// Wait does not advance the time for a start that was committed but not begun (client.PrepareStart). It returns an
-// *IdleError instead. Use Watch or Advance.
+// A wait does not advance the time for a start that was committed without a Wake (client.PrepareStart). It returns an
+// *IdleError instead. Use RunSweeper or Advance.
 func RunSweeper(env *Env) {
 	env.t.Helper()
 	env.virtual("Watch")

@@ -20,12 +20,12 @@ type vigilant struct {
 	attrs []slog.Attr
 }
 
-// Enabled reports whether the handler that it stands before wants a record, or it does itself.
+// Enabled reports whether the wrapped handler is enabled for the level, or whether the level is one that is checked.
 func (v vigilant) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || v.Handler.Enabled(ctx, level)
 }
 
-// Handle looks at a record and hands it on.
+// Handle checks a record and passes it to the wrapped handler.
 func (v vigilant) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelWarn {
 		v.look(&r)
@@ -95,12 +95,12 @@ func (v vigilant) faultf(what, format string, args ...any) {
 	}
 }
 
-// WithAttrs keeps the watch.
+// WithAttrs implements slog.Handler.
 func (v vigilant) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return vigilant{v.Handler.WithAttrs(attrs), v.env, slices.Concat(v.attrs, attrs)}
 }
 
-// WithGroup keeps the watch.
+// WithGroup implements slog.Handler.
 func (v vigilant) WithGroup(name string) slog.Handler {
 	return vigilant{v.Handler.WithGroup(name), v.env, v.attrs}
 }

@@ -85,12 +85,12 @@ type bubbleStart struct {
 	hub *visitor
 }
 
-// Begin implements provider.PreparedStart.
+// Wake implements provider.PreparedStart.
 func (s *bubbleStart) Wake(ctx context.Context) (err error) {
 	ctx = s.hub.within(ctx)
 	s.hub.env.do(func() { err = s.PreparedStart.Wake(ctx) })
 	return err
 }
 
-// Unwrap is the start that dynamo.TransactItems knows.
+// Unwrap returns the start that dynamo.TransactItems accepts.
 func (s *bubbleStart) Unwrap() provider.PreparedStart { return s.PreparedStart }

@@ -15,7 +15,7 @@ const longest = time.Hour
 
 // IdleError means that an instance has not ended and nothing in the Env can end it. No message is due or delayed, no
 // bulk job or deletion is running, and no activity is running except activities without a heartbeat for hours. The
-// instance waits for something that the test has not done, or it is in an endless loop (see Endless).
+// instance waits for an action that the test has not taken, or it is in an endless loop (see LoopDiagnosis).
 type IdleError struct {
 	// InstanceID is the instance, and Status its status.
 	InstanceID string

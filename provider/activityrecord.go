@@ -15,7 +15,7 @@ type ActivityRecord struct {
 	// EndedAt is the time when the cancelled activity ended or, if it was abandoned, when its worker stopped waiting
 	// for it.
 	EndedAt time.Time
-	// CancelOutcome is how the cancelled activity ended, or empty if that is not known.
+	// CancelOutcome is the outcome of the cancelled activity, or empty if it is not known.
 	CancelOutcome CancelOutcome
 	// Details are the details of the last stored heartbeat, or nil.
 	Details json.RawMessage
@@ -35,8 +35,9 @@ type ActivityRecord struct {
 	// the same report and does not run the code again.
 	Pending        *PendingAttempt
 	PendingAttempt int
-	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0. TimedOutAttempt is the last
-	// pending attempt that was ended for its limits. Its heartbeats are rejected (WorkItems.HeartbeatPending).
+	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0.
+	// TimedOutAttempt is the last pending attempt that TimeOutPending ended. Its heartbeats are rejected
+	// (WorkItems.HeartbeatPending).
 	HeartbeatAttempt, TimedOutAttempt int
 }
 
@@ -46,10 +47,10 @@ func (r *ActivityRecord) Unknown(failedAt time.Time) bool {
 	return r.UnknownAt.After(r.BegunAt) && r.UnknownAt.After(r.LastHeartbeatAt) && r.UnknownAt.After(failedAt)
 }
 
-// CancelOutcome is how a cancelled activity ended. The strings are part of the stored format.
+// CancelOutcome is the outcome of a cancelled activity. The strings are part of the stored format.
 type CancelOutcome string
 
-// The ends of cancelled activities.
+// The outcomes of cancelled activities.
 const (
 	// OutcomeNeverStarted means that the code did not run in the delivery that found the activity cancelled.
 	OutcomeNeverStarted CancelOutcome = "never_started"

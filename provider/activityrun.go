@@ -3,7 +3,8 @@ package provider
 import "time"
 
 // Run is a delivery of a work item that runs the code of its activity, or is about to. Runs are stored only for
-// activities with NeedsRunClaim, that is, with WaitForCancellation or AtMostOnce, of which only one delivery may run.
+// activities with NeedsRunClaim, that is, with WaitForCancellation or AtMostOnce: only one delivery of such an activity
+// may run at a time.
 type Run struct {
 	ExecutionID string
 	ActivityID  int64
@@ -23,7 +24,8 @@ type Run struct {
 type RunClaim struct {
 	// Held is true if the delivery holds the run.
 	Held bool
-	// PreviousRun is the run of the previous holder, or nil if there was none. Left is the activity record at that time.
+	// PreviousRun is the run of the previous holder, or nil if there was none. PreviousRecord is the activity record at
+	// that time.
 	PreviousRun    *Run
 	PreviousRecord ActivityRecord
 	// Outcome is the outcome that CompleteRun stored for the same attempt. It may have been sent or not. No code of the

@@ -13,5 +13,5 @@ type AttentionCounts struct {
 	OldestPending time.Time
 }
 
-// MaxAttention is the maximum of the counts of an Attention.
+// MaxAttention is the maximum of the counts of an AttentionCounts.
 const MaxAttention = 1000

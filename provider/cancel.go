@@ -66,12 +66,12 @@ type CancelBlock struct {
 	// Last is the segment of the last turn in the block or, while the block is empty, of the last turn before it. It is
 	// 0 if there is none.
 	Last int64
-	// Turns is the number of turns in the block; Cancels is what they decided.
+	// Turns is the number of turns in the block. Cancels are their decisions.
 	Turns   int
 	Cancels Cancels
 }
 
-// Add adds the decisions of a segment's turn. It returns the block that this completes, or nil.
+// Add adds the decisions of a segment's turn. If they complete the block, Add returns it, otherwise nil.
 func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete *CancelBlock) {
 	if len(own) == 0 {
 		return b, nil
@@ -132,7 +132,7 @@ func CancelsOf(events []history.Event) (all Cancels) {
 	return all
 }
 
-// endsWith reports whether only cancellations stand between an event and the end of its execution.
+// endsWith reports whether only cancellations follow an event before the end of its execution.
 func endsWith(events []history.Event, i int) bool {
 	for _, e := range events[i+1:] {
 		switch e.Kind {

@@ -15,7 +15,7 @@ type CancelRead struct {
 
 	mu          sync.Mutex
 	begun, over bool
-	done        chan struct{} // closed when it is over; nil where nobody waits
+	done        chan struct{} // closed when the read has ended; nil if no call waits
 
 	cancels Cancels
 	next    int64
@@ -48,12 +48,13 @@ func (r *CancelRead) Read() {
 	r.end()
 }
 
-// begin reports whether another call has begun the read before. done is closed when it is over; nil: it is.
+// begin starts the read, or reports that another call has started it before. done is closed when that read ends. It is
+// nil if the read has ended.
 func (r *CancelRead) begin() (before bool, done <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if before = r.begun; before && !r.over && r.done == nil {
-		r.done = make(chan struct{}) // one of a batch alone needs none
+		r.done = make(chan struct{}) // a batch with one item needs none
 	}
 	r.begun = true
 	return before, r.done

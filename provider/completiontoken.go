@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// A token that completes is of another kind than that of a work item, which every copy of the work item shows: it is made
-// where the activity runs, and is in no message. It is `c1.<key>.<text>`, and binds the hub, the instance, the queue, the
-// execution, the segment, the activity and the attempt. It ends with its attempt, not with time.
+// A completion token is of another kind than the token of a work item, which every copy of the work item contains. It
+// is created where the activity runs, and is in no message. It is `c1.<key>.<text>`, and binds the hub, the instance,
+// the queue, the execution, the segment, the activity and the attempt. It expires with its attempt, not with time.
 const (
 	completionToken = "c1"
-	// maxCompletionBytes is longer than the token of the longest instance id.
+	// maxCompletionBytes exceeds the size of a token with the longest instance ID.
 	maxCompletionBytes = 4 << 10
 )
 
 // ForeignTokenError is returned for a completion token of another hub. It wraps ErrInvalidToken.
 type ForeignTokenError struct {
-	// Hub is the hub that the token names, which is not verified. Own is the hub that received the token.
+	// Hub is the hub in the token, which is not verified. Own is the hub that received the token.
 	Hub, Own string
 }
 
@@ -55,7 +55,8 @@ func (t *TokenSigner) SignCompletion(w *WorkItem) string {
 func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")
-	if len(token) > maxCompletionBytes || kind != completionToken || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
+	// line breaks, which the decoder would ignore
+	if len(token) > maxCompletionBytes || kind != completionToken || strings.ContainsAny(text, "\r\n") {
 		return WorkItem{}, ErrInvalidToken
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -86,7 +87,7 @@ func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
 	return w, nil
 }
 
-// readCompletion reads the claims of a token that completes, signed or not.
+// readCompletion decodes the claims of a completion token, signed or not.
 func readCompletion(b []byte) (w WorkItem, err error) {
 	var hub, instanceID string
 	for _, into := range []*string{&hub, &instanceID} {

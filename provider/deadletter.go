@@ -26,7 +26,7 @@ type DeadLetter struct {
 
 // Subject identifies the subject of a message, work item or timer. Fields that cannot be read are empty.
 type Subject struct {
-	Kind        MessageKind `json:"kind,omitempty"` // of a message of the inbox
+	Kind        MessageKind `json:"kind,omitempty"` // of a message in the inbox
 	InstanceID  string      `json:"instanceId,omitempty"`
 	ExecutionID string      `json:"executionId,omitempty"`
 	Name        string      `json:"name,omitempty"` // of an activity, event or orchestration
@@ -37,7 +37,7 @@ type Subject struct {
 
 // SubjectOf reads the subject of a record. It also reads the known fields of records of later releases.
 func SubjectOf(body string) (s Subject) {
-	_ = json.Unmarshal([]byte(body), &s) // what cannot be read says nothing
+	_ = json.Unmarshal([]byte(body), &s) // unreadable fields stay empty
 	return s
 }
 

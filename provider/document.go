@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// loadedDocuments is how much data of external events an execution that was read for turns holds. The rest stays
-	// where it is stored, and is fetched when code asks for it: a hundred thousand events must fit a function.
+	// loadedDocuments is the maximum size of the data of external events in an execution that was read for turns. Other
+	// data stays where it is stored, and is read when code requests it, because a hundred thousand events must fit a
+	// function.
 	loadedDocuments = 16 << 20
-	// referableDocument is the largest document that is always held.
+	// referableDocument is the maximum size of a document that is always held.
 	referableDocument = 1 << 10
 	// MaxResolvedBytes is the maximum number of bytes of documents with which ReadHistory replaces references, per event.
 	MaxResolvedBytes = 4 << 20

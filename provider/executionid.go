@@ -23,7 +23,7 @@ func ExecutionStartedAt(executionID string) time.Time {
 func NewExecutionID(now time.Time, instanceID, startedBy string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(instanceID), instanceID, startedBy))
 	var id ulid.ULID
-	// Neither fails: the year is below 10889, and the entropy has the right length.
+	// Neither call fails: the year is below 10889, and the entropy has the right length.
 	_ = id.SetTime(ulid.Timestamp(now))
 	_ = id.SetEntropy(sum[:10])
 	return id.String()

@@ -10,7 +10,7 @@ import (
 // RuntimeStatus is the status of an instance. Its method Terminal reports whether the instance has ended.
 type RuntimeStatus = history.RuntimeStatus
 
-// The statuses of an instance: those of package history.
+// The statuses of an instance. Package history describes them.
 const (
 	StatusPending    = history.StatusPending
 	StatusRunning    = history.StatusRunning
@@ -49,9 +49,9 @@ type Instance struct {
 	Diagnosis *history.Failure
 	// BlockedBy is the build in which the instance is blocked. It is set together with Diagnosis.
 	BlockedBy string
-	// Paused describes who paused the instance. It is nil if it is not paused, and in lists of other statuses.
+	// Paused describes the pause. It is nil if the instance is not paused, and in lists of other statuses.
 	Paused *history.Pause
-	// RequestedBy is who started the instance. It is empty if that is not known, and in lists.
+	// RequestedBy is the caller that started the instance. It is empty if that caller is not known, and in lists.
 	RequestedBy string
 	// PurgedAt is the time when the previous instance with the same ID was purged. It is zero if there was none, and in
 	// lists.
@@ -82,7 +82,7 @@ type Start struct {
 	// until then.
 	StartAt time.Time
 	Tags    map[string]string
-	// RequestedBy is who requests the start, or empty. It is cut to history.MaxRequesterBytes.
+	// RequestedBy is the caller that requests the start, or empty. It is cut to history.MaxRequesterBytes.
 	RequestedBy string
 	// TraceParent is the trace context of the start, or empty.
 	TraceParent history.TraceParent
@@ -93,7 +93,7 @@ type Start struct {
 	CheckFirst bool
 }
 
-// RestartSource is a history that a start takes over from another instance (R30).
+// RestartSource is a history that a start copies from another instance (R30).
 type RestartSource struct {
 	history.ExecutionRef
 
@@ -101,7 +101,7 @@ type RestartSource struct {
 	Events []history.Event
 }
 
-// InitialEvents returns the initial history of an instance that takes over the past.
+// InitialEvents returns the initial history of an instance that copies the past.
 func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Restart{
 		From: p.ExecutionRef, To: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
@@ -157,14 +157,14 @@ type Page struct {
 	NextCursor string
 }
 
-// Build describes what a deployed build of the code can run.
+// Build lists the orchestrations and activities of a deployed build.
 type Build struct {
 	ID string `json:"id"`
 	// Orchestrations contains the versions of each orchestration by name.
 	Orchestrations map[string][]string `json:"orchestrations"`
 	Activities     []string            `json:"activities"`
-	// FirstReportedAt is the time of the build's first report, if it is known. Reported is the time of its last report. PutBuild
-	// ignores both.
+	// FirstReportedAt is the time of the build's first report, if it is known. LastReportedAt is the time of its last
+	// report. PutBuild ignores both.
 	FirstReportedAt time.Time `json:"-"`
 	LastReportedAt  time.Time `json:"-"`
 }

@@ -53,7 +53,7 @@ type Record struct {
 	ReceiveCount int
 	// SentAt is the time when the record was sent, or zero if it is not known.
 	SentAt time.Time
-	// LockHold is how long the lock is reliable. It is nil for a record that was pushed.
+	// Hold is the hold of the record's lock. It is nil for a record that was pushed.
 	Hold *LockHold
 }
 
@@ -95,7 +95,7 @@ type InboxMessage struct {
 	// NewExecutionID is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for it. If
 	// it is empty, the provider creates one.
 	NewExecutionID string
-	// InitialInputs are inputs that a start carries for its first turn.
+	// InitialInputs are inputs of a start for its first turn.
 	InitialInputs []history.Event
 	// PossibleDuplicateSentAt is the time when the message was sent, if it may be a copy of a message that an earlier instance with
 	// the ID has consumed, or zero. The message must not create an instance if an instance with the ID was deleted
@@ -149,7 +149,7 @@ type Orchestration struct {
 // Start returns the first event of the execution.
 func (o *Orchestration) Start() *history.Event { return &o.Segments[0].Events[0] }
 
-// RestartedEvents returns the events that the execution took over from another one in a restart, or nil (R30).
+// RestartedEvents returns the events that the execution copied from another one in a restart, or nil (R30).
 func (o *Orchestration) RestartedEvents() []history.Event {
 	first := o.Segments[0].Events
 	if first[len(first)-1].Kind != history.ExecutionRestarted {

@@ -18,12 +18,12 @@ type Jobs interface {
 	// is the next of the previous call, and empty in the first one. Each call reads a bounded amount, so found can be
 	// empty before the end. The end is reached if next is empty.
 	MatchInstances(ctx context.Context, f Filter, from string, most int) (found []Target, next string, err error)
-	// DeleteIncarnation is DeleteInstance for the incarnation that the given start created. It does nothing if the ID has
-	// another incarnation or none.
+	// DeleteIncarnation is like DeleteInstance for the incarnation that the given start created. It does nothing if the
+	// ID has another incarnation or none.
 	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 }
 
-// Operation is what a job does with instances.
+// Operation is the operation of a job.
 type Operation string
 
 // The operations of jobs.
@@ -48,14 +48,14 @@ const (
 
 // Filter selects instances that match all non-zero fields.
 type Filter struct {
-	Orchestration string            `json:"name,omitempty"`     // of the orchestration
+	Orchestration string            `json:"name,omitempty"`     // the name of the orchestration
 	Statuses      []RuntimeStatus   `json:"statuses,omitempty"` // any of them
 	Version       string            `json:"version,omitempty"`
-	ParentID      string            `json:"parent,omitempty"` // the id of the instance that waits for it
+	ParentID      string            `json:"parent,omitempty"` // the ID of the instance that waits for it
 	Tags          map[string]string `json:"tags,omitempty"`   // all of them, with these values
 	StartedAfter  time.Time         `json:"startedAfter,omitzero"`
 	StartedBefore time.Time         `json:"startedBefore,omitzero"`
-	UpdatedBefore time.Time         `json:"updatedBefore,omitzero"` // of an instance that is over: it ended before then
+	UpdatedBefore time.Time         `json:"updatedBefore,omitzero"` // the instance has ended before this time
 }
 
 // Target is an instance that a job matched: the incarnation of its ID that was created at CreatedAt.
@@ -71,16 +71,17 @@ type Job struct {
 	ID        string    `json:"id"`
 	Operation Operation `json:"operation"`
 	Filter    Filter    `json:"filter"`
-	Force     bool      `json:"force,omitempty"`   // of a purge: also instances that are not over
+	Force     bool      `json:"force,omitempty"`   // of a purge: also instances that have not ended
 	Message   string    `json:"message,omitempty"` // of a cancel or terminate: the reason
-	// RequestedBy is who requested the job, or empty.
+	// RequestedBy is the caller that requested the job, or empty.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	State       JobState  `json:"state"`
 	CreatedAt   time.Time `json:"createdAt"`
 	UpdatedAt   time.Time `json:"updatedAt"`
 
-	// Matched is the number of matched instances. Done were processed, Skipped had not ended (a purge without force),
-	// and Failed failed. Errors contains the first errors of failed instances and of matching.
+	// Matched is the number of matched instances. Done counts the processed ones, Skipped those that had not ended (a
+	// purge without force), and Failed those that failed. Errors contains the first errors of failed instances and of
+	// matching.
 	Matched int64    `json:"matched"`
 	Done    int64    `json:"done"`
 	Skipped int64    `json:"skipped"`

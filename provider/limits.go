@@ -11,26 +11,26 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// The limits of what names an instance and of what is sent to it, in bytes unless noted.
+// The limits of IDs, names, tags and messages, in bytes unless noted.
 const (
 	MaxInstanceIDBytes  = 1024
 	MaxEventNameBytes   = 256
 	MaxEventIDBytes     = 256
-	MaxTags             = 16 // a count
+	MaxTags             = 16 // a number
 	MaxTagKeyBytes      = 64
 	MaxTagValueBytes    = 256
 	maxStartIDBytes     = 1024
 	maxExecutionIDBytes = 256
 	maxReasonBytes      = 256
-	// maxNameBytes bounds the name and the version of an orchestration that code starts. Code may use any name, as long
-	// as an item of the store holds it.
+	// maxNameBytes is the maximum size of the name and the version of an orchestration that code starts. Code may use
+	// any name that fits an item of the store.
 	maxNameBytes = 16 << 10
 )
 
-// fieldName is a field that more than one error names.
+// fieldName is the name of a field in several errors.
 const fieldName = "name"
 
-// longestEcho bounds, in bytes, how much of an unrecognised text an error repeats.
+// longestEcho is the maximum number of bytes of an unrecognized text in an error.
 const longestEcho = 64
 
 // Excerpt returns the part of a caller's text that an error repeats: at most 64 bytes of valid UTF-8.
@@ -86,7 +86,7 @@ func LengthProblem(s string, shortest, longest int) string {
 	return fmt.Sprintf("must be %d to %d bytes, is %d", shortest, longest, len(s))
 }
 
-// check applies to a message the limits that clients and code must keep.
+// check checks the limits of a message that clients and code must observe.
 func (m *Message) check() error {
 	if err := CheckText("instanceId", m.InstanceID, 1, MaxInstanceIDBytes); err != nil {
 		return err

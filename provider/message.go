@@ -42,19 +42,19 @@ const (
 	MessageCancelActivity MessageKind = "cancelActivity"
 	// MessageCancelChildOutcome reports to a parent that a child could not be cancelled, with the reason.
 	MessageCancelChildOutcome MessageKind = "cancelChildOutcome"
-	// MessageEventSent carries an external event from another instance, which is answered.
+	// MessageEventSent carries an external event from another instance. The sender receives a response.
 	MessageEventSent MessageKind = "eventSent"
 	// MessageEventAnswered reports to the sender of external events that they were delivered or, with an Error, that
 	// they were not.
 	MessageEventAnswered MessageKind = "eventAnswered"
-	// MessageUpdateSent carries an update from another instance, which is answered. With an Orchestration, it starts
-	// that orchestration if no instance has the ID.
+	// MessageUpdateSent carries an update from another instance. The sender receives a response. With an Orchestration,
+	// the message starts that orchestration if no instance has the ID.
 	MessageUpdateSent MessageKind = "updateSent"
 	// MessageUpdateAnswered carries the Result or Error of an update to its sender.
 	MessageUpdateAnswered MessageKind = "updateAnswered"
 	// MessageExecutionSuspended pauses the instance. Its code does not run until a MessageExecutionResumed arrives, and
-	// inputs are parked (R25). EventID identifies the request, with history.PauseIDPrefix, so that a late copy is
-	// recognized.
+	// inputs are parked (R25). EventID identifies the request, with history.PauseIDPrefix, so that the instance ignores
+	// a late copy.
 	MessageExecutionSuspended MessageKind = "executionSuspended"
 	// MessageExecutionResumed resumes the instance.
 	MessageExecutionResumed MessageKind = "executionResumed"
@@ -113,14 +113,14 @@ type Message struct {
 	// SourceEventID is the event that scheduled a child, and ChildID is the child. Result or Error is its outcome.
 	SourceEventID int64  `json:"sourceEventId,omitempty"`
 	ChildID       string `json:"childInstanceId,omitempty"`
-	// SourceEventIDs are the events that an answer to their sender is about. ChildID is then the instance that received
+	// SourceEventIDs are the events of the sender that a response refers to. ChildID is then the instance that received
 	// them.
 	SourceEventIDs []history.Range  `json:"sourceEventIds,omitempty"`
 	Result         history.Payload  `json:"result,omitempty"`
 	Error          *history.Failure `json:"error,omitempty"`
 
-	// Reason is the reason of a cancellation, and RequestedBy is who requested it, as in package history. RequestedBy
-	// is also set on external events, updates, and requests to terminate, pause or resume, if it is known.
+	// Reason is the reason of a cancellation, and RequestedBy its requester, as in package history. RequestedBy is also
+	// set on external events, updates, and requests to terminate, pause or resume, if it is known.
 	Reason      string `json:"reason,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	ActivityID  int64  `json:"activityId,omitempty"`
@@ -156,7 +156,8 @@ func (p *Redrive) Next(recordID string) *Redrive {
 	return &Redrive{Record: p.Record, Times: p.Times + 1, MovedAt: p.MovedAt}
 }
 
-// NextMoved is Next for a message that moved to the dead-letter queue at a time, or zero if it is not known.
+// NextMoved is like Next for a message that moved to the dead-letter queue at the given time, which is zero if it is
+// not known.
 func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	next := p.Next(recordID)
 	if next.MovedAt == nil && next.Times == 1 && !at.IsZero() {
@@ -166,7 +167,7 @@ func (p *Redrive) NextMoved(recordID string, at time.Time) *Redrive {
 	return next
 }
 
-// mostReceives is larger than the number of times any queue delivers a message before it moves it away.
+// mostReceives exceeds the maximum number of deliveries of a message before a queue moves it.
 const mostReceives = 10_000
 
 // Of returns the record under which crash markers are stored. Its ReceiveCount increases over all deliveries, including
@@ -196,8 +197,9 @@ type ActivityOutcome struct {
 	// orchestrator counts the delay from the time when it receives the failure. Otherwise it is zero.
 	RetryInMs int64 `json:"retryInMs,omitempty"`
 
-	// Ended is set for an activity with WorkItem.WaitForCancellation. It is one of history.EndXxx, if that is known in addition
-	// to Result and Error. SeenAt is the time when its worker noticed the cancellation.
+	// Ended is set for an activity with WorkItem.WaitForCancellation. It is one of the history.Outcome constants, if
+	// the outcome is known in addition to Result and Error. SeenAt is the time when its worker observed the
+	// cancellation.
 	Ended  string     `json:"ended,omitempty"`
 	SeenAt *time.Time `json:"seenAt,omitempty"`
 
@@ -220,8 +222,8 @@ type PendingAttempt struct {
 	// attempt.
 	HeartbeatMs     int64      `json:"heartbeatMs,omitempty"`
 	LastHeartbeatAt *time.Time `json:"beatenAt,omitempty"`
-	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock. LastHeartbeatAt is then
-	// the time as of which it counts. Workers do not set it.
+	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock.
+	// LastHeartbeatAt is then the time from which the heartbeat timeout counts. Workers do not set HeartbeatSeenAt.
 	HeartbeatSeenAt *time.Time `json:"beatSeen,omitempty"`
 	// Retry, ScheduleToCloseDeadline and WaitForCancellation are described in WorkItem.
 	Retry                   *history.RetryPolicy `json:"retry,omitempty"`
@@ -272,12 +274,12 @@ type WorkItem struct {
 	WaitForCancellation bool `json:"waitCancel,omitempty"`
 	// AtMostOnce marks an activity whose attempts start at most once.
 	AtMostOnce bool `json:"atMostOnce,omitempty"`
-	// Token authorizes a holder of the work item to renew its lock (Tokens). The provider signs it with each send. Work
-	// items of earlier releases have none.
+	// Token authorizes a holder of the work item to renew its lock (TokenSigner). The provider signs it with each send.
+	// Work items of earlier releases have none.
 	Token string `json:"token,omitempty"`
 }
 
-// NeedsRunClaim reports whether a worker takes the run of the activity (ClaimRun) before it starts the code.
+// NeedsRunClaim reports whether a worker must claim the run of the activity (ClaimRun) before it starts the code.
 func (w *WorkItem) NeedsRunClaim() bool { return w.WaitForCancellation || w.AtMostOnce }
 
 // Timer is a timer that does not fire before FireAt. If it belongs to an activity, TimerID is the activity's ID. It
@@ -318,7 +320,7 @@ func (m *Message) Interrupts() bool {
 	}
 }
 
-// missing is the Problem of a field that is not there.
+// missing is the Problem of a missing field.
 const missing = "is missing"
 
 // DecodeMessage decodes an inbox message. It returns an error if a required field is missing, or if the version or the
@@ -344,7 +346,7 @@ func DecodeMessage(body string) (Message, error) {
 	return m, nil
 }
 
-// lacks names a field that the message must have, and has not; empty where it has all.
+// lacks returns the name of a missing required field, or an empty string.
 func (m *Message) lacks() string {
 	switch {
 	case m.InstanceID == "":
@@ -399,7 +401,8 @@ func DecodeTimer(body string) (Timer, error) {
 	return t, nil
 }
 
-// decoded reads a body of any form. What is read is in memory of its own: where the plain form needs none, it is not taken.
+// decoded decodes a body in any form. Its result does not share memory with the body, and is not allocated if the plain
+// form suffices.
 func decoded[T any](body string) (into T, err error) {
 	if err := json.Unmarshal([]byte(body), &into); err != nil {
 		return into, fmt.Errorf("decode JSON: %w", err)
@@ -407,7 +410,7 @@ func decoded[T any](body string) (into T, err error) {
 	return into, nil
 }
 
-// checkVersion looks at the version of a body.
+// checkVersion checks the version of a body.
 func checkVersion(v int) error {
 	if v < 1 || v > WireVersion {
 		problem := fmt.Sprintf("%d is not supported by this release (1 to %d)", v, WireVersion)
@@ -427,7 +430,8 @@ func (k MessageKind) known() bool {
 	}
 }
 
-// carriesEvent reports whether messages of the kind bring an external event, or an update: a name, an id and a document.
+// carriesEvent reports whether messages of the kind contain an external event or an update: a name, an ID and a
+// document.
 func (k MessageKind) carriesEvent() bool {
 	return k == MessageEventRaised || k == MessageEventSent || k == MessageUpdate || k == MessageUpdateSent
 }

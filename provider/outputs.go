@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Outputs are the work items, timers, messages and answers that the events of a segment cause.
+// Outputs are the work items, timers, messages and update results that the events of a segment cause.
 type Outputs struct {
 	WorkItems []WorkItem
 	Timers    []Timer
@@ -86,8 +86,8 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 	return out
 }
 
-// makeWorkItems returns an empty slice with room for all work items that events may cause. Growing it would copy those
-// of a large turn several times.
+// makeWorkItems returns an empty slice with capacity for all work items that the events may cause. Growing it would
+// copy those of a large turn several times.
 func makeWorkItems(events []history.Event) []WorkItem {
 	n := 0
 	for i := range events {
@@ -145,7 +145,7 @@ func startOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// appendOutcome adds the message that reports to the parent how its child ended, where there is one.
+// appendOutcome adds the message with the outcome for the parent, if there is one.
 func appendOutcome(ms []Message, x Origin, end *history.Event) []Message {
 	if x.Parent == nil {
 		return ms
@@ -153,7 +153,7 @@ func appendOutcome(ms []Message, x Origin, end *history.Event) []Message {
 	return append(ms, outcomeFor(x, end))
 }
 
-// outcomeFor makes the message that reports to the parent how its child ended.
+// outcomeFor returns the message with the outcome for the parent.
 func outcomeFor(x Origin, end *history.Event) Message {
 	m := ChildOutcome(x.InstanceID, x.Parent)
 	m.TraceParent = x.trace
@@ -176,8 +176,8 @@ func StartID(executionID string, eventID int64) string {
 	return fmt.Sprintf("%s:%d", executionID, eventID)
 }
 
-// cancelOf makes the message that asks a child to end. The StartID restricts it to that child, since another instance
-// may have its id later (R16).
+// cancelOf returns the message that cancels a child. The StartID restricts it to that child, because another instance
+// can have its ID later (R16).
 func cancelOf(x Origin, e *history.Event) Message {
 	return Message{
 		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: history.TruncateCancelMessage(e.Message),

@@ -36,7 +36,7 @@ type StoredPayload struct {
 
 // PayloadStoreProvider is an optional interface of a Provider that can have a payload store.
 type PayloadStoreProvider interface {
-	// PayloadStore returns the payload store. If it is nil, payloads are limited to the size that fits histories.
+	// Payloads returns the payload store. If it is nil, payloads are limited to the size that fits histories.
 	Payloads() PayloadStore
 	// SweepPayloads deletes payloads that are at least two days old and whose execution does not exist. It processes
 	// one page of keys after the given key, and returns the key from which to continue, even with an error. An empty
@@ -51,7 +51,7 @@ const (
 	MaxStoredPayloadBytes = 40 << 20
 )
 
-// The first parts of keys: payloads of executions, and what is on its way in messages.
+// The first parts of keys: payloads of executions, and payloads of messages that have not arrived.
 const (
 	ExecutionPayloadPrefix = "x/"
 	MessagePayloadPrefix   = "m/"
@@ -86,9 +86,9 @@ func MessagePayloadKey(kind MessageKind, id, hash string) string {
 	return MessagePayloadPrefix + hex.EncodeToString(sum[:])
 }
 
-// EachMessagePayload calls f with the keys of an event's payloads that are sent to another instance or returned as the result of an
-// update: the key in the sender's execution, and the key of the copy. The copies are made before the event is
-// committed, so that the message does not depend on its sender.
+// EachMessagePayload calls f for the payloads of an event that are sent to another instance or returned as the result
+// of an update. Its arguments are the key in the sender's execution and the key of the copy. The copies are made before
+// the event is committed, so that the message does not depend on its sender.
 func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	send := func(own, sent history.Payload) {
 		if from := own.StorageKey(); from != "" {
@@ -111,7 +111,8 @@ func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	}
 }
 
-// mailed is a payload as it is sent: of one that lies in the store, a copy of its own for the message.
+// mailed returns a payload in the form in which it is sent. A payload in the payload store is replaced by a reference
+// to a copy for the message.
 func mailed(p history.Payload, kind MessageKind, id string) history.Payload {
 	if p.StorageKey() == "" {
 		return p

@@ -7,28 +7,28 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// plainForm reads the JSON of what travels most, work items and activity outcomes, in the very form in which it is
-// written: fields in their order, no spaces, no escapes. It takes a fifth of the time of encoding/json, which was
-// an eighth of the engine's. Whatever has another form is left to encoding/json: a rare field, a text beyond ASCII, a
-// message written by hand.
+// plainForm decodes work items and activity outcomes, the most frequent JSON, in exactly the form in which they are
+// written: fields in order, no spaces, no escapes. It takes a fifth of the time of encoding/json, which took an eighth
+// of the engine's time. encoding/json decodes all other forms: a rare field, a text beyond ASCII, a message that was
+// written by hand.
 //
-// Its methods are called for the fields in their order. Each takes its field where it is next, and leaves the value
-// as it is where it is not.
+// Its methods are called for the fields in order. A method decodes its field if it is next. Otherwise it leaves the
+// value unchanged.
 type plainForm struct {
 	rest  string
-	opens byte // what is before the next field: '{' or ','
+	opens byte // the delimiter before the next field: '{' or ','
 	other bool // the form is another one
 	small bool // texts may share the body's memory
 }
 
-// smallBody is up to which size a text that is kept may keep its body: copies of ten texts take as much.
+// smallBody is the maximum size of a body that a decoded text may keep in memory: copies of ten texts take as much.
 const smallBody = 1 << 10
 
 func newPlainForm(body string) *plainForm {
 	return &plainForm{rest: body, opens: '{', small: len(body) <= smallBody}
 }
 
-// next takes the name of a field.
+// next reads the name of a field.
 func (p *plainForm) next(name string) bool {
 	if n := len(name) + 4; p.other || len(p.rest) < n || p.rest[0] != p.opens || p.rest[1] != '"' || p.rest[2:n-2] != name || p.rest[n-2] != '"' || p.rest[n-1] != ':' {
 		return false
@@ -38,10 +38,10 @@ func (p *plainForm) next(name string) bool {
 	return true
 }
 
-// ended reports whether the object has ended, and nothing is left.
+// ended reports whether the object has ended and no text remains.
 func (p *plainForm) ended() bool { return !p.other && p.opens == ',' && p.rest == "}" }
 
-// text copies from a large body, so that an id which is kept does not keep a megabyte.
+// text copies from a large body, so that a stored ID does not keep a megabyte in memory.
 func (p *plainForm) text(name string, into *string) {
 	if !p.next(name) {
 		return
@@ -66,7 +66,7 @@ func (p *plainForm) text(name string, into *string) {
 	p.other = true
 }
 
-// number reads integers from 0 to 10^18-1.
+// number decodes integers from 0 to 10^18-1.
 func (p *plainForm) number(name string, into *int64) {
 	if !p.next(name) {
 		return
@@ -92,7 +92,7 @@ func (p *plainForm) count(name string, into *int) {
 	*into = int(n)
 }
 
-// trace drops a context that is none, as history.TraceParent reads itself.
+// trace ignores an invalid context, like history.TraceParent.
 func (p *plainForm) trace(into *history.TraceParent) {
 	var s string
 	p.text("traceparent", &s)
@@ -111,7 +111,7 @@ func (p *plainForm) yes(name string, into *bool) {
 	p.other = true
 }
 
-// payload takes a whole JSON value.
+// payload reads a whole JSON value.
 func (p *plainForm) payload(name string, into *history.Payload) {
 	if !p.next(name) {
 		return
@@ -126,10 +126,10 @@ func (p *plainForm) payload(name string, into *history.Payload) {
 	p.rest = p.rest[end:]
 }
 
-// deepest is how deep payloads may be nested here. The limit of encoding/json counts from the whole body.
+// deepest is the maximum depth of a payload. The limit of encoding/json counts from the whole body.
 const deepest = 1000
 
-// valueEnd returns where the JSON value ends that s begins with, if it is one: at the comma or the bracket behind it.
+// valueEnd returns the end of the JSON value at the beginning of s: the position of the comma or bracket after it.
 func valueEnd(s string) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(s); i++ {
@@ -152,7 +152,7 @@ func valueEnd(s string) int {
 	return 0
 }
 
-// plainWorkItem reads a work item of the plain form. ok is false for another.
+// plainWorkItem decodes a work item in the plain form. ok is false for other forms.
 func plainWorkItem(body string) (w WorkItem, ok bool) {
 	p := newPlainForm(body)
 	p.count("v", &w.V)
@@ -177,7 +177,8 @@ func plainWorkItem(body string) (w WorkItem, ok bool) {
 	return w, p.ended()
 }
 
-// plainMessage reads an inbox message of the plain form: the results of activities above all. ok is false for another.
+// plainMessage decodes an inbox message in the plain form, in particular results of activities. ok is false for other
+// forms.
 func plainMessage(body string) (m Message, ok bool) {
 	p := newPlainForm(body)
 	p.count("v", &m.V)
@@ -194,10 +195,10 @@ func plainMessage(body string) (m Message, ok bool) {
 	return m, p.ended()
 }
 
-// oftenTogether is for how many outcomes there is room at once: for those of a batch of records.
+// oftenTogether is the initial capacity for outcomes: those of a batch of records.
 const oftenTogether = 10
 
-// outcomes takes a list of results. One that failed, or that is waited for, has another form.
+// outcomes decodes a list of results. A failure or a pending attempt has another form.
 func (p *plainForm) outcomes(name string, into *[]ActivityOutcome) {
 	if !p.next(name) {
 		return

@@ -12,7 +12,7 @@ import (
 type PoisonHandler interface {
 	// PutCrashMarker writes a crash marker for a delivery whose code is about to run. It returns the number of other
 	// deliveries of the same record that were marked and never unmarked, which means that their processes died. It is
-	// strongly consistent and idempotent. If there are such deliveries, an attempt with Together set is not marked.
+	// strongly consistent and idempotent. If there are such deliveries, an attempt with Batched set is not marked.
 	PutCrashMarker(ctx context.Context, a Attempt) (died int, err error)
 	// DeleteCrashMarker removes the crash markers of this delivery and of earlier ones, because the process survived. It is
 	// required for records that will be redelivered. The marker of a deleted record can stay. An attempt with

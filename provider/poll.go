@@ -28,11 +28,11 @@ type Poller interface {
 	RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...Record) (lost []Record, err error)
 }
 
-// LockHold is how long the holder of a received record can rely on its lock. Copies of the record share the Hold. It is
-// safe for concurrent use.
+// LockHold is the time for which the holder of a received record can rely on its lock. Copies of the record share the
+// Hold. It is safe for concurrent use.
 type LockHold struct {
 	length time.Duration
-	until  atomic.Int64 // Unix nanoseconds; 0: ended
+	until  atomic.Int64 // Unix nanoseconds; 0 means ended
 }
 
 // NewHold returns the Hold of a record with a lock of the given length. from must not be later than the receipt of the

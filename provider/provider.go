@@ -10,13 +10,13 @@ import (
 )
 
 // Provider stores a task hub and transports its messages. All methods are safe for concurrent use and return early when
-// ctx ends. A failed call returns an *Error that says whether the call can be repeated, unless it returns a more
+// ctx ends. A failed call returns an *Error that reports whether the call can be repeated, unless it returns a more
 // specific sentinel error.
 type Provider interface {
 	// Instances contains the methods that clients call.
 	Instances
 	// Orchestrations contains the methods that turns call. Records come from the inbox, either from a function's event
-	// (push) or from Polling.
+	// (push) or from a Poller.
 	Orchestrations
 	// WorkItems contains the methods that workers call.
 	WorkItems
@@ -36,7 +36,7 @@ type Provider interface {
 	Records
 }
 
-// Instances is what clients need.
+// Instances contains the methods that clients call.
 type Instances interface {
 	// StartOrchestration creates the instance and its first execution atomically, and wakes the instance immediately or
 	// at StartAt. A repetition with the same StartID only wakes the instance again (R11). It returns ErrAlreadyExists
@@ -91,7 +91,8 @@ type Instances interface {
 	ReadBuild(ctx context.Context, id string) (Build, error)
 }
 
-// Orchestrations is what turns need. Records come from the inbox, through a function's event (push) or by Polling.
+// Orchestrations contains the methods that turns call. Records come from the inbox, either from a function's event
+// (push) or from a Poller.
 type Orchestrations interface {
 	// DecodeOrchestrationItems groups inbox records by instance and keeps their order. It returns unreadable records
 	// separately. Pass them to DeadLetter.
@@ -117,8 +118,8 @@ type Orchestrations interface {
 	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)
 	// ReadOrchestration reads the execution that item's messages are for, or the execution that it continued as. It
 	// returns ErrNotFound if there is none, and ErrCorrupt if it cannot be read. An eventually consistent read can miss
-	// the latest segments, or all of them. It holds a bounded amount of the large data of external events (Loading),
-	// and references to the rest.
+	// the latest segments, or all of them. The result contains a bounded amount of the large data of external events
+	// (DataBudget), and references to the rest.
 	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
 	// ReadDocument reads the document that a payload refers to, from any execution of the instance. It returns
 	// ErrNotFound if the document was erased, and ErrCorrupt if it is missing or does not match the reference.
@@ -128,11 +129,11 @@ type Orchestrations interface {
 	// instance is being deleted. The call is idempotent.
 	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
 	// AckOrchestrationItem commits a turn and sends its outputs. The commit is atomic. ErrConflict means that another
-	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an ErrDispatchIncomplete:
-	// let the messages be redelivered and call RedispatchOrchestration. It returns the outputs that can never be sent.
-	// The next turn records them as failed (R9). A status other than Blocked or a terminal one is written on a
-	// best-effort basis. If that write fails, the call succeeds, and a refresh is requested (RefreshStatus). The
-	// provider does not retain t or t.Events.
+	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an
+	// ErrDispatchIncomplete: let the messages be redelivered and call RedispatchOrchestration. It returns the outputs
+	// that can never be sent. The next turn records them as failed (R9). A status other than Blocked or a terminal one
+	// is written on a best-effort basis. If that write fails, the call succeeds, and a refresh is requested
+	// (RefreshStatus). The provider does not retain t or t.Events.
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
 	// TerminateCorrupt ends an instance whose history cannot be read (ErrCorrupt), as the message requests. It writes
 	// the end behind the readable part of the history, reports it to the parent and cancels the activities. Timers and
@@ -159,8 +160,9 @@ type Orchestrations interface {
 	//
 	// If the next attempt is already the current one, the failure was reported before, and the same attempt is sent
 	// again. The same applies to a failure without a RetryAt whose run led to the current attempt. The verdicts
-	// describe all other failures. If all verdicts are RetryExhausted, the call only reads the current attempts. Of the due
-	// attempts, it sends those that are current and not pending, and returns the pending ones in Retried.Waiting.
+	// describe all other failures. If all verdicts are RetryExhausted, the call only reads the current attempts. Of the
+	// due attempts, it sends those that are current and not pending, and returns the pending ones in
+	// RetryResult.Waiting.
 	//
 	// It returns ErrConflict if Head is no longer the head. Nothing was sent then. After any other error, the call can
 	// be repeated.
@@ -172,15 +174,15 @@ type Orchestrations interface {
 	PutPendingAttempts(ctx context.Context, instanceID string, head Head, keeps ...PendingAttemptUpdate) error
 }
 
-// WorkItems is what workers need.
+// WorkItems contains the methods that workers call.
 type WorkItems interface {
 	// DecodeWorkItems decodes the records of a work queue. It returns unreadable records separately. Pass them to
 	// DeadLetter. LockedWorkItem.Cancel of each item returns, with strong consistency, whether the activity is
 	// cancelled. The first call reads the cancel record for all items of the execution.
 	DecodeWorkItems(ctx context.Context, records []Record) (items []LockedWorkItem, unreadable []Unreadable)
 	// AckWorkItems sends the outcomes, as one message per execution, and then deletes the records of the work items
-	// from their queue, except those with Left set (R14). It returns the records whose outcome was not accepted. They
-	// stay in the queue and are redelivered.
+	// from their queue, except those with KeepRecord set (R14). It returns the records whose outcome was not accepted.
+	// They stay in the queue and are redelivered.
 	AckWorkItems(ctx context.Context, queue string, done []CompletedWorkItem) (failed []Record, err error)
 	// ReadCancels reads the part of an execution's cancel record that concerns activities scheduled in segment from or
 	// later, in order and with strong consistency. It contains the decisions of the turns of these segments, and all
@@ -189,19 +191,19 @@ type WorkItems interface {
 	// next is the segment from which a caller can continue without missing a decision. A decision can become visible
 	// later than a later one, so next follows the last decision before which none is missing (Turn.CancelsAfter).
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
-	// PollCancels is ReadCancels at half the price, with eventual consistency. It can miss recent decisions. They are
-	// at next or later, so that a later call finds them.
+	// PollCancels is like ReadCancels at half the price, with eventual consistency. It can miss recent decisions. They
+	// are at next or later, so that a later call finds them.
 	PollCancels(ctx context.Context, executionID string, from int64) (cancels Cancels, next int64, err error)
-	// RenewWorkItemLocks extends the locks of a queue's work items to lock from now, like Polling.RenewRecords. It
-	// returns one Renewal per item, in order: the end of the lock or that it is lost, and whether the activity is
-	// cancelled, with strong consistency. For a record whose work item was not decoded, it returns only the lock. The
-	// error joins the errors of the items.
+	// RenewWorkItemLocks extends the locks of a queue's work items to lock from now, like Poller.RenewRecords. It
+	// returns one Renewal per item, in order. A Renewal has the end of the lock or reports that it is lost, and
+	// reports, with strong consistency, whether the activity is cancelled. For a record whose work item was not
+	// decoded, it returns only the lock. The error joins the errors of the items.
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
 	// VerifyWorkItemToken decodes the token of a work item (WorkItem.Token) and returns its queue, execution, segment,
 	// activity and attempt. It returns ErrInvalidToken if the token was not issued by this hub.
 	VerifyWorkItemToken(ctx context.Context, token string) (WorkItem, error)
-	// CompletionTokens returns the signer of completion tokens (Tokens.SignCompletion). A worker calls it before an
-	// activity starts, and signs the token when the activity requests it.
+	// CompletionTokens returns the signer of completion tokens (TokenSigner.SignCompletion). A worker calls it before
+	// an activity starts, and signs the token when the activity requests it.
 	CompletionTokens(ctx context.Context) (*TokenSigner, error)
 	// VerifyCompletionToken decodes a completion token and returns a work item with the signed fields, including InstanceID.
 	// It returns a *ForeignTokenError if the token belongs to another hub, and ErrInvalidToken if it is invalid.
@@ -220,20 +222,20 @@ type WorkItems interface {
 	// and then delete the old record (R14).
 	PutWorkItems(ctx context.Context, items ...WorkItem) error
 	// PutActivityRecords writes the non-zero fields of each record and keeps the stored values of the other fields. It
-	// does not write a record with OutcomeNeverStarted if another end is stored, or a record with a LastHeartbeatAt before the
-	// stored one. Records are written separately. If only some were written, the error says so, and the caller can
-	// repeat all.
+	// does not write a record with OutcomeNeverStarted if another outcome is stored, or a record with a LastHeartbeatAt
+	// before the stored one. Records are written separately. If only some were written, the error says so, and the
+	// caller can repeat all.
 	PutActivityRecords(ctx context.Context, executionID string, records ...ActivityRecord) error
 	// ReadActivityRecord reads the record of an activity with strong consistency. If there is none, only ActivityID is
 	// set.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (ActivityRecord, error)
 	// ClaimRun makes a delivery of a work item with NeedsRunClaim the holder of the activity's run until Run.Until. If
-	// another delivery holds the run, Taken.Held is false. The holder can repeat the call. A delivery of a later
-	// attempt takes the run immediately, and a delivery of the same attempt when the run has expired. Taken.Cancel is
-	// read with strong consistency after the run was taken, so that of two competing deliveries either one finds the
-	// other's run, or both find the cancel. If CompleteRun has stored an outcome of the same attempt, the run is neither
-	// taken nor renewed. If the call returns an error and Held is true, the run was taken, but its cancel could not be
-	// read.
+	// another delivery holds the run, RunClaim.Held is false. The holder can repeat the call. A delivery of a later
+	// attempt takes the run immediately, and a delivery of the same attempt when the run has expired. RunClaim.Cancel
+	// is read with strong consistency after the run was taken, so that of two competing deliveries either one finds the
+	// other's run, or both find the cancel. If CompleteRun has stored an outcome of the same attempt, the run is
+	// neither taken nor renewed. If the call returns an error and Held is true, the run was taken, but its cancel could
+	// not be read.
 	ClaimRun(ctx context.Context, r Run) (RunClaim, error)
 	// CompleteRun stores the outcome of a run before it is reported, on condition that the delivery still holds the run. A
 	// later ClaimRun for the same attempt returns this outcome, and its caller reports it, so that no code of the
@@ -251,17 +253,16 @@ type WorkItems interface {
 	ReadSettled(ctx context.Context, executionID string, from int64) (Settlements, error)
 }
 
-// Timers keeps time, and finds instances that have stood still for too long.
+// Timers holds timers and finds instances that make no progress.
 //
-// The three methods that find instances yield some at a time; a caller that asks for the next has finished with the
-// ones before. They store their progress as they go, so that a search which is cut short is not in vain: the next one
-// goes on there. They yield an error for what cannot be read, and go on after it as far as they can. Two searches at
-// once are harmless.
+// The three methods that find instances yield a few at a time and store their progress, so that an interrupted search
+// continues in the next call. A caller must process the yielded instances before it requests the next ones. The methods
+// yield an error for items that cannot be read, and continue if possible. Concurrent searches are allowed.
 type Timers interface {
 	// DecodeTimers decodes the records of the timers queue. It returns unreadable records separately. Pass them to
 	// DeadLetter.
 	DecodeTimers(records []Record) (timers []LockedTimer, unreadable []Unreadable)
-	// HoldTimers sends timers back to the timers queue. They become visible less than a second before they are due, or
+	// HoldTimers sends timers to the timers queue again. They become visible less than a second before they are due, or
 	// earlier, to be held again, if they exceed the maximum delay of the provider. The call is idempotent.
 	HoldTimers(ctx context.Context, timers ...Timer) error
 	// PendingInstances finds instances that were due to run their first turn before the given time and did not (R11).
@@ -270,8 +271,8 @@ type Timers interface {
 	PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]Instance, error]
 	// BlockedInstances finds instances that are blocked in another build than the one that reported last (R18). Each
 	// instance is found for every new build, and for the same build again after ten minutes, twenty minutes and so on,
-	// up to an hour. If there are any, an orchestrator is asked to report its build (ReportBuildInstanceID). A build that already
-	// reported last within the past hour does not count as new.
+	// up to an hour. If there are any, it requests a report of the build from an orchestrator (ReportBuildInstanceID).
+	// A build that already reported last within the past hour does not count as new.
 	BlockedInstances(ctx context.Context) iter.Seq2[[]Instance, error]
 	// DeletingInstances finds instances whose deletion has made no progress for two minutes. DeleteInstance completes
 	// the deletion (R17).
@@ -281,7 +282,7 @@ type Timers interface {
 	CountAttention(ctx context.Context) (AttentionCounts, error)
 }
 
-// Records is what is done with a record whatever it contains.
+// Records contains operations on records that do not depend on their content.
 type Records interface {
 	// DeadLetter copies a record, with the error, to the dead-letter queue of its queue, so that the record can be
 	// deleted.
@@ -317,7 +318,7 @@ type LockedWorkItem struct {
 	CancelsFrom int64
 }
 
-// CompletedWorkItem is a work item that is done.
+// CompletedWorkItem is a work item that needs no more processing.
 type CompletedWorkItem struct {
 	*LockedWorkItem
 
@@ -340,7 +341,8 @@ type OutputFailure struct {
 	EventID int64
 	// Failure is the reason.
 	Failure history.Failure
-	// Ended is set for an activity with WaitCancel whose code has run or may have run, because its work item was sent
-	// before or this is not the first attempt. It is one of history.EndXxx. It is empty if the activity never started.
+	// Ended is set for an activity with WaitForCancellation whose code has run or may have run, because its work item
+	// was sent before or this is not the first attempt. It is one of the history.Outcome constants. It is empty if the
+	// activity never started.
 	Ended string
 }

@@ -13,9 +13,8 @@ type Reconciler interface {
 	// parent. It then wakes an instance that has not ended, and completes a deletion. It is safe to call while turns
 	// run, and to repeat. Settled work does not run again. Other work can be sent twice.
 	//
-	// Detached starts from before r.Since are omitted, because nothing may prevent them from starting twice. r.Since
-	// must not be further back than MaxReconcileLookback. Of an instance that continues as new, the last MaxPastExecutions executions are
-	// processed.
+	// Detached starts from before r.Since are omitted, because they could start twice. r.Since must not be further back
+	// than MaxReconcileLookback. If an instance continues as new, its last MaxPastExecutions executions are processed.
 	ReconcileInstance(ctx context.Context, instanceID string, r ReconcileOptions) (ReconcileResult, error)
 	// PurgeQueues deletes all schedules, and then all messages of the inbox, the timers queue and the work queues. It
 	// returns ErrBusy and deletes nothing if messages are being processed or there are dead letters. Repeat the call
@@ -37,15 +36,17 @@ type ReconcileOptions struct {
 type ReconcileResult struct {
 	// Sent is the number of messages, work items and timers that were sent, including the wake.
 	Sent int
-	// Ended is true if the instance had ended, Old if it ended before Since, Deleted if its deletion was completed, and
-	// NotFound if the instance does not exist.
+	// Ended is true if the instance had ended, and EndedBeforeSince if it ended before Since. Deleted is true if its
+	// deletion was completed. NotFound is true if the instance does not exist.
 	Ended, EndedBeforeSince, Deleted, NotFound bool
-	// SkippedOutputs is the number of detached starts and events for other instances that were omitted because they are from
-	// before Since. Cut is true if past executions were omitted because there are more than MaxPastExecutions.
+	// SkippedOutputs is the number of detached starts and events for other instances that were omitted because they are
+	// from before Since. Truncated is true if past executions were omitted because there are more than
+	// MaxPastExecutions.
 	SkippedOutputs int
 	Truncated      bool
-	// LostChildren is the number of children that do not exist and whose starts are from before MaxReconcileLookback, so that it is not
-	// known whether they ran. Their starts can no longer succeed, and the instance receives history.TypeOutcomeLost.
+	// LostChildren is the number of children that do not exist and whose starts are older than MaxReconcileLookback, so
+	// that it is not known whether they ran. Their starts can no longer succeed, and the instance receives
+	// history.TypeOutcomeLost.
 	LostChildren int
 	// RejectedOutputs are outputs that no queue of the hub accepts, for example of a work queue that does not exist. The
 	// instance's next turn records them as failed.
@@ -59,11 +60,12 @@ type QueuePurgeResult struct {
 }
 
 const (
-	// MaxReconcileLookback is the maximum age of Reconcile.Since. The tombstone of a purged instance lasts for 30 days.
+	// MaxReconcileLookback is the maximum age of ReconcileOptions.Since. The tombstone of a purged instance lasts for
+	// 30 days.
 	MaxReconcileLookback = 28 * 24 * time.Hour
 	// MaxPastExecutions is the number of past executions of an instance that are processed.
 	MaxPastExecutions = 100
-	// QueuePurgeCooldown is how long nothing may be sent after PurgeQueues. SQS can delete messages for a minute, and then drops
-	// repetitions of deleted messages for five minutes.
+	// QueuePurgeCooldown is the time after PurgeQueues in which nothing may be sent. SQS can delete messages for a
+	// minute, and then drops repetitions of deleted messages for five minutes.
 	QueuePurgeCooldown = time.Minute + 5*time.Minute + 10*time.Second
 )

@@ -10,7 +10,7 @@ func WithRequester(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, requesterKey{}, name)
 }
 
-// RequesterOf returns the name that WithRequester set. known is false if WithRequester was not used.
+// RequesterOf returns the name that WithRequester set. known is false if the context has no name.
 func RequesterOf(ctx context.Context) (name string, known bool) {
 	name, known = ctx.Value(requesterKey{}).(string)
 	return name, known

@@ -18,26 +18,27 @@ type DueAttempt struct {
 	ActivityID int64
 	// Attempt is the number of the attempt, from 2. 0 selects the current attempt.
 	Attempt int
-	// MessageID identifies the message that made the attempt due. If a failure of the run TimeoutRunID(Attempt, By) led to the
-	// current attempt, that attempt is sent again.
+	// MessageID identifies the message that made the attempt due. If a failure of the run TimeoutRunID(Attempt,
+	// MessageID) led to the current attempt, that attempt is sent again.
 	MessageID string
 	// Segment is the sequence of the segment that scheduled the activity.
 	Segment int64
 }
 
-// TimeoutRunID returns the ActivityOutcome.Run of a pending attempt that exceeded a limit, as found by the message by.
+// TimeoutRunID returns the ActivityOutcome.Run of a pending attempt that exceeded a limit. by is the ID of the message
+// that found it.
 func TimeoutRunID(attempt int, by string) string { return fmt.Sprintf("limit.%d.%s", attempt, by) }
 
 // RetryResult is the result of RetryActivities.
 type RetryResult struct {
-	// Failed are the verdicts on Retries.Failed, in the same order.
+	// Failed are the verdicts on RetryRequest.Failed, in the same order.
 	Failed []RetryVerdict
 	// RejectedOutputs are attempts that can never be sent.
 	RejectedOutputs []OutputFailure
-	// Waiting contains, for each entry of Retries.Due, the current attempt if it is pending. It was not sent, and its
-	// limits must be checked. It is nil if there is none.
+	// Waiting contains, for each entry of RetryRequest.Due, the current attempt if it is pending. It was not sent, and
+	// its limits must be checked. It is nil if there is none.
 	Waiting []ActivityRetry
-	// Verified is true if Retries.Head was found to be the head.
+	// Verified is true if RetryRequest.Head was found to be the head.
 	Verified bool
 }
 
@@ -47,7 +48,7 @@ type RetryVerdict int
 const (
 	// RetryStale means that the attempt is not the current one. Its failure has no effect.
 	RetryStale RetryVerdict = iota
-	// RetryNext means that the next attempt is the current one, and was sent or refused.
+	// RetryNext means that the next attempt is the current one, and was sent or rejected.
 	RetryNext
 	// RetryExhausted means that no attempt follows the current one. The activity has failed.
 	RetryExhausted

@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// eventOf makes the message that brings an external event to another instance. It derives from ids: sent again, it is
+// eventOf returns the message with an external event for another instance. It depends only on IDs: sent again, it is
 // the same event, and the receiver drops it.
 func eventOf(x Origin, e *history.Event) Message {
 	at := e.Time
@@ -17,8 +17,8 @@ func eventOf(x Origin, e *history.Event) Message {
 	}
 }
 
-// DeliveryReplies returns the answers to the senders of external events and updates in messages for one instance. They report
-// that the events were delivered or, if f is not nil, why they were not.
+// DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance.
+// They report that the events were delivered or, if f is not nil, why they were not.
 func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
 	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
@@ -42,13 +42,14 @@ func NotFoundFailure(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("there is no instance %q", instanceID)}
 }
 
-// answers gathers what a segment says to the senders of external events: one message for neighbours of one sender.
+// answers collects the responses of a segment to the senders of external events: one message for consecutive events of
+// one sender.
 type answers struct {
 	x        Origin
 	messages []Message
 }
 
-// addAll adds the answers to those events that other instances have raised.
+// addAll adds the responses to events of other instances.
 func (a *answers) addAll(f *history.Failure, events ...history.Event) {
 	for i := range events {
 		if events[i].Kind == history.ExternalEventRaised && events[i].Parent != nil {

@@ -7,10 +7,11 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// IsSent reports whether the message is an external event or an update of another instance. These are always answered.
+// IsSent reports whether the message is an external event or an update of another instance. The sender always receives
+// a response.
 func (m *Message) IsSent() bool { return m.Kind == MessageEventSent || m.Kind == MessageUpdateSent }
 
-// sentOf makes the message of what an execution sends to another instance.
+// sentOf returns the message of an event that an execution sends to another instance.
 func sentOf(x Origin, e *history.Event) Message {
 	if e.Kind == history.UpdateSent {
 		return updateOf(x, e)
@@ -18,7 +19,8 @@ func sentOf(x Origin, e *history.Event) Message {
 	return eventOf(x, e)
 }
 
-// updateOf makes the message that brings an update to another instance. It derives from ids: sent again, it is the same update of the same sender.
+// updateOf returns the message with an update for another instance. It depends only on IDs: sent again, it is the same
+// update of the same sender.
 func updateOf(x Origin, e *history.Event) Message {
 	at, sender := e.Time, StartID(x.ExecutionID, e.ID)
 	return Message{
@@ -37,7 +39,7 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 	}
 }
 
-// UpdateReply returns the answer to an orchestration that sent an update to an instance.
+// UpdateReply returns the response to an orchestration that sent an update to an instance.
 func UpdateReply(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
 	return Message{
 		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,
@@ -78,13 +80,13 @@ func TooManyWaitersFailure(instanceID string) *history.Failure {
 	}
 }
 
-// told gathers what a segment says to the senders of updates.
+// told collects the responses of a segment to the senders of updates.
 type told struct {
 	x        Origin
 	messages []Message
 }
 
-// answer tells callers how an update has ended.
+// answer adds responses with the end of an update to callers.
 func (t *told) answer(end *history.Event, callers ...history.Parent) {
 	if len(callers) == 0 {
 		return
@@ -95,7 +97,7 @@ func (t *told) answer(end *history.Event, callers ...history.Parent) {
 	}
 }
 
-// again answers who has sent an update that the events before have ended.
+// again adds a response to the sender of an update that an earlier event has ended.
 func (t *told) again(before []history.Event, e *history.Event) {
 	if e.Parent == nil {
 		return
@@ -108,7 +110,7 @@ func (t *told) again(before []history.Event, e *history.Event) {
 	}
 }
 
-// over answers who waits for updates that an end has not come to.
+// over adds responses to the callers of updates that the end of the execution leaves without a result.
 func (t *told) over(e *history.Event) {
 	for _, c := range e.Callers {
 		t.messages = append(t.messages, UpdateReply(t.x.InstanceID, c, t.x.trace, nil, EndedFailure(t.x.InstanceID)))

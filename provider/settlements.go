@@ -8,12 +8,12 @@ import (
 
 // Settlements contains the events that an execution has settled from one segment on.
 type Settlements struct {
-	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities that were
-	// requested to cancel. This settles those without WorkItem.WaitForCancellation. Both are unsorted.
+	// IDs are the settled events, including events whose outcome is parked. Cancelled are the activities whose
+	// cancellation was requested. The request settles those without WorkItem.WaitForCancellation. Both are unsorted.
 	IDs, Cancelled []history.Range
 	// Next is the first segment that does not exist yet.
 	Next int64
-	// Ended is true if the execution has ended, so that nothing of it is open. Deleted is true if its instance is
+	// Ended is true if the execution has ended, so that it has no open work. Deleted is true if its instance is
 	// deleted.
 	Ended, Deleted bool
 }
@@ -40,7 +40,7 @@ func (s IDSet) Has(id int64) bool {
 
 // Add returns the set with a range of IDs added.
 func (s IDSet) Add(r history.Range) IDSet {
-	// from is the first range that r joins, or the first behind it.
+	// from is the first range that r joins, or the first one after it.
 	from, _ := slices.BinarySearchFunc(s, r.First-1, func(o history.Range, id int64) int { return int(o.Last - id) })
 	to := from
 	for to < len(s) && s[to].First <= r.Last+1 {

@@ -10,24 +10,24 @@ import (
 	"sync"
 )
 
-// TokenSigner signs and reads the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is the
-// kind and the version of the text, key names the key that signed it, and text is the signed data and its HMAC-SHA256,
-// cut to 16 bytes, in base64url without padding.
+// TokenSigner signs and verifies the tokens of a hub's work items (WorkItem.Token). A token is `w1.<key>.<text>`: w1 is
+// the kind and the version of the text, key names the key that signed it, and text is the signed data and its
+// HMAC-SHA256, cut to 16 bytes, in base64url without padding.
 //
 // A token binds the hub, the queue, the execution, the segment, the activity and the attempt. It does not bind the
-// message: all copies of a work item have the same token, and it never expires. It therefore proves that the hub has
-// sent such a work item, and nothing about its holder, who is proved by the receipt handle, which the queue checks. A
-// token that is presented with the receipt handle of another message of the same queue extends that message's lock, and
-// returns the cancel of the token's activity.
+// message: all copies of a work item have the same token, and it never expires. A token therefore proves that the hub
+// has sent such a work item. It does not prove that the caller holds a message: the receipt handle proves that, and the
+// queue checks it. A token that is presented with the receipt handle of another message of the same queue extends that
+// message's lock, and returns the cancel of the token's activity.
 //
-// It is safe for concurrent use.
+// A TokenSigner is safe for concurrent use.
 type TokenSigner struct {
 	hub  string
 	keys map[string]*TokenKey
 	last *TokenKey
 }
 
-// NewTokens returns the tokens of a hub. The last key signs, and all keys verify. There must be at least one key, and
+// NewTokens returns the signer of a hub. The last key signs, and all keys verify. There must be at least one key, and
 // their names must be unique.
 func NewTokens(hub string, keys ...*TokenKey) *TokenSigner {
 	t := &TokenSigner{hub: hub, keys: map[string]*TokenKey{}, last: keys[len(keys)-1]}
@@ -50,7 +50,7 @@ func NewTokenKey(id string, secret []byte) *TokenKey {
 	return k
 }
 
-// tokenMAC is a hash with its buffers, which are reused because a turn may sign a hundred thousand tokens.
+// tokenMAC is a hash with buffers that are reused, because a turn can sign a hundred thousand tokens.
 type tokenMAC struct {
 	hash        hash.Hash
 	bytes, text []byte
@@ -58,7 +58,7 @@ type tokenMAC struct {
 
 const (
 	workItemToken = "w1"
-	macBytes      = 16 // a guess costs a call, and 2^128 are too many
+	macBytes      = 16 // a guess costs a call, and 2^128 guesses are too many
 	maxTokenBytes = 1 << 10
 )
 
@@ -70,7 +70,7 @@ func (t *TokenSigner) Sign(w *WorkItem) string {
 	b := m.bytes[:0]
 	b = append(b, workItemToken...)
 	b = appendText(b, t.hub)
-	signed := len(b) // the hub is signed but left out: every reader knows it
+	signed := len(b) // the hub is signed but omitted, because every verifier knows it
 	b = appendText(b, w.Queue)
 	b = appendText(b, w.ExecutionID)
 	b = binary.AppendUvarint(b, uint64(w.Segment))
@@ -105,7 +105,8 @@ func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	id, text, _ := strings.Cut(rest, ".")
 
 	key := t.keys[id]
-	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") { // line breaks, which the decoder would skip
+	// line breaks, which the decoder would ignore
+	if kind != workItemToken || key == nil || strings.ContainsAny(text, "\r\n") {
 		return WorkItem{}, ErrInvalidToken
 	}
 
@@ -128,8 +129,8 @@ func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	return readClaims(claims)
 }
 
-// readClaims reads the signed data. Signed data is this code's own, so anything unreadable means that another party
-// knows the key.
+// readClaims decodes the signed data. This code has written the signed data, so unreadable data means that another
+// party knows the key.
 func readClaims(b []byte) (w WorkItem, err error) {
 	w.V = WireVersion
 	for _, into := range []*string{&w.Queue, &w.ExecutionID} {

@@ -32,7 +32,8 @@ type Turn struct {
 	Running map[int64]bool
 	// Next is the execution that the turn continues as. It is created in the same transaction as the segment (R3).
 	Next *Successor
-	// Retention is how long the instance is kept after its end, and past executions after theirs. 0 means forever.
+	// Retention is the time for which the instance is kept after its end, and past executions after theirs. 0 means
+	// forever.
 	Retention time.Duration
 	// LockedUntil is the time when the lock on the instance expires. The turn is not committed after it. Zero means
 	// that it is not known.
@@ -79,8 +80,8 @@ func (t *Turn) Changes() bool {
 	return after.StatusChanged(&before)
 }
 
-// ObsoleteTimers returns the tasks that the turn makes unnecessary: cancelled timers, and activities whose next attempt may
-// wait for a timer.
+// ObsoleteTimers returns the work whose timers the turn makes unnecessary: cancelled timers, and activities whose next
+// attempt may wait for a timer.
 func (t *Turn) ObsoleteTimers() []history.OpenItem {
 	if t.Before == nil {
 		return nil
@@ -95,7 +96,7 @@ func (t *Turn) last() history.Kind {
 	return ""
 }
 
-// After returns the head after the commit, which is the next execution's if there is one.
+// After returns the head after the commit. If the turn continues as new, it is the head of the next execution.
 func (t *Turn) After() Head {
 	if t.Next != nil {
 		return Head{ExecutionID: t.Next.ExecutionID, Watermark: t.Watermark}
@@ -114,8 +115,8 @@ type Origin struct {
 	// StartID is the StartID of the instance.
 	StartID string
 	Parent  *history.Parent
-	// Ended is true if the execution has ended. Only detached starts, answers to updates and its own outcome are still
-	// sent.
+	// Ended is true if the execution has ended. Only detached starts, responses to updates and its own outcome are
+	// still sent.
 	Ended bool
 
 	trace history.TraceParent // of the segment

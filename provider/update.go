@@ -6,7 +6,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// UpdateResultRetention is how long the result of an update is kept.
+// UpdateResultRetention is the time for which the result of an update is kept.
 const UpdateResultRetention = 30 * 24 * time.Hour
 
 // UpdateOutcome is the outcome of an update. The strings are part of the stored format.
@@ -35,17 +35,17 @@ type UpdateResult struct {
 	// Result is the result of the handler. Error is the error of the handler, or the reason of a rejection.
 	Result history.Payload
 	Error  *history.Failure
-	// Reason is one of history.UpdateXxx if the update was rejected. If its execution ended first, it is the cancel
-	// reason of the outstanding work (history.TerminalReason).
+	// Reason is one of the history.Rejected constants if the update was rejected. If its execution ended first, Reason
+	// is the cancel reason of the outstanding work (history.TerminalReason).
 	Reason string
 	// ExecutionID is the execution that has the update in its history, and EventID is the event of its outcome. If the
-	// update is forgotten, EventID is 0.
+	// result has expired, EventID is 0.
 	ExecutionID string
 	EventID     int64
 }
 
-// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is copied
-// (Mail), because the answer can outlive the execution.
+// UpdateResultOf returns the result in an UpdateRejected or UpdateCompleted event. A result in the payload store is
+// referred to by the key of its copy (EachMessagePayload), because the update result can outlive the execution.
 func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
 	a := UpdateResult{
 		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Error: e.Error,

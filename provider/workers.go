@@ -30,7 +30,7 @@ type WorkerReport struct {
 }
 
 const (
-	// WorkerReportInterval is the interval at which a working worker reports.
+	// WorkerReportInterval is the interval at which an active worker reports.
 	WorkerReportInterval = 5 * time.Minute
 	// WorkerMissingAfter is the time since a queue's last report after which it has no worker.
 	WorkerMissingAfter = 2 * WorkerReportInterval

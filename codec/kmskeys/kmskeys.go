@@ -1,11 +1,12 @@
-// Package kmskeys has the data keys of codec.Envelope made and unwrapped by AWS KMS.
+// Package kmskeys generates and unwraps the data keys of codec.Envelope with AWS KMS.
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	keys := kmskeys.New(kms.NewFromConfig(cfg), "alias/orders", "orders")
 //	lambdahandler.WithCodec(codec.Envelope("orders-2026", keys))
 //
-// Functions that encode need kms:GenerateDataKey of the key, and those that decode kms:Decrypt. It is a module of its own, so that no other depends on the
-// client of KMS, which adds to a function's binary.
+// Functions that encode need the permission kms:GenerateDataKey for the key, and functions that decode need
+// kms:Decrypt. The package is a module of its own, so that other programs do not depend on the KMS client, which makes
+// a function's binary larger.
 package kmskeys
 
 import (
@@ -25,17 +26,19 @@ type API interface {
 	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// Keys makes and unwraps data keys with a master key. It is safe for concurrent use, as its client is.
+// Keys generates and unwraps data keys with a master key. It is safe for concurrent use if its client is.
 type Keys struct {
 	client API
 	keyID  string
 	about  map[string]string
 }
 
-// New makes Keys of the key with an id, ARN or alias. What the keys are for, such as the hub's name, is their encryption context: KMS unwraps none that was
-// made for something else, and its log says what each was for. It must stay the same for as long as anything is to be read.
+// New returns Keys for the master key with a key ID, an ARN or an alias. what is the purpose of the keys, such as the
+// hub's name. It is their encryption context: KMS logs it, and unwraps only keys with the same context. It must not
+// change while data that was encoded with the keys is stored.
 //
-// A wrapped key names its master key, so that keys of before are unwrapped where the alias has moved on, as long as their master key is there and may be used.
+// A wrapped key names its master key. If you change the alias, KMS therefore still unwraps earlier keys, as long as
+// their master key is enabled.
 func New(client API, keyID, what string) *Keys {
 	return &Keys{client: client, keyID: keyID, about: map[string]string{"perdure": what}}
 }
@@ -49,8 +52,9 @@ func (k *Keys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err er
 	return out.Plaintext, out.CiphertextBlob, nil
 }
 
-// UnwrapDataKey implements codec.KeyProvider. What KMS says of the wrapped key itself stays true, and blocks who needs it; what it says of the master key, or of the
-// caller's rights, somebody may put right, and is tried again.
+// UnwrapDataKey implements codec.KeyProvider. If KMS reports that the wrapped key itself is invalid, the error is
+// marked with perdure.NonRetryable, and instances that need the key are blocked. Other errors, such as a disabled
+// master key or a missing permission, are retried, because an operator can fix them.
 func (k *Keys) UnwrapDataKey(ctx context.Context, wrapped []byte) ([]byte, error) {
 	out, err := k.client.Decrypt(ctx, &kms.DecryptInput{CiphertextBlob: wrapped, EncryptionContext: k.about})
 	if err == nil {

@@ -1,5 +1,5 @@
-// Package activityctx is what the context of an activity carries beside deadlines and cancellation: a worker puts it in, and package
-// perdure takes it out for the activity's code.
+// Package activityctx defines the values that the context of an activity carries: a worker adds them, and package
+// perdure reads them for the activity's code.
 package activityctx
 
 import (
@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 )
 
-// Info says which activity is running, and for whom. It has the fields of perdure.ActivityInfo, which documents them.
+// Info identifies the running activity. It has the fields of perdure.ActivityInfo, which documents them.
 type Info struct {
 	InstanceID, ExecutionID string
 	ActivityID              int64
@@ -17,22 +17,24 @@ type Info struct {
 	CompletionToken         string
 }
 
-// Heartbeats is where the heartbeats of an activity go, and where those of its last attempt come from. Its methods are called from any
-// goroutine, also after the activity has returned.
+// Heartbeats records the heartbeats of an activity and returns those of its last attempt. Its methods are safe for
+// concurrent use, also after the activity has returned.
 type Heartbeats interface {
-	// Beat takes a heartbeat: its encoded details, or none. err is not nil when it had details that cannot be kept.
+	// Record records a heartbeat with its encoded details, or without details. A non-nil err means that the details
+	// could not be encoded.
 	Record(details json.RawMessage, err error)
-	// LastDetails are the details that the attempt or delivery before has left; nil when there are none.
+	// LastDetails returns the details of the previous attempt or delivery, or nil if there are none.
 	LastDetails() json.RawMessage
 }
 
-// Activity is what a worker knows of an activity that it runs.
+// Activity describes a running activity to its context.
 type Activity interface {
 	Heartbeats
 	Info() Info
-	// Token makes the token by which the activity may be completed from outside: few activities ask for it.
+	// Token returns the completion token of the attempt. It creates the token on demand, because few activities need
+	// one.
 	Token() string
-	// TakesLargePayloads reports whether the worker has a store of large payloads.
+	// TakesLargePayloads reports whether the worker has a payload store.
 	TakesLargePayloads() bool
 }
 
@@ -43,15 +45,16 @@ type (
 	largeKey      struct{}
 )
 
-// WithInfo makes a context in which InfoFrom finds info, which must not change any more.
+// WithInfo returns a context in which InfoFrom finds info. The caller must not change info afterwards.
 func WithInfo(ctx context.Context, info *Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, info)
 }
 
-// For makes a context of what a worker does for an activity: with all but its heartbeats and its token, which are for the code alone.
+// For returns a context for the worker's own work for an activity. It has neither the heartbeats nor the token, which
+// only the activity's code may use.
 func For(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, false} }
 
-// ForCode makes a context of the code of an activity.
+// ForCode returns the context of the code of an activity.
 func ForCode(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, true} }
 
 // activityContext has all that an activity's context carries in one value: each of its own would cost as much.
@@ -79,7 +82,8 @@ func (c *activityContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// InfoFrom returns what runs under a context; zero when no worker has made it. It has not the token.
+// InfoFrom returns the Info of a context and does not create its CompletionToken. It returns a zero Info if the context
+// is not from a worker.
 func InfoFrom(ctx context.Context) Info {
 	switch a := ctx.Value(infoKey{}).(type) {
 	case *Info:
@@ -91,7 +95,7 @@ func InfoFrom(ctx context.Context) Info {
 	}
 }
 
-// InfoWithToken is InfoFrom, with the token.
+// InfoWithToken returns the Info of a context, like InfoFrom, with its CompletionToken.
 func InfoWithToken(ctx context.Context) Info {
 	info := InfoFrom(ctx)
 	if a, ok := ctx.Value(tokenKey{}).(Activity); ok {
@@ -100,20 +104,20 @@ func InfoWithToken(ctx context.Context) Info {
 	return info
 }
 
-// WithHeartbeats makes a context in which HeartbeatsFrom finds h.
+// WithHeartbeats returns a context in which HeartbeatsFrom finds h.
 func WithHeartbeats(ctx context.Context, h Heartbeats) context.Context {
 	return context.WithValue(ctx, heartbeatsKey{}, h)
 }
 
-// WithLargePayloads makes a context of a worker that has a store of large payloads.
+// WithLargePayloads returns a context for which TakesLargePayloads returns true.
 func WithLargePayloads(ctx context.Context) context.Context {
 	return context.WithValue(ctx, largeKey{}, true)
 }
 
-// TakesLargePayloads reports whether the worker of an activity has a store of large payloads.
+// TakesLargePayloads reports whether the context is from a worker with a payload store.
 func TakesLargePayloads(ctx context.Context) bool { return ctx.Value(largeKey{}) != nil }
 
-// HeartbeatsFrom returns where the heartbeats under a context go; false when no worker has made it.
+// HeartbeatsFrom returns the Heartbeats of a context, or false if the context is not from a worker.
 func HeartbeatsFrom(ctx context.Context) (Heartbeats, bool) {
 	h, ok := ctx.Value(heartbeatsKey{}).(Heartbeats)
 	return h, ok

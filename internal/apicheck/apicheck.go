@@ -1,4 +1,4 @@
-// Package apicheck holds answers of the HTTP API against its OpenAPI document, for the tests of all that answers.
+// Package apicheck compares responses of the HTTP API with its OpenAPI document, in tests.
 package apicheck
 
 import (
@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Document is the OpenAPI document, as far as answers are held against it.
+// Document is the part of the OpenAPI document that responses are compared with.
 type Document struct {
 	Paths      map[string]map[string]Operation `json:"paths"`
 	Components struct {
@@ -25,7 +25,7 @@ type Document struct {
 	} `json:"components"`
 }
 
-// Operation is a call of the API.
+// Operation is an operation of the API.
 type Operation struct {
 	OperationID string      `json:"operationId"`
 	Parameters  []Parameter `json:"parameters"`
@@ -35,7 +35,7 @@ type Operation struct {
 	Responses map[string]Response `json:"responses"`
 }
 
-// Parameter is one of a call, or a reference to it.
+// Parameter is a parameter of an operation, or a reference to one.
 type Parameter struct {
 	Ref    string  `json:"$ref"`
 	Name   string  `json:"name"`
@@ -43,7 +43,7 @@ type Parameter struct {
 	Schema *Schema `json:"schema"`
 }
 
-// Response is what a call answers, or a reference to it.
+// Response is a response of an operation, or a reference to one.
 type Response struct {
 	Ref     string           `json:"$ref"`
 	Headers map[string]any   `json:"headers"`
@@ -55,7 +55,7 @@ type Media struct {
 	Schema *Schema `json:"schema"`
 }
 
-// Schema is the part of JSON Schema that the document uses; another keyword is an error.
+// Schema is the part of JSON Schema that the document uses. Other keywords are an error.
 type Schema struct {
 	Ref                  string             `json:"$ref"`
 	Type                 string             `json:"type"`
@@ -78,7 +78,7 @@ type Schema struct {
 	MaxProperties        *int               `json:"maxProperties"`
 }
 
-// Additional is what a schema says of properties that it does not name: true, false, or their schema.
+// Additional is the value of a schema's additionalProperties: true, false or a schema.
 type Additional struct {
 	allowed bool
 	schema  *Schema
@@ -105,7 +105,7 @@ func strict(b []byte, v any) error {
 	return d.Decode(v) //nolint:wrapcheck // it is unmarshalling: encoding/json says what and where
 }
 
-// Parse reads the document.
+// Parse parses the OpenAPI document.
 func Parse(doc []byte) (*Document, error) {
 	d := &Document{}
 	if err := json.Unmarshal(doc, d); err != nil {
@@ -114,7 +114,8 @@ func Parse(doc []byte) (*Document, error) {
 	return d, nil
 }
 
-// Answer is what a call came to, and by which route: Path is its pattern. Head is that only the headers were asked for, of a call that Method names.
+// Answer is the response to a request. Path is the pattern of its route. If Head is set, the request was a HEAD request
+// for the operation of Method.
 type Answer struct {
 	Method, Path string
 	Head         bool
@@ -123,7 +124,7 @@ type Answer struct {
 	Body         []byte
 }
 
-// Parameter looks up what a reference names.
+// Parameter returns the parameter that p refers to, or p if it is not a reference.
 func (d *Document) Parameter(p Parameter) Parameter {
 	if name, ok := strings.CutPrefix(p.Ref, "#/components/parameters/"); ok {
 		return d.Components.Parameters[name]
@@ -138,13 +139,14 @@ func (d *Document) response(r Response) Response {
 	return r
 }
 
-// Operation is the call that was made, if it is one of the API.
+// Operation returns the operation of a response, or false if the document has no such operation.
 func (d *Document) Operation(a *Answer) (Operation, bool) {
 	op, ok := d.Paths[a.Path][strings.ToLower(a.Method)]
 	return op, ok && a.Method == strings.ToUpper(a.Method)
 }
 
-// Describes returns the key under which an operation describes a status: "default" stands for what fails on the server's side.
+// Describes returns the key under which the operation describes a status, or false if it does not describe the status.
+// The key is "default" for a server error without a description of its own.
 func (o *Operation) Describes(status int) (string, bool) {
 	key := strconv.Itoa(status)
 	if _, ok := o.Responses[key]; ok || status < http.StatusInternalServerError {
@@ -154,8 +156,8 @@ func (o *Operation) Describes(status int) (string, bool) {
 	return "default", ok
 }
 
-// Wrong tells all that is wrong with an answer by the document: its status, its headers, its content type and its body, in which nothing may
-// be that the schema does not name.
+// Wrong returns all differences between a response and the document: in the status, the headers, the content type and
+// the body. A property that the schema does not name is a difference.
 func (d *Document) Wrong(a *Answer) (wrong []string) {
 	fail := func(format string, args ...any) {
 		wrong = append(wrong, fmt.Sprintf("%s %s answers %d", a.Method, a.Path, a.Code)+fmt.Sprintf(format, args...))
@@ -205,7 +207,7 @@ func (d *Document) wrongBody(a *Answer, content map[string]Media, fail func(form
 	return *wrong
 }
 
-// Decode reads JSON, and leaves numbers as they are.
+// Decode decodes JSON. Numbers become a json.Number.
 func Decode(b []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -216,7 +218,7 @@ func Decode(b []byte) (any, error) {
 	return v, nil
 }
 
-// Validate tells all that is wrong with a value.
+// Validate returns all differences between the value v and the schema s. The path of v in its document is at.
 func (d *Document) Validate(s *Schema, v any, at string) []string {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		s = d.Components.Schemas[name]

@@ -1,4 +1,5 @@
-// Package asking is how a query travels to the orchestrator function, and its answer back: the body of a synchronous invocation.
+// Package asking defines the request and the response of a query: the bodies of a synchronous invocation of the
+// orchestrator function.
 package asking
 
 import (
@@ -10,13 +11,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Request is the body of an invocation that asks. No event of SQS has its field.
+// Request is the body of an invocation that runs a query. No SQS event has its field.
 type Request struct {
 	Query *provider.QueryRequest `json:"perdureQuery,omitempty"`
 }
 
-// Reply is what the function answers, with one of its fields. A function of a release before queries takes a Request for an event without
-// records, and answers with neither.
+// Reply is the response of the function and has one of the fields. A function of a release without queries takes a
+// Request for an event without records, and its response has neither field.
 type Reply struct {
 	Answer json.RawMessage      `json:"answer,omitempty"`
 	Error  *provider.QueryError `json:"error,omitempty"`
@@ -30,7 +31,7 @@ const (
 	codeInternal    provider.QueryCode = "internal"
 )
 
-// ReplyOf is the reply of what Ask has returned.
+// ReplyOf returns the reply for the result or the error of a query.
 func ReplyOf(q *provider.QueryRequest, answer json.RawMessage, err error) Reply {
 	if err == nil {
 		return Reply{Answer: answer}
@@ -54,7 +55,7 @@ func ReplyOf(q *provider.QueryRequest, answer json.RawMessage, err error) Reply 
 	return Reply{Error: &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: err.Error()}}
 }
 
-// Result is what Ask had returned where a reply comes from.
+// Result returns the result or the error of the query from its reply. It is the inverse of ReplyOf.
 func (r *Reply) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	switch e := r.Error; {
 	case e == nil && r.Answer == nil:

@@ -1,4 +1,4 @@
-// Package docpage reads pages of docs, for tests, and holds sections of them against the code that they are made of.
+// Package docpage reads pages of the documentation in tests, and compares their generated sections with the code.
 package docpage
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Write puts text into a section of a page, between its marks.
+// Write replaces the text of a section of a page. HTML comments mark the beginning and the end of a section.
 func Write(page, section, text string) error {
 	doc, from, to, err := find(page, section)
 	if err != nil {

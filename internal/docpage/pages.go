@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// All returns each page below a folder, by its path, but for those of data for tests and of what is installed.
+// All returns the pages below a folder by path. It skips test data and installed packages.
 func All(folder string) (map[string]string, error) {
 	found := map[string]string{}
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {

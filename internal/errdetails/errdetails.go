@@ -1,4 +1,5 @@
-// Package errdetails is how the details of an error (perdure.WithErrorDetails) are found in a chain of errors: whoever has some implements As for a **Details.
+// Package errdetails finds the details of an error (perdure.WithErrorDetails) in a chain of errors. An error with
+// details implements As for a **Details.
 package errdetails
 
 import (
@@ -10,14 +11,15 @@ import (
 	"github.com/perdure/perdure/internal/payloadjson"
 )
 
-// Details are those of one error. They are an error so that errors.As looks for them; none is ever returned as one.
+// Details holds the details of one error. It implements error only because errors.As requires that. No function returns
+// it as an error.
 type Details struct { //nolint:errname // it is never an error
-	// Doc is the value as JSON; nil where Omitted says why there is none.
+	// Doc is the value as JSON. If it is nil, Omitted is the reason.
 	Doc     json.RawMessage
 	Omitted string
 }
 
-// Encode makes details of a value: as JSON, or why there are none.
+// Encode encodes a value as details. If the value cannot be encoded or is too large, the result has the reason instead.
 func Encode(v any) *Details {
 	doc, err := payloadjson.Marshal(v)
 	switch {
@@ -42,7 +44,8 @@ func cut(s string) string {
 // Error implements error.
 func (*Details) Error() string { return "the details of an error" }
 
-// As sets what errors.As looks for to details, or where those are nil to those of a failure or its causes, if that is what it looks for and there are some.
+// As implements the method As of an error. If target is a **Details, As sets it to own, or to the details of cause if
+// own is nil. It reports whether it found details.
 func As(target any, own *Details, cause *history.Failure) bool {
 	to, ok := target.(**Details)
 	if !ok {
@@ -57,7 +60,7 @@ func As(target any, own *Details, cause *history.Failure) bool {
 	return own != nil
 }
 
-// Own are the details of a failure itself; nil where it has none.
+// Own returns the details of a failure itself, without its causes. It returns nil if there are none.
 func Own(f *history.Failure) *Details {
 	switch {
 	case f.DetailsOmitted != "":
@@ -75,7 +78,8 @@ func Own(f *history.Failure) *Details {
 	return &Details{Doc: doc}
 }
 
-// In are the details of a failure, or of the first of its causes that has some.
+// In returns the details of a failure, or of the first of its causes that has details. It returns nil if there are
+// none.
 func In(f *history.Failure) *Details {
 	for ; f != nil; f = f.Cause {
 		if d := Own(f); d != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Leave adds what a worker leaves of activities of an execution.
+// Leave adds activity records to an execution.
 func (p *Provider) Leave(executionID string, records ...provider.ActivityRecord) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 	}
 }
 
-// ReadActivityRecord implements provider.WorkItems: the last that was left of an activity.
+// ReadActivityRecord implements provider.WorkItems. It returns the last record that was added for an activity.
 func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.ActivityRecord{ActivityID: activityID}, err
@@ -48,7 +48,8 @@ func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, a
 	return provider.ActivityRecord{ActivityID: activityID}, nil
 }
 
-// Work sets when workers were last heard of, by queue. Before, one of the default queue is always there.
+// Work sets the times at which workers last reported, by queue. The default is a worker of the default queue that has
+// just reported.
 func (p *Provider) Work(seen map[string]time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

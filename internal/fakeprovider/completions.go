@@ -8,10 +8,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ForeignToken begins tokens of another hub.
+// ForeignToken is the prefix of the completion tokens of another hub.
 const ForeignToken = "c1.foreign"
 
-// Hand makes a token by which an activity is completed from outside.
+// Hand makes token the completion token of an activity.
 func (p *Provider) Hand(token string, w *provider.WorkItem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +38,7 @@ func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (pro
 	}
 }
 
-// ReadWorkItem implements provider.WorkItems: what was handed over.
+// ReadWorkItem implements provider.WorkItems. It returns work items that were added with Hand.
 func (p *Provider) ReadWorkItem(ctx context.Context, _, executionID string, _, activityID int64) (provider.WorkItem, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.WorkItem{}, err
@@ -66,7 +66,7 @@ func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID
 	return provider.ActivityRetry{ActivityID: activityID}, nil
 }
 
-// ReadSettled implements provider.WorkItems: each execution is one segment.
+// ReadSettled implements provider.WorkItems. Each execution is one segment.
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	s := provider.Settlements{Next: from}
 	if err := p.begin(ctx); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Letters are dead letters in memory, which a hub may have beside its Provider. What was received is hidden until it is
-// released, and for as long as was asked for.
+// Letters holds dead letters in memory. A hub can use it besides its Provider. A received dead letter is hidden for the
+// requested time or until it is released.
 type Letters struct {
 	now func() time.Time
 
@@ -31,7 +31,7 @@ type letter struct {
 
 var _ provider.DeadLetters = (*Letters)(nil)
 
-// NewLetters makes the dead letters of queues, each without any.
+// NewLetters returns Letters with these queues, which are empty.
 func NewLetters(now func() time.Time, queues ...string) *Letters {
 	l := &Letters{now: now, queues: map[string][]*letter{}}
 	for _, queue := range queues {
@@ -40,7 +40,7 @@ func NewLetters(now func() time.Time, queues ...string) *Letters {
 	return l
 }
 
-// Bury adds a dead letter, which was sent now.
+// Bury adds a dead letter that was moved to the dead-letter queue now, and returns its ID.
 func (l *Letters) Bury(queue, reason, body string) (id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Letters) Bury(queue, reason, body string) (id string) {
 	return id
 }
 
-// FailLetters makes every later call about dead letters fail with err, but those that release them, until FailLetters(nil).
+// FailLetters makes later calls fail with err until FailLetters(nil). ReleaseDeadLetters never fails.
 func (l *Letters) FailLetters(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package fakeprovider is the client's half of a task hub in memory, for tests of what sits on top of a client. It runs no
-// orchestration: a test says what happened to an instance with Append.
+// Package fakeprovider implements the part of a provider that a client uses, in memory. It is for tests of code that
+// uses a client. It runs no orchestrations: a test adds events to an instance with Append.
 package fakeprovider

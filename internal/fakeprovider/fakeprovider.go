@@ -16,7 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Provider is a hub in memory. Only the methods that it has itself may be called, from any goroutine.
+// Provider is a hub in memory. Its embedded provider.Provider is nil, so call only the methods that it implements
+// itself. It is safe for concurrent use.
 type Provider struct {
 	provider.Provider
 
@@ -46,7 +47,7 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New makes an empty hub whose instances start at the time that now tells. It knows the orchestrations named.
+// New returns an empty hub with these orchestrations. now is its clock.
 func New(now func() time.Time, orchestrations ...string) *Provider {
 	b := provider.Build{ID: "test", Orchestrations: map[string][]string{}}
 	for _, name := range orchestrations {
@@ -65,14 +66,14 @@ func (p *Provider) FailWith(err error) {
 	p.failure = err
 }
 
-// AnswerWith has queries answered by answer.
+// AnswerWith sets the function that runs queries.
 func (p *Provider) AnswerWith(answer func(provider.QueryRequest) (json.RawMessage, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = answer
 }
 
-// QueryInstance implements provider.Querier. Without AnswerWith it returns provider.ErrQueriesUnsupported.
+// QueryInstance implements provider.Querier. It returns provider.ErrQueriesUnsupported unless AnswerWith was called.
 func (p *Provider) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,23 +86,23 @@ func (p *Provider) QueryInstance(_ context.Context, q provider.QueryRequest) (js
 	return p.answer(q)
 }
 
-// Reads counts the calls of ReadInstance.
+// Reads returns the number of calls of ReadInstance.
 func (p *Provider) Reads() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.reads
 }
 
-// Damage makes every reading of an execution's history fail with err.
+// Damage makes every read of an execution's history fail with err.
 func (p *Provider) Damage(executionID string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.damaged[executionID] = err
 }
 
-// Append adds events to the history of an instance, numbers them, and changes its status as they say. After an
-// OrchestrationContinuedAsNew they go to the next execution, which it begins with the event's input, and names where the
-// event does not. It panics when there is no such instance.
+// Append adds events to the history of an instance, sets their IDs, and updates its status accordingly. An
+// OrchestrationContinuedAsNew starts the next execution with the event's input, and a generated execution ID if the
+// event has none. Later events belong to that execution. Append panics if the instance does not exist.
 func (p *Provider) Append(instanceID string, events ...history.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -256,7 +257,7 @@ func (p *Provider) ReadInstance(ctx context.Context, instanceID string) (provide
 	return in, nil
 }
 
-// DeleteInstance implements provider.Instances. There is no moment at which an instance is being deleted.
+// DeleteInstance implements provider.Instances. It deletes immediately: no instance has the status Deleting.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	if err := p.begin(ctx); err != nil {
 		return err
@@ -336,7 +337,8 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// ReadDocument reads what Append has put into the history of an execution. It knows no segments: a place's are passed over.
+// ReadDocument implements provider.Orchestrations for events that were added with Append. It ignores the segment of a
+// reference.
 func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err
@@ -393,7 +395,7 @@ func knows(b provider.Build, name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-// EnqueueForOrchestrator keeps the messages for Sent.
+// EnqueueForOrchestrator stores the messages for Sent.
 func (p *Provider) EnqueueForOrchestrator(_ context.Context, ms ...provider.Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -407,7 +409,7 @@ func (p *Provider) EnqueueForOrchestrator(_ context.Context, ms ...provider.Mess
 	return nil
 }
 
-// Sent are the messages that were put into inboxes.
+// Sent returns the messages that were sent to inboxes.
 func (p *Provider) Sent() []provider.Message {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,7 +52,7 @@ func (p *Provider) ListJobs(ctx context.Context) ([]provider.Job, error) {
 	return slices.Clone(p.jobs), nil
 }
 
-// MatchInstances implements provider.Jobs. It goes by the position in the list of all.
+// MatchInstances implements provider.Jobs. Its cursor is the position in the list of all instances.
 func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, "", err

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Lock makes what renewing a receipt handle comes to. One that is extended has an Until, whichever: it is so long from now then. Any token that begins with
-// w1 is the hub's.
+// Lock sets the result of renewals of a receipt handle. If r.Until is set, the lock is extended from the time of the
+// renewal, whatever the value is. Every token that begins with w1 belongs to the hub.
 func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -31,7 +31,7 @@ func (p *Provider) VerifyWorkItemToken(_ context.Context, token string) (provide
 	return provider.WorkItem{V: provider.WireVersion, Queue: "default", ExecutionID: token}, nil
 }
 
-// RenewWorkItemLocks implements provider.WorkItems. What nobody has made is lost.
+// RenewWorkItemLocks implements provider.WorkItems. The locks of receipt handles that were not set with Lock are lost.
 func (p *Provider) RenewWorkItemLocks(_ context.Context, _ string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

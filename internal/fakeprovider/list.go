@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ListInstances implements provider.Instances. A cursor is the filter and the id of the last instance seen.
+// ListInstances implements provider.Instances. A cursor consists of the filter and the ID of the last instance of the
+// page.
 func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.Page{}, err

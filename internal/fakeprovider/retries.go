@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Retry makes an attempt the current one of an activity of an execution, in the place of the one before.
+// Retry sets the current attempt of an activity of an execution.
 func (p *Provider) Retry(executionID string, r provider.ActivityRetry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq
 	}
 }
 
-// Retries makes attempts the current ones of activities of an execution that have none.
+// Retries sets the current attempts of activities of an execution that have none yet.
 func (p *Provider) Retries(executionID string, rs []provider.ActivityRetry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

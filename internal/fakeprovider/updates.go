@@ -7,7 +7,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// UpdateWith has updates taken, when they are sent, by take: its answer is kept, unless it is nil.
+// UpdateWith sets the function that handles updates when they are sent. A result that is not nil is stored for
+// ReadUpdate.
 func (p *Provider) UpdateWith(take func(provider.Message) *provider.UpdateResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,7 +33,7 @@ func (p *Provider) keepAnswer(a provider.UpdateResult) {
 	p.updates[a.InstanceID+"\n"+a.UpdateID] = a
 }
 
-// PutUpdateResults keeps answers.
+// PutUpdateResults stores results of updates.
 func (p *Provider) PutUpdateResults(_ context.Context, answers ...provider.UpdateResult) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +46,7 @@ func (p *Provider) PutUpdateResults(_ context.Context, answers ...provider.Updat
 	return nil
 }
 
-// ReadUpdate returns an answer that was kept.
+// ReadUpdate returns a stored result of an update.
 func (p *Provider) ReadUpdate(_ context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

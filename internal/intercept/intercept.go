@@ -1,4 +1,4 @@
-// Package intercept calls interceptors around what they observe, so that whatever they do it is done exactly once.
+// Package intercept runs interceptors around work. Whatever the interceptors do, the work runs exactly once.
 package intercept
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// Func is a function of an interceptor: I is what it learns of the work, R what comes of the work.
+// Func is an interceptor function. I describes the work, and R is the result of the work.
 type Func[I, R any] = func(ctx context.Context, info I, next func(context.Context) R)
 
-// Chain is the functions of interceptors, the outermost first. A nil Chain has none.
+// Chain is a list of interceptor functions, the outermost first. A nil Chain is empty.
 type Chain[I, R any] struct {
 	what  string
 	log   *slog.Logger
 	calls []Func[I, R]
 }
 
-// New makes a chain of those functions that are not nil, and nil where all are: of is the function of one interceptor. what names the work in
-// the log.
+// New returns a chain of the interceptors' functions that are not nil, or nil if all are nil. The function of returns
+// the function of one interceptor. Log lines name the work as what.
 func New[T, I, R any](what string, log *slog.Logger, interceptors []T, of func(T) Func[I, R]) *Chain[I, R] {
 	c := &Chain[I, R]{what: what, log: log}
 	for _, i := range interceptors {
@@ -40,7 +40,7 @@ func New[T, I, R any](what string, log *slog.Logger, interceptors []T, of func(T
 	return c
 }
 
-// Run does the work within the interceptors, and returns what came of it.
+// Run runs the work inside the interceptors and returns the result of the work.
 func (c *Chain[I, R]) Run(ctx context.Context, info I, work func(context.Context) R) R {
 	if c == nil {
 		return work(ctx)
@@ -69,7 +69,7 @@ func report(ctx context.Context, log *slog.Logger, what string, f any) {
 	}
 }
 
-// Names are those of the functions, the outermost first. A nil Chain has none.
+// Names returns the names of the functions, the outermost first.
 func (c *Chain[I, R]) Names() (all []string) {
 	if c == nil {
 		return nil

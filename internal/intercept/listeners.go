@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// Listeners are functions of interceptors that are told of something once it has happened: there is nothing around which they could stand. A nil
-// Listeners has none.
+// Listeners is a list of interceptor functions that are called after an event. A nil Listeners is empty.
 type Listeners[I any] struct {
 	what  string
 	log   *slog.Logger
 	calls []func(ctx context.Context, info I)
 }
 
-// NewListeners takes those functions that are not nil, and returns nil where all are, as New does.
+// NewListeners returns the functions of the interceptors that are not nil, or nil if all are nil. Its parameters are
+// those of New.
 func NewListeners[T, I any](what string, log *slog.Logger, interceptors []T, of func(T) func(context.Context, I)) *Listeners[I] {
 	l := &Listeners[I]{what: what, log: log}
 	for _, i := range interceptors {
@@ -31,7 +31,7 @@ func NewListeners[T, I any](what string, log *slog.Logger, interceptors []T, of 
 	return l
 }
 
-// Names are those of the functions, in the order in which they are called.
+// Names returns the names of the functions in the order in which they are called.
 func (l *Listeners[I]) Names() (all []string) {
 	if l == nil {
 		return nil
@@ -42,8 +42,8 @@ func (l *Listeners[I]) Names() (all []string) {
 	return all
 }
 
-// Tell calls the functions, one after the other. A panic of one is logged, and the next is called. One that does not come back before the context
-// is out of time is named in the log.
+// Tell calls the functions one after the other. If a function panics, Tell logs the panic and calls the next function.
+// Tell logs the name of a function that has not returned by the deadline of the context.
 func (l *Listeners[I]) Tell(ctx context.Context, info I) {
 	if l == nil {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// Source says how long the next call of a kind takes.
+// Source returns the duration of the next call, given its distribution.
 type Source func(d *Distribution) time.Duration
 
-// Means has each call take its mean.
+// Means returns a Source of the mean of each distribution.
 func Means() Source {
 	var means sync.Map
 	return func(d *Distribution) time.Duration {
@@ -29,8 +29,8 @@ func Means() Source {
 	}
 }
 
-// Drawn has each call take what chance says, from a seed. In a bubble whose order is not fixed, the draws are not either: it is their distribution
-// that is the same.
+// Drawn returns a Source of random durations that follow the distributions. The seed makes the sequence of durations
+// reproducible, but concurrent calls may draw from it in any order.
 func Drawn(seed uint64) Source {
 	var mu sync.Mutex
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -42,8 +42,8 @@ func Drawn(seed uint64) Source {
 	}
 }
 
-// Intercept is an interceptor that lets each call to a cloud take its time: a half on the way there, a half on the way back. What an event source mapping
-// does itself, and a call that is not in the list, takes none.
+// Intercept returns an interceptor that delays the calls of a cloud. Half of the duration passes before a call and half
+// after it. Calls that are not in the list, and the calls of event source mappings, are not delayed.
 func (l *List) Intercept(take Source) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		d, ok := l.Calls[nameOf(&c)]

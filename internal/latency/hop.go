@@ -9,9 +9,10 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// Hops is an interceptor of what event source mappings do: a batch takes the way of its queue's hop before its function is called, less what its send
-// has taken by then, and the deletes take their time. The list's hops are from before a send to the handler's begin; of a send it has half behind it
-// when its message is there, for which the median stands. So a send that is slow makes a hop slower here than it was measured, never quicker.
+// Hops returns an interceptor that delays the event source mappings. It delays a batch, before its function is called,
+// by the duration of the queue's hop, and it delays deletes. The hops of the list include the whole send, but a message
+// is in the queue after half of the send. Hops therefore subtracts half of the median send. A slow send makes a hop
+// slower than measured, never faster.
 func (l *List) Hops(take Source) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if c.Operation != "Invoke" {

@@ -1,5 +1,5 @@
-// Package latency has how long AWS's calls take, by a list that lies beside it with its sources, and lets the calls of a simaws.Cloud take as long in
-// virtual time.
+// Package latency has a list of the measured durations of AWS calls, with their sources, and delays the calls of a
+// simaws.Cloud by these durations in virtual time.
 package latency
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Distribution is how long a kind of call takes, in milliseconds at its percentiles; P10 and P90 may be missing.
+// Distribution is the distribution of the duration of a call, as percentiles in milliseconds. P10 and P90 are optional.
 type Distribution struct {
 	P10    float64 `json:"p10"`
 	P50    float64 `json:"p50"`
@@ -20,7 +20,8 @@ type Distribution struct {
 	Source string  `json:"source"`
 }
 
-// List is the distributions by call, such as "DynamoDB.PutItem". Of what depends on the queue the name ends with its kind.
+// List holds distributions by the name of a call, such as "DynamoDB.PutItem". If the duration depends on the kind of
+// the queue, the name ends with that kind.
 type List struct {
 	AsOf  string                  `json:"asOf"`
 	Note  string                  `json:"note"`
@@ -32,7 +33,7 @@ var file []byte
 
 var current = read(file)
 
-// Current is the list that is in this build.
+// Current returns the list that is embedded in this build.
 func Current() *List { return &current }
 
 func read(file []byte) (l List) {
@@ -50,7 +51,7 @@ const (
 	zMost         = 3.0902
 )
 
-// At is the quantile of z, a value of the standard normal distribution.
+// At returns the quantile at z, a value of the standard normal distribution.
 func (d *Distribution) At(z float64) time.Duration {
 	z = max(-zMost, min(z, zMost))
 	type point struct{ z, ms float64 }
@@ -72,7 +73,7 @@ func (d *Distribution) At(z float64) time.Duration {
 	return time.Duration(math.Exp(math.Log(a.ms)+slope*(z-a.z)) * float64(time.Millisecond))
 }
 
-// Mean is the mean of a distribution.
+// Mean returns the mean of the distribution.
 func (d *Distribution) Mean() time.Duration {
 	const steps = 2000
 	sum, weights := 0.0, 0.0

@@ -3,7 +3,8 @@ package logevent
 // Processes and the sweeper.
 const (
 	// SweepFailed means that duties of the sweeper failed in a polling process. In a Lambda function the renewer's
-	// invocation fails instead. The error names the duty and the first ten failures.
+	// invocation fails instead. The error names the duty and the first ten failures. A duty that used up its time
+	// without any progress means that a called service hangs.
 	// Action: read the error. Usual causes are a missing permission and throttling.
 	SweepFailed = "sweep.failed"
 
@@ -18,7 +19,7 @@ const (
 	SweepPositionUnreadable = "sweep.position_unreadable"
 
 	// SweepPositionAhead means that a process with a wrong clock ran the sweeper. Instances that were started since are
-	// read once more.
+	// read again.
 	// Action: find the process: its retention deletes by the same clock.
 	SweepPositionAhead = "sweep.position_ahead"
 

@@ -56,7 +56,7 @@ func (b *bucket) DeleteObjects(ctx context.Context, name string, keys []string) 
 	return err
 }
 
-// ListObjects is billed as a write is.
+// ListObjects is billed like a write.
 func (b *bucket) ListObjects(ctx context.Context, name, prefix, after string) ([]provider.StoredPayload, error) {
 	all, err := b.BucketAPI.ListObjects(ctx, name, prefix, after)
 	b.note("ListObjects", prefix, 0, len(all), pricing.ObjectWrites, err)

@@ -1,6 +1,8 @@
-// Package meter counts the AWS calls of a program: how often each kind is made, for which instance, what it carries, and what AWS bills for it.
+// Package meter counts the AWS calls of a program by kind and by instance, with the bytes that they transfer and the
+// units that AWS bills.
 //
-// A Meter is added to the configuration of SDK clients, and sees each request that is sent, with its retries. What a table bills it takes from
-// AWS's own answer (ReturnConsumedCapacity, which it asks for), and reckons it only for what AWS bills without saying so: writes whose condition
-// failed. It is for measurements: it keeps an entry for each kind of call and each instance that it has seen.
+// Add a Meter to the configuration of SDK clients. It observes each request that they send, including retries. DynamoDB
+// reports the consumed capacity, which the meter requests with ReturnConsumedCapacity. The meter calculates the
+// capacity of writes whose condition failed, because AWS bills them without reporting it. A Meter is for measurements:
+// it keeps an entry for each kind of call and each instance.
 package meter

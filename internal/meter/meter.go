@@ -9,30 +9,30 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Kind is which call was made, to what, and for whom.
+// Kind identifies a kind of call.
 type Kind struct {
 	// Call is the service and the operation, such as "DynamoDB.PutItem".
 	Call string
-	// Queue is "fifo" or "standard" of a call to SQS; empty of others.
+	// Queue is the type of the queue of an SQS call, "fifo" or "standard". It is empty for other services.
 	Queue string
-	// Instance is the instance that the call was made for; empty where the call does not say.
+	// Instance is the ID of the instance for which the call was made. It is empty if the call does not name one.
 	Instance string
 }
 
-// Count is what calls of a kind add up to.
+// Count is the sum of the calls of one kind.
 type Count struct {
-	// Calls is how many requests were sent: a batch is one, each retry is one more. Calls for several instances are shared by them in equal
-	// parts.
+	// Calls is the number of requests. A batch is one request, and each retry is another one. Calls for several
+	// instances are divided equally among them.
 	Calls float64
-	// Entries is how many items or messages they carried.
+	// Entries is the number of items or messages in the requests.
 	Entries float64
-	// Bytes is the bodies of the requests, and of the answers where their length is known.
+	// Bytes is the size of the request bodies, and of the response bodies if it is known.
 	Bytes float64
-	// Failed is how many of the calls came back with an error.
+	// Failed is the number of calls that returned an error.
 	Failed float64
-	// Usage is what AWS bills.
+	// Usage holds the units that AWS bills.
 	Usage pricing.Usage
-	// Unpriced is how many of the calls the meter does not know: what AWS bills for them is not in Usage.
+	// Unpriced is the number of calls that the meter cannot price. Usage does not include them.
 	Unpriced float64
 }
 
@@ -48,7 +48,7 @@ func (c *Count) add(o *Count, share float64) {
 	c.Usage.Add(o.Usage, share)
 }
 
-// Counts are counts by kind.
+// Counts holds the counts by kind.
 type Counts map[Kind]Count
 
 // add adds a count to a kind.
@@ -58,7 +58,7 @@ func (c Counts) add(k Kind, n *Count, share float64) {
 	c[k] = sum
 }
 
-// Of are the counts of one instance.
+// Of returns the counts of one instance.
 func (c Counts) Of(instance string) Counts {
 	of := Counts{}
 	for k, n := range c {
@@ -69,7 +69,7 @@ func (c Counts) Of(instance string) Counts {
 	return of
 }
 
-// ByCall are the counts of all instances together.
+// ByCall returns the counts of all instances together.
 func (c Counts) ByCall() Counts {
 	by := Counts{}
 	for k, n := range c {
@@ -88,7 +88,7 @@ func whole(x float64) float64 {
 	return math.Round(x*fine) / fine
 }
 
-// Unpriced are the names of the calls of which nobody knows what AWS bills, in order.
+// Unpriced returns the sorted names of the calls that the meter cannot price.
 func (c Counts) Unpriced() []string {
 	names := map[string]bool{}
 	for k, n := range c {
@@ -99,7 +99,7 @@ func (c Counts) Unpriced() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Usage is what AWS bills for all of them.
+// Usage returns the units that AWS bills for all calls.
 func (c Counts) Usage() pricing.Usage {
 	sum := pricing.Usage{}
 	for _, n := range c {
@@ -111,17 +111,17 @@ func (c Counts) Usage() pricing.Usage {
 	return sum
 }
 
-// Meter counts calls. It is safe for concurrent use. The zero value is not ready: New makes one.
+// Meter counts calls. It is safe for concurrent use. Create it with New.
 type Meter struct {
 	mu     sync.Mutex
 	counts Counts
 	owners map[string]string // the instances of executions that were seen
 }
 
-// New makes a meter that has counted nothing.
+// New returns a meter without counts.
 func New() *Meter { return &Meter{counts: Counts{}, owners: map[string]string{}} }
 
-// Counts returns what was counted since New or the last Reset.
+// Counts returns the counts since New or the last Reset.
 func (m *Meter) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,15 +133,15 @@ func (m *Meter) Counts() Counts {
 	return all
 }
 
-// Reset forgets what was counted.
+// Reset removes all counts.
 func (m *Meter) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.counts = Counts{}
 }
 
-// Observe counts a call by its SDK input and output, for who sees calls that no SDK client makes. sent and received are the bytes of its bodies; 0
-// where they are not known.
+// Observe counts a call by its SDK input and output. Use it for calls that no SDK client makes. sent and received are
+// the sizes of the request and response bodies in bytes, or 0 if unknown.
 func (m *Meter) Observe(input, output any, err error, sent, received int64) {
 	o := observe(input, output, err)
 	o.count.Calls, o.count.Bytes = 1, float64(sent+received)

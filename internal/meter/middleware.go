@@ -9,7 +9,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// AddTo has the clients of a configuration counted that are made of it from now on.
+// AddTo makes the meter count the calls of clients that are created from the configuration afterwards.
 func (m *Meter) AddTo(cfg *aws.Config) { cfg.APIOptions = append(cfg.APIOptions, m.add) }
 
 // add puts the meter into a client's stack: the question for capacity in front of everything, the count inside the retries.

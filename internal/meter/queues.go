@@ -18,12 +18,12 @@ const (
 // requestBytes is what one request of SQS pays for: 64 KB (its price list).
 const requestBytes = 64 << 10
 
-// Requests is how many requests SQS bills for a call that carries so many bytes of messages.
+// Requests returns the number of requests that SQS bills for a call with this many bytes of messages.
 func Requests(bytes int) float64 {
 	return float64(max(1, (bytes+requestBytes-1)/requestBytes))
 }
 
-// QueueOf is the kind of a queue, "fifo" or "standard", and the item that its requests are billed as.
+// QueueOf returns the type of a queue, "fifo" or "standard", and the billed item of its requests.
 func QueueOf(url string) (kind string, billed pricing.Item) {
 	if strings.HasSuffix(url, ".fifo") {
 		return fifo, pricing.FIFORequests

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Hosts is the set of names under which a server accepts requests. The zero value accepts none.
+// Hosts is the set of host names under which a server accepts requests. The zero value accepts none.
 type Hosts struct {
 	all   bool
 	names map[string]bool // lower case, as "host" for every port or as "host:port"
 }
 
-// Loopback returns the names of a server that listens on a port of this machine's loopback interface.
+// Loopback returns the host names of a server that listens on a port of this machine's loopback interface.
 func Loopback(port int) Hosts {
 	h := Hosts{names: map[string]bool{}}
 	for _, host := range []string{"127.0.0.1", "localhost", "::1"} {
@@ -23,8 +23,8 @@ func Loopback(port int) Hosts {
 	return h
 }
 
-// ForAddress returns the names of a server that listens on an address: those of Loopback, and the address itself if it
-// is one that a client can connect to.
+// ForAddress returns the host names of a server that listens on an address: those of Loopback, and the address itself
+// if clients can connect to it.
 func ForAddress(a *net.TCPAddr) Hosts {
 	h := Loopback(a.Port)
 	if len(a.IP) > 0 && !a.IP.IsUnspecified() {
@@ -44,8 +44,8 @@ func (h Hosts) add(host string, port int) {
 	}
 }
 
-// ParseHosts reads names that are separated by commas. A name is a host, which stands for every port of that host, or a
-// host and a port. "*" stands for every host.
+// ParseHosts parses host names that are separated by commas. A name is a host, which matches every port of that host,
+// or a host and a port. "*" matches every host.
 func ParseHosts(list string) (Hosts, error) {
 	h := Hosts{names: map[string]bool{}}
 	for name := range strings.SplitSeq(list, ",") {
@@ -96,15 +96,15 @@ func (h Hosts) Join(other Hosts) Hosts {
 	return joined
 }
 
-// Accept reports whether h accepts a Host header.
+// Accept reports whether h accepts this Host header.
 func (h Hosts) Accept(host string) bool {
 	host = strings.ToLower(host)
 	name, port := splitPort(host)
 	return h.all || isHost(host) && (h.names[host] || port != "" && h.names[name])
 }
 
-// Handler passes on the requests whose Host header h accepts, and rejects the others with status 421. The fix completes
-// the error message.
+// Handler passes requests whose Host header h accepts to next, and rejects others with status 421. fix completes the
+// error message: it says how to allow the host.
 func (h Hosts) Handler(next http.Handler, fix string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !h.Accept(r.Host) {

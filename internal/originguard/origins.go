@@ -5,17 +5,17 @@ import (
 	"net/http"
 )
 
-// Protection returns a CrossOriginProtection that rejects with a problem (RFC 9457). Its Handler lets safe methods
-// pass.
+// Protection returns a CrossOriginProtection that rejects requests with a problem (RFC 9457). Its Handler accepts safe
+// methods from every origin.
 func Protection() *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { rejectOrigin(w) }))
 	return p
 }
 
-// AllMethods passes on the requests that p trusts as if their methods were unsafe, and rejects the others with status
-// 403. The status and the duration of a response to a GET request tell a page of another origin whether an instance
-// exists.
+// AllMethods passes requests to next that p would accept even with an unsafe method, and rejects others with status
+// 403. Without it, the status and the duration of a response to a GET request would show a page of another origin
+// whether an instance exists.
 func AllMethods(p *http.CrossOriginProtection, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		unsafe := r.WithContext(r.Context()) // a shallow copy

@@ -2,8 +2,9 @@ package registry
 
 import "strings"
 
-// EntityMark begins the name of an entity's orchestration, and stands between name and key in its instance's id.
+// EntityMark is the prefix of the name of an entity's orchestration. It also separates the entity's name and key in its
+// instance ID.
 const EntityMark = "@"
 
-// HasKey reports whether the name of an entity cannot be one, since a part of it would be taken for a key.
+// HasKey reports whether a name is invalid for an entity because it contains EntityMark.
 func HasKey(entity string) bool { return strings.Contains(entity, EntityMark) }

@@ -1,5 +1,6 @@
-// Package registry holds the code that a program knows by name. It is what a *perdure.Registry is to those who run that code: a dispatcher
-// converts the one to the other. Authors of orchestrations and activities only add to it, by the functions of package perdure.
+// Package registry holds the orchestrations and activities of a program by name. A dispatcher converts a
+// *perdure.Registry to this Registry to run them. Users of perdure only add to it, with the functions of package
+// perdure.
 package registry
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// Registry holds orchestrations by name and version, and activities by name. Adding is not safe for concurrent use; everything else is.
+// Registry holds orchestrations by name and version, and activities by name. Adding to it is not safe for concurrent
+// use. All other methods are.
 type Registry struct {
 	orchestrations map[string][]replay.Orchestration // by name, lowest version first
 	activities     map[string]Activity
@@ -26,21 +28,22 @@ type Registry struct {
 // Activity is a registered activity.
 type Activity struct {
 	Name, Queue string
-	// CancelPollInterval is how often its worker looks whether it is cancelled while it runs; 0: as often as the worker does.
+	// CancelPollInterval is how often the worker checks whether the running activity is cancelled. 0 means the worker's
+	// own interval.
 	CancelPollInterval time.Duration
-	// Inline: calls of it run in the function that decides them, where they can.
+	// Inline means that calls of the activity run in the orchestrator that schedules them, if possible.
 	Inline bool
-	// Out is the type of its result; nil where nobody says so.
+	// Out is the type of the result, or nil if unknown.
 	Out reflect.Type
 	// Run decodes the input, runs the function and encodes its result. A panic is a failure of history.TypePanic whose
 	// message ends with the stack. A function that calls runtime.Goexit ends the calling goroutine.
 	Run func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure)
 }
 
-// TypePending is the type of the failure that Activity.Run returns for perdure.ErrPending. It is in no history.
+// TypePending is the type of the failure that Activity.Run returns for perdure.ErrPending. Histories do not contain it.
 const TypePending = "perdure:pending"
 
-// New makes an empty registry.
+// New returns an empty registry.
 func New() *Registry {
 	return &Registry{
 		orchestrations: map[string][]replay.Orchestration{},
@@ -51,7 +54,8 @@ func New() *Registry {
 	}
 }
 
-// AddOrchestration adds code that fn was written as. It panics when the name is taken in that version.
+// AddOrchestration adds an orchestration and fn, the user's function of it. It panics if this name and version are
+// already registered.
 func (r *Registry) AddOrchestration(o replay.Orchestration, fn any) {
 	versions := r.orchestrations[o.Name]
 	i, found := slices.BinarySearchFunc(versions, o.Version, func(o replay.Orchestration, v string) int {
@@ -64,7 +68,7 @@ func (r *Registry) AddOrchestration(o replay.Orchestration, fn any) {
 	r.orchestrationFunctions.add(fn, o.Name)
 }
 
-// AddActivity adds an activity that fn was written as. It panics when the name is taken.
+// AddActivity adds an activity and fn, the user's function of it. It panics if the name is already registered.
 func (r *Registry) AddActivity(a Activity, fn any) {
 	if _, found := r.activities[a.Name]; found {
 		panic(fmt.Sprintf("perdure: activity %q registered twice", a.Name))
@@ -73,7 +77,8 @@ func (r *Registry) AddActivity(a Activity, fn any) {
 	r.activityFunctions.add(fn, a.Name)
 }
 
-// WithActivities returns a registry of the same orchestrations, and of what wrap makes of each activity. The two do not share later additions.
+// WithActivities returns a copy of the registry whose activities are replaced by the results of wrap. Later additions
+// to one registry do not change the other.
 func (r *Registry) WithActivities(wrap func(Activity) Activity) *Registry {
 	c := New()
 	maps.Copy(c.orchestrations, r.orchestrations)
@@ -85,7 +90,7 @@ func (r *Registry) WithActivities(wrap func(Activity) Activity) *Registry {
 	return c
 }
 
-// Orchestration finds code by name and version; an empty version is the highest registered.
+// Orchestration returns an orchestration by name and version. An empty version selects the highest registered one.
 func (r *Registry) Orchestration(name, version string) (replay.Orchestration, bool) {
 	versions := r.orchestrations[name]
 	if len(versions) == 0 {
@@ -101,32 +106,34 @@ func (r *Registry) Orchestration(name, version string) (replay.Orchestration, bo
 	return versions[i], true
 }
 
-// Activity finds an activity by name.
+// Activity returns an activity by name.
 func (r *Registry) Activity(name string) (Activity, bool) {
 	a, ok := r.activities[name]
 	return a, ok
 }
 
-// OrchestrationOf finds the name that a function was added with. Where that cannot be told, why says so.
+// OrchestrationOf returns the name with which a function was registered. If the name cannot be determined, why is the
+// reason.
 func (r *Registry) OrchestrationOf(fn any) (name, why string) {
 	return r.orchestrationFunctions.name("orchestration", "by name", fn)
 }
 
-// ActivityOf finds the activity that a function was added as. Where that cannot be told, why says so, and the activity is zero.
+// ActivityOf returns the activity with which a function was registered. If it cannot be determined, why is the reason
+// and the activity is zero.
 func (r *Registry) ActivityOf(fn any) (a Activity, why string) {
 	name, why := r.activityFunctions.name("activity", "by name or by reference", fn)
 	return r.activities[name], why
 }
 
-// Names are what a registry holds.
+// Names holds the names of a registry.
 type Names struct {
-	// Orchestrations has the versions of each name, lowest first.
+	// Orchestrations holds the versions of each name, lowest first.
 	Orchestrations map[string][]string
-	// Activities are in alphabetical order.
+	// Activities holds the names of activities in alphabetical order.
 	Activities []string
 }
 
-// Names lists what is registered: what a build of a program can run.
+// Names returns the registered names.
 func (r *Registry) Names() Names {
 	n := Names{Orchestrations: map[string][]string{}, Activities: slices.Sorted(maps.Keys(r.activities))}
 	for name, versions := range r.orchestrations {

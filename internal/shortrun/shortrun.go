@@ -3,8 +3,8 @@ package shortrun
 
 import "testing"
 
-// Skip leaves a test out of a short run, which is to be over in minutes: one of a hundred thousand activities, of
-// thousands of orders, or of minutes that pass on a real clock.
+// Skip skips a long test in a short run, which must end within minutes. Examples are tests of a hundred thousand
+// activities or thousands of orders, and tests that wait minutes of real time.
 func Skip(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
@@ -12,8 +12,8 @@ func Skip(tb testing.TB) {
 	}
 }
 
-// Few returns short in a short run and all otherwise: how often a test does the same, such as the seeds that it tries,
-// or how large something is.
+// Few returns short in a short run, and all otherwise. Use it for the number of repetitions of a test, such as its
+// seeds, or for a size.
 func Few[T any](short, all T) T {
 	if testing.Short() {
 		return short
@@ -21,6 +21,6 @@ func Few[T any](short, all T) T {
 	return all
 }
 
-// Step is the distance between the places that a test tries one after another, such as the calls at which it crashes: n
-// in a short run, 1 otherwise.
+// Step returns n in a short run, and 1 otherwise. Use it as the distance between positions that a test tries, such as
+// the calls at which it crashes.
 func Step(n int64) int64 { return Few(n, 1) }

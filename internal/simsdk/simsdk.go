@@ -1,5 +1,5 @@
-// Package simsdk makes SDK clients whose requests a simaws.Cloud answers: what is added to a client's stack, such as a meter, sees the calls that it
-// would send to AWS, with what they carry on the wire. Nothing is sent.
+// Package simsdk creates SDK clients whose requests a simaws.Cloud answers. Middleware of a client, such as a meter,
+// observes the calls and their bytes as for AWS. Nothing is sent over the network.
 package simsdk
 
 import (
@@ -17,12 +17,12 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Config is for clients that nothing is known of but that a Cloud answers them.
+// Config returns a configuration for clients of a Cloud.
 func Config() aws.Config {
 	return aws.Config{Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("simulated", "simulated", "")}
 }
 
-// Clients are clients of a configuration, which c answers.
+// Clients returns clients of the configuration whose requests c answers.
 func Clients(c *simaws.Cloud, cfg aws.Config) dynamo.Clients {
 	cfg = cfg.Copy()
 	cfg.APIOptions = append(cfg.APIOptions, answerer{c}.add)

@@ -1,5 +1,5 @@
-// Package standings remembers what executions have settled, so that ten thousand activities of one that are looked for do not each read its history. Each
-// look reads what was committed since the last.
+// Package standings caches which activities of an execution have ended, so that checks of many activities of one
+// execution do not each read its history. Each check reads only the segments that were committed since the last one.
 package standings
 
 import (
@@ -13,22 +13,22 @@ import (
 // kept is of how many executions it is remembered what they have settled.
 const kept = 64
 
-// Reader is what a look reads from.
+// Reader reads the settlements of an execution.
 type Reader interface {
 	ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error)
 }
 
-// Standings are those of the executions that were looked at last. They are safe for concurrent use.
+// Standings holds the Standing of the executions that were checked last. It is safe for concurrent use.
 type Standings struct {
 	mu    sync.Mutex
 	order list.List // of *Standing; front: the most recent
 	by    map[string]*list.Element
 }
 
-// New makes standings that know of no execution yet.
+// New returns empty Standings.
 func New() *Standings { return &Standings{by: map[string]*list.Element{}} }
 
-// Of is the standing of an execution.
+// Of returns the Standing of an execution.
 func (s *Standings) Of(executionID string) *Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Standings) Of(executionID string) *Standing {
 	return x
 }
 
-// Standing is what is known of one execution. It is safe for concurrent use.
+// Standing is the known state of one execution. It is safe for concurrent use.
 type Standing struct {
 	executionID string
 
@@ -59,17 +59,18 @@ type Standing struct {
 	absent        int64 // the segment that the last look did not find; -1: it found its own
 }
 
-// Known is what is known of an activity.
+// Known is the known state of an activity.
 type Known struct {
-	// Read reports whether all was read from the segment on that has scheduled it: otherwise it may have ended all the same.
+	// Read is true if the history was read from the segment that scheduled the activity. If it is false, the activity
+	// may have ended even if Settled is false.
 	Read bool
-	// Settled is that it has ended, Cancelled that its cancel was requested.
+	// Settled means that the activity has ended, Cancelled that its cancellation was requested.
 	Settled, Cancelled bool
-	// Over is that its execution has ended, Deleted that the instance is deleted as well.
+	// Over means that the execution has ended, Deleted that the instance is also deleted.
 	Over, Deleted bool
 }
 
-// Of is what is known of an activity, and of the execution, that a segment has scheduled.
+// Of returns the known state of an activity that a segment scheduled, and of its execution.
 func (x *Standing) Of(activityID, segment int64) Known {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,7 +81,8 @@ func (x *Standing) Of(activityID, segment int64) Known {
 	}
 }
 
-// Look reads on from where the last look ended, or from a segment that is before all those that were read.
+// Look reads the segments that were committed since the last call. If segment is before all segments that were read,
+// Look reads from that segment.
 func (x *Standing) Look(ctx context.Context, r Reader, segment int64) error {
 	x.mu.Lock()
 	from, first := x.next, !x.known || segment < x.first

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Attributes of an activity's item. Each one exists once it was written.
+// The attributes of an activity record. An attribute is missing until it is written.
 const (
 	attrSeenAt   = "seenAt"
 	attrEndedAt  = "endedAt"
@@ -31,15 +31,15 @@ const (
 	attrRunOutOf     = "runOutOf"
 	attrRunOuts      = "runOuts"
 
-	// attrPending and attrPendingOf are those of a retry's item.
+	// attrPending and attrPendingOf are also attributes of an attempt record.
 	attrBeatOf = "beatOf"
 	attrOverOf = "overOf"
 )
 
-// activitySK returns a sort key that sorts as the ids do.
+// activitySK returns a sort key that sorts by activity ID.
 func activitySK(activityID int64) string { return numberedSK(skActivities, activityID) }
 
-// PutActivityRecords updates one item for each record, concurrently.
+// PutActivityRecords updates one item per record, concurrently.
 func (p *Provider) PutActivityRecords(ctx context.Context, executionID string, records ...provider.ActivityRecord) error {
 	puts := make([]func() error, len(records))
 	for i := range records {
@@ -56,7 +56,7 @@ func (p *Provider) putActivityRecord(ctx context.Context, executionID string, r 
 	return ofActivity(executionID, r.ActivityID, err)
 }
 
-// putRecord makes an update of an activity's item. written is false where its condition is not met.
+// putRecord updates an activity record. written is false if the condition failed.
 func (p *Provider) putRecord(ctx context.Context, executionID string, activityID int64, in *dynamodb.UpdateItemInput) (written bool, err error) {
 	in.ReturnValues = types.ReturnValueUpdatedOld
 	in.ExpressionAttributeNames["#ttl"] = attrTTL
@@ -70,7 +70,7 @@ func (p *Provider) putRecord(ctx context.Context, executionID string, activityID
 	return written, err
 }
 
-// ofActivity is an error of an activity's item; nil stays nil.
+// ofActivity adds the activity to an error. It returns nil for a nil error.
 func ofActivity(executionID string, activityID int64, err error) error {
 	if err == nil {
 		return nil
@@ -78,12 +78,12 @@ func ofActivity(executionID string, activityID int64, err error) error {
 	return fmt.Errorf("dynamo: execution %s: activity #%d: %w", executionID, activityID, err)
 }
 
-// recordLife is how long an activity's item lasts after its last write if no deletion removes it: longer than any
-// process asks for it. It removes what a process that died could not take back.
+// recordLife is the time after its last write at which an activity record expires, if no deletion removes it. Processes
+// need records for less time. It covers items that takeBack should have deleted in a process that died.
 const recordLife = 400 * 24 * time.Hour
 
-// updateOld makes an update and returns the old values of what it sets. It writes nothing where the condition fails,
-// since what is stored is then more accurate.
+// updateOld makes an update and returns the old values of the attributes that it sets. It writes nothing if the
+// condition fails, because the stored values are then more accurate.
 func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) (was item, written bool, err error) {
 	err = call(ctx, "DynamoDB.UpdateItem", "", func() error {
 		out, err := p.table.UpdateItem(ctx, in)
@@ -98,9 +98,9 @@ func (p *Provider) updateOld(ctx context.Context, in *dynamodb.UpdateItemInput) 
 	return was, err == nil, err
 }
 
-// takeBack deletes the item of an activity that was just created, if its instance is deleted. A deletion marks the
-// cancel record before it looks for what it erases: so either the deletion finds the item, or the writer of the item
-// finds the mark.
+// takeBack deletes an activity record that was just created, if its instance is deleted. A deletion marks the cancel
+// record before it lists the items to erase. Therefore the deletion finds the record, or the writer of the record finds
+// the mark.
 func (p *Provider) takeBack(ctx context.Context, executionID string, activityID int64) error {
 	seal, err := p.readSeal(ctx, executionID)
 	if err != nil || !seal.Of(activityID).Deleted {
@@ -109,7 +109,7 @@ func (p *Provider) takeBack(ctx context.Context, executionID string, activityID 
 	return p.remove(ctx, "", executionID, activitySK(activityID))
 }
 
-// activityUpdate makes the update that sets a record's fields; nil when none is set.
+// activityUpdate returns the update that sets a record's fields, or nil if there are none.
 func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dynamodb.UpdateItemInput, error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(r.ActivityID))},
@@ -165,7 +165,7 @@ func activityUpdate(table, executionID string, r *provider.ActivityRecord) (*dyn
 	return in, nil
 }
 
-// formatSome is formatTime, except that it returns an empty text for the zero time.
+// formatSome is like formatTime but returns an empty string for the zero time.
 func formatSome(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -182,7 +182,7 @@ func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, a
 	return decodeActivityRecord(it)
 }
 
-// ReadActivityRecords queries the items of an execution, page by page.
+// ReadActivityRecords queries the activity records of an execution page by page.
 func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
 	return func(yield func(provider.ActivityRecord, error) bool) {
 		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)

@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// QueryInstance implements provider.Querier: it invokes the hub's orchestrator function, which has the code, and waits for what it answers. Who may
-// invoke that function directly may also hand it forged messages: the right is full control of the hub.
+// QueryInstance implements provider.Querier. It invokes the hub's orchestrator function, which has the code, and waits
+// for its response. The permission to invoke that function directly gives full control of the hub, because its holder
+// can also send forged messages to the function.
 func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	if p.functions == nil || p.hub.Orchestrator == "" {
 		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,
@@ -47,7 +48,7 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	return reply.Result(&q)
 }
 
-// notAsked is why the function could not be asked, or has not answered in time.
+// notAsked returns the error of a query whose invocation failed or did not respond in time.
 func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err error) error {
 	if _, missing := errors.AsType[*lambdatypes.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("dynamo: hub %q: %w: function %s does not exist", p.hub.Name, provider.ErrQueriesUnsupported,
@@ -62,7 +63,7 @@ func (p *Provider) notAsked(ctx context.Context, q *provider.QueryRequest, err e
 	return err
 }
 
-// died is the error where the function did not come to an answer.
+// died returns the error of a query whose function failed without a response.
 func died(q *provider.QueryRequest, payload []byte) error {
 	var why struct {
 		Type    string `json:"errorType"`

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attentionQuery reads a partition of the index by attention, the longest unchanged first.
+// attentionQuery returns a query of a partition of the attention index, sorted by the time of the last change.
 func (p *Provider) attentionQuery(partition string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &p.hub.Table, IndexName: aws.String(indexByAttention),
@@ -21,13 +21,13 @@ func (p *Provider) attentionQuery(partition string) *dynamodb.QueryInput {
 	}
 }
 
-// place is a position in the index by attention, up to which it was read.
+// place is the position of a search in the attention index.
 type place struct {
 	Updated string `json:"updated,omitempty"`
 	Key     string `json:"key,omitempty"` // pk of the instance
 }
 
-// after returns the key of the index to start behind; nil for the beginning.
+// after returns the index key to start after, or nil for the beginning.
 func (a place) after(partition string) item {
 	if a.Key == "" {
 		return nil
@@ -39,12 +39,12 @@ func placeOf(it item) place {
 	return place{Updated: getString(it, attrUpdated), Key: getString(it, attrPK)}
 }
 
-// instancesAtOnce is how many instances the watch, or a list, reads or writes concurrently: each is in a partition of
-// its own, and after an hour without a renewer there may be a million.
+// instancesAtOnce is the number of instances that the sweeper or a list reads or writes concurrently. Each one is in
+// its own partition, and there may be a million after an hour without a renewer.
 const instancesAtOnce = 64
 
-// getAll reads the instances that an index has named, strongly consistent, since the index holds only their keys and
-// may be behind. Instances that no longer exist are left out.
+// getAll reads the instances that an index returned, with strong consistency, because the index contains only their
+// keys and may be stale. It omits instances that no longer exist.
 func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs []error) {
 	var mu sync.Mutex
 	found := make([]item, len(named))
@@ -71,7 +71,7 @@ func (p *Provider) getAll(ctx context.Context, named []item) (items []item, errs
 	return items, errs
 }
 
-// readAll reads the instances that an index has named, and returns those that have the status for which it named them.
+// readAll reads the instances that an index returned, and returns those that still have the status.
 func (p *Provider) readAll(ctx context.Context, named []item, status provider.RuntimeStatus) (found []provider.Instance, errs []error) {
 	items, errs := p.getAll(ctx, named)
 	for _, it := range items {
@@ -93,7 +93,7 @@ func instanceIDOf(it item) string {
 	return pk[min(len(idPrefix), len(pk)):]
 }
 
-// handOut yields errors, and then what was found, if anything.
+// handOut yields errors, and then the found instances if there are any.
 func handOut(found []provider.Instance, errs []error, yield func([]provider.Instance, error) bool) (goOn bool) {
 	for _, err := range errs {
 		if !yield(nil, err) {
@@ -104,18 +104,20 @@ func handOut(found []provider.Instance, errs []error, yield func([]provider.Inst
 }
 
 const (
-	// dutyBlocked and dutyDeleting name the marks.
+	// dutyBlocked and dutyDeleting are the names of the stored positions.
 	dutyBlocked  = "blocked"
 	dutyDeleting = "deleting"
 
 	blockedAtOnce  = 250
-	deletingAtOnce = 16 // each may take long
+	deletingAtOnce = 16 // each can take long
 )
 
-// BlockedInstances goes through the index by attention, from where it stopped. It stores its position before each step,
-// so that an instance which cannot be dealt with does not hold up the others: it is found again in the next round. A
-// build that was just deployed reports when it first runs a turn, which may never happen where everything is blocked, and
-// one that is deployed again may have warm environments alone; the orchestrator is therefore asked for a report.
+// BlockedInstances reads the attention index from its last position. It stores its position before each step, so that
+// an instance that cannot be processed does not delay the others. The next round finds that instance again.
+//
+// It also requests a report from an orchestrator. A new build reports only when it first runs a turn, which may never
+// happen if all instances are blocked. A build that is deployed again may only have environments that have reported
+// already.
 func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		some, err := p.anyBlocked(ctx)
@@ -141,7 +143,7 @@ func (p *Provider) BlockedInstances(ctx context.Context) iter.Seq2[[]provider.In
 	}
 }
 
-// anyBlocked reports whether any instance is blocked, and asks for a report of builds if so.
+// anyBlocked reports whether any instance is blocked, and requests a report of the build if so.
 func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
 	n, err := p.countBlocked(ctx, 1)
 	if n > 0 {
@@ -150,8 +152,8 @@ func (p *Provider) anyBlocked(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// walkBlocked goes through the partitions of the blocked instances, a page of each in turn, so that one which receives
-// new entries all the time does not hold up the others.
+// walkBlocked searches the partitions of the blocked instances, one page of each in turn, so that a partition with
+// constant new entries does not delay the others.
 func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func([]provider.Instance, error) bool) {
 	type query struct {
 		partition int
@@ -187,7 +189,7 @@ func (p *Provider) walkBlocked(ctx context.Context, mark blockedMark, yield func
 	}
 }
 
-// blockedElsewhere returns what another build has blocked.
+// blockedElsewhere returns the instances that another build has blocked.
 func blockedElsewhere(page []item, build string) (elsewhere []item) {
 	for _, it := range page {
 		if getString(it, attrBlockedBy) != build {
@@ -197,7 +199,8 @@ func blockedElsewhere(page []item, build string) (elsewhere []item) {
 	return elsewhere
 }
 
-// passed stores that the round has come past a page of a partition, where it has, and what else is new of the mark.
+// passed stores that the round has passed a page of a partition, and other changes of the mark. It writes nothing if
+// nothing changed.
 func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int, page []item, through bool) error {
 	if len(page) == 0 && mark.stored && (mark.Through || !through) {
 		return nil
@@ -209,13 +212,12 @@ func (p *Provider) passed(ctx context.Context, mark *blockedMark, partition int,
 	return p.putMark(ctx, dutyBlocked, *mark)
 }
 
-// deletingFor is how long a deletion may make no progress before the watch continues it.
+// deletingFor is the time without progress after which the sweeper continues a deletion.
 const deletingFor = 2 * time.Minute
 
-// DeletingInstances goes through the whole index by attention, beginning where the last look stopped, and reads each
-// instance: the index may not show yet that a deletion is finished, and that the id has another life. It stores its
-// position before each step, so that a deletion which cannot be finished, or which kills its process, does not hold up
-// the others.
+// DeletingInstances reads the whole attention index from its last position, and reads each instance: the index can be
+// behind after a deletion, and the ID can have a new incarnation. It stores its position before each step, so that a
+// deletion that fails or crashes its process does not delay the others.
 func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		before := formatTime(p.now().Add(-deletingFor))
@@ -233,7 +235,7 @@ func (p *Provider) DeletingInstances(ctx context.Context) iter.Seq2[[]provider.I
 	}
 }
 
-// walkDeleting goes through what is behind one place and not behind another.
+// walkDeleting searches the entries between two positions.
 func (p *Provider) walkDeleting(ctx context.Context, behind, upTo place, yield func([]provider.Instance, error) bool) (goOn bool) {
 	in := p.attentionQuery(attentionDeleting)
 	in.KeyConditionExpression = aws.String("attention = :kind AND updated <= :before")

@@ -10,10 +10,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// pendingSampled is how many pending instances are read from either end of the index by attention to find the oldest.
+// pendingSampled is the number of pending instances that oldestPending reads from each end of the attention index.
 const pendingSampled = 32
 
-// CountAttention makes a query of one page for each partition of the blocked instances and three more, and reads up to 64 instances where any are pending.
+// CountAttention makes one query of a page per partition of the blocked instances, and three more queries. If there are
+// pending instances, it reads up to 64 of them.
 func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCounts, err error) {
 	err = together(
 		func() (err error) {
@@ -31,8 +32,8 @@ func (p *Provider) CountAttention(ctx context.Context) (a provider.AttentionCoun
 	return a, err
 }
 
-// countBlocked counts the blocked instances, on one page of each partition, up to a number. The first partition may have
-// all of them, since earlier releases put them there; each other has its share, and twice that is read at most.
+// countBlocked counts the blocked instances on one page of each partition, up to most. The first partition can contain
+// all of them, because earlier releases stored them there. Of any other partition it reads at most twice its share.
 func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
 	partitions := partitionsOf(attentionBlocked)
 	counts := make([]int, len(partitions))
@@ -57,7 +58,7 @@ func (p *Provider) countBlocked(ctx context.Context, most int) (int, error) {
 	return min(all, most), err
 }
 
-// countDeleting counts the deletions that have made no progress for a while, on one page of the index.
+// countDeleting counts the deletions without recent progress, on one page of the index.
 func (p *Provider) countDeleting(ctx context.Context) (int, error) {
 	in := p.attentionQuery(attentionDeleting)
 	in.Limit = aws.Int32(provider.MaxAttention)
@@ -67,9 +68,9 @@ func (p *Provider) countDeleting(ctx context.Context) (int, error) {
 	return len(page), err
 }
 
-// oldestPending returns when the oldest pending instance was to begin. The index sorts by when the watch looks next: an
-// instance that has waited for long stands at its end, since the time between two looks doubles, or at its beginning
-// shortly before its look.
+// oldestPending returns the due time of the oldest pending instance. The index sorts by the time of the next check. The
+// time between two checks doubles, so an instance that has waited for long is at the end of the index, or at its
+// beginning shortly before its check.
 func (p *Provider) oldestPending(ctx context.Context) (oldest time.Time, err error) {
 	named := map[string]item{}
 	for _, forward := range []bool{true, false} {

@@ -10,11 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// A deployment with a fault may block thousands of instances at once, and a partition of an index takes 1,000 writes a
-// second. So blocked instances are in as many partitions as the index by creation has. The first is that in which earlier
-// releases have put all of them: what they have blocked is found there, whatever its shard.
+// A faulty deployment can block thousands of instances at once, and a partition of an index supports 1,000 writes per
+// second. Blocked instances are therefore distributed over as many partitions as the creation index has. Earlier
+// releases stored all of them in the first partition, whatever their shard.
 
-// partitionOf returns the attention of a blocked instance.
+// partitionOf returns the partition of a blocked instance in the attention index.
 func partitionOf(instanceID string) string {
 	if shard := shardOf(instanceID); shard != "0" {
 		return attentionBlocked + "#" + shard
@@ -22,7 +22,7 @@ func partitionOf(instanceID string) string {
 	return attentionBlocked
 }
 
-// partitionsOf returns the partitions that a kind has in the index by attention.
+// partitionsOf returns the partitions of a kind in the attention index.
 func partitionsOf(kind string) []string {
 	partitions := []string{kind}
 	if kind == attentionBlocked {
@@ -33,15 +33,15 @@ func partitionsOf(kind string) []string {
 	return partitions
 }
 
-// attentive is an entry of the index by attention, and the number of its partition.
+// attentive is an entry of the attention index, and the number of its partition.
 type attentive struct {
 	item
 
 	partition int
 }
 
-// newestAttentive merges the partitions of a kind, the latest change first, from behind a cursor. next is where the list
-// goes on; it is nil at the end. Entries of one time are in the order of their partitions, and then of the index.
+// newestAttentive merges the partitions of a kind after a cursor, the latest change first. next is the cursor of the
+// rest of the list, or nil at the end. Entries with the same time are sorted by partition, and then as in the index.
 func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, c cursor) (named []item, next *attentive, err error) {
 	partitions := partitionsOf(kind)
 	pages := make([][]item, len(partitions))
@@ -80,7 +80,7 @@ func (p *Provider) newestAttentive(ctx context.Context, kind string, limit int, 
 	return named, next, nil
 }
 
-// wholeUpTo returns up to where what was read has no gaps: to the last entry of a page that ended early, as pages of a
+// wholeUpTo returns the number of entries without gaps: up to the last entry of a page that ended early, as pages of a
 // query do at 1 MB.
 func wholeUpTo(all []attentive, pages [][]item, more []bool, limit int) int {
 	whole := len(all)
@@ -99,8 +99,8 @@ func wholeUpTo(all []attentive, pages [][]item, more []bool, limit int) int {
 	return whole
 }
 
-// latestOf reads a partition from behind a cursor, the latest change first. Of the cursor's own time a partition before
-// that of the cursor was listed, and one behind it was not.
+// latestOf returns a query of a partition after a cursor, the latest change first. For the time of the cursor itself,
+// the partitions before that of the cursor were listed, and those after it were not.
 func (p *Provider) latestOf(partition string, number int, c cursor) *dynamodb.QueryInput {
 	in := p.attentionQuery(partition)
 	in.ScanIndexForward = aws.Bool(false)

@@ -14,22 +14,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// birth is an instance that is to be created, and what its history begins with.
+// birth is an instance to create, with the beginning of its history.
 type birth struct {
 	provider.Instance
 
 	input    history.Payload
-	past     *provider.RestartSource // that it takes over; nil: none
-	brings   []history.Event         // for the first turn
-	doubtful time.Time               // of its message, as in provider.InboxMessage
-	consumed provider.Position       // the message that asks for it
+	past     *provider.RestartSource // copied events of a restart, or nil
+	brings   []history.Event         // inputs for the first turn
+	doubtful time.Time               // PossibleDuplicateSentAt of the start message
+	consumed provider.Position       // the start message
 	trace    history.TraceParent
-	stored   bool // payloads of its first execution are
-	look     bool // before it is written
+	stored   bool // payloads of its first execution are stored
+	look     bool // read the ID before the write
 }
 
-// isKnown reports whether anything goes by the first segment alone: the sweep of stored payloads, and the timer of a delayed start, which is sent
-// before and names the execution.
+// isKnown reports whether other data already refers to the execution: stored payloads, which a sweep checks, or the
+// timer of a delayed start, which is sent first and names the execution.
 func (b *birth) isKnown() bool { return b.stored || b.StartAt.After(b.CreatedAt) }
 
 // segment returns the first segment of the history.
@@ -44,7 +44,7 @@ func (b *birth) segment() provider.Segment {
 	}}}
 }
 
-// bringsAt dates what the start brings.
+// bringsAt returns the inputs of the start with their times.
 func (b *birth) bringsAt() []history.Event {
 	for i := range b.brings {
 		b.brings[i].Time = b.CreatedAt
@@ -52,13 +52,13 @@ func (b *birth) bringsAt() []history.Event {
 	return b.brings
 }
 
-// mayFollow reports whether what is there is a tombstone that a start may follow.
+// mayFollow reports whether the existing item is a tombstone that the start may replace.
 func mayFollow(old item, b *birth) bool {
 	return isTombstone(old) && !mayNeverStart(old, b.StartID) && !mayHaveTaken(old, b)
 }
 
-// create writes both items, and returns the first segment. If the same start created the instance before, it returns
-// that instance and no segment; where another has the id, that instance, and ErrAlreadyExists.
+// create writes both items and returns the first segment. If the same start created the instance before, it returns
+// that instance and no segment. If another instance has the ID, it returns that instance and ErrAlreadyExists.
 func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *provider.Segment, error) {
 	in := b.Instance
 	it, err := instanceItem(in)
@@ -92,8 +92,8 @@ func (p *Provider) create(ctx context.Context, b birth) (provider.Instance, *pro
 	return in, &n.first, nil
 }
 
-// refusal returns what has the id of an instance that could not be created: itself, where the same start created it before; else it is an error, with
-// that instance, as far as there is one.
+// refusal returns the result of a write that failed because of the existing item old. If the same start created the
+// instance before, it returns that instance. Otherwise it returns an error, and the existing instance if there is one.
 func (b *birth) refusal(old item) (there provider.Instance, err error) {
 	own := getString(old, attrStartID) == b.StartID
 	if own && !isDeleting(old) {
@@ -107,8 +107,8 @@ func (b *birth) refusal(old item) (there provider.Instance, err error) {
 	return there, fmt.Errorf("dynamo: %w", provider.NewAlreadyExistsError(b.InstanceID, &there, why))
 }
 
-// holderOf returns the instance that has an id; it is zero for a tombstone, and for an item that cannot be read, which
-// whoever reads the instance is told.
+// holderOf returns the instance that has an ID. It returns a zero Instance for a tombstone and for an item that cannot
+// be read. A read of the instance reports that error.
 func holderOf(it item) provider.Instance {
 	if isTombstone(it) {
 		return provider.Instance{}
@@ -120,19 +120,20 @@ func holderOf(it item) provider.Instance {
 	return in
 }
 
-// newborn is an instance on its way into the table. Only its own methods change it.
+// newborn is an instance that is being written. Only its own methods change it.
 type newborn struct {
 	p     *Provider
 	in    *provider.Instance
 	put   *types.Put // of the instance
 	first provider.Segment
-	// nonce is that of the first segment, where it was written before the instance.
+	// nonce is the nonce of the first segment if the segment was written before the instance.
 	nonce string
 }
 
-// segmentFirst writes the first segment, and then the instance: of an instance that is there, its history is. The segment is nobody's until
-// then. Both take half of what a transaction does. It is one where the segment takes several items, or where another try of this start has the
-// execution's id: of the same message, or in the same millisecond.
+// segmentFirst writes the first segment and then the instance, so that an instance always has its history. Until then
+// the segment belongs to no instance. Both writes together cost half as much as a transaction. segmentFirst uses a
+// transaction if the segment has several items, or if another try of this start has the same execution ID: a try for
+// the same message, or in the same millisecond.
 func (n *newborn) segmentFirst(ctx context.Context) error {
 	parts, err := encodeStart(n.in.InstanceID, n.in.ExecutionID, "", n.first)
 	if err != nil {
@@ -146,7 +147,7 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 	err = n.p.putSegment(ctx, n.in.InstanceID, parts)
 	old, taken := refusedItem(err, 0)
 	switch {
-	case taken && getString(old, attrNonce) != nonce: // else the response to an earlier try was lost
+	case taken && getString(old, attrNonce) != nonce: // otherwise the response to an earlier try was lost
 		return n.bothAtOnce(ctx)
 	case err != nil && !taken:
 		return err
@@ -162,7 +163,8 @@ func (n *newborn) segmentFirst(ctx context.Context) error {
 	})
 }
 
-// unlessTaken looks at the id before it writes: what it finds there is as the refusal of the write would have been.
+// unlessTaken reads the ID before it calls write. If the ID is in use, the result is the same as that of a failed
+// write.
 func (n *newborn) unlessTaken(write func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		old, err := n.p.rawInstance(ctx, n.in.InstanceID, provider.Strong)
@@ -186,10 +188,11 @@ func (n *newborn) bothAtOnce(ctx context.Context) error {
 	return n.p.transact(ctx, n.in.InstanceID, writes)
 }
 
-// takeBack replaces the first segment of an instance that is not to be, since there is an old one, by a stub, which is deleted in time. Nothing
-// depends on it: where it fails, an item is left that nothing refers to.
+// takeBack replaces the first segment of an instance that was not created, because old has its ID, by a stub, which
+// expires. It is best effort: if it fails, an unused item remains.
 func (n *newborn) takeBack(ctx context.Context, old item) {
-	// The response to the write of the instance may have been lost: it is there then, and may have continued as new by now.
+	// The response to the write of the instance may have been lost. The instance then exists, and may have continued as
+	// new.
 	mine := getString(old, attrExecution) == n.in.ExecutionID || getString(old, attrOldest) == n.in.ExecutionID
 	if n.nonce == "" || mine {
 		return
@@ -203,7 +206,7 @@ func (n *newborn) takeBack(ctx context.Context, old item) {
 	})
 }
 
-// birthWrites returns the writes that create an instance: of its item, which comes first, and of its first segment.
+// birthWrites returns the writes that create an instance: first its item, and then its first segment.
 func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first provider.Segment) ([]types.TransactWriteItem, error) {
 	parts, err := encodeStart(in.InstanceID, in.ExecutionID, "", first)
 	if err != nil {
@@ -212,8 +215,8 @@ func (p *Provider) birthWrites(put *types.Put, in *provider.Instance, first prov
 	return append([]types.TransactWriteItem{{Put: put}}, p.puts(parts)...), nil
 }
 
-// later returns how far the inbox is consumed at a start: by the last life of the id, or by the message that starts the
-// next (R3).
+// later returns the watermark at a start: that of the last incarnation of the ID, or the position of the start message
+// (R3).
 func later(own, before provider.Position) provider.Position {
 	if own == (provider.Position{}) || before.Covers(own) {
 		return before
@@ -228,8 +231,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// encodeStart makes the items of an execution's first segment, with the instance it belongs to and the execution that
-// it continues.
+// encodeStart returns the items of an execution's first segment, with its instance and the previous execution.
 func encodeStart(instanceID, executionID, previous string, s provider.Segment) ([]item, error) {
 	parts, err := encodeSegment(executionID, rand.Text(), s)
 	if err != nil {

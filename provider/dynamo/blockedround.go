@@ -5,42 +5,48 @@ import (
 	"time"
 )
 
-// blockedRound is the shortest time of a round through the blocked instances; it doubles with each round for the same build, up to an hour. An
-// instance that was woken needs time for its turn, and must not receive a message at each look meanwhile.
+// blockedRound is the shortest time of a round through the blocked instances. It doubles with each round for the same
+// build, up to an hour. An instance that was woken needs time for its turn, and must not receive a message at each
+// sweep in the meantime.
 const (
 	blockedRound   = 10 * time.Minute
 	longestRound   = time.Hour
 	roundsToDouble = 3
 )
 
-// besideOneAnother: builds that take turns as the last to report within this time run beside one another, as while a canary is shifted.
+// besideOneAnother is the time within which two builds that report in turn count as running side by side, as during a
+// canary deployment.
 const besideOneAnother = time.Hour
 
-// blockedMark is how far the watch has come with the blocked instances. A round is for one build from its beginning to its end: what another
-// build blocks anew meanwhile comes behind the place that the round has reached, and would be woken at each change.
+// blockedMark is the stored position of the sweeper in the blocked instances. A round serves one build from its
+// beginning to its end. Instances that another build blocks again in the meantime are added behind the position of the
+// round, and would otherwise be woken at each change of the build.
 type blockedMark struct {
-	Build string    `json:"build"` // the build for which they are woken
-	Round int       `json:"round"` // the number of rounds before this one
-	Next  time.Time `json:"next"`  // when the next round begins
-	// At is the place in the first partition, the only one of earlier releases, and More those in the others.
+	Build string    `json:"build"` // the build for which the round wakes them
+	Round int       `json:"round"` // the number of earlier rounds
+	Next  time.Time `json:"next"`  // the start of the next round
+	// At is the position in the first partition, which is the only one of earlier releases. More holds the positions in
+	// the others.
 	At   place   `json:"at"`
 	More []place `json:"more,omitempty"`
-	// Through: the round has come to the end of the index. What was blocked since comes behind.
+	// Through is true if the round has reached the end of the index. Instances that were blocked later are added behind
+	// it.
 	Through bool `json:"through,omitempty"`
-	// Returns counts the rounds that began early, since one of the builds beside one another had reported again.
+	// Returns is the number of rounds that started early because one of the builds that run side by side had reported
+	// again.
 	Returns int `json:"returns,omitempty"`
-	// Past is when other builds were the last to report, or the watch looked for them.
+	// Past holds the times at which other builds reported last, or at which the sweeper found that.
 	Past map[string]time.Time `json:"past,omitempty"`
-	// stored: this is how it is stored.
+	// stored is true if the mark equals the stored one.
 	stored bool
 }
 
-// round returns the mark for a look: this round's, or the first of a new round. A build that comes anew has a round at once. Of builds that
-// are beside one another each report may be of another one than the last: then a round comes to its end first, and each change that begins one
-// early makes the next wait twice as long.
+// round returns the mark for a sweep: that of the current round, or of a new round. A build that reports for the first
+// time gets a round immediately. If builds run side by side, each report can come from the other build. The current
+// round is then completed first, and each change that starts a round early doubles the time until the next one.
 func (m blockedMark) round(build string, now time.Time) blockedMark {
 	switch {
-	case m.Next.IsZero() || m.Next.After(now.Add(longestRound+aheadBy)): // the latter: set by a clock that was wrong
+	case m.Next.IsZero() || m.Next.After(now.Add(longestRound+aheadBy)): // a wrong clock has set Next
 		return blockedMark{Build: build, Next: now.Add(blockedRound)}
 	case m.isNew(build, now):
 		return m.begin(build, 0, 0, now)
@@ -55,16 +61,16 @@ func (m blockedMark) round(build string, now time.Time) blockedMark {
 	}
 }
 
-// isNew reports whether a build was not the last to report, at any look of the last hour.
+// isNew reports whether the build did not report last in any sweep of the last hour.
 func (m blockedMark) isNew(build string, now time.Time) bool {
 	past, was := m.Past[build]
 	return build != m.Build && (!was || !isRecent(past, now))
 }
 
-// isRecent holds for no time that a wrong clock has set far ahead.
+// isRecent returns false for a time that a wrong clock has set far ahead.
 func isRecent(past, now time.Time) bool { return now.Sub(past).Abs() <= besideOneAnother }
 
-// noted is the mark with a build that was the last to report, beside the one that the round is for.
+// noted returns the mark with another build that reported last, besides the build of the round.
 func (m blockedMark) noted(build string, now time.Time) blockedMark {
 	if build == m.Build {
 		return m
@@ -79,7 +85,7 @@ func (m blockedMark) begin(build string, round, returns int, now time.Time) bloc
 	return next
 }
 
-// pastWith is Past with one build more, and without those of long ago.
+// pastWith returns Past with another build, and without old entries.
 func (m blockedMark) pastWith(build string, now time.Time) map[string]time.Time {
 	past := map[string]time.Time{}
 	maps.Copy(past, m.Past)
@@ -88,7 +94,7 @@ func (m blockedMark) pastWith(build string, now time.Time) map[string]time.Time 
 	return past
 }
 
-// place returns up to where the round has come in a partition.
+// place returns the position of the round in a partition.
 func (m blockedMark) place(partition int) place {
 	switch {
 	case partition == 0:
@@ -100,7 +106,7 @@ func (m blockedMark) place(partition int) place {
 	}
 }
 
-// pass is the mark where the round has come up to a place in a partition.
+// pass returns the mark after the round has reached a position in a partition.
 func (m blockedMark) pass(partition int, at place) blockedMark {
 	if partition == 0 {
 		m.At = at
@@ -113,8 +119,8 @@ func (m blockedMark) pass(partition int, at place) blockedMark {
 	return m
 }
 
-// began is when the round did.
+// began returns the start of the round.
 func (m blockedMark) began() time.Time { return m.Next.Add(-roundTime(m.Round)) }
 
-// roundTime is how long the round after n others takes.
+// roundTime returns the length of the round after n others.
 func roundTime(n int) time.Duration { return min(blockedRound<<min(n, roundsToDouble), longestRound) }

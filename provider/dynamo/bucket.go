@@ -42,11 +42,11 @@ type BucketAPI interface {
 	ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error)
 }
 
-// signedBucket is BucketAPI on the REST API of S3.
+// signedBucket implements BucketAPI with the REST API of S3.
 type signedBucket struct {
 	credentials aws.CredentialsProvider
 	region      string
-	endpoint    string // of a stand-in for S3; empty: AWS's
+	endpoint    string // the endpoint of an emulator, or empty for AWS
 	http        interface {
 		Do(req *http.Request) (*http.Response, error)
 	}
@@ -58,7 +58,8 @@ type signedBucket struct {
 func NewBucket(cfg aws.Config) BucketAPI {
 	b := &signedBucket{
 		credentials: cfg.Credentials, region: cfg.Region, http: cfg.HTTPClient, now: defaults().Now,
-		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // as S3 wants it
+		// in the form that S3 requires
+		signer:   v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
 		endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"),
 	}
 	if b.endpoint == "" && cfg.BaseEndpoint != nil {
@@ -70,7 +71,7 @@ func NewBucket(cfg aws.Config) BucketAPI {
 	return b
 }
 
-// url is where an object of a bucket is, or with an empty key the bucket.
+// url returns the URL of an object, or of the bucket if the key is empty.
 func (b *signedBucket) url(bucket, key string) (*url.URL, error) {
 	base := b.endpoint
 	path := "/" + bucket + "/" + key
@@ -89,11 +90,11 @@ func (b *signedBucket) url(bucket, key string) (*url.URL, error) {
 		return nil, fmt.Errorf("dynamo: resolve S3 endpoint: %w", err)
 	}
 	u.Path += path
-	u.RawPath = httpbinding.EscapePath(u.Path, false) // as it is signed
+	u.RawPath = httpbinding.EscapePath(u.Path, false) // the path in its signed form
 	return u, nil
 }
 
-// request is a request to S3, without its signature.
+// request is an unsigned request to S3.
 type request struct {
 	method, bucket, key string
 	query               url.Values
@@ -101,7 +102,7 @@ type request struct {
 	body                []byte
 }
 
-// send makes a signed request, and returns the body of its answer, of up to most bytes.
+// send makes a signed request and returns the body of the response, up to most bytes.
 func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte, error) {
 	u, err := b.url(r.bucket, r.key)
 	if err != nil {
@@ -150,7 +151,8 @@ func (b *signedBucket) send(ctx context.Context, r *request, most int64) ([]byte
 	}
 }
 
-// lostCall is the error of a call that has no answer, or not all of it: such a call is repeated, unless it was given up.
+// lostCall returns the error of a call without a complete response. The provider repeats such a call, unless its
+// context has ended.
 func lostCall(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &aws.RequestCanceledError{Err: err}
@@ -158,7 +160,8 @@ func lostCall(ctx context.Context, err error) error {
 	return &smithyhttp.RequestSendError{Err: err}
 }
 
-// bucketError is a refusal of S3, as the SDK's errors are: by its code and status the provider knows whether to repeat the call.
+// bucketError is an error response of S3 in the form of the SDK's errors. Its code and status determine whether the
+// provider repeats the call.
 type bucketError struct {
 	XMLName xml.Name `xml:"Error"`
 	Code    string   `xml:"Code"`
@@ -166,7 +169,8 @@ type bucketError struct {
 	status  int
 }
 
-// bucketRefusal reads an error of S3. An answer to a HEAD request, and one of a proxy, has none in its body.
+// bucketRefusal decodes an error response of S3. A response to a HEAD request, or from a proxy, has no error in its
+// body.
 func bucketRefusal(status int, body []byte) error {
 	e := &bucketError{}
 	_ = xml.Unmarshal(body, e)
@@ -196,10 +200,11 @@ func (e *bucketError) ErrorFault() smithy.ErrorFault {
 	return smithy.FaultClient
 }
 
-// HTTPStatusCode is as the SDK's errors of answers have it.
+// HTTPStatusCode returns the HTTP status, like the SDK's response errors.
 func (e *bucketError) HTTPStatusCode() int { return e.status }
 
-// smallAnswer is more than S3 says but for objects and lists: a list of 1,000 keys has some 400 KB.
+// smallAnswer is the size limit of responses other than objects. The largest response is a list of 1,000 keys with
+// about 400 KB.
 const smallAnswer = 4 << 20
 
 // PutObject implements BucketAPI.
@@ -213,7 +218,7 @@ func (b *signedBucket) GetObject(ctx context.Context, bucket, key string, most i
 	return b.send(ctx, &request{method: http.MethodGet, bucket: bucket, key: key}, most)
 }
 
-// CopyObject implements BucketAPI. S3 may say that a copy has failed in an answer that it has begun with 200.
+// CopyObject implements BucketAPI. S3 can report the failure of a copy in a response with status 200.
 func (b *signedBucket) CopyObject(ctx context.Context, bucket, from, to string) error {
 	source := httpbinding.EscapePath("/"+bucket+"/"+from, false)
 	body, err := b.send(ctx, &request{method: http.MethodPut, bucket: bucket, key: to, header: map[string]string{"X-Amz-Copy-Source": source}}, smallAnswer)
@@ -281,7 +286,7 @@ func (b *signedBucket) ListObjects(ctx context.Context, bucket, prefix, after st
 	}
 	answer, err := b.send(ctx, &request{method: http.MethodGet, bucket: bucket, query: query}, smallAnswer)
 	if err != nil {
-		if errors.Is(err, provider.ErrNotFound) { // the bucket
+		if errors.Is(err, provider.ErrNotFound) { // the bucket does not exist
 			err = &bucketError{Code: "NoSuchBucket", status: http.StatusNotFound}
 		}
 		return nil, err

@@ -39,7 +39,7 @@ func ExpiryRules(ctx context.Context, cfg aws.Config, bucket string) ([]ExpiryRu
 	return expiryRules(answer)
 }
 
-// lifecycle is a bucket's, as S3 writes it.
+// lifecycle is the lifecycle configuration of a bucket, as S3 encodes it.
 type lifecycle struct {
 	Rules []struct {
 		Status string  `xml:"Status"`
@@ -54,7 +54,7 @@ type expiry struct {
 	Date string `xml:"Date"`
 }
 
-// ofSome is which objects a rule is about: of one condition, or of several.
+// ofSome is the filter of a rule, with one condition or several.
 type ofSome struct {
 	condition
 	And condition `xml:"And"`
@@ -78,11 +78,12 @@ func expiryRules(answer []byte) (rules []ExpiryRule, err error) {
 	}
 	for i := range l.Rules {
 		r := &l.Rules[i]
-		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" { // it may be about old versions alone
+		// the rule may be for old versions only
+		if r.Status != "Enabled" || r.Expiry == nil || r.Expiry.Days == 0 && r.Expiry.Date == "" {
 			continue
 		}
 		rules = append(rules, ExpiryRule{
-			Prefix:   r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // it has one of them
+			Prefix:   r.Prefix + r.Filter.Prefix + r.Filter.And.Prefix, // a filter has one of the two forms
 			Filtered: r.Filter.narrow() || r.Filter.And.narrow(), Days: r.Expiry.Days,
 		})
 	}

@@ -12,21 +12,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// repeatsInVain is how many more calls an operation of many calls may repeat than have succeeded. With the sixteen
-// concurrent calls of a list, a table that throttles everything receives twenty calls.
+// repeatsInVain is the number of repetitions that an operation with several calls may make in excess of its successful
+// calls. With the sixteen concurrent calls of a list, a table that throttles everything receives twenty calls.
 const repeatsInVain = 4
 
-// budget bounds the repetitions of an operation that makes concurrent calls: otherwise each call would be repeated on
-// its own, at the very moment at which the table is overloaded. A nil budget bounds nothing.
+// budget limits the repetitions of an operation with concurrent calls. Otherwise each call would be repeated separately
+// while the table is overloaded. A nil budget has no limit.
 type budget struct {
 	mu   sync.Mutex
 	left int
-	why  error // the error of the last call that could not be repeated
+	why  error // the error of the last call that was not repeated
 }
 
 type budgetKey struct{}
 
-// withBudget begins an operation.
+// withBudget returns a context for an operation with a new budget.
 func withBudget(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, &budget{left: repeatsInVain})
 }
@@ -36,7 +36,7 @@ func budgetOf(ctx context.Context) *budget {
 	return b
 }
 
-// spent returns why the operation has failed and makes no more calls; nil while it may make some.
+// spent returns the reason why the operation may make no more calls, or nil if it may.
 func (b *budget) spent() error {
 	if b == nil {
 		return nil
@@ -49,7 +49,7 @@ func (b *budget) spent() error {
 	return fmt.Errorf("retry budget exhausted, last error: %w", b.why)
 }
 
-// earn records that a call has succeeded.
+// earn records a successful call.
 func (b *budget) earn() {
 	if b == nil {
 		return
@@ -59,7 +59,7 @@ func (b *budget) earn() {
 	b.left++
 }
 
-// spend reports whether a failed call may be made again.
+// spend reports whether a failed call may be repeated.
 func (b *budget) spend(err error) bool {
 	if b == nil {
 		return true
@@ -74,8 +74,7 @@ func (b *budget) spend(err error) bool {
 	return true
 }
 
-// withoutRetries switches off the retries of the SDK's clients: what is worth repeating is repeated in one place
-// (call).
+// withoutRetries disables the retries of the SDK's clients, because call is the only place that repeats calls.
 func withoutRetries(c Clients) Clients {
 	if table, ok := c.Table.(*dynamodb.Client); ok {
 		c.Table = dynamodb.New(table.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })

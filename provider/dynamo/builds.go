@@ -22,12 +22,12 @@ const (
 	skBuilds   = "b#"
 	attrBuild  = "build"
 	attrFirst  = "first"
-	buildsLive = time.Minute // how long the builds that were read are used
+	buildsLive = time.Minute // the time for which the builds are cached
 )
 
-// PutBuild writes the item of a build and the time of its report: the last build to report is the one that is deployed.
-// Concurrently it reads the keys of tokens, since a process that reports a build also sends work items. A failure of
-// that read is only logged: the first send repeats it.
+// PutBuild writes the item of a build and the time of its report. The build that reported last counts as the deployed
+// one. PutBuild reads the signing keys concurrently, because a process that reports a build also sends work items. If
+// that read fails, PutBuild only logs the error, and the first send repeats the read.
 func (p *Provider) PutBuild(ctx context.Context, b provider.Build) error {
 	return together(
 		func() error {
@@ -60,7 +60,7 @@ func (p *Provider) putBuild(ctx context.Context, b provider.Build) error {
 
 func buildKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skBuilds + id)} }
 
-// ReadBuild implements provider.Instances. A build that an earlier release has reported has no Since.
+// ReadBuild implements provider.Instances. A build that an earlier release has reported has no FirstReportedAt.
 func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, error) {
 	in := &dynamodb.GetItemInput{TableName: &p.hub.Table, Key: buildKey(id), ConsistentRead: aws.Bool(true)}
 	var out *dynamodb.GetItemOutput
@@ -78,12 +78,14 @@ func (p *Provider) ReadBuild(ctx context.Context, id string) (provider.Build, er
 	if err := json.Unmarshal([]byte(getString(out.Item, attrBuild)), &b); err != nil {
 		return b, fmt.Errorf("dynamo: build %q: %w", id, err)
 	}
-	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst)) // of an earlier release there is none
+	// a build of an earlier release has none
+	b.FirstReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrFirst))
 	b.LastReportedAt, _ = time.Parse(time.RFC3339, getString(out.Item, attrCreated))
 	return b, nil
 }
 
-// LatestBuild reads the build that reported last: the one that is deployed. It is an error that is provider.ErrNotFound where none has.
+// LatestBuild reads the build that reported last, which is the deployed one. It returns provider.ErrNotFound if no
+// build has reported.
 func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 	in := hubQuery(p.hub.Table, skBuilds)
 	in.ConsistentRead = aws.Bool(true)
@@ -108,31 +110,31 @@ func (p *Provider) LatestBuild(ctx context.Context) (provider.Build, error) {
 	return b, nil
 }
 
-// builds caches which orchestrations the deployed builds know. One process reads them once at a time: whoever needs them meanwhile waits for that
-// read, for as long as its context lives.
+// builds caches the orchestrations that the deployed builds have. A process reads them once at a time. Other callers
+// wait for that read until their context ends.
 type builds struct {
-	mu sync.Mutex // not held while the table is read
+	mu sync.Mutex // not held during a read of the table
 	buildsRead
 	readAt time.Time
 	poked  time.Time
-	// begun counts the reads, taken is the last that has succeeded; underway is the one that is being made, nil where none is.
+	// begun is the number of started reads, and taken the last successful one. underway is the current read, or nil.
 	begun, taken int
 	underway     *buildsLook
 }
 
-// buildsRead is what a read of the builds has found.
+// buildsRead is the result of a read of the builds.
 type buildsRead struct {
-	names  map[string][]string // orchestration to versions; nil: no build has ever reported
-	latest string              // the id of the build that reported last
+	names  map[string][]string // orchestrations with their versions; nil if no build has reported
+	latest string              // the ID of the build that reported last
 }
 
-// buildsLook is one read of the builds, for all that wait for it.
+// buildsLook is one read of the builds that several callers wait for.
 type buildsLook struct {
 	done chan struct{}
-	err  error // for all; nil where it has succeeded, or was given up by who has made it
+	err  error // the error for all callers; nil if the read succeeded, or its caller gave up
 }
 
-// latestBuild returns the build that reported last; empty when none has.
+// latestBuild returns the ID of the build that reported last, or an empty string if none has.
 func (b *builds) latestBuild(ctx context.Context, p *Provider) (string, error) {
 	err := b.look(ctx, p, func() bool { return false })
 	b.mu.Lock()
@@ -140,7 +142,7 @@ func (b *builds) latestBuild(ctx context.Context, p *Provider) (string, error) {
 	return b.latest, err
 }
 
-// mayPoke allows one report request a minute: a typing mistake in a loop must not cost invocations.
+// mayPoke allows one report request per minute, so that a wrong name in a loop does not cause many invocations.
 func (b *builds) mayPoke(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,11 +153,9 @@ func (b *builds) mayPoke(now time.Time) bool {
 	return true
 }
 
-// known returns nil for a name that some build can run. Before the first build has reported, every name is known: the
-// message that starts the instance is what makes a build report. A missing name is looked up again, since it may just
-// have been deployed.
-//
-// Where a name is known, and it is time to read the builds again, the first to ask does, and the others go by what was read before.
+// known returns nil if a build has the name. Before the first report every name is known, because the start message of
+// an instance causes the first report. A missing name is read again, because it may just have been deployed. If a known
+// name is due to be read again, the first caller reads, and the others use the cached builds.
 func (b *builds) known(ctx context.Context, p *Provider, name, version string) error {
 	has := func() bool { return b.has(name, version) }
 	b.mu.Lock()
@@ -176,10 +176,11 @@ func (b *builds) known(ctx context.Context, p *Provider, name, version string) e
 	return b.unknown(name, version)
 }
 
-// namesShown is how many names of orchestrations an error has at the most.
+// namesShown is the maximum number of orchestration names in an error.
 const namesShown = 10
 
-// unknown is the error for a name that no build can run: with those that one can, since it may be written wrong. The caller holds the lock.
+// unknown returns the error for a name that no build has. It lists the existing names, because the name may be
+// misspelled. The caller holds the lock.
 func (b *builds) unknown(name, version string) error {
 	if versions := b.names[name]; len(versions) > 0 {
 		return fmt.Errorf("%w: %q version %q (registered versions: %q)", provider.ErrUnknownOrchestration, name,
@@ -193,13 +194,13 @@ func (b *builds) unknown(name, version string) error {
 	return fmt.Errorf("%w: %q (registered: %q)", provider.ErrUnknownOrchestration, name, names)
 }
 
-// isInternal reports whether an orchestration is none that a program registers by this name: that of entities, and of schedules.
+// isInternal reports whether an orchestration belongs to the engine: that of an entity or a schedule.
 func isInternal(name string) bool {
 	return strings.HasPrefix(name, "@") || strings.HasPrefix(name, "perdure.")
 }
 
-// look returns once the builds were read in a read that began after it was called, or once another, which was under way, has found enough. The
-// error of a read is for all that wait for it, unless its context has ended: then another reads.
+// look returns after a read of the builds that started after the call, or after an earlier read that found enough. All
+// waiting callers receive the error of a read, unless its context ended: then another caller reads.
 func (b *builds) look(ctx context.Context, p *Provider, enough func() bool) error {
 	b.mu.Lock()
 	for called := b.begun; b.taken <= called; {
@@ -233,7 +234,7 @@ func (b *builds) has(name, version string) bool {
 	return ok && (version == "" || slices.Contains(versions, version))
 }
 
-// hubQuery finds items of the hub itself by the prefix of their sort keys.
+// hubQuery returns a query of the hub's own items by the prefix of their sort keys.
 func hubQuery(table, sk string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName:                 &table,
@@ -242,7 +243,7 @@ func hubQuery(table, sk string) *dynamodb.QueryInput {
 	}
 }
 
-// read reads the builds, as the one that does.
+// read makes the read l.
 func (b *builds) read(ctx context.Context, p *Provider, l *buildsLook) error {
 	found, err := p.readBuilds(ctx)
 	b.mu.Lock()

@@ -6,24 +6,23 @@ import (
 )
 
 const (
-	// callerTime is how long the call to STS may delay another call: the caller's identity is worth a moment, and no
-	// more.
+	// callerTime limits the call to STS, because the caller's identity must not delay other calls for long.
 	callerTime = 2 * time.Second
-	// callerAgain is the time after which a failed call is tried again.
+	// callerAgain is the time after which a failed call is repeated.
 	callerAgain = 10 * time.Minute
 )
 
-// caller finds, once, whose credentials a process has.
+// caller reads the identity of the credentials once.
 type caller struct {
-	ask   func(ctx context.Context) (string, error) // nil: there is no service to ask
-	turn  chan struct{}                             // a lock of one place for the other fields
+	ask   func(ctx context.Context) (string, error) // nil if STS is not available
+	turn  chan struct{}                             // a mutex of capacity one for the other fields
 	name  string
-	again time.Time // no call before then
+	again time.Time // the earliest time of the next call
 }
 
-// Caller returns the ARN of the identity whose credentials the provider calls with, for a provider that Open has made.
-// It calls STS once, which needs no permission and is given two seconds. It returns an empty text where the identity is
-// not known; no call fails for that.
+// Caller returns the ARN of the provider's credentials, for a provider from Open. It calls STS once, with a time limit
+// of two seconds and without a required permission. It returns an empty string if the identity is unknown. Other calls
+// do not fail because of that.
 func (p *Provider) Caller(ctx context.Context) string {
 	c := &p.caller
 	if c.ask == nil {

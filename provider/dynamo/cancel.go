@@ -12,45 +12,45 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attrCancels holds the decisions of an item in which they are readable.
+// attrCancels holds the decisions of an item in readable form.
 const attrCancels = "cancels"
 
-// attrAfter is, in a block, the segment that completed the previous block, and in a turn's decisions, the segment of
-// the last turn before it that decided any. No decision was made between that segment and those of the item. Items of
-// the first builds that wrote any lack it.
+// attrAfter is the segment before which the previous decisions end. In a block it is the segment that completed the
+// previous block, and in a turn's decisions that of the last earlier turn with decisions. There are no decisions
+// between that segment and those of the item. Items of the first builds that wrote decisions lack it.
 const attrAfter = "after"
 
-// sealLimit is the largest size up to which the item c is readable; above it, c is stored in parts c#<n>, as the
-// records of the previous release are.
+// sealLimit is the maximum size of the item c in readable form. A larger record is stored in parts c#<n>, like the
+// records of the previous release.
 const sealLimit = 2 << 10
 
-// decidedLimit is the largest size up to which a turn's decisions are readable, in an item of one write unit.
+// decidedLimit is the maximum size of a turn's decisions in readable form, in an item of one write unit.
 const decidedLimit = 900
 
-// Limits of what a turn cancels. The record is read before each activity, so its messages share a limit: beyond it,
-// messages are cut to the mark that shows the cut; history has them whole. A block that exceeds its limit is not
-// written: readers take the turns it is made of.
+// The limits of a turn's decisions. Workers read the cancel record before each activity, so its messages share a limit.
+// Longer messages are replaced by the mark of a truncated message; the history has the whole message. A block that
+// exceeds its limit is not written, and readers read its turns instead.
 const (
-	recordLimit         = 768 << 10 // compressed, beside turnLimit and a block in a transaction of 4 MB
+	recordLimit         = 768 << 10 // compressed; turnLimit and a block also fit in a transaction of 4 MB
 	recordMessagesLimit = 256 << 10
-	recordMessageKept   = 32 // no longer than the mark of a cut
+	recordMessageKept   = 32 // the size of the mark of a truncated message
 	blockLimit          = 64 << 10
 )
 
-// cancelEntry is a decision as it is stored. For scattered ids the bitmap is smaller than the ranges.
+// cancelEntry is a stored decision. For scattered IDs a bitmap is smaller than ranges.
 type cancelEntry struct {
 	IDs     []history.Range `json:"ids,omitempty"`
 	First   int64           `json:"first,omitempty"`
-	Bitmap  []byte          `json:"bitmap,omitempty"` // from First on, the lowest bit first
+	Bitmap  []byte          `json:"bitmap,omitempty"` // starts at First, the lowest bit first
 	Open    bool            `json:"open,omitempty"`
 	Reason  string          `json:"reason"`
 	Message string          `json:"message,omitempty"`
 	At      time.Time       `json:"at"`
 }
 
-// encodeDecided makes the items of what a turn cancels, and of the block that it completes: none for a turn that
-// cancels nothing. The items are new, whatever was decided before, so they cost only their own content, and no earlier
-// decision can be lost.
+// encodeDecided returns the items of a turn's decisions, and of the block that the turn completes. It returns none for
+// a turn without decisions. The items do not depend on earlier decisions, so their cost is that of their own content,
+// and no earlier decision can be lost.
 func encodeDecided(t *provider.Turn) ([]item, error) {
 	sequence := t.Head.Segment + 1
 	items, err := encodePart(t.Head.ExecutionID, decidedSK(sequence), t.Cancels)
@@ -77,12 +77,12 @@ func sizeOfCancels(it item) int {
 	return len(getString(it, attrCancels))
 }
 
-// decidedSK and blockSK return sort keys that sort as the segments do.
+// decidedSK and blockSK return sort keys that sort by segment.
 func decidedSK(sequence int64) string { return numberedSK(skDecided, sequence) }
 func blockSK(sequence int64) string   { return numberedSK(skBlocks, sequence) }
 
-// encodePart makes one item of decisions, or several where they are large. The keys of further items sort behind the
-// first one's and before any other key.
+// encodePart returns one item with decisions, or several if they are large. The keys of further items sort after that
+// of the first one and before any other key.
 func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error) {
 	if len(cancels) == 0 {
 		return nil, nil
@@ -114,7 +114,7 @@ func encodePart(executionID, sk string, cancels provider.Cancels) ([]item, error
 	return items, nil
 }
 
-// allFrom returns the decisions from the first open one on, if there are others before it: the open one covers all
+// allFrom returns the decisions from the first open one on, if others precede it, because the open decision covers all
 // activities.
 func allFrom(cancels provider.Cancels) provider.Cancels {
 	if i := slices.IndexFunc(cancels, func(c provider.ActivityCancel) bool { return c.All }); i > 0 {
@@ -145,7 +145,7 @@ func encodeEntries(cancels provider.Cancels) ([]byte, error) {
 	return doc, nil
 }
 
-// encodeSeal makes the items of c.
+// encodeSeal returns the items of c.
 func encodeSeal(executionID string, cancels provider.Cancels) ([]item, error) {
 	doc, err := encodeEntries(cancels)
 	if err != nil {
@@ -176,7 +176,7 @@ func encodeSeal(executionID string, cancels provider.Cancels) ([]item, error) {
 
 func sealPartSK(n int) string { return fmt.Sprintf("%s#%03d", skCancels, n) }
 
-// The approximate number of bytes that a range takes where it is stored, and of bits to a byte.
+// The approximate size of a stored range in bytes, and the number of bits of a byte.
 const (
 	rangeBytes = 12
 	bitsAByte  = 6 // in base64

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// mostDecided is how many decisions of turns are read one by one, the latest first, before blocks are looked for:
-	// more than a block has, so that they always include what is behind the last block.
+	// mostDecided is the number of turns whose decisions are read one by one, the latest first, before blocks are read.
+	// It exceeds the size of a block, so that these turns always include those after the last block.
 	mostDecided = provider.CancelBlockTurns + 16
-	// unchainedSince is the age from which an item that does not name the decision before it is assumed to follow a
-	// visible one.
+	// unchainedSince is the age after which an item that does not name its predecessor is assumed to follow a visible
+	// one.
 	unchainedSince = 2 * time.Minute
 )
 
-// unchained is the value of decided.after for an item that does not name the decision before it.
+// unchained is the value of decided.after for an item that does not name its predecessor.
 const unchained = -1
 
-// decided is what one turn has decided, or the turns of a block.
+// decided holds the decisions of one turn, or of the turns of a block.
 type decided struct {
-	after, sequence int64 // it covers the segments behind after, up to sequence; between after and its own segment nothing was decided
+	after, sequence int64 // they cover the segments after after, up to sequence; there are no decisions in between
 	cancels         provider.Cancels
 }
 
-// ReadCancels reads what turns have decided from a segment on, and c, in one query, which takes one read unit unless
-// more than some 25 turns have cancelled activities since. Where there are many, it reads the latest that way, and the
-// blocks of those before.
+// ReadCancels reads the cancel decisions since a segment in one query. The query takes one read unit unless more than
+// about 25 turns have cancelled activities since then. If there are more, ReadCancels reads the latest decisions that
+// way and the earlier ones as blocks.
 //
-// A query, even a strongly consistent one, sees items as they were committed, but not a transaction as a whole: a
-// turn's decision may become visible after that of a later turn. Each item names the decision before it, so that a
-// missing one is noticed. It is read again at once, and where it is still missing the next read begins with it.
+// A strongly consistent query returns all committed items, but does not see a transaction as a whole: a turn's decision
+// can become visible after that of a later turn. Each item names the previous decision, so that ReadCancels detects a
+// missing one. It reads the missing decision again immediately. If that fails, the next call starts with that decision.
 func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	for try := 1; ; try++ {
 		var lacks bool
@@ -57,8 +57,8 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	}
 }
 
-// PollCancels reads as ReadCancels does, eventually consistent, which takes half a read unit. Where it sees that something is missing, it reads
-// strongly consistent.
+// PollCancels is like ReadCancels with an eventually consistent read, which takes half a read unit. If it detects a
+// missing decision, it reads again with strong consistency.
 func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error) {
 	cancels, next, lacks, err := p.readCancels(ctx, executionID, max(from, 0), provider.Eventual)
 	if _, torn := errors.AsType[*tornError](err); torn || lacks {
@@ -67,7 +67,7 @@ func (p *Provider) PollCancels(ctx context.Context, executionID string, from int
 	return cancels, next, err
 }
 
-// readCancels is one try. lacks reports that a decision was made which is not visible yet.
+// readCancels makes one try. lacks is true if a decision exists that is not visible yet.
 func (p *Provider) readCancels(ctx context.Context, executionID string, from int64, c provider.Consistency) (_ provider.Cancels, next int64, lacks bool, err error) {
 	all, seal, whole, err := p.latestDecided(ctx, executionID, from, c)
 	if err == nil && !whole {
@@ -85,16 +85,16 @@ func (p *Provider) readCancels(ctx context.Context, executionID string, from int
 	if open < 0 {
 		open = len(seal)
 	}
-	cancels := slices.Clone(seal[:open]) // what the previous release has written whole
+	cancels := slices.Clone(seal[:open]) // written as a whole by the previous release
 	for i := range all {
 		cancels = append(cancels, all[i].cancels...)
 	}
-	// A missing decision may be in c, written by a turn of that release: then it will never be anywhere else.
+	// A missing decision may be in c, if a turn of the previous release wrote it. It is then in no other item.
 	return append(cancels, seal[open:]...), next, lacks && len(seal) == 0, nil
 }
 
-// nextOf returns the segment from which there may be more than was read: right behind the last decision before which
-// none is missing.
+// nextOf returns the segment from which to continue reading: the one after the last decision before which none is
+// missing.
 func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
 	next = from
 	for i := range all {
@@ -110,8 +110,8 @@ func (p *Provider) nextOf(all []decided, from int64) (next int64, lacks bool) {
 	return next, false
 }
 
-// latestDecided reads the decisions of the last turns that cancelled anything, and c. all reports that there are no
-// others from that segment on.
+// latestDecided reads the decisions of the last turns with decisions, and c. all is true if there are no other
+// decisions from that segment on.
 func (p *Provider) latestDecided(ctx context.Context, executionID string, from int64, c provider.Consistency) (latest []decided, seal provider.Cancels, all bool, err error) {
 	in := p.between(executionID, decidedSK(from), skCancels)
 	in.ConsistentRead = aws.Bool(c == provider.Strong)
@@ -130,7 +130,8 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 
 	slices.Reverse(items)
 	all = in.ExclusiveStartKey == nil
-	if !all && len(items) > 0 { // the page may have cut the first one: it is read with those before it
+	// the first one can be incomplete at the end of the page, so it is read with the earlier ones
+	if !all && len(items) > 0 {
 		cut := sequenceOf(items[0], skDecided)
 		items = slices.DeleteFunc(items, func(it item) bool { return sequenceOf(it, skDecided) == cut })
 	}
@@ -138,15 +139,14 @@ func (p *Provider) latestDecided(ctx context.Context, executionID string, from i
 	return latest, seal, all, err
 }
 
-// decidedBefore prepends to the decisions of the last turns those of earlier turns, from a segment on: blocks, and
-// decisions that are in no block.
+// decidedBefore prepends the decisions of earlier turns from a segment on: blocks, and decisions that are in no block.
 func (p *Provider) decidedBefore(ctx context.Context, executionID string, from int64, latest []decided) (whole []decided, err error) {
 	blocks, err := p.decidedIn(ctx, executionID, skBlocks, from, lastSequence)
 	if err != nil {
 		return nil, err
 	}
 
-	next := max(from, 1) // the first segment that was not read; a start decides nothing
+	next := max(from, 1) // the first segment to read; segment 0 has no decisions
 	fill := func(until int64) error {
 		if next > until {
 			return nil
@@ -173,10 +173,10 @@ func (p *Provider) decidedBefore(ctx context.Context, executionID string, from i
 	return append(whole, slices.DeleteFunc(latest, func(d decided) bool { return d.sequence < next })...), nil
 }
 
-// lastSequence is the greatest sequence that keys can hold.
+// lastSequence is the greatest segment number that a key can contain.
 const lastSequence = 9_999_999_999
 
-// decidedIn reads all decisions under a prefix from one segment to another.
+// decidedIn reads all decisions with a key prefix between two segments.
 func (p *Provider) decidedIn(ctx context.Context, executionID, prefix string, first, last int64) ([]decided, error) {
 	in := p.between(executionID, numberedSK(prefix, first), numberedSK(prefix, last)+"#~")
 	items, err := p.queryAll(ctx, "", in)
@@ -193,7 +193,7 @@ func (p *Provider) between(executionID, first, last string) *dynamodb.QueryInput
 	}
 }
 
-// sequenceOf returns the segment that an item's key names; -1 where it names none.
+// sequenceOf returns the segment in an item's key, or -1 if there is none.
 func sequenceOf(it item, prefix string) int64 {
 	digits, _, _ := strings.Cut(strings.TrimPrefix(getString(it, attrSK), prefix), "#")
 	sequence, err := strconv.ParseInt(digits, 10, 64)
@@ -203,7 +203,7 @@ func sequenceOf(it item, prefix string) int64 {
 	return sequence
 }
 
-// decodeDecided decodes items that are in the order of their keys.
+// decodeDecided decodes items that are sorted by key.
 func decodeDecided(executionID, prefix string, items []item) ([]decided, error) {
 	all := make([]decided, 0, len(items))
 	for len(items) > 0 {
@@ -218,7 +218,7 @@ func decodeDecided(executionID, prefix string, items []item) ([]decided, error) 
 		if err != nil {
 			return nil, err
 		}
-		if len(doc) > 0 { // otherwise only the item's TTL is left
+		if len(doc) > 0 { // otherwise only the item's TTL remains
 			if d.cancels, err = decodeCancels(executionID, sk, doc); err != nil {
 				return nil, err
 			}
@@ -258,7 +258,7 @@ func documentOf(parts []item, sk string, n int) ([]byte, error) {
 	return doc, nil
 }
 
-// readSeal reads c, which marks a deleted instance, and in earlier releases holds the whole record.
+// readSeal reads c, which marks a deleted instance. In earlier releases it contains the whole record.
 func (p *Provider) readSeal(ctx context.Context, executionID string) (provider.Cancels, error) {
 	c, err := p.getExecutionItem(ctx, executionID, skCancels)
 	if err != nil || len(c) == 0 {
@@ -277,8 +277,8 @@ func (p *Provider) decodeSeal(ctx context.Context, executionID string, c item) (
 	return decodeCancels(executionID, skCancels, doc)
 }
 
-// readSealParts joins the parts of a large record. A turn of the previous release may be rewriting it meanwhile; a torn
-// record cannot be decompressed.
+// readSealParts joins the parts of a large record. A turn of the previous release may rewrite them at the same time. A
+// torn record cannot be decompressed.
 func (p *Provider) readSealParts(ctx context.Context, executionID string, parts int) ([]byte, error) {
 	var packed bytes.Buffer
 	for n := range parts {

@@ -15,7 +15,7 @@ import (
 
 const notExists = "attribute_not_exists(" + attrPK + ")"
 
-// AckOrchestrationItem commits a turn by creating its segment, and then sends what the segment says.
+// AckOrchestrationItem commits a turn by creating its segment, and then sends the outputs of the segment.
 func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) ([]provider.OutputFailure, error) {
 	if !t.LockedUntil.IsZero() && !p.now().Before(t.LockedUntil) {
 		return nil, fmt.Errorf("dynamo: instance %q: segment %d was not committed: %w", t.InstanceID, t.Head.Segment+1,
@@ -32,8 +32,8 @@ func (p *Provider) AckOrchestrationItem(ctx context.Context, t *provider.Turn) (
 	return refused, nil
 }
 
-// commit creates h#<sequence> on the condition that it does not exist. That condition is the lock of the whole engine:
-// of all processes that ran a turn on this head, one gets its segment in (I1).
+// commit creates h#<sequence> on condition that it does not exist. This condition is the lock of the whole engine: if
+// several processes ran a turn on this head, one of them commits its segment (I1).
 func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segment) error {
 	nonce := rand.Text()
 	items, err := encodeSegment(t.Head.ExecutionID, nonce, s)
@@ -45,7 +45,8 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 		return fmt.Errorf("dynamo: instance %q: cancel record: %w", t.InstanceID, err)
 	}
 
-	items = append(items, cancels...) // one transaction: a decision to cancel is visible exactly when it is history
+	// one transaction, so that a cancel decision is visible exactly when it is in the history
+	items = append(items, cancels...)
 	if t.Next == nil {
 		err = p.putSegment(ctx, t.InstanceID, items)
 	} else {
@@ -60,13 +61,13 @@ func (p *Provider) commit(ctx context.Context, t *provider.Turn, s provider.Segm
 	case !refused && !conditionFailed(err):
 		return err
 	case refused && getString(old, attrNonce) == nonce:
-		return nil // the segment is our own: the response to an earlier try was lost (R7)
+		return nil // the segment is this turn's own: the response to an earlier try was lost (R7)
 	default:
 		return fmt.Errorf("dynamo: instance %q: segment %d of execution %s: %w", t.InstanceID, s.Sequence, t.Head.ExecutionID, provider.ErrConflict)
 	}
 }
 
-// putSegment writes a segment's items: with PutItem where there is one, else in a transaction.
+// putSegment writes a segment's items: with PutItem if there is one, otherwise in a transaction.
 func (p *Provider) putSegment(ctx context.Context, instanceID string, items []item) error {
 	if len(items) == 1 {
 		in := &dynamodb.PutItemInput{
@@ -83,14 +84,14 @@ func (p *Provider) putSegment(ctx context.Context, instanceID string, items []it
 	return p.transact(ctx, instanceID, writes)
 }
 
-// putBoth writes an execution's last segment, the next one's first, and which of the two is the instance's current
-// execution, at once: there is no moment in which an instance has no execution, or two (R3).
+// putBoth writes an execution's last segment, the first segment of the next execution, and the instance's current
+// execution in one transaction, so that an instance always has exactly one current execution (R3).
 func (p *Provider) putBoth(ctx context.Context, t *provider.Turn, items []item) error {
 	next, err := encodeStart(t.InstanceID, t.Next.ExecutionID, t.Head.ExecutionID, t.Next.Segment(t.Watermark))
 	if err != nil {
 		return fmt.Errorf("dynamo: instance %q: next execution: %w", t.InstanceID, err)
 	}
-	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB a transaction
+	if len(items)+len(next) > turnLimit/partLimit+1 { // 4 MB per transaction
 		return fmt.Errorf("dynamo: instance %q: %w: the state for the next execution is too large", t.InstanceID,
 			provider.ErrTooLarge)
 	}
@@ -115,19 +116,20 @@ func (p *Provider) puts(items []item) []types.TransactWriteItem {
 	return writes
 }
 
-// create makes a put of a transaction conditional on the absence of the item.
+// create adds the condition that the item does not exist to a put of a transaction.
 func create(put *types.Put) {
 	put.ConditionExpression = aws.String(notExists)
 	put.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
-// transact writes all of a transaction or nothing.
+// transact writes a transaction.
 //
-// The SDK writes a ClientRequestToken into an input that has none, so every try of this call has the same: within ten
-// minutes DynamoDB responds to a repeat of what it has done with success
-// (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html). A try is encoded anew, and
-// DynamoDB does not say whether another order of a map's entries makes it another request. One that is taken for another
-// goes without that token: then the conditions say what is there, as they do for a try by another process.
+// The SDK adds a ClientRequestToken to an input without one, so every try of this call has the same token. For ten
+// minutes DynamoDB responds to a repetition of a completed transaction with success
+// (https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html). Each try is encoded
+// again, and DynamoDB does not document whether another order of a map's entries makes it another request. A request
+// that is rejected as a different one is repeated without the token. The conditions then report the existing items, as
+// for a try by another process.
 func (p *Provider) transact(ctx context.Context, instanceID string, writes []types.TransactWriteItem) error {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: writes}
 	return call(ctx, "DynamoDB.TransactWriteItems", instanceID, func() error {

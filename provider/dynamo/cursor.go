@@ -19,33 +19,33 @@ import (
 // errNoTime reports that the invocation is about to end.
 var errNoTime = errors.New("invocation is about to end")
 
-// What a cursor's item holds beside its TTL: the event up to which everything was accepted, and what SQS refused of
-// that.
+// The attributes of a cursor besides its TTL: the event up to which all outputs were accepted, and the outputs up to
+// there that SQS rejected.
 const (
 	attrUpTo        = "upTo"
 	attrSendRefused = "failures"
-	// cursorRefusals bounds the size of the refusals that are stored. With more, the cursor stays where it is.
+	// cursorRefusals limits the size of the stored rejections. With more rejections, the cursor does not advance.
 	cursorRefusals = 300 << 10
-	// cursorLife is longer than a message can lead back to its segment: 14 days in the queue, and as many in the dead
-	// letters.
+	// cursorLife is the maximum time after which a message can refer to its segment: 14 days in the queue, and 14 days
+	// in the dead-letter queue.
 	cursorLife = tombstoneLife
-	// keepTime is how long writing the cursor may take after the context of the sends has ended: two such writes take
-	// less than an invocation keeps in reserve.
+	// keepTime limits the write of the cursor after the context of the sends has ended. Two such writes take less than
+	// the reserve of an invocation.
 	keepTime = 800 * time.Millisecond
 )
 
-// sendCursor holds how far a large segment's outputs were sent.
+// sendCursor is the progress of sending a large segment's outputs.
 type sendCursor struct {
 	instanceID, executionID string
 	sequence                int64
-	last                    int64 // the segment's last event
-	upTo                    int64 // the stored value; 0 where none is stored
+	last                    int64 // the last event of the segment
+	upTo                    int64 // the stored value; 0 if none is stored
 	reached                 int64 // the value to store
 	refused                 []refusal
-	run                     string // of the reconciliation that sends, or whose cursor this was
+	run                     string // the reconciliation that sends, or that wrote the cursor
 }
 
-// refusal is an output that SQS has refused for good: the event that caused it, and the error.
+// refusal is an output that SQS rejected permanently: its event and the error.
 type refusal struct {
 	EventID int64           `json:"eventId"`
 	Failure history.Failure `json:"failure"`
@@ -59,7 +59,7 @@ func (c *sendCursor) key() item {
 	return item{attrPK: str(executionPK(c.executionID)), attrSK: str(cursorSK(c.sequence))}
 }
 
-// readCursor reads how far a segment was sent, strongly consistent. It sets nothing where there is no cursor.
+// readCursor reads the cursor of a segment with strong consistency. It changes nothing if there is no cursor.
 func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", c.instanceID, func() (err error) {
@@ -79,8 +79,9 @@ func (p *Provider) readCursor(ctx context.Context, c *sendCursor) error {
 	return nil
 }
 
-// keepCursor stores how far a segment was sent, also where the context of the sends has ended. The cursor never goes
-// back, since a process that was frozen may be behind, and does not replace that of a later reconciliation. Where it cannot be written, some outputs are sent again.
+// keepCursor stores the cursor of a segment, even if the context of the sends has ended. The stored cursor never moves
+// backwards, because the process may have been frozen, and that of a later reconciliation is not replaced. If the write
+// fails, some outputs are sent again.
 func (p *Provider) keepCursor(ctx context.Context, c *sendCursor) {
 	refused, _ := json.Marshal(c.refused) //nolint:errchkjson // strings and numbers: cannot fail
 	if c.reached <= c.upTo || len(refused) > cursorRefusals {

@@ -9,9 +9,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TerminateCorrupt commits an end behind the rest of the history, whose head the keys give. An end that exists already
-// is sent again, and the instance's status with it, since the process that committed it may have died in between. An execution that continued
-// as new, and is the instance's still, is no end (notWhole).
+// TerminateCorrupt commits a terminal event behind the readable history. It finds the head from the keys of the
+// segments. If the execution has a terminal event already, TerminateCorrupt sends its outputs and writes the instance's
+// status again, because the process that committed it may have died before that. An execution that continued as new and
+// is still the instance's current one does not count as ended (notWhole).
 func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessage) error {
 	in, err := p.readInstance(ctx, m.InstanceID, provider.Strong)
 	if err != nil || in.Status.Terminal() || m.StartID != "" && m.StartID != in.StartID {
@@ -42,8 +43,8 @@ func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 	return nil
 }
 
-// callersLeft finds, in what can be read of a history, the orchestrations that wait for updates which it has not ended: the last ones, where that takes
-// long, as these are most likely under way.
+// callersLeft finds the orchestrations that wait for updates without a result, in the readable part of a history. If
+// that takes long, it finds only the latest ones, which most likely still wait.
 func (p *Provider) callersLeft(ctx context.Context, in *provider.Instance, before int64) (callers []history.Parent, err error) {
 	giveBack, err := p.takeLarge(ctx)
 	if err != nil {
@@ -73,16 +74,16 @@ func (p *Provider) callersLeft(ctx context.Context, in *provider.Instance, befor
 	return callers, nil
 }
 
-// endDamaged sends what the end of a damaged history causes.
+// endDamaged sends the outputs of the end of a damaged history.
 func (p *Provider) endDamaged(ctx context.Context, in *provider.Instance, d *deathbed) error {
-	end := d.last[len(d.last)-1] // it is whole, or it would not be known to be the end
+	end := d.last[len(d.last)-1] // the last segment is complete, otherwise it would not be known as the end
 	head := d.head
 	head.Segment = end.Sequence - 1
 	_, err := p.dispatch(ctx, &provider.Turn{InstanceID: in.InstanceID, Head: head, Watermark: end.Watermark, Events: end.Events, Before: standing(in)}, end)
 	return err
 }
 
-// standing is what is known of an instance whose history cannot be read.
+// standing returns the known state of an instance whose history cannot be read.
 func standing(in *provider.Instance) *history.State {
 	return &history.State{Summary: history.Summary{StartID: in.StartID, Parent: in.Parent}}
 }

@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// lookLimit bounds the dead letters of a queue that one call reads: those that wait for an operator stay there for
-	// days.
+	// lookLimit is the maximum number of dead letters of a queue that one call reads. Dead letters that wait for an
+	// operator stay in the queue for days.
 	lookLimit = 1000
-	// lookHides is how long the dead letters that were read are invisible: longer than a call takes, so that none is
-	// seen twice in it, and shorter than the time to the next one.
+	// lookHides is the time for which received dead letters are invisible. It exceeds the time of a call, so that a
+	// call receives no dead letter twice, and is shorter than the time until the next call.
 	lookHides = time.Minute
 )
 
-// DeadLetteredRecords receives dead letters, and yields those that lack the attribute which every copy made by the provider
-// has. It does not wait: what a short poll of SQS misses, the next call finds. In the inbox's dead letters, more than
-// 10 poison messages of one instance hide what was moved there behind them, until an operator has dealt with those.
+// DeadLetteredRecords receives dead letters and yields those without the attribute that the provider adds to its own
+// copies. It does not wait. If a short poll of SQS misses a dead letter, the next call finds it. In the dead-letter
+// queue of the inbox, more than 10 poison messages of an instance hide later dead letters of that instance until an
+// operator removes the poison messages.
 func (p *Provider) DeadLetteredRecords(ctx context.Context) iter.Seq2[provider.DeadLetteredRecord, error] {
 	return func(yield func(provider.DeadLetteredRecord, error) bool) {
 		for _, queue := range p.deadLetterQueues() {
@@ -74,7 +75,7 @@ func (p *Provider) receiveDead(ctx context.Context, queue string) ([]types.Messa
 	return out.Messages, nil
 }
 
-// receiveLetters asks for dead letters, with their reasons, and hides them for a time.
+// receiveLetters returns a request that receives dead letters with their reasons, and hides them for a time.
 func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 	return &sqs.ReceiveMessageInput{
 		QueueUrl: &url, MaxNumberOfMessages: batchLimit, VisibilityTimeout: int32(hide / time.Second),
@@ -86,9 +87,9 @@ func receiveLetters(url string, hide time.Duration) *sqs.ReceiveMessageInput {
 	}
 }
 
-// AnnotateDeadLetter copies first, because a record that is there twice does no harm, and one that is nowhere is lost. The
-// copy is in a group of its own, since it is not processed any more: in its instance's group it would block what is
-// moved there next.
+// AnnotateDeadLetter sends the copy before it deletes the original: a duplicate does no harm, but a lost record would.
+// The copy has a message group of its own, because it is not processed any more. In its instance's group it would block
+// later dead letters.
 func (p *Provider) AnnotateDeadLetter(ctx context.Context, m provider.DeadLetteredRecord, why error) error {
 	kept := digest("kept", m.Record.ID)
 	if err := p.putDead(ctx, m.Queue, provider.Unreadable{Record: m.Record, Err: why}, kept, kept); err != nil {

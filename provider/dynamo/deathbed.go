@@ -13,21 +13,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deathbed is what a deletion finds of the instance's last execution. For a damaged history it is the readable part.
+// deathbed is the last execution of an instance, as read by a deletion. If the history is damaged, it is the readable
+// part.
 type deathbed struct {
-	head              provider.Head      // Segment is -1 where there is none
-	last              []provider.Segment // up to two, the last ones
-	state             *history.State     // the state of the segments that were read
-	cancelled         []history.OpenItem // timers that may have a schedule
-	over              bool
-	outstandingUnread bool                // what is outstanding was not read, for lack of time, or since the history is damaged
-	trace             history.TraceParent // of the start, where that was read
-	previous          string              // known for damaged histories, and where lookAtLast has read the start
+	head      provider.Head      // Segment is -1 if there is none
+	last      []provider.Segment // the last ones, up to two
+	state     *history.State     // the state after the segments that were read
+	cancelled []history.OpenItem // cancelled timers that may have a schedule
+	over      bool
+	// the outstanding work was not read: there was no time, or the history is damaged
+	outstandingUnread bool
+	trace             history.TraceParent // of the start, if it was read
+	previous          string              // known for damaged histories, and if lookAtLast has read the start
 }
 
 func newDeathbed() *deathbed { return &deathbed{state: history.NewState(history.TrackOpen)} }
 
-// cancels returns the events that cancel what is outstanding, as far as that was read.
+// cancels returns the events that cancel the outstanding work, as far as it was read.
 func (d *deathbed) cancels() []history.Event {
 	if d.outstandingUnread {
 		return nil
@@ -35,12 +37,12 @@ func (d *deathbed) cancels() []history.Event {
 	return d.state.CancelOutstanding(history.ReasonInstanceDeleted)
 }
 
-// unsent is how many segments a deletion sends once more: the end, and the segment before it.
+// unsent is the number of segments whose outputs a deletion sends again: the last two.
 const unsent = 2
 
-// lookAtEnd reads what a deletion needs of the current execution: its end where it is over, and otherwise all of it, in
-// steps, to find what is outstanding. History decides whether it has ended, where it can be read; the instance status
-// can lag.
+// lookAtEnd reads the part of the current execution that a deletion needs. If the execution has ended, that is its end.
+// Otherwise it is the whole execution, read in steps, to find the outstanding work. The history decides whether the
+// execution has ended, if it is readable, because the status of the instance can be stale.
 func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	last, err := p.lookAtLast(ctx, in)
 	if err != nil || last.over {
@@ -56,7 +58,7 @@ func (p *Provider) lookAtEnd(ctx context.Context, in *provider.Instance) (*death
 	return last, nil
 }
 
-// lookAtAll reads the current execution, however large it is.
+// lookAtAll reads the whole current execution.
 func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	d := newDeathbed()
 	giveBack := func() {}
@@ -82,7 +84,7 @@ func (p *Provider) lookAtAll(ctx context.Context, in *provider.Instance) (*death
 	return d, nil
 }
 
-// apply adds the next segment.
+// apply applies the next segment.
 func (d *deathbed) apply(executionID string, s provider.Segment) {
 	d.state.Apply(s.Events...)
 	if len(s.Events) > 0 && s.Events[0].Kind == history.OrchestrationStarted {
@@ -91,11 +93,11 @@ func (d *deathbed) apply(executionID string, s provider.Segment) {
 	d.head = provider.Head{ExecutionID: executionID, Segment: s.Sequence, Watermark: s.Watermark}
 	d.over = d.over || d.state.Ended()
 	if d.last = append(d.last, s); len(d.last) > unsent {
-		d.last = append(d.last[:0:0], d.last[1:]...) // a slice of the old array would keep all segments alive
+		d.last = append(d.last[:0:0], d.last[1:]...) // a subslice would keep all segments in memory
 	}
 }
 
-// salvage reads the readable part of a damaged history; the keys give its head.
+// salvage reads the readable part of a damaged history. The keys determine its head.
 func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbed, error) {
 	d := newDeathbed()
 	d.head = provider.Head{ExecutionID: in.ExecutionID, Segment: -1}
@@ -115,7 +117,7 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 
 			sequence, part, err := parseSegmentSK(getString(it, attrSK))
 			if err != nil {
-				continue // such an item hinders nothing
+				continue // such an item is no obstacle
 			}
 			d.head.Segment = max(d.head.Segment, sequence)
 			if wm := getString(it, attrWM); part == 0 && wm != "" {
@@ -137,7 +139,7 @@ func (p *Provider) salvage(ctx context.Context, in *provider.Instance) (*deathbe
 	return d, err
 }
 
-// keysOf excludes from a query everything that may be large.
+// keysOf excludes large attributes from a query.
 func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	in.ProjectionExpression = aws.String("#sk, #stub, #wm, #inbox, #previous, #ttl")
 	in.ExpressionAttributeNames = map[string]string{
@@ -146,7 +148,7 @@ func keysOf(in *dynamodb.QueryInput) *dynamodb.QueryInput {
 	return in
 }
 
-// segmentAt reads one segment; it returns an empty one where it cannot be read.
+// segmentAt reads one segment. It returns an empty segment if the segment cannot be read.
 func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence int64) (provider.Segment, error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
@@ -159,7 +161,7 @@ func (p *Provider) segmentAt(ctx context.Context, executionID string, sequence i
 	return wholeSegment(sequence, parts), nil
 }
 
-// wholeSegment decodes a segment if all its parts are there; otherwise it returns an empty one.
+// wholeSegment decodes a segment if all its parts exist. Otherwise it returns an empty segment.
 func wholeSegment(sequence int64, parts []item) provider.Segment {
 	if len(parts) == 0 || getNumber(parts[0], attrParts) != int64(len(parts)) {
 		return provider.Segment{}
@@ -171,13 +173,14 @@ func wholeSegment(sequence int64, parts []item) provider.Segment {
 	return s
 }
 
-// messageLife is how long a message can live in its queue. What was sent before that cannot be lost any more, and the
-// instance it started may be deleted and forgotten: it must not be started again.
+// messageLife is the retention of a queue. An older message cannot be lost any more, and the instance that it started
+// may have been purged with its tombstone, so that it must not be started again.
 const messageLife = 14 * 24 * time.Hour
 
-// sendEnd sends what the end of a marked instance causes: the parent's outcome and the cancels of its children. It also
-// deletes the schedules of its timers. The process that committed the segment before the fence may have died before it
-// sent what outlives the execution, and so may the one that continued as new: both segments are therefore sent again.
+// sendEnd sends the outputs of the end of a marked instance: its outcome for the parent and the cancels of its
+// children. It also deletes the schedules of its timers. The process that committed the segment before the last one may
+// have died before it sent the outputs that outlive the execution. The same applies to the process that continued as
+// new. sendEnd therefore sends the outputs of both segments again.
 func (p *Provider) sendEnd(ctx context.Context, in *provider.Instance) error {
 	d, err := p.lookAtLast(ctx, in)
 	if err != nil {
@@ -246,11 +249,11 @@ func (p *Provider) lookAtLast(ctx context.Context, in *provider.Instance) (*deat
 	return d, nil
 }
 
-// schedulesLook bounds how long a deletion reads history for the schedules of cancelled timers. Schedules that it does
-// not reach fire without effect.
+// schedulesLook limits the time for which a deletion reads the history to find schedules of cancelled timers. Other
+// schedules fire without effect.
 const schedulesLook = 5 * time.Second
 
-// dropAllSchedules deletes, with best effort, the schedules of all timers that history has cancelled.
+// dropAllSchedules deletes the schedules of all timers that the history has cancelled. It is best effort.
 func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) error {
 	if p.hub.TimerMode != TimersSchedules || p.schedules == nil {
 		return nil
@@ -265,7 +268,7 @@ func (p *Provider) dropAllSchedules(ctx context.Context, in *provider.Instance) 
 	return nil
 }
 
-// longSent returns a filter that leaves out starts and events for other instances which are too old to be sent again.
+// longSent returns a filter for starts and events for other instances that are too old to be sent again.
 func (p *Provider) longSent(s provider.Segment) func(eventID int64) bool {
 	old := map[int64]bool{}
 	for i := range s.Events {
@@ -276,7 +279,7 @@ func (p *Provider) longSent(s provider.Segment) func(eventID int64) bool {
 	return func(id int64) bool { return old[id] }
 }
 
-// lastSegment reads the last segment of an execution; it returns an empty one where it cannot be read.
+// lastSegment reads the last segment of an execution. It returns an empty segment if the segment cannot be read.
 func (p *Provider) lastSegment(ctx context.Context, executionID string) (provider.Segment, error) {
 	parts, err := p.lastParts(ctx, executionID)
 	if err != nil || len(parts) == 0 {

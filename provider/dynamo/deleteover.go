@@ -11,17 +11,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// mostErased bounds the items of an execution that are erased in one transaction, which takes 100.
+// mostErased is the maximum number of an execution's items that are erased in one transaction of up to 100 writes.
 const mostErased = 90
 
-// deleteOver deletes an instance that is over: at once if it is small, as nearly all are, and step by step otherwise.
+// deleteOver deletes an ended instance. A small instance, which is the usual case, is deleted in one transaction, and a
+// large one step by step.
 func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	id := getString(it, attrPK)[len(idPrefix):]
 	payloads, err := p.hasPayloads(ctx, getString(it, attrExecution))
 	if err != nil {
 		return err
 	}
-	if it[attrAnswered] == nil && !payloads { // else there are those to erase, and a deletion that dies in between is to be found, and repeated
+	// otherwise there are items to erase, and another call must be able to continue the deletion
+	if it[attrAnswered] == nil && !payloads {
 		if done, err := p.deleteAtOnce(ctx, id, it); done || err != nil {
 			return err
 		}
@@ -29,7 +31,7 @@ func (p *Provider) deleteOver(ctx context.Context, it item) error {
 	return unlessNone(p.deleteLife(ctx, id, getString(it, attrStartID), false))
 }
 
-// unlessNone returns err, unless it reports that there is no such instance.
+// unlessNone returns err unless it is ErrNotFound.
 func unlessNone(err error) error {
 	if errors.Is(err, provider.ErrNotFound) {
 		return nil
@@ -37,10 +39,10 @@ func unlessNone(err error) error {
 	return err
 }
 
-// deleteAtOnce makes a whole deletion in one transaction (R17). It needs no fence, since the end is committed, and
-// sends nothing, since a status that says so is written only when everything else was accepted (R9). It serves
-// instances of one execution with few items and no large payloads; for any other, and for one that has changed since it was read, it does
-// nothing.
+// deleteAtOnce makes a whole deletion in one transaction (R17). It needs no terminal segment, because the end is
+// committed. It sends nothing, because a terminal status is written only after all outputs were accepted (R9). It
+// supports instances with one execution, few items and no large payloads. For other instances, and if the instance has
+// changed since it was read, it does nothing.
 func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item) (done bool, err error) {
 	executionID := getString(it, attrExecution)
 	all := keysOf(everything(p.hub.Table, executionID))
@@ -94,7 +96,8 @@ func (p *Provider) deleteAtOnce(ctx context.Context, instanceID string, it item)
 	}
 }
 
-// tombstoneAtOnce replaces an instance that has not changed since it was read.
+// tombstoneAtOnce returns the write that replaces an instance by a tombstone, on condition that the instance has not
+// changed.
 func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedBy string) *types.Put {
 	put := &types.Put{
 		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
@@ -122,7 +125,7 @@ func (p *Provider) tombstoneAtOnce(it item, watermark provider.Position, purgedB
 	return put
 }
 
-// sealOf finds c among an execution's items; readable is false where c has parts, or is damaged.
+// sealOf finds c among an execution's items. readable is false if c has parts or is damaged.
 func sealOf(executionID string, items []item) (cancels provider.Cancels, readable bool) {
 	for _, it := range items {
 		if getString(it, attrSK) != skCancels {

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deleteTries bounds how often a deletion starts again because the instance had a turn, or because another process
-// deletes it too.
+// deleteTries is the maximum number of times that a deletion starts again because the instance had a turn, or because
+// another process deletes it too.
 const deleteTries = 10
 
 func isDeleting(it item) bool {
@@ -24,15 +24,15 @@ func isDeleting(it item) bool {
 	return deleting
 }
 
-// DeleteInstance ends the instance and marks it, in one transaction; then sends what its end causes; then erases one
-// execution after the other; and leaves a tombstone (R17). The instance item holds how far it has come, so that each
-// call goes on where the last one stopped, in whatever process that was.
+// DeleteInstance ends and marks the instance in one transaction and sends the outputs of its end. It then erases one
+// execution after the other and leaves a tombstone (R17). The instance item stores the progress, so that any process
+// can continue the deletion with another call.
 func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force bool) error {
 	return p.deleteLife(ctx, instanceID, "", force)
 }
 
-// deleteLife deletes the life of an id that a start began, or, where life is empty, the one that it finds. It does not
-// delete another life that has the id later.
+// deleteLife deletes the incarnation that the start life created, or the current incarnation if life is empty. It does
+// not delete a later incarnation.
 func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, force bool) error {
 	for range deleteTries {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
@@ -57,10 +57,10 @@ func (p *Provider) deleteLife(ctx context.Context, instanceID, life string, forc
 	return &provider.Error{Op: "DeleteInstance", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
-// errGoOn reports that the instance is not as it was read; the deletion goes on from its present state.
+// errGoOn means that the instance has changed since it was read. The deletion continues from its present state.
 var errGoOn = errors.New("dynamo: instance has changed")
 
-// condemn ends an instance that is not over, and marks it as Deleting.
+// condemn ends a running instance and marks it as Deleting.
 func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -83,14 +83,15 @@ func (p *Provider) condemn(ctx context.Context, it item, force bool) error {
 		return fmt.Errorf("dynamo: instance %q: %w", in.InstanceID, err)
 	}
 	err = p.transact(ctx, in.InstanceID, writes)
-	if conditionFailed(err) { // a turn was committed, or another process has marked it; or this one has, and the response was lost
+	// a turn was committed, or another process has marked the instance, or the response to this write was lost
+	if conditionFailed(err) {
 		return errGoOn
 	}
 	return err
 }
 
-// condemnation returns the transaction that ends and marks an instance: the fence unless it is over, the cancel record,
-// and the mark.
+// condemnation returns the transaction that ends and marks an instance: the terminal segment unless it has ended, the
+// cancel record, and the mark.
 func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *deathbed) ([]types.TransactWriteItem, error) {
 	now := p.now().UTC()
 	var items []item
@@ -119,7 +120,9 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	if by := purger(ctx); by != "" {
 		alsoSet(mark, attrPurgedBy, by)
 	}
-	if in.Status.Terminal() { // says that all was accepted (R9): sent again, it might reach another life of who has heard it
+	// the status shows that all outputs were accepted (R9): sent again, they could reach a later incarnation of their
+	// receiver
+	if in.Status.Terminal() {
 		alsoSet(mark, attrErasing, in.ExecutionID)
 	}
 	if d.outstandingUnread {
@@ -132,20 +135,21 @@ func (p *Provider) condemnation(ctx context.Context, in *provider.Instance, d *d
 	return append(writes, types.TransactWriteItem{Update: mark}), nil
 }
 
-// purger returns on whose behalf a deletion is made; empty where that is not known, or where it is a retention's.
+// purger returns the requester of a deletion. It is empty if the requester is unknown or the deletion is due to
+// retention.
 func purger(ctx context.Context) string {
 	name, _ := provider.RequesterOf(ctx)
 	return history.Requester(name)
 }
 
-// alsoSet adds an attribute to an update that sets others.
+// alsoSet adds an attribute to an update.
 func alsoSet(u *types.Update, attribute, value string) {
 	u.UpdateExpression = aws.String("SET " + attribute + " = :" + attribute + ", " + strings.TrimPrefix(*u.UpdateExpression, "SET "))
 	u.ExpressionAttributeValues[":"+attribute] = str(value)
 }
 
-// deletedCancels makes the items of the mark that a deletion leaves; the decisions of turns stand. An unreadable record
-// of the previous release is replaced.
+// deletedCancels returns the items that mark the cancel record of a deleted instance. The decisions of turns stay. An
+// unreadable record of the previous release is replaced.
 func (p *Provider) deletedCancels(ctx context.Context, executionID string, now time.Time) ([]item, error) {
 	before, err := p.readSeal(ctx, executionID)
 	if err != nil && !errors.Is(err, provider.ErrCorrupt) {
@@ -154,8 +158,8 @@ func (p *Provider) deletedCancels(ctx context.Context, executionID string, now t
 	return encodeSeal(executionID, before.WithDeletion(now))
 }
 
-// markDeleting makes an instance Deleting, on the condition that the execution is still its current one. It stores the
-// watermark for the tombstone, since soon there is no segment that has it.
+// markDeleting returns the update that makes an instance Deleting, on condition that the execution is its current one.
+// It stores the watermark for the tombstone, because the segment that contains it will be erased.
 func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Position, now time.Time) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
@@ -170,9 +174,9 @@ func (p *Provider) markDeleting(in *provider.Instance, watermark provider.Positi
 	}
 }
 
-// finishDeletion continues the deletion of a marked instance. The newest execution is erased first, because messages
-// name it, and its start names the one before. Of each execution the start is erased first, so that from the first
-// write on readers find nothing rather than half of a history.
+// finishDeletion continues the deletion of a marked instance. It erases the newest execution first, because messages
+// name it, and its start names the previous one. Of each execution it erases the start first, so that readers find no
+// history after the first write instead of a part.
 func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -199,7 +203,8 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 		if err != nil {
 			return err
 		}
-		if previous == "" || at == getString(it, attrOldest) { // executions before the oldest are erased already (R21)
+		// the executions before the oldest one are already erased (R21)
+		if previous == "" || at == getString(it, attrOldest) {
 			if err := p.eraseAnswers(ctx, it, progress); err != nil {
 				return err
 			}
@@ -212,7 +217,7 @@ func (p *Provider) finishDeletion(ctx context.Context, it item) error {
 	}
 }
 
-// moveOn stores which execution is erased next, so that no call has to begin again, and that there is progress.
+// moveOn stores the execution that is erased next, which also records progress, so that another call continues there.
 func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to string) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(in.InstanceID),
@@ -234,7 +239,7 @@ func (p *Provider) moveOn(ctx context.Context, in *provider.Instance, from, to s
 	return err
 }
 
-// bury replaces an instance, of which nothing else is left, by a tombstone.
+// bury replaces an instance without remaining items by a tombstone.
 func (p *Provider) bury(ctx context.Context, it item, last string) error {
 	in := &dynamodb.PutItemInput{
 		TableName: &p.hub.Table, Item: p.tombstoneOf(it),
@@ -249,7 +254,8 @@ func (p *Provider) bury(ctx context.Context, it item, last string) error {
 		_, err := p.table.PutItem(ctx, in)
 		return err
 	})
-	if _, changed := refusedItem(err, 0); changed { // a start was refused meanwhile, or another process was faster
+	// a start was rejected in the meantime, or another process was faster
+	if _, changed := refusedItem(err, 0); changed {
 		return errGoOn
 	}
 	return err

@@ -1,8 +1,8 @@
-// Package dynamo is the provider on AWS: a DynamoDB table, SQS queues and EventBridge Scheduler.
+// Package dynamo implements package provider on AWS, with a DynamoDB table, SQS queues and EventBridge Scheduler.
 //
-// To read how a turn becomes durable, follow AckOrchestrationItem: commit.go (the segment and its condition),
-// segment.go (the content of an item), outbox.go (what is sent after the commit), queues.go (how it is sent). read.go
-// reads it back. DeleteInstance is in deletion.go: how an instance ends (deathbed.go), and what remains of it
-// (erase.go, tombstone.go). The clients are small interfaces in the SDK's own types (api.go), so that tests run this
-// same code on internal/simaws.
+// To read how a turn is committed, start with AckOrchestrationItem in commit.go. It creates the segment (segment.go) on
+// a condition, and then sends its outputs (outbox.go, queues.go). The functions in read.go read the segments back.
+// DeleteInstance in deletion.go ends the last execution of an instance, erases the history (erase.go) and leaves a
+// tombstone (tombstone.go). The clients are small interfaces with types of the SDK (api.go), so that tests run the same
+// code on internal/simaws.
 package dynamo

@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ReadDocument reads a document from the segment that holds it. Segments never change, so that one which was read once
-// can be used for every later call, and documents that are read one after the other mostly lie together.
+// ReadDocument reads a document from the segment that contains it. It caches the segment: segments never change, and
+// consecutive calls usually read documents of the same one.
 func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error) {
 	at, err := history.ParseDataLocation(ref.Ref)
 	if err != nil {
@@ -29,13 +29,14 @@ func (p *Provider) ReadDocument(ctx context.Context, instanceID string, ref hist
 		return nil, fmt.Errorf("dynamo: instance %q: %w: no document at %s", instanceID, provider.ErrCorrupt, ref.Ref)
 	}
 	if err := ref.Check(doc); err != nil {
-		p.documents.forget(segmentKey(at)) // the segment may be restored
+		p.documents.forget(segmentKey(at)) // the segment can be restored
 		return nil, fmt.Errorf("dynamo: instance %q: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	return doc, nil
 }
 
-// segmentEvents reads the events of one segment. An eventual read that does not find it whole becomes a strong one.
+// segmentEvents reads the events of one segment. If an eventually consistent read does not return the whole segment, it
+// reads again with strong consistency.
 func (p *Provider) segmentEvents(ctx context.Context, instanceID string, at history.DataLocation) ([]history.Event, error) {
 	key := segmentKey(at)
 	if events, ok := p.documents.get(key); ok {
@@ -82,7 +83,7 @@ func (p *Provider) readSegment(ctx context.Context, executionID string, sequence
 	return s, len(doc), err
 }
 
-// documentCache is the size of the cache of segments that documents were read from last.
+// documentCache is the size of the cache of segments from which documents were read.
 const documentCache = 16 << 20
 
 func segmentKey(at history.DataLocation) string {

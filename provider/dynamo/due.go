@@ -14,14 +14,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is due is stored by days, in UTC: as fine as any retention needs to be, and few enough to go through after an
-// absence of months.
+// Due dates are stored as days in UTC. Retention needs no finer resolution, and even months have few enough days to
+// search all of them.
 const (
 	day       = 24 * time.Hour
 	dayFormat = "2006-01-02"
 )
 
-// dueKey returns the key in the index of what is due at a time: that of the first day that begins no earlier.
+// dueKey returns the key in the due index: the first day that does not start before the given time.
 func dueKey(instanceID string, at time.Time) string {
 	at = at.UTC()
 	whole := at.Truncate(day)
@@ -31,31 +31,31 @@ func dueKey(instanceID string, at time.Time) string {
 	return whole.Format(dayFormat) + "#" + shardOf(instanceID)
 }
 
-// isDue reports whether a key of the index is of today, or of a past day.
+// isDue reports whether a key of the index is of today or of an earlier day.
 func isDue(key string, now time.Time) bool {
 	return len(key) > len(dayFormat) && key[:len(dayFormat)] <= now.UTC().Format(dayFormat)
 }
 
-// pastRetention returns how long past executions are kept, for an instance that is kept for the given time after its
-// end. A message that their turns have consumed may be delivered again, or picked up from the dead letters, and history
-// then decides what is sent again (R4, R13): so none is erased while a queue may still hold such a message. An instance
-// that is over has sent everything (R9), and needs no such time.
+// pastRetention returns the retention of past executions, for an instance with the given retention. A message that
+// their turns consumed can be redelivered, or recovered from a dead-letter queue, and the history then determines the
+// outputs to send again (R4, R13). A past execution is therefore not erased while a queue may hold such a message. An
+// instance that has ended has sent all outputs (R9), and needs no such time.
 func pastRetention(retention time.Duration) time.Duration { return max(retention, tombstoneLife) }
 
-// dutyRetention names the mark of the day before which nothing is due any more.
+// dutyRetention is the name of the stored position: the day before which nothing is due.
 const dutyRetention = "retention"
 
 const (
-	// lookedAtAgain is how many of the past days are searched again even though nothing was due there: the index may be
-	// behind, and so may the clock of a function that was frozen.
+	// lookedAtAgain is the number of past days that are searched again although nothing was due: the index can be
+	// stale, and so can the clock of a function that was frozen.
 	lookedAtAgain = 2 * day
-	// dueFirst is how far back the very first search goes.
+	// dueFirst is the time that the very first search goes back.
 	dueFirst = 366 * day
 	duePage  = 1000
 )
 
-// DueInstances searches the days from the first that may have something left up to today, shard by shard. A day that is
-// found empty, and is long enough ago, is never searched again.
+// DueInstances searches the days up to today shard by shard, from the first day that may have entries left. It never
+// searches a day again that was empty and is long enough ago.
 func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		today := p.now().UTC().Truncate(day)
@@ -71,12 +71,12 @@ func (p *Provider) DueInstances(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// dueNoted is the number of days without anything due after which that is stored: the first search, which goes back for
-// a year, may be cut short.
+// dueNoted is the number of days without a due instance after which the position is stored. The first search, which
+// goes back for a year, may be interrupted.
 const dueNoted = 30 * day
 
-// dueSince goes through what is due from a day on up to today, and stores the first day that must be searched again. It
-// returns whether the caller wants more.
+// dueSince yields the due instances from a day up to today, and stores the first day that must be searched again. more
+// is false if the caller stopped.
 func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield func(string, error) bool) (more bool, err error) {
 	from := known
 	empty := true
@@ -105,7 +105,7 @@ func (p *Provider) dueSince(ctx context.Context, known, today time.Time, yield f
 	return true, note()
 }
 
-// dueOn goes through what is due on a day, and returns how much that was, and whether the caller wants more.
+// dueOn yields the due instances of a day. It returns their number, and whether the caller wants more.
 func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, error) bool) (found int, more bool, err error) {
 	heads := make([][]item, shards)
 	queries := make([]*dynamodb.QueryInput, shards)
@@ -144,8 +144,8 @@ func (p *Provider) dueOn(ctx context.Context, at time.Time, yield func(string, e
 	return found, true, nil
 }
 
-// dueFrom returns the first day on which something may be left. A mark in the future, which a wrong clock has set, is
-// ignored: otherwise no search would come to the days before it for a long time.
+// dueFrom returns the first day that may have due instances. It ignores a stored day in the future, which a wrong clock
+// has set. Otherwise earlier days would not be searched for a long time.
 func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (time.Time, error) {
 	var mark string
 	if err := p.readMark(ctx, dutyRetention, &mark); err != nil {
@@ -158,7 +158,7 @@ func (p *Provider) dueFrom(ctx context.Context, today, otherwise time.Time) (tim
 	return at, nil
 }
 
-// ApplyRetention deletes an instance that is over, or past executions of one that is not, where its retention is over.
+// ApplyRetention deletes an ended instance or past executions of a running one, if their retention has passed.
 func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provider.RetentionResult, error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	if err != nil {
@@ -182,8 +182,8 @@ func (p *Provider) ApplyRetention(ctx context.Context, instanceID string) (provi
 	}
 }
 
-// postpone moves what has failed, and is not worth repeating soon, to tomorrow: it must not keep the searches at the
-// day on which it was due. It returns the failure.
+// postpone moves an instance whose deletion failed, and should not be repeated soon, to tomorrow, so that searches do
+// not start at its due day each time. It returns the failure.
 func (p *Provider) postpone(ctx context.Context, it item, failure error) error {
 	if e, ok := errors.AsType[*provider.Error](failure); ok && e.Retryable || ctx.Err() != nil {
 		return failure

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// queueAdmin and scheduleAdmin are the calls that only operators make: *sqs.Client and *scheduler.Client have them, and
-// a stand-in may.
+// queueAdmin and scheduleAdmin contain the calls for operators. *sqs.Client and *scheduler.Client implement them, and
+// emulations can.
 type (
 	queueAdmin interface {
 		PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, opts ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error)
@@ -29,21 +29,21 @@ type (
 	}
 )
 
-// errNoAdmin reports a client without the calls of operators.
+// errNoAdmin means that the client does not implement the calls for operators.
 var errNoAdmin = errors.New("client does not support this operation")
 
-// workingQueues returns the URLs of the queues whose messages cause something, by name.
+// workingQueues returns the URLs of the queues whose messages are processed, by name.
 func (p *Provider) workingQueues() map[string]string {
 	queues := map[string]string{provider.QueueInbox: p.hub.InboxURL, provider.QueueTimers: p.hub.TimersURL}
 	maps.Copy(queues, p.hub.WorkQueues)
 	return queues
 }
 
-// scheduleSettles is how long a schedule that fires while it is deleted may take to reach its queue.
+// scheduleSettles is the time that a schedule that fires during its deletion may take to reach its queue.
 const scheduleSettles = time.Minute
 
-// PurgeQueues looks at all queues first, then deletes. Repeating it is harmless. The queues come last, since a schedule
-// sends into one until it is deleted.
+// PurgeQueues checks all queues before it deletes anything. It can be repeated. It deletes the schedules before the
+// messages, because a schedule can send a message until it is deleted.
 func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.QueuePurgeResult)) (provider.QueuePurgeResult, error) {
 	out := provider.QueuePurgeResult{Messages: map[string]int{}}
 	if err := p.countAtRestSoon(ctx, out.Messages); err != nil {
@@ -58,7 +58,7 @@ func (p *Provider) PurgeQueues(ctx context.Context, progress func(provider.Queue
 		if err != nil {
 			return out, err
 		}
-		// Where this call has found none, one before may have deleted the last of them just now, and died.
+		// An earlier call that died may just have deleted the last schedules, even if this call found none.
 		if err := sleep.For(ctx, scheduleSettles); err != nil {
 			return out, err
 		}
@@ -78,7 +78,8 @@ func (p *Provider) countAtRestSoon(ctx context.Context, messages map[string]int)
 	return p.countAtRest(limited, messages)
 }
 
-// countAtRest counts about how many messages each queue has. It returns ErrBusy unless the hub is at rest.
+// countAtRest counts the approximate number of messages of each queue. It returns ErrBusy if messages are being
+// processed or there are dead letters.
 func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) error {
 	queues := p.workingQueues()
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
@@ -105,8 +106,8 @@ func (p *Provider) countAtRest(ctx context.Context, messages map[string]int) err
 	return nil
 }
 
-// SQS takes one purge of a queue in 60 seconds, whoever asked for the other one. What was sent since then stays, so the
-// purge is repeated until it is taken, or somebody else keeps it from that.
+// SQS accepts one purge of a queue per 60 seconds from all callers together. A purge does not delete messages that are
+// sent after it, so it is repeated until it is accepted, unless other callers prevent that.
 const (
 	purgePause = 10 * time.Second
 	purgeTries = 30
@@ -131,7 +132,7 @@ func (p *Provider) purge(ctx context.Context, url string) error {
 	}
 }
 
-// deleteAllSchedules deletes what the hub's group has, page by page, and tells of each page how many it has deleted.
+// deleteAllSchedules deletes the schedules of the hub's group page by page, and reports the number of each page.
 func (p *Provider) deleteAllSchedules(ctx context.Context, tell func(deleted int)) error {
 	admin, ok := p.schedules.(scheduleAdmin)
 	if !ok {
@@ -182,10 +183,10 @@ func (p *Provider) deleteNamed(ctx context.Context, name *string) error {
 	})
 }
 
-// answerTime is how long a call of an operator's may take, who has no invocation that ends.
+// answerTime limits a call for an operator, who has no invocation that ends.
 const answerTime = time.Minute
 
-// answered is call with a time limit: a call that hangs is given up, and may yet succeed.
+// answered is call with a time limit. A call that times out may still succeed.
 func answered(ctx context.Context, op string, f func(ctx context.Context) error) error {
 	limited, stop := context.WithTimeout(ctx, answerTime)
 	defer stop()

@@ -9,18 +9,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An activity that is waited for when it is cancelled has ended when none of its code runs. Between two attempts none
-// does: for an hour, or for ever if the schedule is deleted that was to bring the next attempt (R15). So the turn that
-// gives the activity up reports its end itself.
+// A cancelled activity whose end is awaited has ended when none of its code runs. No code runs between two attempts,
+// which can last for an hour, or forever if the schedule of the next attempt is deleted (R15). The turn that cancels
+// the activity therefore reports its end itself.
 
-// mostEnds is the number of ends in one message.
+// mostEnds is the maximum number of ends in one message.
 const mostEnds = 1000
 
-// sendEnds sends an execution the ends of the activities that a turn has given up, whose end is waited for, and which
-// wait for their next attempt. The turn is committed, so that no further attempt becomes the current one. An attempt
-// that is not due has not begun, by any clock, and a worker that receives it later reads the cancel record first. The
-// end of an attempt that is due is reported by the worker that receives its work item. One that is pending has no worker:
-// whoever holds its token sends its end, and a timer sees to it that somebody does.
+// sendEnds sends the ends of the activities that a turn has cancelled, whose end is awaited, and that wait for their
+// next attempt. The turn is committed, so that no later attempt becomes the current one. An attempt that is not due has
+// not started by any clock, and a worker that receives it later reads the cancel record first. The worker that receives
+// the work item of a due attempt reports its end. A pending attempt has no worker: its token holder reports the end,
+// and a timer limits the wait.
 func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int64, cancelled []history.OpenItem) error {
 	waits := map[int64]bool{}
 	for i := range cancelled {
@@ -64,7 +64,7 @@ func (p *Provider) sendEnds(ctx context.Context, x provider.Origin, sequence int
 	return err
 }
 
-// graceOf is the timer by which a pending attempt is looked at that was cancelled just now, or before.
+// graceOf returns the timer that checks a pending attempt after a cancel.
 func (p *Provider) graceOf(x provider.Origin, sequence int64, r *provider.ActivityRetry) provider.Timer {
 	at := p.now().Add(time.Duration(r.Pending.GraceMs) * time.Millisecond)
 	if !r.NextCheckAt.IsZero() && r.NextCheckAt.Before(at) {
@@ -76,5 +76,5 @@ func (p *Provider) graceOf(x provider.Origin, sequence int64, r *provider.Activi
 	}
 }
 
-// mayHaveBegun reports whether an attempt that is due at a time may have begun, by the clock of its worker.
+// mayHaveBegun reports whether an attempt that is due at a time may have started, by the clock of its worker.
 func (p *Provider) mayHaveBegun(at time.Time) bool { return at.Sub(p.now()) <= clockSkew }

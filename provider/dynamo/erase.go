@@ -17,7 +17,7 @@ func isStub(it item) bool {
 	return stub
 }
 
-// unlessDeleted returns the items of a history, or none once its start is a stub.
+// unlessDeleted returns the items of a history, or none if its start is a stub.
 func unlessDeleted(items []item) []item {
 	if len(items) > 0 && isStub(items[0]) {
 		return nil
@@ -25,12 +25,13 @@ func unlessDeleted(items []item) []item {
 	return items
 }
 
-// erase replaces an execution's segments by stubs, and returns which execution came before. A segment's place is never
-// free, so a process that still holds a turn for it comes second, as always (I8). Only the cancel record stays, for the
-// workers that still run its activities and for those that have yet to receive them. Repeating it is harmless, and
-// skips what is done. The start of an execution that is erased while its instance lives on names the next one.
+// erase replaces an execution's segments by stubs and returns the previous execution. A segment's key is never free, so
+// a process that still holds a turn for it gets a conflict, as always (I8). The cancel record stays for workers that
+// run or have not yet received activities of the execution. Erasing is idempotent and skips completed steps. If the
+// instance is not deleted, the stub of the start names the next execution.
 func (p *Provider) erase(ctx context.Context, instanceID, executionID, next string, progress *progress) (previous string, err error) {
-	if err := p.keepCancels(ctx, instanceID, executionID); err != nil { // before the items are listed: a late worker reads the mark after its write
+	// before the items are listed, because a late worker reads the mark after its write
+	if err := p.keepCancels(ctx, instanceID, executionID); err != nil {
 		return "", err
 	}
 	start, err := p.getExecutionItem(ctx, executionID, segmentSK(0, 0))
@@ -56,9 +57,9 @@ func (p *Provider) erase(ctx context.Context, instanceID, executionID, next stri
 	return previous, p.erasePayloads(ctx, executionID, progress)
 }
 
-// eraseRest erases what is behind the start, page by page, reading only the keys.
+// eraseRest erases everything after the start page by page, and reads only keys.
 func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string, progress *progress) error {
-	due := int64(1) // the next place that needs a stub
+	due := int64(1) // the next segment that needs a stub
 	for page, err := range p.query(ctx, instanceID, keysOf(everything(p.hub.Table, executionID))) {
 		if err != nil {
 			return err
@@ -78,9 +79,9 @@ func (p *Provider) eraseRest(ctx context.Context, instanceID, executionID string
 	return nil
 }
 
-// erasures returns the writes that erase an item: stubs for a segment and for the missing places before it in a damaged
-// history, and a deletion for everything else except the cancel record: records of activities, marks, further parts.
-// The cancel record gets a TTL.
+// erasures returns the writes that erase an item: stubs for a segment and for missing segments before it in a damaged
+// history, and a deletion for all other items, such as activity records, crash markers and further parts. The cancel
+// record gets a TTL instead.
 func (p *Provider) erasures(ctx context.Context, instanceID, executionID string, it item, due *int64) (writes []func() error) {
 	sk := getString(it, attrSK)
 	switch {
@@ -102,22 +103,22 @@ func (p *Provider) erasures(ctx context.Context, instanceID, executionID string,
 	return writes
 }
 
-// everything returns a query of all that lies under an execution's key.
+// everything returns a query of all items with an execution's key.
 func everything(table, executionID string) *dynamodb.QueryInput {
 	all := segmentsQuery(table, executionID, provider.Strong)
 	all.KeyConditionExpression = aws.String("pk = :pk AND sk >= :sk")
-	all.ExpressionAttributeValues[":sk"] = str(" ") // before every sort key
+	all.ExpressionAttributeValues[":sk"] = str(" ") // sorts before every key
 	return all
 }
 
-// remains is a summary of what lies under an execution's key.
+// remains is a summary of the items with an execution's key.
 type remains struct {
-	last     int64          // the sequence of the last segment
-	stubs    map[int64]bool // which are stubs already
-	others   []string       // sort keys of what is deleted: parts beyond the first, records of activities
-	decided  []string       // sort keys of what turns have cancelled
+	last     int64          // the number of the last segment
+	stubs    map[int64]bool // the segments that are stubs already
+	others   []string       // sort keys of items to delete: parts after the first one, activity records
+	decided  []string       // sort keys of turns' cancel decisions
 	previous string
-	// watermark is the last message that was consumed.
+	// watermark is the position of the last consumed message.
 	watermark provider.Position
 }
 
@@ -152,7 +153,7 @@ func remainsOf(items []item) remains {
 	return r
 }
 
-// stub returns what replaces a segment.
+// stub returns the item that replaces a segment.
 func (p *Provider) stub(executionID string, sequence int64) item {
 	now := p.now()
 	return item{
@@ -161,15 +162,15 @@ func (p *Provider) stub(executionID string, sequence int64) item {
 	}
 }
 
-// isSeal reports whether a sort key is that of c, or of a part of it.
+// isSeal reports whether a sort key belongs to c or to a part of it.
 func isSeal(sk string) bool { return sk == skCancels || strings.HasPrefix(sk, skCancels+"#") }
 
-// isDecided reports whether a sort key is that of a turn's or a block's decisions.
+// isDecided reports whether a sort key belongs to the decisions of a turn or a block.
 func isDecided(sk string) bool {
 	return strings.HasPrefix(sk, skDecided) || strings.HasPrefix(sk, skBlocks)
 }
 
-// lasting returns the update that sets the TTL of a turn's decisions, so that they last as long as a message can.
+// lasting returns the update that sets the TTL of a turn's decisions, which is the maximum lifetime of a message.
 func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(sk)},
@@ -178,7 +179,7 @@ func (p *Provider) lasting(executionID, sk string, ttl types.AttributeValue) *ty
 	}
 }
 
-// expireDecided makes that update by itself.
+// expireDecided makes that update separately.
 func (p *Provider) expireDecided(ctx context.Context, instanceID, executionID, sk string) error {
 	u := p.lasting(executionID, sk, unix(p.now().Add(tombstoneLife)))
 	return call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
@@ -190,7 +191,7 @@ func (p *Provider) expireDecided(ctx context.Context, instanceID, executionID, s
 	})
 }
 
-// keepCancels writes the mark of a deleted execution with a TTL as long as a message can last.
+// keepCancels marks the cancel record of a deleted execution, with a TTL of the maximum lifetime of a message.
 func (p *Provider) keepCancels(ctx context.Context, instanceID, executionID string) error {
 	now := p.now().UTC()
 	record, err := p.deletedCancels(ctx, executionID, now)
@@ -218,7 +219,7 @@ func (p *Provider) remove(ctx context.Context, instanceID, executionID, sk strin
 	return p.removeItem(ctx, instanceID, item{attrPK: str(executionPK(executionID)), attrSK: str(sk)})
 }
 
-// removeItem deletes an item of the instance, whether it is there or not.
+// removeItem deletes an item of the instance if it exists.
 func (p *Provider) removeItem(ctx context.Context, instanceID string, key item) error {
 	return call(ctx, "DynamoDB.DeleteItem", instanceID, func() error {
 		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &p.hub.Table, Key: key})
@@ -226,8 +227,8 @@ func (p *Provider) removeItem(ctx context.Context, instanceID string, key item) 
 	})
 }
 
-// tombstoneOf returns what is left of an instance: the starts that may never happen, its own among them (R10), and the
-// last message that it consumed (R3).
+// tombstoneOf returns the tombstone of an instance. It contains the starts that may never succeed, including the
+// instance's own (R10), and the watermark (R3).
 func (p *Provider) tombstoneOf(it item) item {
 	now := p.now()
 	lives := append(livesOf(it), str(getString(it, attrStartID)))
@@ -240,7 +241,7 @@ func (p *Provider) tombstoneOf(it item) item {
 	return t
 }
 
-// watermarkOf returns the last message that an instance consumed which is over, or is a tombstone.
+// watermarkOf returns the watermark of an ended instance or a tombstone.
 func watermarkOf(it item) provider.Position {
 	return provider.Position{Inbox: getString(it, attrInbox), Sequence: getString(it, attrWM)}
 }

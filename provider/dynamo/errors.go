@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sameAgain bounds how often a call is made that lost against a concurrent transaction, was throttled or got lost. It
-// is the only layer that repeats: the SDK's own retries, which do not know transaction conflicts, are off
-// (withoutRetries); otherwise each call would be made eighteen times.
+// sameAgain limits the repetitions of a call that conflicted with a transaction, was throttled or got no response. This
+// is the only layer that repeats calls. The SDK's own retries, which do not know transaction conflicts, are disabled
+// (withoutRetries). Otherwise each call could be made eighteen times.
 const (
 	sameAgain  = 6
 	firstPause = 10 * time.Millisecond
@@ -29,7 +29,7 @@ func throttles() retry.IsErrorRetryable {
 	return retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}
 }
 
-// call repeats f while the same request may yet succeed (R7), and names the operation in the error that it returns.
+// call repeats f as long as the same request may succeed (R7), and adds the operation to the error.
 func call(ctx context.Context, op, instanceID string, f func() error) error {
 	pause := firstPause
 	b := budgetOf(ctx)
@@ -68,8 +68,8 @@ func isRetryable(err error) bool {
 	return sdkRetryable.IsErrorRetryable(err) == aws.TrueTernary
 }
 
-// onlyTransient reports whether every failure in a transaction is transient: one that failed a condition is not worth
-// repeating, whatever else it met.
+// onlyTransient reports whether every failure in a transaction is transient. A transaction with a failed condition is
+// not repeated, whatever its other failures are.
 func onlyTransient(reasons []types.CancellationReason) bool {
 	transient := false
 	for _, r := range reasons {
@@ -84,7 +84,7 @@ func onlyTransient(reasons []types.CancellationReason) bool {
 	return transient
 }
 
-// conditionFailed reports whether a transaction failed because of one of its conditions.
+// conditionFailed reports whether a transaction failed because of a condition.
 func conditionFailed(err error) bool {
 	many, ok := errors.AsType[*types.TransactionCanceledException](err)
 	return ok && slices.ContainsFunc(many.CancellationReasons, func(r types.CancellationReason) bool {
@@ -92,10 +92,10 @@ func conditionFailed(err error) bool {
 	})
 }
 
-// refusedCode is what DynamoDB says of the write of a transaction whose condition did not hold.
+// refusedCode is DynamoDB's code for the failed condition of a write in a transaction.
 const refusedCode = "ConditionalCheckFailed"
 
-// refusedItem returns the item that made a condition fail, as it is stored (nil: it does not exist); false when err has
+// refusedItem returns the stored item that made a condition fail, or nil if there is none. It returns false if err has
 // another cause.
 func refusedItem(err error, n int) (item, bool) {
 	if one, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {

@@ -8,11 +8,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Work items with an exclusive key are in a FIFO queue, in the message group of their key: SQS delivers what is behind a message of the group once
-// that is deleted, or visible again.
+// Work items with an exclusive key are in a FIFO queue, in the message group of their key. SQS delivers the next
+// message of a group after the previous one was deleted or became visible again.
 
-// workID is the deduplication id of a work item: one of an attempt, so that a dispatch which is repeated within SQS's five minutes adds no copy behind
-// the first, which would run before any turn has taken its outcome. What is sent anew, or picked up, has one of its own.
+// workID returns the deduplication ID of a work item. It is the same for an attempt, so that a repeated dispatch within
+// SQS's five minutes adds no copy behind the first one. The copy would run before a turn consumes the outcome. A resent
+// or recovered work item has another ID.
 func workID(w *provider.WorkItem) string {
 	parts := []string{"work", w.ExecutionID, strconv.FormatInt(w.ActivityID, 10), strconv.Itoa(w.Attempt), strconv.Itoa(w.ResendCount)}
 	if w.Redrive != nil {
@@ -21,11 +22,11 @@ func workID(w *provider.WorkItem) string {
 	return digest(parts...)
 }
 
-// longestAhead is how far away the time of an attempt may be that is sent to a queue which cannot delay: its worker waits for so long. Others come by a
-// timer.
+// longestAhead is the maximum time until an attempt is due if its queue cannot delay messages: its worker waits that
+// long. Later attempts use a timer.
 const longestAhead = time.Second
 
-// longestDelayOf is how long the queue of a work item can delay it.
+// longestDelayOf returns the maximum delay of a work item's queue.
 func (p *Provider) longestDelayOf(w *provider.WorkItem) time.Duration {
 	if w.ExclusiveKey != "" {
 		return min(longestAhead, p.longestDelay)
@@ -33,7 +34,7 @@ func (p *Provider) longestDelayOf(w *provider.WorkItem) time.Duration {
 	return p.longestDelay
 }
 
-// isFIFO reports whether a queue of the hub, and that of its dead letters, is a FIFO queue.
+// isFIFO reports whether a queue of the hub, and its dead-letter queue, is a FIFO queue.
 func isFIFO(queue string) bool {
 	_, exclusive := history.BaseQueue(queue)
 	return exclusive || queue == provider.QueueInbox

@@ -53,7 +53,7 @@ func (h HubConfig) validate() error {
 	return nil
 }
 
-// missing returns an error for the first of these names and values that has no value.
+// missing returns an error for the first of these names whose value is empty.
 func missing(fields ...[2]string) error {
 	for _, f := range fields {
 		if f[1] == "" {
@@ -70,7 +70,7 @@ type Clients struct {
 	Queues QueueAPI
 	// Schedules is required if timers are held with schedules.
 	Schedules ScheduleAPI
-	// Functions is required for queries (Ask).
+	// Functions is required for queries (QueryInstance).
 	Functions FunctionAPI
 	// Bucket is required if the hub has a PayloadBucket.
 	Bucket BucketAPI
@@ -79,8 +79,8 @@ type Clients struct {
 // Option configures a Provider.
 type Option func(*settings)
 
-// settings are declared in an internal package, so that the module's own functions and tests can set what is not a
-// public option.
+// settings are declared in an internal package, so that the module's own functions and tests can set those that are not
+// public options.
 type settings = dynamoknobs.Settings
 
 // WithClock sets the clock for timestamps and delays. The default is time.Now.
@@ -89,7 +89,7 @@ func WithClock(now func() time.Time) Option { return func(s *settings) { s.Now =
 // WithLogger sets the logger. The default is slog.Default().
 func WithLogger(l *slog.Logger) Option { return func(s *settings) { s.Log = l } }
 
-// defaults are the settings that options change.
+// defaults returns the settings before options are applied.
 func defaults() settings {
 	return settings{
 		Now:          func() time.Time { return time.Now().Round(0) }, //nolint:forbidigo // the default clock, without the monotonic reading that a frozen Lambda stops
@@ -108,29 +108,31 @@ type Provider struct {
 	queues    QueueAPI
 	schedules ScheduleAPI
 	functions FunctionAPI
-	payloads  *payloads // nil: the hub has no bucket
+	payloads  *payloads // nil if the hub has no bucket
 	now       func() time.Time
 	log       *slog.Logger
 	builds    builds
 	keys      tokenKeys
-	// visibilities are the queues' visibility timeouts, by URL, once they were read.
+	// visibilities caches the visibility timeouts of queues by URL.
 	visibilities sync.Map
-	// scheduled are the work items of segments that were read for retries; sentRetries are the attempts that were sent.
+	// scheduled caches the work items of segments that were read for retries. sentRetries caches the attempts that were
+	// sent.
 	scheduled *lru[scheduledWork]
-	// parents are what reconciliations have seen of parents.
+	// parents caches the states of parents for reconciliations.
 	parents     *lru[parentState]
 	sentRetries *lru[struct{}]
-	// documents are segments that documents were read from.
+	// documents caches segments from which documents were read.
 	documents *lru[[]history.Event]
 
 	longestDelay, lead time.Duration // of timers
-	// rolled is the least number of segments that a rollup holds, and of those that are never in one; 0: there are none.
+	// rolled is the minimum number of segments of a rollup, and the minimum number of segments that are in none. 0
+	// disables rollups.
 	rolled  int64
-	anyhow  bool // rollups are written however little they save
+	anyhow  bool // rollups are written even if they save little
 	rollups rest
-	// caller finds whose credentials the clients have.
+	// caller reads the identity of the clients' credentials.
 	caller caller
-	// large has a place for each concurrent read of a large history.
+	// large is a semaphore for concurrent reads of large histories.
 	large chan struct{}
 }
 

@@ -14,7 +14,7 @@ import (
 // EnqueueForOrchestrator sends messages to the inbox, in the group of their instance.
 func (p *Provider) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) error {
 	entries := make([]entry, 0, len(ms))
-	var m provider.Message // of each a copy, since the caller may share its messages
+	var m provider.Message // a copy of each message, because callers may share them
 	for i := range ms {
 		m = ms[i]
 		m.Hub = p.hub.Name
@@ -39,14 +39,15 @@ func inboxEntry(m *provider.Message) (entry, error) {
 		return entry{}, fmt.Errorf("dynamo: %s message for instance %q: %d bytes exceed the limit of %d bytes", m.Kind,
 			m.InstanceID, len(e.body), most)
 	}
-	if m.Redrive != nil { // the queue must not drop it as a duplicate of the original, however soon it follows; its repeats are one message
+	// the queue must not drop it as a duplicate of the original; repetitions of one recovery are one message
+	if m.Redrive != nil {
 		e.dedup = digest("picked up", m.Redrive.Record, strconv.Itoa(m.Redrive.Times))
 	}
 	return e, nil
 }
 
-// dedupID returns a deduplication id for the content of a message, so that a repeat within SQS's 5 minutes is one
-// message. A wake has no content: it is for its moment, and an earlier one must not suppress it.
+// dedupID returns a deduplication ID for the content of a message, so that a repetition within SQS's five minutes is
+// one message. A wake has no content. It belongs to its moment, and an earlier wake must not suppress it.
 func dedupID(m *provider.Message) string {
 	switch m.Kind {
 	case provider.MessageActivityOutcomes, provider.MessageActivityAttempts, provider.MessageActivityPending:
@@ -80,8 +81,8 @@ func dedupID(m *provider.Message) string {
 	return rand.Text()
 }
 
-// firedID is dedupID of a message that a timer is due. An attempt that is pending is looked at again and again, each time
-// by a timer of its own.
+// firedID is dedupID for a message that reports a due timer. A pending attempt is checked repeatedly, each time by
+// another timer.
 func firedID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, strconv.FormatInt(m.TimerID, 10)}
 	if m.Attempt > 0 {
@@ -93,7 +94,7 @@ func firedID(m *provider.Message) string {
 	return digest(parts...)
 }
 
-// outcomesID is dedupID of a message that reports on activities.
+// outcomesID is dedupID for a message that reports outcomes of activities.
 func outcomesID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID}
 	for _, o := range m.Outcomes {
@@ -106,7 +107,7 @@ func outcomesID(m *provider.Message) string {
 	return digest(parts...)
 }
 
-// answerID is dedupID of an answer to events.
+// answerID is dedupID for a response to events.
 func answerID(m *provider.Message) string {
 	parts := []string{string(m.Kind), m.ExecutionID, m.ChildID, strconv.FormatBool(m.Error != nil)}
 	for _, r := range m.SourceEventIDs {
@@ -115,9 +116,9 @@ func answerID(m *provider.Message) string {
 	return digest(parts...)
 }
 
-// DecodeOrchestrationItems groups inbox records by instance. A record that is not in its instance's message group is
-// returned as unreadable: its number is not comparable with what the instance has consumed, and would have it drop
-// messages that it has not.
+// DecodeOrchestrationItems groups inbox records by instance. It returns a record as unreadable if the record is not in
+// its instance's message group. The sequence number of such a record is not comparable with the instance's watermark,
+// and would make the instance drop messages that it has not consumed.
 func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []*provider.OrchestrationItem, unreadable []provider.Unreadable) {
 	byInstance := map[string]*provider.OrchestrationItem{}
 	for _, r := range records {
@@ -142,7 +143,8 @@ func (p *Provider) DecodeOrchestrationItems(records []provider.Record) (items []
 	return items, unreadable
 }
 
-// isForeign returns an error for a message that is for another hub, or in another instance's group: it was copied here.
+// isForeign returns an error for a message of another hub or in another instance's group, because it was copied to this
+// queue.
 func (p *Provider) isForeign(m *provider.Message, group string) error {
 	if want := groupID(m.InstanceID); group != want {
 		return fmt.Errorf("dynamo: inbox message: %w",
@@ -155,7 +157,7 @@ func (p *Provider) isForeign(m *provider.Message, group string) error {
 	return p.ofHub(&m.Hub)
 }
 
-// ofHub returns an error for a name of another hub. Otherwise it clears the name, which is needed only on the wire.
+// ofHub returns an error for the name of another hub. Otherwise it clears the name, which only the wire format needs.
 func (p *Provider) ofHub(name *string) error {
 	if *name != "" && *name != p.hub.Name {
 		return fmt.Errorf("dynamo: %w",
@@ -165,12 +167,13 @@ func (p *Provider) ofHub(name *string) error {
 	return nil
 }
 
-// DeadLetter copies a record to the dead letters of its queue. The error is the message attribute "error".
+// DeadLetter copies a record to the dead-letter queue of its queue. The message attribute "error" contains the error.
 func (p *Provider) DeadLetter(ctx context.Context, queue string, u provider.Unreadable) error {
 	return p.putDead(ctx, queue, u, u.Record.Group, digest("dead", u.Record.ID))
 }
 
-// putDead sends a copy to the dead letters of a queue. Group and deduplication id are used for those of FIFO queues alone.
+// putDead sends a copy to the dead-letter queue of a queue. It uses the group and the deduplication ID only if that is
+// a FIFO queue.
 func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreadable, group, dedup string) error {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
@@ -185,11 +188,11 @@ func (p *Provider) putDead(ctx context.Context, queue string, u provider.Unreada
 	return p.sendBatch(ctx, url, []entry{e})
 }
 
-// reasonLimit keeps the error short enough to be read beside the record.
+// reasonLimit is the maximum size of an error, so that it can be read with the record.
 const reasonLimit = 1 << 10
 
-// reason returns an error as a message attribute takes it: without the characters that SQS refuses, and within the
-// bytes that the body has left of the message.
+// reason returns an error in the form of a message attribute: without the characters that SQS rejects, and within the
+// bytes that the body leaves.
 func reason(err error, left int) string {
 	allowed := strings.Map(func(r rune) rune {
 		if r < ' ' || r == '\uFFFE' || r == '\uFFFF' {

@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// timeFormat has a fixed width, so that text sorts as time does.
+// timeFormat has a fixed width, so that texts sort by time.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
@@ -58,13 +58,13 @@ func instanceItem(in provider.Instance) (item, error) {
 	return it, nil
 }
 
-// parentPrefix returns what the JSON of every parent with an instance id begins with.
+// parentPrefix returns the prefix of the JSON of every parent with an instance ID.
 func parentPrefix(instanceID string) string {
 	id, _ := json.Marshal(instanceID) //nolint:errchkjson // a string: cannot fail
 	return `{"instanceId":` + string(id) + ","
 }
 
-// hasTags reports whether an item has all of the tags. Tags that cannot be read match none.
+// hasTags reports whether an item has all of the tags. Unreadable tags match none.
 func hasTags(it item, want map[string]string) bool {
 	if len(want) == 0 {
 		return true
@@ -74,12 +74,12 @@ func hasTags(it item, want map[string]string) bool {
 	return err == nil && provider.HasTags(tags, want)
 }
 
-// createdKey returns a key that sorts by time and is unique, so that a page can go on exactly where the last one ended.
+// createdKey returns a unique key that sorts by time, so that a page can continue exactly after the last one.
 func createdKey(in provider.Instance) string {
 	return formatTime(in.CreatedAt) + "#" + digest(in.InstanceID)[:8]
 }
 
-// decodeTime is a time of an instance; zero where it has none.
+// decodeTime returns a time of an instance, or zero if it has none.
 func decodeTime(it item, name string) (at time.Time, err error) {
 	if text := getString(it, name); text != "" {
 		at, err = time.Parse(timeFormat, text)
@@ -107,7 +107,8 @@ func decodeInstance(it item) (provider.Instance, error) {
 		return in, fmt.Errorf("dynamo: instance %q: updated: %w", in.InstanceID, err)
 	}
 	if in.Status == provider.StatusPending {
-		in.UpdatedAt = in.CreatedAt // nothing has changed since; what is stored may be when the watch looks at it next
+		// nothing has changed since; the stored time can be that of the sweeper's next check
+		in.UpdatedAt = in.CreatedAt
 	}
 
 	if in.StartAt, err = decodeTime(it, attrStartAt); err != nil {
@@ -156,7 +157,7 @@ func (p *Provider) readInstance(ctx context.Context, instanceID string, c provid
 	return decodeInstance(it)
 }
 
-// getInstance reads the instance item. A tombstone is not found.
+// getInstance reads the instance item. It returns ErrNotFound for a tombstone.
 func (p *Provider) getInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
 	it, err := p.rawInstance(ctx, instanceID, c)
 	if err != nil {
@@ -168,7 +169,7 @@ func (p *Provider) getInstance(ctx context.Context, instanceID string, c provide
 	return it, nil
 }
 
-// rawInstance reads the item of an instance or tombstone; it is empty where there is neither.
+// rawInstance reads the item of an instance or a tombstone. The item is empty if there is neither.
 func (p *Provider) rawInstance(ctx context.Context, instanceID string, c provider.Consistency) (item, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
@@ -181,28 +182,29 @@ func (p *Provider) rawInstance(ctx context.Context, instanceID string, c provide
 	return out.Item, nil
 }
 
-// projection is what history says of an instance, up to a segment. It is empty where nothing changed.
+// projection is the part of an instance that follows from its history up to a segment. It is empty if nothing changed.
 type projection struct {
 	instanceID, executionID string
 	sequence                int64
-	event                   int64 // the id of the segment's first event
+	event                   int64 // the first event ID of the segment
 	status                  provider.RuntimeStatus
 	version                 string
 	customStatus            history.Payload
 	watermark               provider.Position
 	blocked                 history.Blocked
 	paused                  *history.Pause
-	retention               time.Duration // how long an instance that is over is kept; 0 is for ever
+	retention               time.Duration // the retention of an ended instance; 0 means forever
 }
 
-// changed reports whether there is anything to write.
+// changed reports whether there are changes to write.
 func (u *projection) changed() bool { return u.status != "" }
 
-// pending reports whether the instance has had no turn. Its history has more than its start, as where it was paused before it began: the watch may have
-// passed it by meanwhile, and notices it here.
+// pending reports whether the instance has had no turn although its history has more than the start, for example
+// because it was paused before its first turn. The sweeper may have passed the instance in the meantime, so the write
+// adds it to the attention index.
 func (u *projection) pending() bool { return u.status == provider.StatusPending }
 
-// updated returns what is stored as the time of the change; of an instance that is pending, when the watch looks at it next.
+// updated returns the time of the change to store. For a pending instance it is the time of the sweeper's next check.
 func (u *projection) updated(now time.Time) time.Time {
 	if u.pending() {
 		return now.Add(wakeSoonest)
@@ -210,9 +212,9 @@ func (u *projection) updated(now time.Time) time.Time {
 	return now
 }
 
-// project writes a projection to the instance item, on the condition that the instance's execution is still this one
-// (R7), and that no later segment was projected: a slow sender must not undo what a faster one has written. When the
-// condition fails, another process has gone further or deletes the instance, and nothing is left to do.
+// project writes a projection to the instance item, on condition that the execution is still the current one (R7) and
+// that no later segment was projected. A slow process therefore does not undo the write of a faster one. If the
+// condition fails, another process is ahead or deletes the instance, and project does nothing.
 func (p *Provider) project(ctx context.Context, u projection) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: instanceKey(u.instanceID),
@@ -234,11 +236,11 @@ func (p *Provider) project(ctx context.Context, u projection) error {
 	return err
 }
 
-// firstSuccessor is the number of the execution that an instance's first one continues as.
+// firstSuccessor is the number of the execution after the first one.
 const firstSuccessor = 2
 
-// beginSuccessor makes a turn's next execution the instance's current one, on the condition that the turn's own was
-// (R7).
+// beginSuccessor returns the update that makes the turn's next execution the current one, on condition that the turn's
+// own execution was (R7).
 func (p *Provider) beginSuccessor(t *provider.Turn, u projection) *types.Update {
 	in := &dynamodb.UpdateItemInput{
 		ExpressionAttributeNames: map[string]string{"#execution": attrExecution, "#seq": "seq", "#number": "number"},
@@ -278,7 +280,7 @@ func (u *projection) assignments() string {
 		set += ", #version = :version"
 	}
 	if u.status.Terminal() {
-		set += ", wm = :wm, inbox = :inbox" // for the next life of the id (R3)
+		set += ", wm = :wm, inbox = :inbox" // for the next incarnation of the ID (R3)
 		if u.retention > 0 {
 			set += ", due = :due"
 		}
@@ -299,7 +301,7 @@ func (u *projection) assignments() string {
 }
 
 // removals returns the part of the update that removes the attention of an instance that was blocked or paused, and the
-// due date that it had before it was over.
+// due date from before its end.
 func (u *projection) removals() string {
 	const attention = " REMOVE attention, blockedBy, diagnosis, paused"
 	switch {
@@ -318,11 +320,12 @@ func (u *projection) removals() string {
 	}
 }
 
-// mostDiagnosis bounds the message of a diagnosis, which JSON may write in six bytes for each: an item has 400 KB, and one that cannot be written would keep its
-// instance from being Blocked, and its messages from being done. History has all of it.
+// mostDiagnosis limits the message of a diagnosis. JSON can encode each byte in six, and an item has at most 400 KB. If
+// the item could not be written, the instance would not become Blocked and its messages would be redelivered. The
+// history contains the whole message.
 const mostDiagnosis = 16 << 10
 
-// diagnosisOf is why an instance is blocked, as far as its item has room for it.
+// diagnosisOf returns the diagnosis of a blocked instance, shortened for its item.
 func diagnosisOf(b *history.Blocked) *history.Failure {
 	why := b.Diagnosis
 	if why == nil || len(why.Message) <= mostDiagnosis {

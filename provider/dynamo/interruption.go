@@ -11,16 +11,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A message that asks an instance to end or to pause waits in its group while an invocation runs inline activities, and nobody can receive it.
-// So that it was sent is noted in an item beside the instance, by which such an invocation makes way (R20). It has a partition of its own, so that
-// a role may be permitted to write these notes alone.
+// A request to end or pause an instance waits in its message group while an invocation runs inline activities, because
+// no process can receive it. The sender therefore writes an item that such an invocation reads to find out that it
+// should yield (R20). The item has a partition of its own, so that a role can be restricted to these writes.
 const (
 	interruptionPrefix = "n#"
 	skInterruption     = "n"
 	attrAskedAt        = "askedAt" // in milliseconds
-	// interruptionLife is how long a note is kept. It is of no use as soon as its message was received.
+	// interruptionLife is the time after which the item expires. It has no purpose after its message was received.
 	interruptionLife = time.Hour
-	// noteLimit is how long notes may take, all those of a call together: the message itself matters more.
+	// noteLimit limits the time of all these writes of a call, because the message itself is more important.
 	noteLimit = time.Second
 )
 
@@ -28,8 +28,9 @@ func interruptionKey(instanceID string) item {
 	return item{attrPK: str(interruptionPrefix + instanceID), attrSK: str(skInterruption)}
 }
 
-// noteInterruptions notes what the messages interrupt, once for each instance. What fails is no error: the message is sent all the same, and is received
-// when the steps of the invocation that holds its group are over. Nor may it hold that up.
+// noteInterruptions writes the items for the messages that interrupt, one per instance. A failure is not an error: the
+// message is sent anyway, and is received when the inline activities of the invocation have ended. A failure must not
+// delay the message.
 func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message) {
 	if !slices.ContainsFunc(ms, func(m provider.Message) bool { return m.Interrupts() }) {
 		return
@@ -51,7 +52,7 @@ func (p *Provider) noteInterruptions(ctx context.Context, ms []provider.Message)
 	}
 }
 
-// ReadInterruption reads the note.
+// ReadInterruption reads the item that EnqueueForOrchestrator wrote.
 func (p *Provider) ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error) {
 	var out *dynamodb.GetItemOutput
 	err = call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {

@@ -18,22 +18,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skJobs is the prefix of the sort keys of jobs, which lie beside the hub's other items.
+// skJobs is the prefix of the sort keys of jobs. Their partition is that of the hub's own items.
 const skJobs = "job#"
 
-// Attributes of a job's item.
+// The attributes of a job's item.
 const (
 	attrJob      = "job" // as JSON
 	attrRevision = "rev"
 )
 
-// jobLife is how long a job is kept after its end.
+// jobLife is the time for which a job is kept after its end.
 const jobLife = 7 * day
 
 func jobKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skJobs + id)} }
 
-// PutJob writes the whole item, on the condition that it is as it was read. It recognises its own write, whose response
-// was lost, by the content.
+// PutJob writes the whole item on condition that it has not changed since it was read. If the response to a write is
+// lost, PutJob recognizes its own write by the content.
 func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	doc, err := encodeJob(j)
 	if err != nil {
@@ -68,8 +68,7 @@ func (p *Provider) PutJob(ctx context.Context, j *provider.Job) error {
 	return nil
 }
 
-// encodeJob leaves unescaped in ids what JSON does not need escaped: a batch of the longest ids then fits an item,
-// whatever their characters.
+// encodeJob does not escape characters of IDs unless JSON requires it, so that a batch of the longest IDs fits an item.
 func encodeJob(j *provider.Job) ([]byte, error) {
 	var doc bytes.Buffer
 	e := json.NewEncoder(&doc)
@@ -96,7 +95,8 @@ func (p *Provider) ReadJob(ctx context.Context, id string) (provider.Job, error)
 	return decodeJob(out.Item)
 }
 
-// decodeJob refuses fields that it does not know: a filter of a later release would otherwise select more than was asked for.
+// decodeJob rejects unknown fields, because a filter of a later release could otherwise select more instances than
+// requested.
 func decodeJob(it item) (j provider.Job, err error) {
 	doc := json.NewDecoder(strings.NewReader(getString(it, attrJob)))
 	doc.DisallowUnknownFields()
@@ -107,8 +107,8 @@ func decodeJob(it item) (j provider.Job, err error) {
 	return j, nil
 }
 
-// ListJobs reads the hub's jobs: a job's id is a ULID, which sorts by time. A job that cannot be read, such as one of a
-// later release, must not hold up the others.
+// ListJobs reads the hub's jobs. The ID of a job is a ULID, which sorts by time. A job that cannot be read, for example
+// a job of a later release, does not prevent others from being listed.
 func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error) {
 	items, err := p.queryAll(ctx, "", &dynamodb.QueryInput{
 		TableName: &p.hub.Table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
@@ -129,10 +129,10 @@ func (p *Provider) ListJobs(ctx context.Context) (jobs []provider.Job, err error
 	return jobs, nil
 }
 
-// pagesAMatch bounds the pages that one match reads, each of filteredPage instances.
+// pagesAMatch is the maximum number of pages that one match reads, with filteredPage instances each.
 const pagesAMatch = 20
 
-// MatchInstances goes through the index by creation, shard after shard, oldest first. Its cursor is a shard and the
+// MatchInstances reads the index by creation time, shard by shard, oldest first. Its cursor consists of a shard and the
 // last key that was read.
 func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
 	shard, after, err := parseMatchCursor(from)
@@ -164,14 +164,15 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 	return found, matchCursor(shard, after), nil
 }
 
-// matchPage reads the next page of a shard, from behind a key.
+// matchPage reads the next page of a shard after a key.
 func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int, after string) (page []item, more bool, err error) {
-	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore) // an instance that began at such a time has a key that sorts behind it
+	// the key of an instance that was started at that time sorts after it
+	begin, end := formatTime(f.StartedAfter), formatTime(f.StartedBefore)
 	if after != "" {
-		begin = after + "!" // behind the key, and before what follows it: all keys have the same length
+		begin = after + "!" // after the key, and before the next one: all keys have the same length
 	}
 	if begin > end {
-		return nil, false, nil // there is nothing between them, and DynamoDB refuses such a query
+		return nil, false, nil // there is no key in between, and DynamoDB rejects such a query
 	}
 	in := p.shardQuery(shard, begin, end)
 	in.Limit = aws.Int32(filteredPage)
@@ -179,8 +180,8 @@ func (p *Provider) matchPage(ctx context.Context, f *provider.Filter, shard int,
 	return page, in.ExclusiveStartKey != nil, err
 }
 
-// targetOf returns the target for an item. An instance that cannot be read is a target too: the error then comes up
-// when it is dealt with, and concerns it alone.
+// targetOf returns the target for an item. An unreadable instance is a target too. The error then occurs when the job
+// processes it, and concerns only this instance.
 func targetOf(it item) provider.Target {
 	in, _ := decodeInstance(it)
 	return provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}
@@ -199,7 +200,7 @@ func parseMatchCursor(s string) (shard int, after string, err error) {
 	return shard, after, nil
 }
 
-// selects reports whether a filter selects an item of the index. The query already applies the start times.
+// selects reports whether a filter selects an item of the index. The query has already applied the start times.
 func selects(f *provider.Filter, it item) bool {
 	if f.Orchestration != "" && getString(it, "name") != f.Orchestration ||
 		len(f.Statuses) > 0 && !slices.Contains(f.Statuses, provider.RuntimeStatus(getString(it, attrStatus))) ||
@@ -211,8 +212,8 @@ func selects(f *provider.Filter, it item) bool {
 	return hasTags(it, f.Tags)
 }
 
-// lastChange returns when an instance last changed. For a pending one that is its start, since its updated is when the
-// watch looks at it next.
+// lastChange returns the time of the last change of an instance. For a pending instance it is the start, because its
+// attribute updated is the time of the sweeper's next check.
 func lastChange(it item) string {
 	if getString(it, attrStatus) != string(provider.StatusPending) {
 		return getString(it, attrUpdated)
@@ -221,7 +222,8 @@ func lastChange(it item) string {
 	return created
 }
 
-// DeleteIncarnation deletes the life of an id that a start began: at once where it is over and small.
+// DeleteIncarnation deletes the incarnation that a start created. If it has ended and is small, a single transaction
+// deletes it.
 func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {

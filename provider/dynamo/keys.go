@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attribute names. pk and sk are the table's key; gs and created are that of the index by creation.
+// The names of attributes. pk and sk are the keys of the table; gs and created are those of the creation index.
 const (
 	attrPK = "pk"
 	attrSK = "sk"
@@ -19,33 +19,32 @@ const (
 	indexByCreation = "byCreation"
 	attrShard       = "gs"
 	attrCreated     = "created"
-	attrRequestedBy = "requestedBy" // who started the instance
-	attrPurgedBy    = "purgedBy"    // who is having it deleted; in a tombstone, who had it deleted
+	attrRequestedBy = "requestedBy" // the caller that started the instance
+	attrPurgedBy    = "purgedBy"    // the caller that deletes it, or that deleted it if the item is a tombstone
 
-	// The index by attention holds instances that are blocked, paused, being deleted, or were found pending for too long.
-	// It is empty where all is well.
+	// The attention index contains instances that are blocked, paused or being deleted, or that were pending for too
+	// long. It is empty if there are no such instances.
 	indexByAttention = "byAttention"
 	attrAttention    = "attention"
 	// attentionBlocked marks a blocked instance; partitionOf distributes them.
 	attentionBlocked = "blocked"
-	// attentionPending marks a pending instance that the watch has noticed; its updated is when the watch looks at it
-	// next.
+	// attentionPending marks a pending instance that the sweeper has found. Its attribute updated is the time of the
+	// next check.
 	attentionPending = "pending"
-	// attentionPaused marks an instance that somebody has paused (R25).
+	// attentionPaused marks a paused instance (R25).
 	attentionPaused = "paused"
-	// attentionDeleting marks an instance whose deletion is not finished (R17).
+	// attentionDeleting marks an instance whose deletion is not complete (R17).
 	attentionDeleting = "deleting"
 
-	// The index by due date holds what a retention deletes some day: of each instance, whatever is due first. It is
-	// separate from the index by attention, whose entries are written with each change of an instance, and whose
-	// attribute has only one value.
+	// The due index contains the first due date of each instance for retention. It is separate from the attention
+	// index, whose entries are written with each change of an instance, and whose attribute has only one value.
 	indexByDue = "byDue"
 	attrDue    = "due" // a day and a shard
 
-	shards = 16 // an index by status or day alone would be one hot partition
+	shards = 16 // an index only by status or day would have one hot partition
 )
 
-// Attributes of the instance item that more than one file uses.
+// The attributes of the instance item that more than one file uses.
 const (
 	attrStartID   = "startId"
 	attrExecution = "execution"
@@ -54,38 +53,41 @@ const (
 	attrUpdated   = "updated"
 	attrStartAt   = "startAt"
 	attrParent    = "parent"
-	attrPast      = "past"     // the ids of starts that were refused (R10)
-	attrPurgedAt  = "purgedAt" // when the life before this one was purged (R31)
-	attrLives     = "lives"    // the ids of starts whose instances are deleted, the latest last (R10)
+	attrPast      = "past"     // the IDs of rejected starts (R10)
+	attrPurgedAt  = "purgedAt" // the time when the previous incarnation was purged (R31)
+	attrLives     = "lives"    // the IDs of starts whose instances were deleted, the latest last (R10)
 	attrDiagnosis = "diagnosis"
 	attrBlockedBy = "blockedBy" // the build
-	attrPaused    = "paused"    // who has paused it, why and when
+	attrPaused    = "paused"    // the requester, message and time of the pause
 	attrRefused   = "refused"   // the number of starts in past
 	nameRefused   = "#refused"
-	attrDeleted   = "deleted" // when; an item with it is a tombstone, which holds what may not be started, and stands for no instance
-	attrTTL       = "ttl"
-	attrDeleting  = "deleting" // since when; an instance with it has ended, and is becoming a tombstone (R17)
-	attrRetain    = "retain"   // how many seconds past executions are kept, of an instance that continues as new
-	attrOldest    = "oldest"   // the first execution that is not erased, of an instance that has continued as new
-	attrSeeking   = "seeking"  // how far back the search for oldest has come, of an instance that continued as new in an earlier release
-	attrAnswered  = "answered" // there are answers to updates beside the instance
-	attrErasing   = "erasing"  // the execution that a deletion has reached; while absent, the end is still to be sent
+	// the time; the item is then a tombstone with the starts that must not succeed, and not an instance
+	attrDeleted  = "deleted"
+	attrTTL      = "ttl"
+	attrDeleting = "deleting" // the time; the instance has ended and becomes a tombstone (R17)
+	attrRetain   = "retain"   // seconds for which past executions are kept, if the instance continues as new
+	attrOldest   = "oldest"   // the first execution that is not erased, if the instance has continued as new
+	// the position of the search for oldest, if the instance continued as new in an earlier release
+	attrSeeking  = "seeking"
+	attrAnswered = "answered" // there are results of updates for the instance
+	// the execution that a deletion has reached; without it, the outputs of the end must still be sent
+	attrErasing = "erasing"
 )
 
 const (
 	idPrefix   = "i#"
 	skInstance = "i"
 	skSegments = "h#"
-	skRollups  = "g#" // and the number of its first segment: a run of small segments once more
-	// A turn's decisions have its segment's number, and sort before c: one query therefore reads the decisions from a
+	skRollups  = "g#" // and the number of its first segment: a copy of a run of small segments
+	// A turn's decisions have its segment's number and sort before c, so that one query reads the decisions from a
 	// segment on together with c.
 	skDecided = "b#"
-	skCancels = "c"  // everything is cancelled, since the instance is deleted; in earlier releases, the whole record
-	skBlocks  = "f#" // and the number of its last segment: the decisions of a block of turns, once more
+	skCancels = "c"  // all is cancelled, because the instance is deleted; in earlier releases, the whole record
+	skBlocks  = "f#" // and the number of its last segment: a copy of the decisions of a block of turns
 
-	skActivities = "a#" // and the id: what workers store of activities
-	skRetries    = "r#" // and the id: the current attempt of an activity that has failed before
-	skCursors    = "o#" // and the sequence: how far a large segment was sent
+	skActivities = "a#" // and the ID: the activity record
+	skRetries    = "r#" // and the ID: the attempt record of an activity that has failed before
+	skCursors    = "o#" // and the number: the progress of sending a large segment
 )
 
 type item = map[string]types.AttributeValue
@@ -127,15 +129,15 @@ func instanceKey(instanceID string) item {
 
 func executionPK(executionID string) string { return "x#" + executionID }
 
-// numberedSK returns a sort key of a number from 0 to lastSequence, which sorts as the number does.
+// numberedSK returns a sort key for a number from 0 to lastSequence. The keys sort by number.
 func numberedSK(prefix string, n int64) string {
 	const zeros = "0000000000"
 	digits := strconv.FormatInt(n, 10)
 	return prefix + zeros[min(len(digits), len(zeros)):] + digits
 }
 
-// segmentSK returns the sort key of a segment's part. The first part has no suffix: the commit's condition is on it
-// (R7).
+// segmentSK returns the sort key of a segment's part. The first part has no suffix, because the commit's condition is
+// on it (R7).
 func segmentSK(sequence int64, part int) string {
 	if part == 0 {
 		return numberedSK(skSegments, sequence)
@@ -158,17 +160,17 @@ func parseSegmentSK(sk string) (sequence int64, part int, err error) {
 	return sequence, part, nil
 }
 
-// groupID returns the message group of an instance. It is a digest because SQS takes 128 characters of ASCII, and an
-// instance id is up to 1,024 bytes of UTF-8 (R1).
+// groupID returns the message group of an instance. It is a digest because SQS allows 128 ASCII characters, and an
+// instance ID can have 1,024 bytes of UTF-8 (R1).
 func groupID(instanceID string) string { return digest("group", instanceID) }
 
-// fairGroup returns the message group of a fairness key, by which SQS's fair queues tell tenants apart.
+// fairGroup returns the message group of a fairness key, by which SQS's fair queues distinguish tenants.
 func fairGroup(key string) string { return digest("fair", key) }
 
 // exclusiveGroup returns the message group of an exclusive key.
 func exclusiveGroup(key string) string { return digest("exclusive", key) }
 
-// digest makes a name from ids: the same ids give the same name.
+// digest returns a name that is derived from parts. Equal parts result in equal names.
 func digest(parts ...string) string {
 	var room [512]byte
 	all := room[:0]

@@ -18,13 +18,14 @@ import (
 
 var _ provider.DeadLetters = (*Provider)(nil)
 
-// lettersWait is how long a receive of dead letters waits: a long poll asks all of SQS's servers, a short one only some.
+// lettersWait is the wait time of a receive of dead letters. A long poll queries all servers of SQS, and a short one
+// only some.
 const lettersWait = time.Second
 
-// DeadLetterQueues returns the names of the queues that have dead letters.
+// DeadLetterQueues returns the names of the queues that have a dead-letter queue.
 func (p *Provider) DeadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }
 
-// deadLettersURL returns the URL of the dead letters of a queue.
+// deadLettersURL returns the URL of the dead-letter queue of a queue.
 func (p *Provider) deadLettersURL(queue string) (string, error) {
 	url, ok := p.hub.DeadLetters[queue]
 	if !ok {
@@ -117,8 +118,8 @@ func (p *Provider) DropDeadLetters(ctx context.Context, queue string, letters ..
 	return nil
 }
 
-// RedriveDeadLetters sends first and deletes after: a record that is there twice does no harm, since ids settle once,
-// and one that is nowhere is lost.
+// RedriveDeadLetters sends before it deletes: a duplicate does no harm, because each ID settles once, but a lost record
+// would.
 func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters ...provider.DeadLetter) error {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -133,7 +134,7 @@ func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters
 	}
 
 	var sent []string
-	for _, batch := range batches(again) { // in order: the inbox's are of few instances
+	for _, batch := range batches(again) { // in order, because dead letters of the inbox belong to few instances
 		var taken []entry
 		taken, err = p.sendSome(ctx, url, batch)
 		for i := range taken {
@@ -152,7 +153,8 @@ func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters
 	return err
 }
 
-// redriven makes a new record of a dead letter. What this release cannot read goes as it is: a later release may.
+// redriven returns a new record of a dead letter. A dead letter that this release cannot read is sent unchanged,
+// because a later release may read it.
 func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadLetter) (entry, error) {
 	switch queue {
 	case provider.QueueInbox:
@@ -175,12 +177,12 @@ func (p *Provider) redriven(ctx context.Context, queue string, d *provider.DeadL
 	return entry{body: d.Record.Body}, nil
 }
 
-// asItIs is a new record, in a FIFO queue, of a dead letter that cannot be read.
+// asItIs returns a new record of an unreadable dead letter of a FIFO queue.
 func asItIs(d *provider.DeadLetter) entry {
 	return entry{body: d.Record.Body, group: d.Record.Group, dedup: digest("redriven", d.Record.ID)}
 }
 
-// messageAgain makes a new record of a message, which the queue does not take for a repeat of the first.
+// messageAgain returns a new record of a message that the queue does not drop as a duplicate of the original.
 func (p *Provider) messageAgain(m provider.Message, of *provider.DeadLetter) (entry, error) {
 	if err := p.ofHub(&m.Hub); err != nil {
 		return entry{}, err
@@ -190,7 +192,7 @@ func (p *Provider) messageAgain(m provider.Message, of *provider.DeadLetter) (en
 	return inboxEntry(&m)
 }
 
-// timerAgain makes a new record of a timer. The renewer creates the schedule that it may need.
+// timerAgain returns a new record of a timer. The renewer creates its schedule if it needs one.
 func (p *Provider) timerAgain(t provider.Timer) (entry, error) {
 	if err := p.ofHub(&t.Hub); err != nil {
 		return entry{}, err
@@ -202,7 +204,7 @@ func (p *Provider) timerAgain(t provider.Timer) (entry, error) {
 	return entries[0], nil
 }
 
-// workAgain makes a new record of a work item that may have run.
+// workAgain returns a new record of a work item that may have run.
 func (p *Provider) workAgain(ctx context.Context, w provider.WorkItem, recordID string) (entry, error) {
 	if err := p.ofHub(&w.Hub); err != nil {
 		return entry{}, err

@@ -22,23 +22,24 @@ import (
 const (
 	defaultPage = 100
 	largestPage = 1000
-	// filteredPage is the number of instances in some 100 KB, a tenth of what a query may return.
+	// filteredPage is the number of instances in about 100 KB, a tenth of the maximum size of a query's page.
 	filteredPage = 500
 )
 
-// cursor is where a page ended, and the query it belongs to: a cursor of another query is refused.
+// cursor is the end of a page, with the query of the list. A cursor of another query is rejected.
 type cursor struct {
 	Before string `json:"b"`
 	Query  string `json:"q"`
-	// Key is the instance's key in lists by attention, whose order alone is not unique.
+	// Key is the instance's key in lists from the attention index, where the sort key alone is not unique.
 	Key string `json:"k,omitempty"`
-	// Partition is the number of its partition there. Earlier releases had the first alone.
+	// Partition is the number of the partition in the attention index. Earlier releases had only the first one.
 	Partition int `json:"p,omitempty"`
 }
 
 func queryDigest(q provider.ListQuery) string {
 	parts := []string{string(q.Status), q.Name, formatTime(q.StartedAfter)}
-	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() { // without these it is the digest of earlier releases
+	// without these filters it is the digest of earlier releases
+	if q.Version != "" || q.Parent != "" || len(q.Tags) > 0 || !q.StartedBefore.IsZero() {
 		parts = append(parts, q.Version, q.Parent, formatTime(q.StartedBefore))
 		for _, k := range slices.Sorted(maps.Keys(q.Tags)) {
 			parts = append(parts, k, q.Tags[k])
@@ -76,11 +77,11 @@ func errNoCursor() error {
 	return &provider.FieldError{Field: fieldCursor, Problem: "does not belong to a list of instances"}
 }
 
-// sortKeyLimit is a quota of DynamoDB, in bytes.
+// sortKeyLimit is the maximum size of a sort key in bytes (a DynamoDB quota).
 const sortKeyLimit = 1024
 
-// isPlace reports whether a cursor names a place that a list of this query may have reached: DynamoDB fails a query
-// that begins anywhere else. The place need not be a time, since an instance whose item is damaged is listed as well.
+// isPlace reports whether a cursor is a possible position of a list of this query, because DynamoDB rejects a query
+// that starts anywhere else. The position need not be a time, because lists include instances with a damaged item.
 func (c cursor) isPlace(q provider.ListQuery) bool {
 	if provider.CheckText(fieldCursor, c.Before, 1, sortKeyLimit) != nil {
 		return false
@@ -94,8 +95,8 @@ func (c cursor) isPlace(q provider.ListQuery) bool {
 	return byAttention && hasPartition && isInstance && provider.CheckText(fieldCursor, id, 1, provider.MaxInstanceIDBytes) == nil
 }
 
-// ListInstances lists by creation, except that what needs attention has an index of its own: it may be one instance
-// among millions.
+// ListInstances reads the index by creation time. For Blocked, Paused and Deleting it reads the attention index
+// instead, because a single instance among millions may have that status.
 func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (provider.Page, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > largestPage:
@@ -110,17 +111,18 @@ func (p *Provider) ListInstances(ctx context.Context, q provider.ListQuery) (pro
 	}
 
 	if formatTime(q.StartedAfter) > latestKey(q) {
-		return provider.Page{}, nil // there is no time between them, and DynamoDB refuses such a query
+		return provider.Page{}, nil // there is no time in between, and DynamoDB rejects such a query
 	}
 
 	ctx = withBudget(ctx)
-	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") { // an earlier release returned cursors by creation
+	// an earlier release returned cursors of the creation index
+	if kind, ok := attentionOf(q.Status); ok && (q.Cursor == "" || c.Key != "") {
 		return p.listByAttention(ctx, q, kind, c)
 	}
 	return p.listByCreation(ctx, q, c)
 }
 
-// listByCreation merges the shards of the index by creation, newest first.
+// listByCreation merges the shards of the creation index, newest first.
 func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c cursor) (page provider.Page, err error) {
 	items, before, err := p.newest(ctx, q, c)
 	if err != nil {
@@ -135,7 +137,7 @@ func (p *Provider) listByCreation(ctx context.Context, q provider.ListQuery, c c
 	return page, nil
 }
 
-// readable returns an instance as far as it can be read: a damaged one must not make a list fail.
+// readable returns the readable part of an instance, so that a damaged instance does not make a list fail.
 func (p *Provider) readable(ctx context.Context, it item) provider.Instance {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -145,12 +147,13 @@ func (p *Provider) readable(ctx context.Context, it item) provider.Instance {
 	return in
 }
 
-// looksAtShards bounds how often one page reads each shard: 500 instances at a time under a filter, some 5 MB together.
-// Otherwise a list whose filter selects few of many instances would read all of them.
+// looksAtShards is the maximum number of reads of each shard per page: 500 instances each with a filter, about 5 MB in
+// total. Otherwise a list with a filter that selects few of many instances would read all of them.
 const looksAtShards = 2
 
-// newest merges the shards until a page is full, or enough was read for one page. Each shard is read a little at a
-// time, since each has about its share of a page's instances. before is where the list goes on; empty at its end.
+// newest merges the shards until a page is full or the read limit of a page is reached. It reads each shard in small
+// steps, because each has about its share of a page's instances. before is the cursor of the rest of the list, or empty
+// at its end.
 func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (all []item, before string, err error) {
 	lists := make([]*shardList, shards)
 	for shard := range lists {
@@ -178,21 +181,21 @@ func (p *Provider) newest(ctx context.Context, q provider.ListQuery, c cursor) (
 	}
 }
 
-// shardList holds what a list has read of a shard and not used yet, newest first.
+// shardList holds the instances of a shard that a list has read and not used yet, newest first.
 type shardList struct {
 	in     *dynamodb.QueryInput
-	before string // the key that was listed last
+	before string // the key of the last listed instance
 	tags   map[string]string
 	items  []item
-	upTo   string // the key up to which it was read
+	upTo   string // the last key that was read
 	over   bool
 }
 
 // endOfTime sorts after every key.
 const endOfTime = "~"
 
-// latestKey sorts behind all keys by creation that a query selects. The key of an instance that was started at StartedBefore sorts behind
-// that time.
+// latestKey returns a key that sorts after all creation keys that a query selects. The key of an instance that was
+// started at StartedBefore sorts after that time.
 func latestKey(q provider.ListQuery) string {
 	if q.StartedBefore.IsZero() {
 		return endOfTime
@@ -209,7 +212,8 @@ func (p *Provider) shardList(shard int, q provider.ListQuery, c cursor) *shardLi
 	return &shardList{in: in, before: c.Before, upTo: upTo, tags: q.Tags}
 }
 
-// filter makes the index select what a query selects, but for tags: the rest is read, and not sent. The JSON of a parent begins with its id.
+// filter adds the filters of q except tags to a query of the index, so that DynamoDB reads the other instances but does
+// not return them. The JSON of a parent starts with its ID.
 func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 	var conditions []string
 	add := func(attribute, value string) {
@@ -232,8 +236,8 @@ func filter(in *dynamodb.QueryInput, q provider.ListQuery) {
 	}
 }
 
-// head returns the greatest key that a shard may still have: that of its next instance, or the place up to which it was
-// read. It is empty, which sorts before everything, when there is nothing more.
+// head returns the greatest key that a shard may still contain: that of its next instance, or the last key that was
+// read. It is empty, which sorts before all keys, if the shard has no more instances.
 func (l *shardList) head() string {
 	switch {
 	case len(l.items) > 0:
@@ -245,7 +249,7 @@ func (l *shardList) head() string {
 	}
 }
 
-// refill reads on in the lists that have nothing left.
+// refill reads more instances for the lists that have none left.
 func (p *Provider) refill(ctx context.Context, lists []*shardList) (read int, err error) {
 	var reads []func() error
 	for _, l := range lists {
@@ -256,7 +260,7 @@ func (p *Provider) refill(ctx context.Context, lists []*shardList) (read int, er
 	return len(reads), together(reads...)
 }
 
-// readOn reads a shard a little further.
+// readOn reads the next instances of a shard.
 func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 	page, err := p.queryPage(ctx, "", l.in)
 	if err != nil {
@@ -273,16 +277,17 @@ func (p *Provider) readOn(ctx context.Context, l *shardList) error {
 	return nil
 }
 
-// readAtOnce returns how many instances one query reads of a shard. Under a filter few of them count, so it reads more.
+// readAtOnce returns the number of instances that one query reads of a shard. With a filter it reads more, because
+// fewer match.
 func readAtOnce(q provider.ListQuery) int32 {
 	if q.Status != "" || q.Name != "" || q.Version != "" || q.Parent != "" || len(q.Tags) > 0 {
 		return filteredPage
 	}
-	const some = 8 // a reserve, so that shards of unequal size need no second query
+	const some = 8 // a reserve, so that shards of different sizes need no second query
 	return int32(q.Limit)/shards + some
 }
 
-// attentionOf returns the attention of instances with a status, where the status alone decides.
+// attentionOf returns the attention kind of instances with a status. ok is false if the status does not determine it.
 func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	switch s {
 	case provider.StatusBlocked:
@@ -296,10 +301,10 @@ func attentionOf(s provider.RuntimeStatus) (kind string, ok bool) {
 	}
 }
 
-// listByAttention lists the instances that were blocked, paused or deleted last first. The index holds only keys (its
-// projection cannot be changed in a deployed hub except by building the index anew), so each instance is read, strongly
-// consistent: it is complete, and an instance that has left the status meanwhile is left out. It reads as many as a
-// page may hold; under a filter the page may be empty.
+// listByAttention lists blocked, paused or deleting instances, the latest change first. The index contains only keys,
+// and its projection can only be changed by rebuilding it. Each instance is therefore read with strong consistency: it
+// is complete, and an instance that has left the status is omitted. A page reads at most as many instances as it can
+// contain, so it can be empty if there is a filter.
 func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, kind string, c cursor) (page provider.Page, err error) {
 	named, next, err := p.newestAttentive(ctx, kind, q.Limit, c)
 	if err != nil {
@@ -327,8 +332,9 @@ func (p *Provider) listByAttention(ctx context.Context, q provider.ListQuery, ki
 func (p *Provider) shardQuery(shard int, from, to string) *dynamodb.QueryInput {
 	return &dynamodb.QueryInput{
 		TableName: &p.hub.Table, IndexName: aws.String(indexByCreation),
-		KeyConditionExpression:    aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
-		ExpressionAttributeNames:  map[string]string{"#created": attrCreated}, // every name that might be a reserved word is aliased
+		KeyConditionExpression: aws.String("gs = :shard AND #created BETWEEN :from AND :to"),
+		// every name that can be a reserved word has an alias
+		ExpressionAttributeNames:  map[string]string{"#created": attrCreated},
 		ExpressionAttributeValues: item{":shard": str(strconv.Itoa(shard)), ":from": str(from), ":to": str(to)},
 	}
 }

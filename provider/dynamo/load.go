@@ -12,25 +12,25 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// load reads the segments of an execution page by page, and the item that it begins with: the first ones as they are,
-// and where there are more what is rolled up as such. It holds a bounded amount of large data (provider.DataBudget).
+// load reads the segments of an execution page by page, together with its first item. It reads the first segments one
+// by one, and later ones from rollups if there are any. It holds a bounded amount of large data (provider.DataBudget).
 type load struct {
 	p                       *Provider
 	instanceID, executionID string
 	consistency             provider.Consistency
-	rolled                  int64   // from which segment on rollups are read and made; 0: none are
-	notes                   *[]item // where the keys of notes and cursors go (R9); may be nil
+	rolled                  int64   // the first segment from which rollups are read and written; 0 disables them
+	notes                   *[]item // receives the keys of dispatch records and cursors (R9); may be nil
 
 	start    item
 	segments []provider.Segment
 	holding  provider.DataBudget
-	runs     []run // what could be rolled up; the last one may be too short
+	runs     []run // runs of segments for rollups; the last one may be too short
 }
 
-// due is the segment that comes next.
+// due returns the number of the next segment.
 func (l *load) due() int64 { return int64(len(l.segments)) }
 
-// read reads all. No segments remain where the execution was deleted.
+// read reads all segments. There are none if the execution was deleted.
 func (l *load) read(ctx context.Context) error {
 	err := l.readAll(ctx)
 	if errors.Is(err, errStub) {
@@ -55,7 +55,7 @@ func (l *load) readAll(ctx context.Context) error {
 			}
 		}
 	}
-	l.forgetNotes() // those that the first page ended with come again
+	l.forgetNotes() // the last segments of the first page are read again
 	_, err = l.readRange(ctx, span{from: l.known()})
 	return err
 }
@@ -66,11 +66,11 @@ func (l *load) forgetNotes() {
 	}
 }
 
-// known is the segment from which on to read what is not rolled up: the last one of a rollup once more, since a history
-// without it has not come that far, whatever the rollup says.
+// known returns the segment from which to read segments that are not rolled up. It is the last segment of a rollup,
+// which is read again, because a history without that segment has not reached it, whatever the rollup contains.
 func (l *load) known() int64 { return l.due() - 1 }
 
-// take adds the segments of a rollup, and what lies between it and the one before.
+// take adds the segments of a rollup, and those between it and the previous one.
 func (l *load) take(ctx context.Context, it item) error {
 	segments, err := unroll(it)
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *load) take(ctx context.Context, it item) error {
 	}
 	first := segments[0].Sequence
 	if first < l.due() {
-		return nil // it was written by who had not seen the one before
+		return nil // its writer had not seen the previous rollup
 	}
 	if first > l.due() {
 		if _, err := l.readRange(ctx, span{from: l.known(), to: first - 1}); err != nil {
@@ -93,12 +93,12 @@ func (l *load) take(ctx context.Context, it item) error {
 	return nil
 }
 
-// span is a part of a history that is read as it is: from one segment to another (0: the end), or, where until is not 0,
-// a page of so many items and what it takes to have so many segments.
+// span is a part of a history that is read without rollups: from one segment to another (0 means the end) or, if until
+// is not 0, a page of that many items and further ones until there are that many segments.
 type span struct{ from, to, until int64 }
 
-// readRange reads a span, and reports whether there is more behind it. The first segment of one that begins behind the
-// start is known already.
+// readRange reads a span, and reports whether there is more after it. If the span does not start with segment 0, its
+// first segment is already known.
 func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 	in := l.p.segmentsFrom(l.executionID, s.from)
 	in.ConsistentRead = aws.Bool(l.consistency == provider.Strong)
@@ -106,7 +106,7 @@ func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 	case s.to > 0:
 		in.ExpressionAttributeValues[":end"] = str(segmentSK(s.to, 999))
 	case l.notes != nil:
-		in.ExpressionAttributeValues[":end"] = str(skCursors + "~") // behind each of them
+		in.ExpressionAttributeValues[":end"] = str(skCursors + "~") // after each of them
 	}
 	if s.until > 0 {
 		in.Limit = aws.Int32(int32(min(s.until, 1<<20)))
@@ -131,7 +131,7 @@ func (l *load) readRange(ctx context.Context, s span) (more bool, err error) {
 	return false, nil
 }
 
-// addAll adds the segments that have all their parts.
+// addAll adds the complete segments.
 func (l *load) addAll(cut *cutter) error {
 	if l.start == nil && len(cut.items) > 0 {
 		l.start = header(cut.items[0])
@@ -161,7 +161,7 @@ func (l *load) add(s *provider.Segment) {
 	l.segments = append(l.segments, *s)
 }
 
-// roll adds a segment to the last run, or begins another one with it.
+// roll adds a segment to the last run, or starts a new run with it.
 func (l *load) roll(sequence int64, parts []item) {
 	if n := len(l.runs); n > 0 && l.runs[n-1].add(sequence, parts) {
 		return
@@ -171,7 +171,8 @@ func (l *load) roll(sequence int64, parts []item) {
 	}
 }
 
-// worthRolling returns the runs that are long enough. Of an execution that has ended there are none: no turn reads it again.
+// worthRolling returns the runs that are long enough. It returns none if the execution has ended, because no turn reads
+// it again.
 func (l *load) worthRolling() (runs []run) {
 	if n := len(l.segments); n == 0 || last(l.segments[n-1].Events).Kind.Terminal() {
 		return nil

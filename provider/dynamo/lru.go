@@ -41,7 +41,7 @@ func (l *lru[V]) has(key string) bool {
 	return ok
 }
 
-// add stores a value, unless it costs more than the whole limit.
+// add stores a value, unless its cost exceeds the limit.
 func (l *lru[V]) add(key string, v V, cost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *lru[V]) add(key string, v V, cost int) {
 	}
 }
 
-// forget removes a value that turned out to be wrong.
+// forget removes a value that is wrong.
 func (l *lru[V]) forget(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -58,7 +58,7 @@ func find(ctx context.Context, client *ssm.Client, hub string) (HubConfig, error
 	return h, nil
 }
 
-// askSTS returns a function that asks STS whose credentials a configuration has.
+// askSTS returns a function that reads the identity of a configuration's credentials from STS.
 func askSTS(cfg aws.Config) func(ctx context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		client := sts.NewFromConfig(cfg, func(o *sts.Options) { o.Retryer = aws.NopRetryer{} })

@@ -7,8 +7,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// dispatch sends what a committed turn caused. The status of a turn that ends the instance is written when everything
-// was accepted, because only then may the id be used again (R9). What follows is best effort.
+// dispatch sends the outputs of a committed turn. A terminal status is written after all outputs were accepted, because
+// the ID may be used again only then (R9). The last steps are best effort.
 func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	u := projectionOf(t, s)
 	needless := t.ObsoleteTimers()
@@ -29,7 +29,7 @@ func (p *Provider) dispatch(ctx context.Context, t *provider.Turn, s provider.Se
 	return refused, err
 }
 
-// alongside sends while the instance is written, since neither depends on the other.
+// alongside sends the outputs and writes the instance concurrently, because neither depends on the other.
 func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.Segment, u projection, needless []history.OpenItem) (refused []provider.OutputFailure, err error) {
 	err = together(
 		func() error { return p.publish(ctx, &u) },
@@ -44,8 +44,9 @@ func (p *Provider) alongside(ctx context.Context, t *provider.Turn, s provider.S
 	return refused, err
 }
 
-// projectionOf returns what a turn changes of the instance: all that history says of it, so that it includes what an
-// earlier turn could not write. A turn that continues as new already updated the instance in its commit.
+// projectionOf returns the changes of the instance after a turn. They include all values from the history, and thus
+// values that an earlier turn could not write. The commit of a turn that continues as new has already updated the
+// instance.
 func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	if t.Next != nil {
 		return projection{}
@@ -65,7 +66,7 @@ func projectionOf(t *provider.Turn, s provider.Segment) projection {
 	return u
 }
 
-// RedispatchOrchestration sends again the unsettled outputs of the segments that since says, up to the head, across
+// RedispatchOrchestration sends the unsettled outputs again of the segments that since selects, up to the head, across
 // continue-as-new (R4).
 func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
 	refused, err := p.redispatch(ctx, o, since)
@@ -73,8 +74,8 @@ func (p *Provider) RedispatchOrchestration(ctx context.Context, o *provider.Orch
 	return refused, err
 }
 
-// markBegun records in the refusals of a repeated dispatch that their activities may have begun: an earlier dispatch
-// may have sent them, in a hub that had their queue.
+// markBegun records in the rejections of a repeated dispatch that their activities may have started, because an earlier
+// dispatch may have sent them when the hub had their queue.
 func markBegun(segments []provider.Segment, refused []provider.OutputFailure) {
 	if len(refused) == 0 {
 		return
@@ -96,7 +97,7 @@ func markBegun(segments []provider.Segment, refused []provider.OutputFailure) {
 
 func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) ([]provider.OutputFailure, error) {
 	out := outbox{p: p, again: true}
-	first := 0 // of o's own
+	first := 0 // of the execution itself
 	for u, err := range p.maybeUnsent(ctx, o, since) {
 		if err == nil {
 			err = out.sendUnsettled(ctx, u)
@@ -114,7 +115,8 @@ func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, si
 	if err := p.sendEnds(ctx, o.Origin(), o.Head.Segment, cancelledTimers(o.Segments, first)); err != nil {
 		return out.refused, err
 	}
-	if u := projectionOfHistory(o); o.Head.Segment > 0 { // otherwise the instance was written together with its h#0
+	// otherwise the instance was written together with its segment 0
+	if u := projectionOfHistory(o); o.Head.Segment > 0 {
 		if err := p.publish(ctx, &u); err != nil {
 			return out.refused, err
 		}
@@ -123,7 +125,8 @@ func (p *Provider) redispatch(ctx context.Context, o *provider.Orchestration, si
 	return out.refused, nil
 }
 
-// cancelledTimers returns what the segments of a history, from one on, have left without a purpose (State.ObsoleteTimers).
+// cancelledTimers returns the work whose timers the segments of a history from one on have made obsolete
+// (State.ObsoleteTimers).
 func cancelledTimers(segments []provider.Segment, from int) (all []history.OpenItem) {
 	state := history.NewState(history.TrackTimers)
 	for i := range segments {
@@ -135,7 +138,7 @@ func cancelledTimers(segments []provider.Segment, from int) (all []history.OpenI
 	return all
 }
 
-// projectionOfHistory returns what an execution's whole history says of its instance.
+// projectionOfHistory returns the state of an instance after its whole history.
 func projectionOfHistory(o *provider.Orchestration) projection {
 	last := o.Segments[len(o.Segments)-1]
 	u := projection{
@@ -146,11 +149,11 @@ func projectionOfHistory(o *provider.Orchestration) projection {
 	return u
 }
 
-// set takes over what an instance shows of its history.
+// set copies the displayed state from a summary.
 func (u *projection) set(s *history.Summary) {
 	u.status = s.Status()
 	u.customStatus = s.CustomStatus
-	if u.paused = s.Paused; u.paused == nil { // what is paused is woken in no build
+	if u.paused = s.Paused; u.paused == nil { // a paused instance is woken in no build
 		u.blocked = s.Blocked
 	}
 	if s.FirstTurnRun {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sendOutputs sends work items to their queues, timers to theirs, and messages to the inbox.
+// sendOutputs sends work items, timers and messages to their queues.
 func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]provider.OutputFailure, error) {
 	queues, refused, err := p.entriesOf(ctx, out)
 	if err != nil {
@@ -20,8 +20,8 @@ func (p *Provider) sendOutputs(ctx context.Context, out *provider.Outputs) ([]pr
 	return append(refused, refusedBySQS(sent.refused)...), err
 }
 
-// entriesOf encodes outputs for their queues, by URL, and returns separately those that no queue will ever take, which
-// is known without a call.
+// entriesOf encodes outputs for their queues, by URL. It separately returns outputs that no queue can accept, which it
+// finds out without a call.
 func (p *Provider) entriesOf(ctx context.Context, out *provider.Outputs) (queues outgoing, refused []provider.OutputFailure, err error) {
 	if refused, err = p.workEntries(ctx, out.WorkItems, &queues); err != nil {
 		return nil, refused, err
@@ -41,7 +41,7 @@ func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
 	return refused
 }
 
-// workEntries adds work items to the entries of their queues. It sets their hub, and signs their tokens.
+// workEntries adds work items to the entries of their queues. It sets their hub and signs their tokens.
 func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, queues *outgoing) (refused []provider.OutputFailure, err error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -63,7 +63,7 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 		}
 		e, err := workEntry(w)
 		e.known = true
-		if w.NotBefore != nil && e.group == "" { // a FIFO queue delays no message
+		if w.NotBefore != nil && e.group == "" { // a FIFO queue cannot delay a message
 			e.delay = p.delayUntil(*w.NotBefore)
 		}
 		if err != nil {
@@ -75,7 +75,7 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 	return refused, nil
 }
 
-// unknownQueue is the refusal of a work item for which the hub has no queue.
+// unknownQueue returns the rejection of a work item for which the hub has no queue.
 func (p *Provider) unknownQueue(w *provider.WorkItem) provider.OutputFailure {
 	if beside, exclusive := history.BaseQueue(w.Queue); exclusive {
 		return refuse(w.ActivityID, "ExclusiveQueueError", "activity %q was called with an exclusive key, and task hub %q has no FIFO queue for that beside its work queue %q: "+
@@ -95,7 +95,8 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refu
 			m.SourceEventID = 0
 		}
 		e, err := inboxEntry(&m)
-		if err != nil && (m.Kind == provider.MessageChildOutcome || m.Kind == provider.MessageUpdateAnswered) { // who waits must receive an outcome anyway
+		// the waiting caller must receive an outcome anyway
+		if err != nil && (m.Kind == provider.MessageChildOutcome || m.Kind == provider.MessageUpdateAnswered) {
 			m.Result = nil
 			m.Error = &history.Failure{Type: history.TypePayloadTooLarge, Message: err.Error(), NonRetryable: true}
 			e, err = inboxEntry(&m)
@@ -106,7 +107,7 @@ func (p *Provider) messageEntries(ms []provider.Message, queues *outgoing) (refu
 		}
 
 		e.id = id
-		e.known = own // the others name events of other executions, or none
+		e.known = own // the others refer to events of other executions, or to none
 		queues.add(p.hub.InboxURL, e, len(ms)-1-i)
 	}
 	return refused
@@ -116,7 +117,7 @@ func refuse(id int64, errorType, format string, args ...any) provider.OutputFail
 	return provider.OutputFailure{EventID: id, Failure: history.Failure{Type: errorType, Message: fmt.Sprintf(format, args...), NonRetryable: true}}
 }
 
-// PutWorkItems sends work items with the delay they have left.
+// PutWorkItems sends work items with their remaining delay.
 func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem) error {
 	refused, err := p.sendOutputs(ctx, &provider.Outputs{WorkItems: slices.Clone(items)})
 	if err == nil && len(refused) > 0 {
@@ -125,7 +126,7 @@ func (p *Provider) PutWorkItems(ctx context.Context, items ...provider.WorkItem)
 	return err
 }
 
-// workEntry makes the message of a work item.
+// workEntry encodes a work item.
 func workEntry(w *provider.WorkItem) (entry, error) {
 	e, err := newEntry(w, w.ActivityID, mostOf(w.Redrive))
 	switch {
@@ -137,7 +138,7 @@ func workEntry(w *provider.WorkItem) (entry, error) {
 	return e, err
 }
 
-// newEntry encodes a message's body, of most bytes at the most.
+// newEntry encodes a message's body of at most most bytes.
 func newEntry(v any, id int64, most int) (entry, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -150,8 +151,8 @@ func newEntry(v any, id int64, most int) (entry, error) {
 	return entry{id: id, body: body}, nil
 }
 
-// reconciled gives the work items of exclusive keys the deduplication ids of a reconciliation: it has found that the queues were emptied, perhaps a
-// moment ago, and SQS still takes what was in them for a repeat.
+// reconciled gives work items with exclusive keys the deduplication IDs of a reconciliation. The queues may just have
+// been purged, and SQS still drops repetitions of purged messages.
 func (p *Provider) reconciled(queues outgoing, run string) {
 	for i := range queues {
 		if q := &queues[i]; q.url != p.hub.InboxURL {

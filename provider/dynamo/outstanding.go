@@ -16,20 +16,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// attrOutstanding is on an instance that is being deleted and whose history was too large to be read before its end. It
-// holds how far the cancels of its outstanding children were sent. The fence alone keeps turns out, and the children
-// are not urgent, so that a deletion takes no longer calls than it is given, however large the history is.
+// attrOutstanding is an attribute of a deleting instance whose history was too large to read before its end. It stores
+// the progress of cancelling the outstanding children. The terminal segment alone prevents further turns, and the
+// children are not urgent. The calls of a deletion therefore stay short, however large the history is.
 const attrOutstanding = "untold"
 
-// condemnLook is how long a deletion reads the history of an instance that is not over, before it ends it anyway.
+// condemnLook limits the time for which a deletion reads the history of a running instance, before it ends the instance
+// anyway.
 const condemnLook = 5 * time.Second
 
-// outstanding is the position of a walk through a history, from its end to its beginning.
+// outstanding is the position of a search through a history from its end to its beginning.
 type outstanding struct {
-	// Before is the segment before which the walk goes on.
+	// Before is the segment before which the search continues.
 	Before int64 `json:"before"`
-	// Settled are the ids of earlier events that were settled in the segments that were passed: at any place those of
-	// the work under way there, which is little.
+	// Settled holds the IDs of earlier events that the searched segments have settled: at each position only those of
+	// the work that is running there.
 	Settled cancelEntry `json:"settled,omitzero"`
 }
 
@@ -43,11 +44,11 @@ func (u *outstanding) settled() map[int64]bool {
 	return ids
 }
 
-// outstandingNoted is the time after which a walk stores its position.
+// outstandingNoted is the interval at which a search stores its position.
 const outstandingNoted = 3 * time.Second
 
-// cancelOutstanding cancels the children that an instance has left outstanding, where its fence does not (R17). The
-// cancels are sent before the position of the walk is stored: sending them twice is harmless.
+// cancelOutstanding cancels the outstanding children of an instance, unless its terminal segment does (R17). It sends
+// the cancels before it stores the position. Cancels can be sent twice.
 func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance, it item) error {
 	var at outstanding
 	doc := getString(it, attrOutstanding)
@@ -84,8 +85,8 @@ func (p *Provider) cancelOutstanding(ctx context.Context, in *provider.Instance,
 	return nil
 }
 
-// unsettledChildren returns the children that events have started and that neither they nor later ones have settled. It
-// updates settled for the events before them.
+// unsettledChildren returns the children that the events have started and that neither these nor later events have
+// settled. It updates settled for the earlier events.
 func unsettledChildren(events []history.Event, settled map[int64]bool) (children []history.Event) {
 	for _, e := range slices.Backward(events) {
 		for i := range e.Inputs { // parked inputs have settled their events
@@ -102,7 +103,8 @@ func unsettledChildren(events []history.Event, settled map[int64]bool) (children
 	return children
 }
 
-// callersIn is an end that answers all who have waited for updates of a segment: who has an answer already drops this one.
+// callersIn returns an end that responds to all callers that waited for updates in a segment. A caller that has a
+// response drops this one.
 func callersIn(events []history.Event) []history.Event {
 	end := history.Event{Kind: history.OrchestrationTerminated}
 	for e := range awaitedIn(events) {
@@ -114,7 +116,7 @@ func callersIn(events []history.Event) []history.Event {
 	return []history.Event{end}
 }
 
-// awaitedIn goes through what events say of the orchestrations that wait for updates, those of inputs that wait for a turn too.
+// awaitedIn yields the events about orchestrations that wait for updates, including parked inputs.
 func awaitedIn(events []history.Event) iter.Seq[*history.Event] {
 	waits := func(e *history.Event) bool { return e.Kind == history.UpdateAwaited && e.Parent != nil }
 	return func(yield func(*history.Event) bool) {
@@ -137,7 +139,7 @@ func addSettled(e *history.Event, settled map[int64]bool) {
 	}
 }
 
-// cancelChildren sends the cancels that events ask for.
+// cancelChildren sends the cancels of these events.
 func (p *Provider) cancelChildren(ctx context.Context, in *provider.Instance, cancels []history.Event) error {
 	if len(cancels) == 0 {
 		return nil
@@ -184,8 +186,8 @@ func encodeOutstanding(before int64, settled map[int64]bool) (string, error) {
 	return string(doc), nil
 }
 
-// segmentsBefore goes back through the segments of an instance's execution, strongly consistent, and holds no more than
-// a page and a segment of them. It leaves out a segment that cannot be read.
+// segmentsBefore yields the segments of an instance's execution backwards, with strong consistency. It holds at most
+// one page and one segment in memory, and skips unreadable segments.
 func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, before int64) iter.Seq2[provider.Segment, error] {
 	query := segmentsQuery(p.hub.Table, in.ExecutionID, provider.Strong)
 	query.ScanIndexForward = aws.Bool(false)
@@ -194,7 +196,7 @@ func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, be
 	query.ExpressionAttributeValues[":sk"] = str(segmentSK(before, 0))
 
 	return func(yield func(provider.Segment, error) bool) {
-		var parts []item // of a segment, the last one first
+		var parts []item // the parts of a segment arrive last part first
 		for page, err := range p.query(ctx, in.InstanceID, query) {
 			if err != nil {
 				yield(provider.Segment{}, err)
@@ -214,8 +216,8 @@ func (p *Provider) segmentsBefore(ctx context.Context, in *provider.Instance, be
 	}
 }
 
-// segmentOf decodes a segment whose parts come last first. It returns an empty segment where it cannot be read, and
-// errGoOn where it is erased: another process has then cancelled the children.
+// segmentOf decodes a segment whose parts are in reverse order. It returns an empty segment if the segment cannot be
+// read, and errGoOn if it is erased: another process has then cancelled the children.
 func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts []item) (s provider.Segment, err error) {
 	slices.Reverse(parts)
 	if isStub(parts[0]) {
@@ -233,7 +235,7 @@ func (p *Provider) segmentOf(ctx context.Context, in *provider.Instance, parts [
 	return s, nil
 }
 
-// lookAtMost is lookAtAll within a time. whole is false where the time was too short.
+// lookAtMost is lookAtAll with a time limit. whole is false if the limit was reached.
 func (p *Provider) lookAtMost(ctx context.Context, in *provider.Instance, limit time.Duration) (d *deathbed, whole bool, err error) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, end.Sub(p.now())/4) //nolint:mnd // a quarter
@@ -247,11 +249,11 @@ func (p *Provider) lookAtMost(ctx context.Context, in *provider.Instance, limit 
 	return d, true, err
 }
 
-// largeAtOnce is how many large histories a process reads concurrently. A hundred deletions may be under way in a
-// function of 256 MB.
+// largeAtOnce is the number of large histories that a process reads concurrently. A hundred deletions can run in a
+// function with 256 MB.
 const largeAtOnce = 2
 
-// takeLarge waits for a place among the reads of large histories, until ctx ends.
+// takeLarge acquires the semaphore for reads of large histories, or returns when ctx ends.
 func (p *Provider) takeLarge(ctx context.Context) (giveBack func(), err error) {
 	select {
 	case p.large <- struct{}{}:

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// payloads is provider.PayloadStore in the hub's bucket, under the name of the hub: several may share a bucket.
+// payloads implements provider.PayloadStore in the hub's bucket. The hub's name is the prefix of the keys, so that hubs
+// can share a bucket.
 type payloads struct {
 	bucket BucketAPI
 	name   string
@@ -26,7 +27,7 @@ func (p *Provider) Payloads() provider.PayloadStore {
 	return p.payloads
 }
 
-// newPayloads is the store of a hub that has a bucket; nil of one that has none.
+// newPayloads returns the payload store of a hub, or nil if the hub has no bucket.
 func newPayloads(h *HubConfig, b BucketAPI) *payloads {
 	if h.PayloadBucket == "" || b == nil {
 		return nil
@@ -80,7 +81,7 @@ func (s *payloads) ListPayloads(ctx context.Context, prefix, after string) (foun
 	return found, err
 }
 
-// call makes a call as those of the table are made; what is not there is no failed call.
+// call makes a call like those to the table. ErrNotFound is not repeated.
 func (s *payloads) call(ctx context.Context, op, key string, f func() error) error {
 	missing := false
 	err := call(ctx, op, "", func() error {
@@ -106,8 +107,9 @@ func (p *Provider) hasPayloads(ctx context.Context, executionID string) (bool, e
 	return len(found) > 0, err
 }
 
-// erasePayloads deletes the payloads of an execution, page by page. It does so behind the stub of its start, so that no turn can commit any more that
-// refers to them; what a late process stores afterwards a sweep finds.
+// erasePayloads deletes the payloads of an execution page by page. The start of the execution is already a stub, so
+// that no turn can commit a reference to a payload any more. A sweep finds payloads that late processes store
+// afterwards.
 func (p *Provider) erasePayloads(ctx context.Context, executionID string, progress *progress) error {
 	if p.payloads == nil {
 		return nil
@@ -134,10 +136,10 @@ func (p *Provider) erasePayloads(ctx context.Context, executionID string, progre
 }
 
 const (
-	// orphanAge is how old a payload is before it may be one that nobody refers to: who has stored it has committed what refers to it long before, or never
-	// will.
+	// orphanAge is the minimum age of a payload that can be an orphan. A process that stores a payload commits the
+	// reference to it much earlier, or never.
 	orphanAge = 48 * time.Hour
-	// behindAll sorts behind every key of an execution.
+	// behindAll sorts after every key of an execution.
 	behindAll = "~"
 )
 
@@ -154,7 +156,7 @@ func (p *Provider) SweepPayloads(ctx context.Context, after string) (next string
 	return after, deleted, err
 }
 
-// sweepPage looks at the executions of a page of payloads, and moves on behind those that it has seen.
+// sweepPage checks the executions of a page of payloads, and advances the position past those that it has checked.
 func (p *Provider) sweepPage(ctx context.Context, found []provider.StoredPayload, after *string) (deleted int, err error) {
 	for len(found) > 0 {
 		executionID := provider.ExecutionOfPayload(found[0].Key)
@@ -173,7 +175,7 @@ func (p *Provider) sweepPage(ctx context.Context, found []provider.StoredPayload
 				return deleted, err
 			}
 			deleted += len(old)
-		case executionID != "": // it may have thousands more, which are as well kept
+		case executionID != "": // the execution can have thousands more, which are kept too
 			behind = provider.PayloadPrefix(executionID) + behindAll
 		}
 		*after = behind
@@ -181,7 +183,7 @@ func (p *Provider) sweepPage(ctx context.Context, found []provider.StoredPayload
 	return deleted, nil
 }
 
-// oldOf are the keys of payloads that may be orphans, by their age.
+// oldOf returns the keys of payloads that are old enough to be orphans.
 func (p *Provider) oldOf(found []provider.StoredPayload) (keys []string) {
 	for i := range found {
 		if found[i].StoredAt.Before(p.now().Add(-orphanAge)) {
@@ -191,7 +193,7 @@ func (p *Provider) oldOf(found []provider.StoredPayload) (keys []string) {
 	return keys
 }
 
-// isOrphaned reports whether old payloads are of an execution that is not there.
+// isOrphaned reports whether the execution of old payloads does not exist.
 func (p *Provider) isOrphaned(ctx context.Context, executionID string, old []string) (bool, error) {
 	if executionID == "" || len(old) == 0 {
 		return false, nil

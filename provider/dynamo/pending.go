@@ -16,45 +16,46 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Instances that were started and had no turn are found by three searches, which take turns step by step, so that none
-// starves another:
+// Three searches find instances that were started and had no turn. They take turns step by step, so that none of them
+// starves:
+//   - near searches the creation index once, up to the latest starts.
+//   - late searches it again an hour later, because an instance can appear in the index late, and its starter's clock
+//     can be slow.
+//   - again uses the attention index to find instances that the other two have found and that are due for another wake.
 //
-//   - near goes through the index by creation once, up to what was started a moment ago;
-//   - late goes through it once more, an hour behind: an instance may reach the index late, and its starter's clock may be slow;
-//   - again finds by the index by attention what the other two have noticed and what is due to be woken once more.
-//
-// An instance that is noticed gets the attention "pending", until its first turn removes it; updated, by which that
-// index sorts, is when it is to be looked at next. A search therefore costs only what was started since the last one
-// and what is due.
+// An instance that was found gets the attention "pending" until its first turn removes it. Its attribute updated, by
+// which the attention index sorts, is the time of the next check. A search therefore costs only as much as the starts
+// since the last search and the due instances.
 
 const (
-	// lateBy is how far the late search is behind.
+	// lateBy is the delay of the late search.
 	lateBy = time.Hour
-	// wakeSoonest and wakeLatest bound the time between two wakes of an instance, which otherwise doubles. A hub that
-	// is behind must not receive a message for each pending instance at each search: the backlog would feed itself.
+	// wakeSoonest and wakeLatest limit the time between two wakes of an instance, which doubles each time. Without
+	// them, a hub with a backlog would receive a message for each pending instance at each search, which would increase
+	// the backlog.
 	wakeSoonest = 2 * time.Minute
 	wakeLatest  = time.Hour
 )
 
-// The instances of one step: they are dealt with before the position of a search is stored.
+// The number of instances per step. They are processed before the position of a search is stored.
 const (
-	scannedAtOnce = 1000 // of a shard, read by one query, which returns those that are pending
-	noticedAtOnce = 64   // of a shard
+	scannedAtOnce = 1000 // per shard, read by one query, which returns the pending ones
+	noticedAtOnce = 64   // per shard
 	wokenAgain    = 256
 )
 
 // pendingLook is one of the searches.
 type pendingLook interface {
-	// next makes a step. over reports that there is no more.
+	// next makes a step. over is true at the end of the search.
 	next(ctx context.Context) (found []item, over bool, err error)
-	// keep stores that what was found is dealt with.
+	// keep stores that the found instances were processed.
 	keep(ctx context.Context) error
-	// notice returns the condition on which an instance may be noticed, and the values in it.
+	// notice returns the condition for marking an instance as pending, and the values in it.
 	notice(it item) (condition string, values item)
 }
 
-// PendingInstances finds what was started and is still pending. Each instance that it yields is noticed first, with the
-// time at which it is yielded next: if the caller dies, it is woken then.
+// PendingInstances finds instances that were started and are still pending. Before it yields an instance, it stores the
+// time at which the instance is found again: if the caller dies, a later sweep wakes the instance then.
 func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time) iter.Seq2[[]provider.Instance, error] {
 	return func(yield func([]provider.Instance, error) bool) {
 		looks := []pendingLook{
@@ -78,9 +79,9 @@ func (p *Provider) PendingInstances(ctx context.Context, startedBefore time.Time
 	}
 }
 
-// nearFrom returns where the near search begins: an hour before the mark of an earlier release, if there is one, or an
-// hour before now. The late search begins with the oldest instance, so that nothing that an earlier release has lost
-// stays lost.
+// nearFrom returns the start of the near search: an hour before the stored position of an earlier release, if there is
+// one, or otherwise an hour before now. The late search starts with the oldest instance, so that it also finds
+// instances that an earlier release has missed.
 func (p *Provider) nearFrom(ctx context.Context, startedBefore time.Time) (string, error) {
 	it, err := p.getWatchItem(ctx, item{attrPK: str(pkHub), attrSK: str(skWatch)})
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *Provider) nearFrom(ctx context.Context, startedBefore time.Time) (strin
 	return formatTime(from.Add(-lateBy)), nil
 }
 
-// step makes a step of a search, and yields what is to be woken. goOn is false when the caller wants no more.
+// step makes a step of a search, and yields the instances to wake. goOn is false if the caller stopped.
 func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.Time, yield func([]provider.Instance, error) bool) (over, goOn bool) {
 	found, over, err := l.next(ctx)
 	if err != nil && !yield(nil, err) {
@@ -109,7 +110,7 @@ func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.T
 	if len(wake) > 0 && !yield(wake, nil) {
 		return over, false
 	}
-	if ctx.Err() != nil { // what was dealt with is not known
+	if ctx.Err() != nil { // it is unknown which instances were processed
 		return true, true
 	}
 	if err := l.keep(ctx); err != nil && !yield(nil, err) {
@@ -118,7 +119,7 @@ func (p *Provider) step(ctx context.Context, l pendingLook, startedBefore time.T
 	return over, true
 }
 
-// noticeAll notices instances, and returns those that are to be woken now.
+// noticeAll marks instances as pending, and returns those to wake now.
 func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, startedBefore time.Time) (wake []provider.Instance, errs []error) {
 	var mu sync.Mutex
 	writes := make([]func() error, len(found))
@@ -140,8 +141,8 @@ func (p *Provider) noticeAll(ctx context.Context, l pendingLook, found []item, s
 	return wake, errs
 }
 
-// noticeOne notices an instance, unless it has had its turn, or another process notices it. Where noticing fails, the
-// instance is woken anyway if it was never woken before, because this search does not return to it.
+// noticeOne marks an instance as pending, unless it has had its turn, or another process marks it. If the write fails,
+// the instance is woken anyway if it was never woken before, because this search does not find it again.
 func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it item, startedBefore time.Time) (in provider.Instance, due bool, err error) {
 	if in, err = decodeInstance(it); err != nil {
 		return in, false, err
@@ -165,8 +166,8 @@ func (p *Provider) noticeOne(ctx context.Context, l pendingLook, it item, starte
 	return in, due && noticed, nil
 }
 
-// nextLook returns when a pending instance is to be looked at next, and whether it is due to be woken now, because it
-// should have had its turn before startedBefore. An instance that is to begin later is left alone until then.
+// nextLook returns the time of the next check of a pending instance, and whether it is due for a wake now, because its
+// first turn was due before startedBefore. An instance with a delayed start is not checked before its start.
 func nextLook(in *provider.Instance, startedBefore, now time.Time) (next time.Time, due bool) {
 	begins := in.CreatedAt
 	if in.StartAt.After(begins) {
@@ -178,23 +179,24 @@ func nextLook(in *provider.Instance, startedBefore, now time.Time) (next time.Ti
 	return now.Add(min(max(now.Sub(begins), wakeSoonest), wakeLatest)), true
 }
 
-// scan goes through the index by creation, all shards concurrently, each from where it stopped.
+// scan searches the creation index, all shards concurrently, each from its last position.
 type scan struct {
 	p    *Provider
 	duty string
-	from func(ctx context.Context) (string, error) // where a shard begins that has no mark; nil: with its oldest instance
+	// the start of a shard without a position; nil means its oldest instance
+	from func(ctx context.Context) (string, error)
 	to   string
-	late bool // the near search has noticed nearly all: those come again by the index by attention
+	late bool // the near search has found nearly all, and the attention index finds those again
 
-	at, kept [shards]string // the keys up to which the shards are dealt with: now, and as stored
-	lists    []*scanned     // nil: not begun
+	at, kept [shards]string // the positions of the shards: now, and as stored
+	lists    []*scanned     // nil before the first step
 }
 
-// scanned holds what a scan has read of a shard.
+// scanned holds the items of a shard that a scan has read.
 type scanned struct {
 	in    *dynamodb.QueryInput
 	items []item
-	upTo  string // the key up to which the shard was read; empty: it had nothing
+	upTo  string // the last key that was read; empty if there was none
 	over  bool
 }
 
@@ -236,7 +238,7 @@ func (s *scan) next(ctx context.Context) (found []item, over bool, err error) {
 }
 
 func (s *scan) begin(ctx context.Context) error {
-	var kept []string // as many as there were shards
+	var kept []string // one position per shard
 	if err := s.p.readMark(ctx, s.duty, &kept); err != nil {
 		return err
 	}
@@ -261,11 +263,11 @@ func (s *scan) begin(ctx context.Context) error {
 	return nil
 }
 
-// aheadBy is how much the clocks of two functions may differ.
+// aheadBy is the maximum difference between the clocks of two functions.
 const aheadBy = time.Minute
 
-// notAhead returns a mark, unless it lies in the future: a wrong clock has then moved it there, and what was started in
-// between would never be looked at. The search then begins an hour back.
+// notAhead returns a position unless it is in the future. A wrong clock has then set it, and instances that were
+// started in between would never be found. The search then starts an hour back.
 func (p *Provider) notAhead(mark, to string) string {
 	at, err := time.Parse(timeFormat, to)
 	if err != nil || mark <= formatTime(at.Add(aheadBy)) {
@@ -276,12 +278,12 @@ func (p *Provider) notAhead(mark, to string) string {
 	return formatTime(at.Add(-lateBy))
 }
 
-// newScan prepares to read what is pending in a shard behind a key.
+// newScan prepares a search for pending instances in a shard after a key.
 func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	if behind >= to {
 		return &scanned{over: true}
 	}
-	in := p.shardQuery(shard, behind+" ", to) // a blank sorts before every continuation of a key
+	in := p.shardQuery(shard, behind+" ", to) // a space sorts before every continuation of a key
 	in.Limit = aws.Int32(scannedAtOnce)
 	in.FilterExpression = aws.String("#status = :pending")
 	in.ExpressionAttributeNames[nameStatus] = attrStatus
@@ -289,13 +291,13 @@ func (p *Provider) newScan(shard int, behind, to string) *scanned {
 	return &scanned{in: in}
 }
 
-// isNoticed reports whether the watch has noticed a pending instance. Until then its last change is its creation. This
-// index does not hold the attention.
+// isNoticed reports whether the sweeper has found a pending instance. Before that, its last change is its creation.
+// This index does not contain the attention.
 func isNoticed(it item) bool {
 	return getString(it, attrUpdated) != "" && !strings.HasPrefix(getString(it, attrCreated), getString(it, attrUpdated))
 }
 
-// scanOn reads on in a shard. After an error the shard is left to the next search.
+// readOn reads the next items of a shard. After an error the next search continues with the shard.
 func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
 	out, err := p.queryOnce(ctx, "", l.in)
 	if err != nil {
@@ -312,7 +314,7 @@ func (p *Provider) scanOn(ctx context.Context, l *scanned, to string) error {
 	return nil
 }
 
-// keep stores how far the shards have come, if any has.
+// keep stores the positions of the shards if one has changed.
 func (s *scan) keep(ctx context.Context) error {
 	if s.at == s.kept {
 		return nil
@@ -324,16 +326,16 @@ func (s *scan) keep(ctx context.Context) error {
 	return err
 }
 
-// notice excludes instances that have attention already, which the index by attention finds.
+// notice excludes instances that have attention, because the attention index finds those.
 func (s *scan) notice(item) (condition string, values item) {
 	return "attribute_not_exists(attention)", item{}
 }
 
-// dueAgain finds what was noticed before and is due. What is woken moves behind all that is due, so the index serves as
-// its own mark.
+// dueAgain finds instances that were found before and are due. A woken instance moves behind all due ones, so the
+// search needs no stored position.
 type dueAgain struct {
 	p  *Provider
-	in *dynamodb.QueryInput // nil: not begun
+	in *dynamodb.QueryInput // nil before the first step
 }
 
 func (d *dueAgain) next(ctx context.Context) (found []item, over bool, err error) {
@@ -353,7 +355,7 @@ func (d *dueAgain) next(ctx context.Context) (found []item, over bool, err error
 
 func (d *dueAgain) keep(context.Context) error { return nil }
 
-// notice makes sure that of two concurrent watches only one wakes the instance.
+// notice makes sure that only one of two concurrent sweeps wakes the instance.
 func (d *dueAgain) notice(it item) (condition string, values item) {
 	return "attention = :attention AND updated = :seen", item{":seen": it[attrUpdated]}
 }

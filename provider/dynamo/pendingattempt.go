@@ -13,14 +13,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The names and values that more than one expression has.
+// The names and values that several expressions use.
 const (
 	nameAt       = "#at"
 	nameAttempt  = "#attempt"
 	valueAttempt = ":attempt"
 )
 
-// PutPendingAttempts writes the retries' items of activities under the fence of a turn, and then sends the timers.
+// PutPendingAttempts writes the attempt records of activities, on condition that the head is unchanged, and then sends
+// the timers.
 func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, head provider.Head, keeps ...provider.PendingAttemptUpdate) error {
 	c := &retrying{p: p, RetryRequest: &provider.RetryRequest{InstanceID: instanceID, Head: head}}
 	var writes []types.TransactWriteItem
@@ -62,7 +63,7 @@ func (p *Provider) PutPendingAttempts(ctx context.Context, instanceID string, he
 	return err
 }
 
-// keepPending writes a pending attempt over what was read.
+// keepPending returns the update that stores a pending attempt in place of the value that was read.
 func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update, error) {
 	doc, err := json.Marshal(k.Pending)
 	if err != nil {
@@ -102,14 +103,14 @@ func (c *retrying) keepPending(k *provider.PendingAttemptUpdate) (*types.Update,
 	return u, nil
 }
 
-// HeartbeatPending updates the activity's item, on the condition that the attempt may still be alive.
+// HeartbeatPending updates the activity record, on condition that the attempt may still be open.
 func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	set := "SET #beatenAt = :beat, #beatOf = :attempt"
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(b.ActivityID))},
 		ExpressionAttributeNames:  map[string]string{"#beatenAt": attrBeatenAt, "#beatOf": attrBeatOf, "#overOf": attrOverOf},
 		ExpressionAttributeValues: item{":beat": str(formatTime(b.At)), valueAttempt: num(int64(b.Attempt))},
-		// A time of another attempt is by another's clock: it says nothing of this one.
+		// A time of another attempt is from another holder's clock, and is not comparable.
 		ConditionExpression: aws.String("(attribute_not_exists(#beatenAt) OR attribute_not_exists(#beatOf) OR #beatOf < :attempt OR" +
 			" #beatOf = :attempt AND #beatenAt <= :beat) AND (attribute_not_exists(#overOf) OR #overOf < :attempt)"),
 	}
@@ -127,7 +128,8 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 	return counted, ofActivity(executionID, b.ActivityID, err)
 }
 
-// TimeOutPending updates the activity's item, on the condition that no other heartbeat is stored than the caller has seen.
+// TimeOutPending updates the activity record, on condition that the stored heartbeat is the one that the caller has
+// seen.
 func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, beatenAt time.Time) (ended bool, err error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: item{attrPK: str(executionPK(executionID)), attrSK: str(activitySK(activityID))},

@@ -17,27 +17,27 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skMarks is the prefix of the marks of an execution: p#<activity, or 0>#<message id>.
+// skMarks is the prefix of the crash markers of an execution: p#<activity, or 0>#<message id>.
 const skMarks = "p#"
 
-// Attributes of a mark.
+// The attributes of a crash marker.
 const (
-	attrBegun    = "begun"    // deliveries that began and were not unmarked
-	attrDelivery = "delivery" // the latest of them
+	attrBegun    = "begun"    // deliveries that started and were not unmarked
+	attrDelivery = "delivery" // the latest one
 )
 
 func markKey(a *provider.Attempt) item {
 	return item{
 		attrPK: str(executionPK(a.ExecutionID)),
-		// The key has the message too: an activity may have two, each with its own count, and a turn has another one
-		// first each time.
+		// The key contains the message, because an activity can have two messages with separate counts, and each turn
+		// has another first message.
 		attrSK: str(fmt.Sprintf("%s%d#%s", skMarks, a.ActivityID, a.Record.ID)),
 	}
 }
 
-// PutCrashMarker counts the deliveries that begin, on the condition that this one has not been counted. A repeat whose
-// first response was lost therefore counts nothing, nor does a function that was frozen while a later delivery began.
-// An attempt that is Together counts only where no mark stands.
+// PutCrashMarker counts started deliveries, on condition that this delivery was not counted. A repetition after a lost
+// response therefore counts nothing, and neither does a function that was frozen while a later delivery started. An
+// attempt that is Batched counts only if there is no other marker.
 func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died int, err error) {
 	now := p.now()
 	condition := "attribute_not_exists(#delivery) OR #delivery < :delivery"
@@ -73,16 +73,16 @@ func (p *Provider) PutCrashMarker(ctx context.Context, a provider.Attempt) (died
 		}
 		mark = counted
 		if a.Batched && int(getNumber(mark, attrDelivery)) != a.Record.ReceiveCount {
-			return int(getNumber(mark, attrBegun)), nil // none of the deliveries counted is this one
+			return int(getNumber(mark, attrBegun)), nil // none of the counted deliveries is this one
 		}
 	}
 	return max(0, int(getNumber(mark, attrBegun))-1), nil
 }
 
-// DeleteCrashMarker sets the count to zero and leaves the item to its TTL: deleting it would take a permission that
-// functions do not have. Where a later delivery has begun, as when the lock ended in between, that delivery stays
-// counted; where that one was unmarked too, it stays unmarked. An attempt that has made progress keeps its own mark,
-// and removes the others.
+// DeleteCrashMarker sets the count to zero and leaves the item to its TTL, because functions have no permission to
+// delete it. If a later delivery has started, for example because the lock expired in between, that delivery stays
+// counted, or stays unmarked if it was unmarked too. An attempt that has Progressed keeps its own marker and removes
+// the others.
 func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) error {
 	left := int64(0)
 	until := p.now()
@@ -98,7 +98,7 @@ func (p *Provider) DeleteCrashMarker(ctx context.Context, a provider.Attempt) er
 	return err
 }
 
-// countAttempts sets a mark's count, if the latest delivery that was marked meets the condition.
+// countAttempts sets the count of a crash marker, if the latest marked delivery meets the condition.
 func (p *Provider) countAttempts(ctx context.Context, a *provider.Attempt, condition string, begun int64, until time.Time) (counted bool, err error) {
 	return p.updateIf(ctx, "", &dynamodb.UpdateItemInput{
 		TableName: &p.hub.Table, Key: markKey(a),
@@ -109,7 +109,7 @@ func (p *Provider) countAttempts(ctx context.Context, a *provider.Attempt, condi
 	})
 }
 
-// updateIf updates an item, or does nothing when the condition fails.
+// updateIf updates an item. It does nothing if the condition fails.
 func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb.UpdateItemInput) (updated bool, err error) {
 	err = call(ctx, "DynamoDB.UpdateItem", instanceID, func() error {
 		_, err := p.table.UpdateItem(ctx, in)
@@ -124,7 +124,7 @@ func (p *Provider) updateIf(ctx context.Context, instanceID string, in *dynamodb
 // unix returns a time as a TTL.
 func unix(t time.Time) types.AttributeValue { return num(t.Unix()) }
 
-// BlockInstance writes only the instance item: a segment would need a readable history.
+// BlockInstance writes only the instance item, because a segment requires a readable history.
 func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error {
 	const set, forget = "SET #updated = :updated, #status = :status", " REMOVE attention, blockedBy, diagnosis, paused"
 	in := &dynamodb.UpdateItemInput{
@@ -155,5 +155,5 @@ func (p *Provider) BlockInstance(ctx context.Context, instanceID, executionID, b
 	return err
 }
 
-// deadLetterQueues returns the names of the queues that have dead letters, in order.
+// deadLetterQueues returns the sorted names of the queues that have a dead-letter queue.
 func (p *Provider) deadLetterQueues() []string { return slices.Sorted(maps.Keys(p.hub.DeadLetters)) }

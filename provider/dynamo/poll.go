@@ -21,15 +21,15 @@ var _ provider.Poller = (*Provider)(nil)
 
 const (
 	longestWait = 20 * time.Second // of a long poll
-	longestLock = 12 * time.Hour   // of a message, counted from its receive
-	// timersLock is how long a fetched timer is locked at a time: a process that dies holds it no longer, and it is due to
-	// the second.
+	longestLock = 12 * time.Hour   // of a message, counted from its receipt
+	// timersLock is the lock of a received timer. It is short, because timers are due to the second and a process that
+	// dies delays them by the lock.
 	timersLock = 8 * time.Second
 )
 
-// FetchRecords waits for records and locks them. Their holds are computed from before the call, since the moment in
-// which the queue locks them is not known more exactly. The wait is at most a third of the lock, so that it does not
-// use up the hold.
+// FetchRecords waits for records and locks them. Their Holds start at the time before the call, because the exact time
+// of the lock is not known. FetchRecords waits for at most a third of the lock timeout, so that the wait does not use
+// up the Hold.
 func (p *Provider) FetchRecords(ctx context.Context, queue string) ([]provider.Record, error) {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -72,8 +72,8 @@ func recordOf(m *types.Message) provider.Record {
 	return provider.RecordOf(aws.ToString(m.MessageId), aws.ToString(m.ReceiptHandle), aws.ToString(m.Body), m.Attributes)
 }
 
-// visibility returns how long a queue locks what is received, read once. Each receive sets that time itself, so that a
-// record is locked for exactly as long as its hold says, also after the queue's setting has changed.
+// visibility returns the visibility timeout of a queue, which is read once. Each receive sets this timeout, so that a
+// record is locked for exactly the length of its Hold, even if the queue's setting has changed.
 func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, error) {
 	if d, ok := p.visibilities.Load(url); ok {
 		return d.(time.Duration), nil //nolint:forcetypeassert // only this function stores
@@ -99,16 +99,16 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	return d, nil
 }
 
-// cancelsAsked is the part of an execution's cancel record that its work items do not know yet.
+// cancelsAsked is the part of an execution's cancel record that its work items have not read.
 type cancelsAsked struct {
 	from    int64
 	cancels provider.Cancels
 	err     error
 }
 
-// RenewWorkItemLocks extends the visibility of the records while it reads the cancel record of each execution, once.
-// For more items than a worker receives at once, the number of failing calls is bounded, separately for the locks and
-// for the reads, because the locks must not wait for the reads.
+// RenewWorkItemLocks extends the visibility of the records and reads the cancel record of each execution concurrently,
+// once per execution. If there are more items than a worker receives at once, it limits the number of failing calls.
+// The limits of the locks and of the reads are separate, so that the locks do not wait for the reads.
 func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error) {
 	locking, reading := ctx, ctx
 	if len(items) > batchLimit {
@@ -152,8 +152,8 @@ func (p *Provider) RenewWorkItemLocks(ctx context.Context, queue string, lock ti
 	return renewals, err
 }
 
-// RenewRecords extends locks. AWS accepts some renewals of a lock that is over without extending it, so a record whose
-// hold is past counts as lost without a call.
+// RenewRecords extends locks. A record whose Hold has expired counts as lost without a call, because AWS accepts some
+// renewals of an expired lock without extending it.
 func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
 	renewals := make([]provider.Renewal, len(records))
 	calls, err := p.renewCalls(ctx, queue, lock, records, renewals)
@@ -169,8 +169,8 @@ func (p *Provider) RenewRecords(ctx context.Context, queue string, lock time.Dur
 	return lost, err
 }
 
-// renewCalls returns the calls that extend locks, each of a batch. They write their results into the renewals; for a
-// record whose hold is past, the result is known without a call.
+// renewCalls returns the calls that extend locks, one per batch. They write their results into the renewals. A record
+// whose Hold has expired is lost and needs no call.
 func (p *Provider) renewCalls(ctx context.Context, queue string, lock time.Duration, records []provider.Record, renewals []provider.Renewal) (calls []func() error, err error) {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -225,8 +225,8 @@ func (p *Provider) renewBatch(ctx context.Context, url string, lock time.Duratio
 	return err
 }
 
-// setRenewals writes SQS's answer for a batch into the renewals. It returns an error for records that are neither
-// extended nor lost.
+// setRenewals writes the response of SQS for a batch into the renewals. It returns an error for records that are
+// neither extended nor lost.
 func setRenewals(url string, failures []types.BatchResultErrorEntry, from time.Time, lock time.Duration, batch []int, records []provider.Record, renewals []provider.Renewal) error {
 	failed := map[int]*types.BatchResultErrorEntry{}
 	for n := range failures {
@@ -259,8 +259,8 @@ func setRenewals(url string, failures []types.BatchResultErrorEntry, from time.T
 	}
 }
 
-// renewalOf returns the result of renewing one record's lock. A record that was deleted or given back while the call
-// was under way is not lost.
+// renewalOf returns the result of renewing one record's lock. A record that was deleted or released during the call is
+// not lost.
 func renewalOf(r *provider.Record, failed *types.BatchResultErrorEntry, from time.Time, lock time.Duration) (x provider.Renewal) {
 	switch {
 	case failed == nil:
@@ -278,7 +278,7 @@ func renewalOf(r *provider.Record, failed *types.BatchResultErrorEntry, from tim
 	return x
 }
 
-// stillHeld returns the records that are still held.
+// stillHeld returns the records whose locks have not expired.
 func stillHeld(records []provider.Record, now time.Time) (held []provider.Record) {
 	for i := range records {
 		if records[i].Held(now) {
@@ -288,24 +288,25 @@ func stillHeld(records []provider.Record, now time.Time) (held []provider.Record
 	return held
 }
 
-// errNotExtended stands for the error of the batch until that is known.
+// errNotExtended is a placeholder until the error of the batch is known.
 var errNotExtended = errors.New("lock was not extended")
 
-// lockIsOver reports whether SQS's error means that a message is not its receiver's any more. SQS has several codes for
-// it: the message is gone, visible, or received by another consumer.
+// lockIsOver reports whether the error of SQS means that the receiver does not hold the message any more. SQS has
+// several codes for this: the message is deleted, visible, or received by another consumer.
 func lockIsOver(f *types.BatchResultErrorEntry) bool {
 	switch strings.TrimPrefix(aws.ToString(f.Code), "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":
 		return true
 	case "InvalidParameterValue":
-		return strings.Contains(aws.ToString(f.Message), "parameter ReceiptHandle") // and not VisibilityTimeout: the 12 hours
+		// but not VisibilityTimeout, which means the 12 hours
+		return strings.Contains(aws.ToString(f.Message), "parameter ReceiptHandle")
 	default:
 		return false
 	}
 }
 
-// isLockLimit reports whether SQS's error means that a message would be locked for more than 12 hours since it was
-// received.
+// isLockLimit reports whether the error of SQS means that a message would be locked for more than 12 hours since its
+// receipt.
 func isLockLimit(f *types.BatchResultErrorEntry) bool {
 	return strings.HasSuffix(aws.ToString(f.Code), "InvalidParameterValue") && strings.Contains(aws.ToString(f.Message), "VisibilityTimeout")
 }

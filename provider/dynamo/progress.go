@@ -9,10 +9,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// progressNoted is the time after which a long deletion says that it goes on: the watch finishes one that has made no progress for two minutes.
+// progressNoted is the interval at which a long deletion records its progress. The sweeper continues a deletion without
+// progress for two minutes.
 const progressNoted = 30 * time.Second
 
-// progress is that of a deletion of an instance; nil where the instance lives on, and nobody waits.
+// progress records the progress of an instance's deletion. It is nil if the instance is not deleted.
 type progress struct {
 	p     *Provider
 	it    item // of the instance
@@ -21,7 +22,7 @@ type progress struct {
 
 func (p *Provider) progressOf(it item) *progress { return &progress{p: p, it: it, noted: p.now()} }
 
-// goesOn says that the deletion goes on, now and then.
+// goesOn records progress if the last record is old enough.
 func (d *progress) goesOn(ctx context.Context) error {
 	if d == nil || d.p.now().Sub(d.noted) < progressNoted {
 		return nil

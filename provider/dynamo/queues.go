@@ -25,11 +25,11 @@ const (
 	batchLimit   = 10      // messages
 )
 
-// bodyLimit is the largest body of a message that is sent for the first time. It leaves room for Redrive, should the
-// message be picked up from the dead letters.
+// bodyLimit is the maximum size of a message's body when it is first sent. It leaves space for Redrive, in case the
+// message is recovered from a dead-letter queue.
 const bodyLimit = messageLimit - 512
 
-// mostOf returns the limit of a message's body.
+// mostOf returns the maximum size of a message's body.
 func mostOf(p *provider.Redrive) int {
 	if p != nil {
 		return messageLimit
@@ -37,7 +37,7 @@ func mostOf(p *provider.Redrive) int {
 	return bodyLimit
 }
 
-// parallelSends bounds the concurrent batches of one turn.
+// parallelSends is the maximum number of concurrent batches of a turn.
 const parallelSends = 16
 
 // entry is a message to send.
@@ -46,24 +46,24 @@ type entry struct {
 	body  string
 	group string // FIFO only
 	dedup string // FIFO only
-	fair  string // the group of a fairness key, standard only
-	loose bool   // FIFO only: a batch may hold several of its group, which are out of order where it is taken in part
+	fair  string // the message group of a fairness key, standard only
+	loose bool   // FIFO only: a batch may contain several of its group, whose order can change if SQS accepts only some
 	delay int32  // seconds, standard only
-	known bool   // id is that of an event of the sending execution, and unique in its queue
+	known bool   // id is an event ID of the sending execution, and unique in its queue
 
-	reason string // dead letters: the error
+	reason string // for dead letters: the error
 }
 
-// The message attribute that holds a dead letter's error.
+// The message attribute with the error of a dead letter.
 const (
 	attrReason     = "error"
 	attrReasonType = "String"
 )
 
-// sendAll sends to several queues concurrently, and checks the result of every entry (R9). It separates entries that
-// SQS will always refuse for their content from those that may succeed another time. It returns what was taken,
-// whatever became of the rest. What one message group receives is sent one after the other, so that it arrives in order
-// whatever fails: a batch may be taken in part (R24).
+// sendAll sends to several queues concurrently, and checks the result of every entry (R9). It separates entries whose
+// content SQS always rejects from those that may succeed later. It returns the accepted entries even if others failed.
+// Entries of one message group are sent one after the other, so that they arrive in order despite failures, because SQS
+// can accept a part of a batch (R24).
 func (p *Provider) sendAll(ctx context.Context, queues outgoing) (out sending, err error) {
 	for _, round := range roundsOf(queues) {
 		if err := p.sendRound(ctx, round, &out); err != nil {
@@ -73,7 +73,7 @@ func (p *Provider) sendAll(ctx context.Context, queues outgoing) (out sending, e
 	return out, nil
 }
 
-// sendRound sends entries between which there is no order.
+// sendRound sends entries without an order between them.
 func (p *Provider) sendRound(ctx context.Context, queues outgoing, out *sending) error {
 	var all []sentBatch
 	for _, q := range queues {
@@ -103,16 +103,16 @@ func (p *Provider) sendBatches(ctx context.Context, all []sentBatch, out *sendin
 	return together(sends...)
 }
 
-// sentBatch is a batch for a queue, or the part of one that the queue has taken.
+// sentBatch is a batch for a queue, or the accepted part of one.
 type sentBatch struct {
 	url     string
 	entries []entry
 }
 
-// outgoing is what is to be sent, by queue. It is a slice since a turn sends to few.
+// outgoing holds the entries to send, by queue. It is a slice because a turn sends to few queues.
 type outgoing []sentBatch
 
-// add adds an entry for a queue, behind which as many may follow.
+// add adds an entry for a queue. following is the number of entries that may follow.
 func (o *outgoing) add(url string, e entry, following int) {
 	for i := range *o {
 		if q := &(*o)[i]; q.url == url {
@@ -123,8 +123,8 @@ func (o *outgoing) add(url string, e entry, following int) {
 	*o = append(*o, sentBatch{url, append(make([]entry, 0, 1+following), e)})
 }
 
-// roundsOf splits what is to be sent so that each round has of a message group what one batch may hold of it: one entry, or several where they are
-// loose. It is one round, mostly.
+// roundsOf splits entries so that each round has, of a message group, only entries that one batch may contain: one
+// entry, or several loose ones. There is usually one round.
 func roundsOf(queues outgoing) []outgoing {
 	rounds := []outgoing{{}}
 	for _, q := range queues {
@@ -145,7 +145,7 @@ func roundsOf(queues outgoing) []outgoing {
 	}
 	for _, round := range rounds {
 		for _, q := range round {
-			if len(q.entries) > 1 && q.entries[0].loose { // what is of one group is side by side
+			if len(q.entries) > 1 && q.entries[0].loose { // entries of one group become adjacent
 				slices.SortStableFunc(q.entries, func(a, b entry) int { return strings.Compare(a.group, b.group) })
 			}
 		}
@@ -153,10 +153,10 @@ func roundsOf(queues outgoing) []outgoing {
 	return rounds
 }
 
-// share is what a message group has of a round.
+// share is the part of a message group in a round.
 type share struct{ round, entries, bytes int }
 
-// with is the share of which an entry is the next.
+// with returns the share after the next entry.
 func (s share) with(e *entry) share {
 	most := 1
 	if e.loose {
@@ -168,13 +168,14 @@ func (s share) with(e *entry) share {
 	return share{s.round, s.entries + 1, s.bytes + len(e.body)}
 }
 
-// sending is the result of sending batches: what was taken, and what never will be.
+// sending is the result of sending batches: the accepted entries, and those that are always rejected.
 type sending struct {
 	taken   []sentBatch
 	refused []refusedEntry
 }
 
-// add records the result of a batch, and returns its error, unless that is only that some entries are refused for good.
+// add records the result of a batch. It returns the batch's error, unless the error only means that some entries are
+// always rejected.
 func (s *sending) add(url string, taken []entry, err error) error {
 	s.taken = append(s.taken, sentBatch{url, taken})
 	partial, ok := errors.AsType[*partialError](err)
@@ -185,7 +186,7 @@ func (s *sending) add(url string, taken []entry, err error) error {
 	return nil
 }
 
-// without returns a batch without the entries that are left of it and those that were refused.
+// without returns a batch without the remaining and the rejected entries.
 func without(batch, left []entry, refused []refusedEntry) []entry {
 	if len(left)+len(refused) == 0 {
 		return batch
@@ -206,11 +207,10 @@ func (p *Provider) sendInOrder(ctx context.Context, url string, entries []entry)
 	return nil
 }
 
-// together runs fs concurrently, a bounded number at a time, and joins their errors. The last one runs in the calling
-// goroutine.
+// together runs fs concurrently, with a limit, and joins their errors. The last one runs in the calling goroutine.
 func together(fs ...func() error) error { return atOnce(parallelSends, fs) }
 
-// atOnce is together with most functions at a time.
+// atOnce is like together with up to most concurrent functions.
 func atOnce(most int, fs []func() error) error {
 	switch len(fs) {
 	case 0:
@@ -235,7 +235,7 @@ func atOnce(most int, fs []func() error) error {
 	return errors.Join(errs...)
 }
 
-// batches splits entries into runs that fit a request. What is loose, and of one group, stays together.
+// batches splits entries into batches that fit a request. Loose entries of one group stay together.
 func batches(entries []entry) [][]entry {
 	var cut [][]entry
 	for from, size := 0, 0; from < len(entries); size = 0 {
@@ -254,7 +254,7 @@ func batches(entries []entry) [][]entry {
 	return cut
 }
 
-// inseparable returns how many entries are to be in one batch with the first, and how many bytes they have.
+// inseparable returns the number of entries that must be in the same batch as the first one, and their size in bytes.
 func inseparable(entries []entry) (n, bytes int) {
 	n, bytes = 1, len(entries[0].body)
 	for entries[0].loose && n < min(batchLimit, len(entries)) && entries[n].group == entries[0].group && bytes+len(entries[n].body) <= messageLimit {
@@ -264,14 +264,14 @@ func inseparable(entries []entry) (n, bytes int) {
 	return n, bytes
 }
 
-// sendBatch sends one batch, and repeats the entries that SQS may take another time. What is left then is a
-// partialError with the entries that SQS refused for their content.
+// sendBatch sends one batch, and sends the entries again that SQS may accept later. If entries remain, it returns a
+// partialError with the entries whose content SQS rejected.
 func (p *Provider) sendBatch(ctx context.Context, url string, batch []entry) error {
 	_, err := p.sendSome(ctx, url, batch)
 	return err
 }
 
-// sendSome is sendBatch, and returns what was taken.
+// sendSome is sendBatch, and returns the accepted entries.
 func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (taken []entry, err error) {
 	left := batch
 	var refused []refusedEntry
@@ -296,25 +296,26 @@ func (p *Provider) sendSome(ctx context.Context, url string, batch []entry) (tak
 	return without(batch, left, refused), err
 }
 
-// refusedEntry is an entry that SQS will never take, and its answer.
+// refusedEntry is an entry that SQS always rejects, and the error.
 type refusedEntry struct {
 	id            int64
 	code, message string
 }
 
-// neverTaken are the documented errors that are about an entry's content: characters that SQS does not take, a size or
-// a parameter out of its range. Every other error is temporary, whatever SQS says about fault: a role that lacks a
-// permission, a key that cannot be used, throttling, a queue that is being replaced. It passes, or an operator removes
-// its cause; an activity must not fail for it (R9).
+// neverTaken holds the documented errors about an entry's content: invalid characters, a size or a parameter out of
+// range. All other errors are temporary, whatever SenderFault is: a missing permission, an unusable key, throttling, a
+// queue that is being replaced. They pass, or an operator removes the cause, and an activity must not fail because of
+// them (R9).
 var neverTaken = map[string]bool{"InvalidMessageContents": true, "InvalidParameterValue": true, "InvalidAttributeValue": true}
 
-// isRefusal reports whether SQS will never take an entry that failed with f.
+// isRefusal reports whether SQS always rejects an entry that failed with f.
 func isRefusal(f *types.BatchResultErrorEntry) bool {
 	code := aws.ToString(f.Code)
-	return f.SenderFault && neverTaken[code[strings.LastIndexAny(code, ".#")+1:]] // some codes begin with the name of the service
+	// some codes start with the name of the service
+	return f.SenderFault && neverTaken[code[strings.LastIndexAny(code, ".#")+1:]]
 }
 
-// splitFailures separates the failures that are about the content of entries from the others.
+// splitFailures separates failures about the content of entries from others.
 func splitFailures(failed []types.BatchResultErrorEntry) (faults, again []types.BatchResultErrorEntry) {
 	for i := range failed {
 		if isRefusal(&failed[i]) {
@@ -358,8 +359,8 @@ func sendEntries(batch []entry) []types.SendMessageBatchRequestEntry {
 	return entries
 }
 
-// remaining returns the entries to resend. On a FIFO queue that is everything from the first failure on, except refused
-// entries, so that order holds: SQS drops the duplicates of those it has already.
+// remaining returns the entries to send again. For a FIFO queue these are all entries from the first failure on, except
+// rejected ones, to preserve the order. SQS drops duplicates of the entries that it has accepted.
 func remaining(batch []entry, failed, refused []types.BatchResultErrorEntry) (rest []entry) {
 	if len(failed) == 0 {
 		return nil
@@ -384,11 +385,11 @@ func indices(entries []types.BatchResultErrorEntry) map[int]bool {
 	return at
 }
 
-// partialError reports a batch of which some entries were not taken.
+// partialError means that some entries of a batch were not accepted.
 type partialError struct {
 	url, code, message string
 	failed             int
-	fault              bool // the sender's fault: the same entry will never be taken
+	fault              bool // the content is invalid: SQS always rejects the entry
 	refused            []refusedEntry
 }
 
@@ -396,15 +397,15 @@ func (e *partialError) Error() string {
 	return fmt.Sprintf("%d messages for %s were rejected: %s %s", e.failed, e.url, e.code, e.message)
 }
 
-// RetryableError is read by the SDK's classification.
+// RetryableError reports to the SDK's retryer whether the error can be retried.
 func (e *partialError) RetryableError() bool { return !e.fault }
 
-// notTaken returns the error for entries that may be taken another time.
+// notTaken returns the error for entries that may be accepted later.
 func notTaken(url string, failed []types.BatchResultErrorEntry) *partialError {
 	return &partialError{url: url, failed: len(failed), code: aws.ToString(failed[0].Code), message: aws.ToString(failed[0].Message)}
 }
 
-// entryError returns the error for entries that are about locks. A lock that is over does not come back.
+// entryError returns the error for entries with failures about locks. An expired lock cannot be restored.
 func entryError(url string, failed []types.BatchResultErrorEntry) error {
 	e := notTaken(url, failed)
 	for _, f := range failed {
@@ -444,8 +445,8 @@ func (p *Provider) deleteBatch(ctx context.Context, url string, records []provid
 	})
 }
 
-// AbandonRecords makes records visible again after a delay, rounded down to a second. It leaves alone those whose lock
-// is over, since another consumer may have them.
+// AbandonRecords makes records visible again after a delay, rounded down to a second. It skips records whose lock has
+// expired, because another consumer may hold them.
 func (p *Provider) AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...provider.Record) error {
 	url, err := p.queueURL(queue)
 	if err != nil {
@@ -483,7 +484,7 @@ func visibilityEntries(records []provider.Record, d time.Duration) []types.Chang
 	return entries
 }
 
-// queueURL finds a queue by its name: a work queue, or one of provider's QueueXxx.
+// queueURL returns the URL of a queue by its name: a work queue, provider.QueueInbox or provider.QueueTimers.
 func (p *Provider) queueURL(name string) (string, error) {
 	switch name {
 	case provider.QueueInbox:
@@ -498,7 +499,7 @@ func (p *Provider) queueURL(name string) (string, error) {
 		&provider.FieldError{Field: "queue", Problem: fmt.Sprintf("%q does not exist", name)})
 }
 
-// sqsText returns JSON as SQS takes it: of the characters that JSON leaves unescaped, SQS refuses U+FFFE and U+FFFF.
+// sqsText returns JSON that SQS accepts. SQS rejects U+FFFE and U+FFFF, which JSON does not escape.
 func sqsText(doc []byte) string {
 	if bytes.Contains(doc, []byte("\uFFFE")) || bytes.Contains(doc, []byte("\uFFFF")) {
 		doc = bytes.ReplaceAll(doc, []byte("\uFFFE"), []byte(`\ufffe`))

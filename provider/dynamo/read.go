@@ -16,12 +16,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// strongTries is how often a torn read is repeated. A strongly consistent query can see half of a transaction for a
-// moment; after so many tries the items are missing.
+// strongTries is the number of tries of a torn read. A strongly consistent query can see half of a transaction for a
+// moment. After these tries the items are missing.
 const strongTries = 3
 
-// ReadOrchestration reads the execution that the item's messages name. That is nearly always the instance's current
-// one, and saves reading the instance.
+// ReadOrchestration reads the execution that the item's messages name. It does not read the instance first, because
+// that execution is nearly always the current one.
 func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.OrchestrationItem, c provider.Consistency) (*provider.Orchestration, error) {
 	named := ""
 	for i := range it.Messages {
@@ -39,8 +39,9 @@ func (p *Provider) ReadOrchestration(ctx context.Context, it *provider.Orchestra
 	return p.readCurrent(ctx, it.InstanceID, in.ExecutionID, c)
 }
 
-// readCurrent reads an execution, or, where it has continued as another or was never created, the instance's current
-// one. A strongly consistent read finds an instance corrupt whose current execution is not there, or has continued as another.
+// readCurrent reads an execution. If it has continued as new or was never created, readCurrent reads the instance's
+// current execution. A strongly consistent read returns ErrCorrupt if the current execution does not exist or has
+// continued as another one.
 func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	for try := 1; ; {
 		o, err := p.readExecution(ctx, instanceID, executionID, c)
@@ -66,8 +67,8 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// notWhole is the error for an instance whose item and history are not of one moment, as in a copy of the table that was made item by item: the
-// transaction which started it, or had it continue as new, is there in part.
+// notWhole returns the error for an instance whose item and history are not from the same moment, as in a table that
+// was copied item by item: it contains only a part of the transaction that started the instance or continued it as new.
 func notWhole(instanceID, executionID string, lost bool) error {
 	why := "has continued as another execution, but the instance does not refer to that one"
 	if lost {
@@ -77,17 +78,18 @@ func notWhole(instanceID, executionID string, lost bool) error {
 		provider.ErrCorrupt, why)
 }
 
-// readExecution reads a history. An eventual read that finds it torn becomes a strong one.
+// readExecution reads a history. If an eventually consistent read is torn, it reads again with strong consistency.
 func (p *Provider) readExecution(ctx context.Context, instanceID, executionID string, c provider.Consistency) (*provider.Orchestration, error) {
 	return p.readExecutionWith(ctx, instanceID, executionID, c, nil)
 }
 
-// readExecutionWith is readExecution, and reads the keys of the execution's notes and cursors in the same query, with whose they are (R9).
+// readExecutionWith is readExecution, and also reads the keys of the execution's dispatch records and cursors in the
+// same query, with the reconciliations that wrote them (R9).
 func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionID string, c provider.Consistency, notes *[]item) (*provider.Orchestration, error) {
 	for try := 1; ; try++ {
 		l := load{p: p, instanceID: instanceID, executionID: executionID, consistency: c, rolled: p.rolled, notes: notes}
 		if try == strongTries {
-			l.rolled = 0 // what the segments themselves say counts
+			l.rolled = 0 // the segments themselves take precedence
 		}
 		l.holding.ExecutionID = executionID
 		err := l.read(ctx)
@@ -103,7 +105,7 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 		case len(l.segments) == 0 || instanceID != getString(l.start, attrInstance):
 			return nil, fmt.Errorf("dynamo: instance %q: execution %s: %w", instanceID, executionID, provider.ErrNotFound)
 		}
-		if notes == nil { // a reconciliation has the rights of whoever makes it
+		if notes == nil { // a reconciliation has only the permissions of its caller
 			p.rollUp(ctx, instanceID, executionID, l.worthRolling())
 		}
 		last := l.segments[len(l.segments)-1]
@@ -114,7 +116,7 @@ func (p *Provider) readExecutionWith(ctx context.Context, instanceID, executionI
 	}
 }
 
-// withoutNotes moves what is no segment out of a page.
+// withoutNotes moves items that are no segments out of a page.
 func withoutNotes(page []item, notes *[]item) []item {
 	if notes == nil {
 		return page
@@ -155,7 +157,7 @@ func segmentsQuery(table, executionID string, c provider.Consistency) *dynamodb.
 	}
 }
 
-// query yields the pages of a query: a page ends at 1 MB.
+// query yields the pages of a query, of up to 1 MB each.
 func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.QueryInput) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		for {
@@ -167,7 +169,7 @@ func (p *Provider) query(ctx context.Context, instanceID string, in *dynamodb.Qu
 	}
 }
 
-// queryPage reads one page, and sets in's start key to that of the next page; to nil when there is none.
+// queryPage reads one page, and sets in's start key to that of the next page, or to nil at the end.
 func (p *Provider) queryPage(ctx context.Context, instanceID string, in *dynamodb.QueryInput) ([]item, error) {
 	out, err := p.queryOnce(ctx, instanceID, in)
 	if err != nil {
@@ -192,8 +194,8 @@ func (p *Provider) queryOnce(ctx context.Context, instanceID string, in *dynamod
 	return out, nil
 }
 
-// ReadHistory reads the events of an execution, strongly consistent, page by page: it holds no more than a page and a
-// segment. It reads documents when it reaches the references to them.
+// ReadHistory reads the events of an execution page by page, with strong consistency. It holds at most one page and one
+// segment in memory. It reads a document when it reaches the reference to it.
 func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
 	return func(yield func(history.Event, error) bool) {
 		for s, err := range p.streamSegments(ctx, instanceID, executionID) {
@@ -215,16 +217,16 @@ func (p *Provider) ReadHistory(ctx context.Context, instanceID, executionID stri
 	}
 }
 
-// showDocuments replaces references by documents in an event of its own: what was read must not grow by what is shown
-// of it.
+// showDocuments replaces references by documents in a copy of the event, because the memory of the cached history must
+// not grow.
 func (p *Provider) showDocuments(ctx context.Context, instanceID string, e *history.Event) error {
 	e.CarriedEvents = slices.Clone(e.CarriedEvents)
 	e.Inputs = slices.Clone(e.Inputs)
 	return provider.ResolveReferences(ctx, p, instanceID, e)
 }
 
-// ListExecutions goes back from the current execution, each of which names the one that it continues, to the oldest
-// that is not erased.
+// ListExecutions starts with the current execution. Each execution names the previous one, and the list ends at the
+// oldest execution that is not erased.
 func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	return func(yield func(provider.Execution, error) bool) {
 		it, err := p.getInstance(ctx, instanceID, provider.Strong)
@@ -233,7 +235,7 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 			var x provider.Execution
 			at := id
 			if x, id, err = p.readStart(ctx, instanceID, at); errors.Is(err, errStub) && at != current {
-				return // erased meanwhile
+				return // erased in the meantime
 			}
 			if err == nil && !yield(x, nil) || at == getString(it, attrOldest) {
 				return
@@ -245,7 +247,7 @@ func (p *Provider) ListExecutions(ctx context.Context, instanceID string) iter.S
 	}
 }
 
-// readStart reads an execution's first segment, and returns which execution came before.
+// readStart reads an execution's first segment, and returns the previous execution.
 func (p *Provider) readStart(ctx context.Context, instanceID, executionID string) (x provider.Execution, previous string, err error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :sk AND :parts")
@@ -269,7 +271,7 @@ func (p *Provider) readStart(ctx context.Context, instanceID, executionID string
 	return provider.Execution{ExecutionID: executionID, Number: start.Number, StartedAt: start.Time}, getString(items[0], attrPrevious), nil
 }
 
-// ReadTerminalEvent reads only the last segment, backwards from the end.
+// ReadTerminalEvent reads only the last segment, with a backward query.
 func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error) {
 	for try := 1; ; try++ {
 		parts, err := p.lastParts(ctx, executionID)
@@ -289,7 +291,7 @@ func (p *Provider) ReadTerminalEvent(ctx context.Context, executionID string) (h
 	}
 }
 
-// lastParts reads the items of the last segment, in key order.
+// lastParts reads the items of the last segment, sorted by key.
 func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, error) {
 	in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
 	in.ScanIndexForward = aws.Bool(false)
@@ -304,7 +306,7 @@ func (p *Provider) lastParts(ctx context.Context, executionID string) ([]item, e
 		if n := len(parts); n > 0 && isStub(parts[n-1]) {
 			return nil, nil // deleted
 		} else if n > 0 && getNumber(parts[n-1], attrParts) > 0 {
-			break // the first part: the segment is whole
+			break // the first part, so the segment is complete
 		}
 	}
 	slices.Reverse(parts)

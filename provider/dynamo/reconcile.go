@@ -10,9 +10,9 @@ import (
 
 var _ provider.Reconciler = (*Provider)(nil)
 
-// ReconcileInstance sends from history alone, as a repeated dispatch does, but all of it, and whatever notes and cursors
-// say: these are about queues that are empty by now. It notes anew what it has sent, so that the redispatch to which the
-// wake leads leaves that out.
+// ReconcileInstance sends outputs from history, like a redispatch. It ignores stored dispatch records and cursors,
+// because they describe queues whose messages are lost. It stores new dispatch records, so that the redispatch after
+// the wake does not send the same outputs again.
 func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r provider.ReconcileOptions) (out provider.ReconcileResult, err error) {
 	it, err := p.getInstance(ctx, instanceID, provider.Strong)
 	switch {
@@ -23,7 +23,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 	case isDeleting(it):
 		err = p.DeleteInstance(ctx, instanceID, false)
 		if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) {
-			err = nil // another process has finished it
+			err = nil // another process has completed it
 		}
 		return provider.ReconcileResult{Deleted: err == nil}, err
 	}
@@ -39,7 +39,7 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 	if out.Ended || out.NotFound || err != nil && !errors.Is(err, provider.ErrCorrupt) {
 		return out, err
 	}
-	// A damaged instance is woken all the same: its turn says so (Blocked).
+	// A damaged instance is woken too, because its turn sets the status to Blocked.
 	wake := provider.Message{
 		Kind: provider.MessageWake, InstanceID: instanceID,
 		Redrive: &provider.Redrive{Record: digest("reconcile", r.Run, instanceID), Times: 1},
@@ -51,11 +51,12 @@ func (p *Provider) ReconcileInstance(ctx context.Context, instanceID string, r p
 	return out, err
 }
 
-// resendAll sends again what the executions of an instance have caused, the current one first.
+// resendAll sends the outputs of an instance's executions again, the current execution first.
 func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	next := ""
 	for id, n := in.ExecutionID, 0; id != ""; n++ {
-		if n > 0 && isBefore(provider.ExecutionStartedAt(next), r.Since) { // an execution ended when the next one began
+		// an execution ended when the next one started
+		if n > 0 && isBefore(provider.ExecutionStartedAt(next), r.Since) {
 			return nil
 		}
 		if n > provider.MaxPastExecutions {
@@ -69,7 +70,7 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 			err = p.ofOneMoment(ctx, in, o, err)
 		}
 		if errors.Is(err, provider.ErrNotFound) {
-			out.NotFound = n == 0 // deleted meanwhile; a past one is erased (R21)
+			out.NotFound = n == 0 // deleted in the meantime, or a past execution that is erased (R21)
 			return nil
 		}
 		if err != nil {
@@ -88,19 +89,21 @@ func (p *Provider) resendAll(ctx context.Context, in *provider.Instance, r provi
 	return nil
 }
 
-// ofOneMoment looks again at an instance whose execution is not there, or has continued as another: it may not be whole, or not be there any more.
+// ofOneMoment reads an instance again whose execution does not exist or has continued as another one. The instance may
+// not be whole, or may not exist any more.
 func (p *Provider) ofOneMoment(ctx context.Context, in *provider.Instance, o *provider.Orchestration, err error) error {
 	if !errors.Is(err, provider.ErrNotFound) && (err != nil || o.Last().Kind != history.OrchestrationContinuedAsNew) {
 		return err
 	}
 	if _, now := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong); now != nil || err == nil {
-		return now // what continued as new meanwhile sends what it causes
+		return now // an execution that continued as new in the meantime sends its own outputs
 	}
-	return &provider.Error{Op: "ReconcileInstance", InstanceID: in.InstanceID, Retryable: true, Err: err} // it has another life by now
+	// the ID has another incarnation now
+	return &provider.Error{Op: "ReconcileInstance", InstanceID: in.InstanceID, Retryable: true, Err: err}
 }
 
-// resend sends again what an execution has caused, as far as it is not settled. The wake of an instance that is not over leads to a redispatch,
-// which sends detached starts up to MaxReconcileLookback: so they are sent here, too, and only what is older is left out.
+// resend sends the unsettled outputs of an execution again. The wake of a running instance causes a redispatch, which
+// sends detached starts up to MaxReconcileLookback. resend therefore sends these too, and omits only older ones.
 func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes []item, r provider.ReconcileOptions, out *provider.ReconcileResult) error {
 	x, err := p.awaited(ctx, r.Run, o.Origin())
 	if err != nil {
@@ -129,7 +132,7 @@ func (p *Provider) resend(ctx context.Context, o *provider.Orchestration, notes 
 	return p.resendAttempts(ctx, o, out)
 }
 
-// resendOutputs sends the outputs of an execution that are not settled.
+// resendOutputs sends the unsettled outputs of an execution.
 func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration, x provider.Origin, settled func(int64) bool, run string, notes []item, out *provider.ReconcileResult) error {
 	n := 0
 	for _, s := range o.Segments {
@@ -137,7 +140,7 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 		n += sent.Count()
 	}
 	if n == 0 {
-		return nil // as of nearly all past executions
+		return nil // true for nearly all past executions
 	}
 	out.Sent += n
 
@@ -160,9 +163,10 @@ func (p *Provider) resendOutputs(ctx context.Context, o *provider.Orchestration,
 	return nil
 }
 
-// forgetTaken deletes the notes and cursors of an execution: what they say was taken is in no queue any more. Those of the
-// same reconciliation stay, so that one whose calls fail goes on where it was, and so do those of a later one that runs
-// beside it, or each would send again what the other has sent. fresh reports that there are none of these.
+// forgetTaken deletes the dispatch records and cursors of an execution, because the outputs that they list are in no
+// queue any more. It keeps those of the same reconciliation, so that a reconciliation whose calls fail continues. It
+// also keeps those of a later, concurrent one, because otherwise each reconciliation would send the outputs of the
+// other again. fresh is true if there are none of these.
 func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, notes []item, run string) (fresh bool, err error) {
 	fresh = true
 	for _, note := range notes {
@@ -177,7 +181,7 @@ func (p *Provider) forgetTaken(ctx context.Context, o *provider.Orchestration, n
 	return fresh, nil
 }
 
-// schedulingSegments returns the segments that scheduled an execution's activities, by the ids of these.
+// schedulingSegments returns the segments that scheduled an execution's activities, by activity ID.
 func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 	scheduledIn := map[int64]int64{}
 	for i := range o.Segments {
@@ -190,9 +194,9 @@ func schedulingSegments(o *provider.Orchestration) map[int64]int64 {
 	return scheduledIn
 }
 
-// resendAttempts sends timers for the current attempts of activities that have failed before, or are pending, and are
-// open, or are cancelled and waited for. A timer that is due leads to its attempt, if that is still the current one
-// (R14), or to a look at the limits of one that is pending.
+// resendAttempts sends timers for the current attempts of activities that failed before or are pending, and that are
+// open, or cancelled and awaited. A due timer starts its attempt if that is still the current one (R14), or checks the
+// limits of a pending attempt.
 func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration, out *provider.ReconcileResult) error {
 	scheduledIn := schedulingSegments(o)
 	if o.Last().Kind.Terminal() || len(scheduledIn) == 0 {
@@ -213,7 +217,7 @@ func (p *Provider) resendAttempts(ctx context.Context, o *provider.Orchestration
 		if current.Pending != nil {
 			at = current.NextCheckAt
 		}
-		if at.IsZero() { // it is pending, and has no limit
+		if at.IsZero() { // pending without a limit
 			continue
 		}
 		due = append(due, provider.Timer{

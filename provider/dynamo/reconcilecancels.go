@@ -10,8 +10,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// forgetUndecided deletes what is recorded as cancelled by turns that an execution's history does not have: in a copy of the table that was made
-// item by item, the cancel record of a turn may be there without its segment. No worker would run what it names, and nobody would cancel it.
+// forgetUndecided deletes cancel decisions of turns that an execution's history does not contain. In a table that was
+// copied item by item, the cancel decisions of a turn can exist without its segment. Workers would then skip these
+// activities, and no turn would record their cancellation.
 func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestration, settled func(int64) bool) error {
 	if !awaitsActivity(o, settled) {
 		return nil
@@ -36,10 +37,10 @@ func (p *Provider) forgetUndecided(ctx context.Context, o *provider.Orchestratio
 	return nil
 }
 
-// forgetRecord deletes the cancel record of a turn, unless that turn has been committed by now.
+// forgetRecord deletes the cancel decisions of a turn, unless the turn has been committed.
 func (p *Provider) forgetRecord(ctx context.Context, o *provider.Orchestration, sequence int64, record []item) error {
 	key := func(sk string) item { return item{attrPK: str(executionPK(o.Head.ExecutionID)), attrSK: str(sk)} }
-	writes := []types.TransactWriteItem{ // the first deletes nothing: it is the condition
+	writes := []types.TransactWriteItem{ // the first one deletes nothing and is only the condition
 		{Delete: &types.Delete{TableName: &p.hub.Table, Key: key(segmentSK(sequence, 0)), ConditionExpression: aws.String(notExists)}},
 		{Delete: &types.Delete{TableName: &p.hub.Table, Key: key(blockSK(sequence))}},
 	}

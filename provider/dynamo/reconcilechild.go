@@ -11,21 +11,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// spared is what need not be sent of what an execution has caused.
+// spared holds the outputs of an execution that need not be sent.
 type spared struct {
 	ids map[int64]bool
-	// leftOut is how many detached starts and events for other instances are among them that may not have arrived.
+	// leftOut is the number of detached starts and events for other instances among them that may not have arrived.
 	leftOut int
-	// takenOver is the last event that the execution has taken over from another: what is to be sent of these was decided by its restart.
+	// takenOver is the last event that the execution copied from another one. Its restart decided which outputs of
+	// these events to send.
 	takenOver int64
-	// old are the starts of children that are waited for, from so long ago that nothing may be left which keeps them from happening again.
+	// old holds the starts of awaited children that are so old that the child could run twice.
 	old []*history.Event
 }
 
 func (u *spared) has(id int64) bool { return u.ids[id] }
 
-// unsentBefore finds what is settled, detached starts, events for other instances and answers to updates from before a time, and starts of children
-// from before MaxReconcileLookback.
+// unsentBefore finds the outputs that need not be sent: settled ones, and detached starts, events for other instances
+// and responses to updates from before a time. It also finds starts of children from before MaxReconcileLookback.
 func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spared {
 	u := spared{ids: o.State(history.TrackOpen | history.TrackSettled).SettledSet()}
 	forgotten := p.now().Add(-provider.MaxReconcileLookback)
@@ -39,7 +40,7 @@ func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spar
 				u.ids[e.ID] = true
 				u.leftOut++
 			case (e.Kind == history.UpdateCompleted || e.Kind == history.UpdateRejected) && e.Time.Before(since):
-				u.ids[e.ID] = true // nobody waits for it any more
+				u.ids[e.ID] = true // the execution does not wait for it any more
 			case e.Kind == history.SubOrchestrationScheduled && e.Time.Before(forgotten) && !u.ids[e.ID]:
 				u.ids[e.ID] = true
 				u.old = append(u.old, e)
@@ -49,8 +50,8 @@ func (p *Provider) unsentBefore(o *provider.Orchestration, since time.Time) spar
 	return u
 }
 
-// takeOver leaves out what another execution has sent before its history was taken over, and what nobody waits for: only what the execution
-// itself waits for is its own to send, and answers to updates, whose ids are over here too.
+// takeOver omits outputs that another execution sent before its history was copied, and outputs that nothing waits for.
+// The execution itself sends only outputs that it waits for, and responses to updates, whose IDs are valid here too.
 func (u *spared) takeOver(taken []history.Event) {
 	for i := range taken {
 		e := &taken[i]
@@ -63,9 +64,9 @@ func (u *spared) takeOver(taken []history.Event) {
 	}
 }
 
-// seeToOld looks for the children of old starts. One that is there needs nothing. One that is not may have been purged, and its tombstone be
-// gone: to start it might run again what was over, so its start may never happen any more, and the parent is told. A start that the
-// id of another instance refuses is sent, and answered.
+// seeToOld checks the children of old starts. An existing child needs nothing. A missing child may have been purged,
+// with an expired tombstone: a new start could run ended work again. seeToOld therefore makes the start impossible and
+// notifies the parent. If another instance has the ID, it sends the start, which is rejected with a response.
 func (p *Provider) seeToOld(ctx context.Context, x provider.Origin, u *spared, out *provider.ReconcileResult) error {
 	var mu sync.Mutex
 	looks := make([]func() error, len(u.old))
@@ -109,7 +110,7 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 	return false, true, p.EnqueueForOrchestrator(ctx, answer)
 }
 
-// lostOutcome is what a parent is told of a child whose outcome nobody knows any more.
+// lostOutcome returns the failure for a parent of a child whose outcome is unknown.
 func lostOutcome(it item, instanceID, startID string) *history.Failure {
 	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
 	if wasALife(it, startID) {

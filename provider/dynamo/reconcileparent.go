@@ -8,21 +8,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A child may have been left by a parent that tells it nothing more: one that was purged, that is erased, or of an execution which no
-// reconciliation of the parent reaches. So each side looks at the other: the child at the parent that should wait for it.
+// A child can have a parent that sends it no more messages: a purged one, an erased one, or a past execution that no
+// reconciliation of the parent reaches. Therefore both sides check: the reconciliation of a child also checks the
+// parent that should wait for it.
 
-// parentsKnown bounds how many parents are remembered: some 10 MB.
+// parentsKnown is the maximum number of cached parents, about 10 MB.
 const parentsKnown = 50_000
 
-// parentState is what a reconciliation has seen of a parent. What is remembered may be behind: a parent that has ended since sends what that
-// causes by itself, and no child is cancelled for what is remembered alone.
+// parentState is the state of a parent as a reconciliation read it. A cached state can be stale. A parent that has
+// ended since sends its own outputs, and no child is cancelled because of a cached state alone.
 type parentState struct {
 	there, deleting, over bool
 	executionID           string
 	createdAt             time.Time
 }
 
-// parentOf looks at a parent, once for all of its children.
+// parentOf reads a parent, once for all of its children.
 func (p *Provider) parentOf(ctx context.Context, run, parentID string) (parentState, error) {
 	if s, ok := p.parents.get(run + " " + parentID); ok && run != "" {
 		return s, nil
@@ -30,7 +31,7 @@ func (p *Provider) parentOf(ctx context.Context, run, parentID string) (parentSt
 	return p.lookAtParent(ctx, run, parentID)
 }
 
-// lookAtParent looks at a parent as it is now.
+// lookAtParent reads the present state of a parent.
 func (p *Provider) lookAtParent(ctx context.Context, run, parentID string) (parentState, error) {
 	it, err := p.rawInstance(ctx, parentID, provider.Strong)
 	if err != nil {
@@ -41,18 +42,19 @@ func (p *Provider) lookAtParent(ctx context.Context, run, parentID string) (pare
 		executionID: getString(it, attrExecution),
 	}
 	created := getString(it, attrCreated)
-	s.createdAt, _ = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))]) // of a damaged parent it is not known, and none of the child's business
+	// of a damaged parent it is unknown, and does not concern the child
+	s.createdAt, _ = time.Parse(timeFormat, created[:min(len(timeFormat), len(created))])
 	p.parents.add(run+" "+parentID, s, 1)
 	return s, nil
 }
 
-// waitsFor reports whether a parent's current execution is the one that has started a child.
+// waitsFor reports whether the parent's current execution has started the child.
 func (s parentState) waitsFor(child *history.Parent) bool {
 	return s.there && !s.deleting && s.executionID == child.ExecutionID
 }
 
-// awaited leaves out the parent of an execution that is over, where nobody waits for the outcome: that parent is over, gone, or
-// has continued as new.
+// awaited removes the parent of an ended execution if it does not wait for the outcome, because it has ended, was
+// purged, or has continued as new.
 func (p *Provider) awaited(ctx context.Context, run string, x provider.Origin) (provider.Origin, error) {
 	if !x.Ended || x.Parent == nil {
 		return x, nil
@@ -64,15 +66,17 @@ func (p *Provider) awaited(ctx context.Context, run string, x provider.Origin) (
 	return x, err
 }
 
-// cancelLeft sends a child the cancel that it is owed by an execution which has ended, or is being deleted, and cannot be relied on to send it:
-// one that ends cancels all of its children. Its current execution, over or not, sends its cancels itself.
+// cancelLeft sends a child the cancel from a parent execution that has ended or is being deleted and may not send it:
+// an execution that ends cancels all of its children. The parent's current execution sends its cancels itself, even if
+// it has ended.
 func (p *Provider) cancelLeft(ctx context.Context, in *provider.Instance, o *provider.Orchestration, run string, out *provider.ReconcileResult) error {
 	parent := o.Start().Parent
 	if parent == nil || o.Last().Kind.Terminal() || o.State(0).Cancelling {
 		return nil
 	}
 	s, err := p.parentOf(ctx, run, parent.InstanceID)
-	if err == nil && !s.waitsFor(parent) { // the parent may have continued as new since it was seen, and have started the child then
+	// since it was read, the parent may have continued as new and then started the child
+	if err == nil && !s.waitsFor(parent) {
 		s, err = p.lookAtParent(ctx, run, parent.InstanceID)
 	}
 	if err != nil || s.waitsFor(parent) {
@@ -80,7 +84,7 @@ func (p *Provider) cancelLeft(ctx context.Context, in *provider.Instance, o *pro
 	}
 
 	reason := history.TerminalReason(history.OrchestrationContinuedAsNew)
-	if !s.there || s.deleting || s.createdAt.After(in.CreatedAt) { // another life of the parent's id
+	if !s.there || s.deleting || s.createdAt.After(in.CreatedAt) { // another incarnation of the parent's ID
 		reason = history.ReasonInstanceDeleted
 	}
 	out.Sent++

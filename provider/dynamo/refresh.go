@@ -10,19 +10,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The times after which writing a status is tried again: half a minute, and twice as long after each further try.
+// The delays of repeated writes of the status: half a minute, doubled with each further try.
 const (
 	firstRefresh = 30 * time.Second
 	lastRefresh  = 15 * time.Minute
 )
 
-// required reports whether something depends on the status: an end, which frees the id after the parent's outcome was
-// sent (R9), and Blocked, by which the watch finds the instance (R18). Any other status is only displayed.
+// required reports whether other operations depend on the status. A terminal status frees the ID after the outcome was
+// sent to the parent (R9), and the sweeper finds instances by Blocked (R18). Any other status is only displayed.
 func (u *projection) required() bool { return u.status.Terminal() || u.blocked.Active }
 
-// publish writes what changed of the instance. A status that is only displayed is best effort: if it failed where a
-// table is throttled, the turn's messages would be delivered again, and its work sent again with them. A refresh writes
-// it later.
+// publish writes the changes of the instance. A status that is only displayed is best effort. Otherwise a throttled
+// table would cause redeliveries of the turn's messages, and repeated sends of its work. A refresh writes the status
+// later.
 func (p *Provider) publish(ctx context.Context, u *projection) error {
 	if !u.changed() {
 		return nil
@@ -37,8 +37,8 @@ func (p *Provider) publish(ctx context.Context, u *projection) error {
 	return nil
 }
 
-// askRefresh requests that an instance's status be written later. It uses a timer, and the inbox only when that is due,
-// so that no failure of the refresh holds up the instance's messages.
+// askRefresh requests a later write of an instance's status. It uses a timer, and the inbox only when the timer is due,
+// so that a failing refresh does not delay the instance's messages.
 func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error {
 	after := min(firstRefresh<<min(wake.Refresh, 8), lastRefresh, p.longestDelay) //nolint:mnd // far beyond the last
 	t := provider.Timer{
@@ -48,8 +48,8 @@ func (p *Provider) askRefresh(ctx context.Context, wake *provider.Message) error
 	return p.delayTimers(ctx, []provider.Timer{t})
 }
 
-// RefreshStatus writes what history says of the instance. Of the refreshes that an hour of failures has requested only
-// one continues: that of the last turn which changed the status.
+// RefreshStatus writes the instance's status from its history. An hour of failures can request several refreshes. Only
+// the refresh of the last turn that changed the status continues.
 func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) error {
 	last, err := p.refresh(ctx, wake)
 	if err == nil || !last || !wake.IsRefresh() {
@@ -58,8 +58,8 @@ func (p *Provider) RefreshStatus(ctx context.Context, wake *provider.Message) er
 	return errors.Join(err, p.askRefresh(ctx, wake))
 }
 
-// refresh writes the status. last reports whether, as far as is known, no turn after the one that requested the refresh
-// has changed the status.
+// refresh writes the status. last is true if, as far as is known, no turn after the requesting one has changed the
+// status.
 func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bool, err error) {
 	in := provider.InboxMessage{Message: *wake}
 	o, err := p.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: wake.InstanceID, Messages: []provider.InboxMessage{in}}, provider.Strong)
@@ -69,7 +69,7 @@ func (p *Provider) refresh(ctx context.Context, wake *provider.Message) (last bo
 	case err != nil:
 		return !errors.Is(err, provider.ErrCorrupt), err
 	case wake.IsRefresh() && o.Head.ExecutionID != wake.ExecutionID || o.Head.Segment == 0:
-		return false, nil // an execution that continued as new has written it in its commit
+		return false, nil // the commit of an execution that continued as new has written it
 	}
 	u := projectionOfHistory(o)
 	if u.required() || o.Last().Kind == history.OrchestrationContinuedAsNew {

@@ -14,29 +14,29 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The events of other instances that did not reach an id are an item beside that of the instance. It does not go with a
-// life of the id: a copy of an event may come to the next one.
+// The rejected events of other instances are stored in an item next to that of the instance. The item does not belong
+// to an incarnation, because a copy of an event can reach the next one.
 const (
 	skRefusedEvents   = "e"
-	attrRefusedEvents = "refusedEvents" // JSON, the senders refused last at the end
-	attrWrites        = "writes"        // how often the item was written
+	attrRefusedEvents = "refusedEvents" // JSON, the latest senders at the end
+	attrWrites        = "writes"        // the number of writes of the item
 )
 
 const (
-	// refusedSenders is how many senders are kept: an item must not grow for ever.
+	// refusedSenders is the maximum number of stored senders, because the size of an item is limited.
 	refusedSenders = 256
-	// refuseTries is how often the item is written that others write at the same time.
+	// refuseTries is the number of tries of a write with concurrent writers.
 	refuseTries = 4
 )
 
-// refusedSender is what did not arrive of one execution's events.
+// refusedSender holds the rejected events of one execution.
 type refusedSender struct {
 	ExecutionID string `json:"x"`
 	First       int64  `json:"first"`
 	Last        int64  `json:"last"`
 }
 
-// ReadRejectedEvents reads which events have not reached an id.
+// ReadRejectedEvents reads the events that were rejected for an ID.
 func (p *Provider) ReadRejectedEvents(ctx context.Context, instanceID string) (provider.RejectedEvents, error) {
 	_, senders, err := p.readRefused(ctx, instanceID)
 	if err != nil || len(senders) == 0 {
@@ -68,8 +68,8 @@ func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes i
 	return getNumber(out.Item, attrWrites), senders, nil
 }
 
-// RejectEvents writes down what did not arrive, where no instance is that could take it, and answers then: once the
-// sender has its answer, no copy may be taken any more.
+// RejectEvents stores the rejected events, on condition that no instance can consume them, and then responds to the
+// sender. After the response, no copy of the events may be consumed.
 func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provider.InboxMessage) error {
 	if err := p.rememberRefused(ctx, over, ms); err != nil {
 		return err
@@ -81,7 +81,8 @@ func (p *Provider) RejectEvents(ctx context.Context, over string, ms ...*provide
 	return p.EnqueueForOrchestrator(ctx, provider.DeliveryReplies(why(ms[0].InstanceID), ms...)...)
 }
 
-// rememberRefused writes down what no instance has taken. It returns ErrConflict where one is that may.
+// rememberRefused stores events that no instance has consumed. It returns ErrConflict if an instance exists that may
+// consume them.
 func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provider.InboxMessage) error {
 	instanceID := ms[0].InstanceID
 	for range refuseTries {
@@ -112,7 +113,7 @@ func (p *Provider) rememberRefused(ctx context.Context, over string, ms []*provi
 	return &provider.Error{Op: "RejectEvents", InstanceID: instanceID, Retryable: true, Err: provider.ErrConflict}
 }
 
-// withRefused adds what messages bring to what was refused; nil where that has all of it.
+// withRefused adds the events of messages to the rejected events. It returns nil if all are already stored.
 func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refusedSender {
 	all := slices.Clone(senders)
 	for _, m := range ms {
@@ -134,7 +135,7 @@ func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refused
 	return all[max(0, len(all)-refusedSenders):]
 }
 
-// putRefused replaces what was refused, unless somebody has written it since.
+// putRefused replaces the rejected events, on condition that they have not changed.
 func (p *Provider) putRefused(instanceID string, writes int64, senders []refusedSender) (*types.Put, error) {
 	doc, err := json.Marshal(senders)
 	if err != nil {
@@ -155,7 +156,7 @@ func (p *Provider) putRefused(instanceID string, writes int64, senders []refused
 	return put, nil
 }
 
-// nobodyTakes is the condition that an id has no instance, or one that is over.
+// nobodyTakes returns the condition that an ID has no instance, or one that has ended.
 func (p *Provider) nobodyTakes(instanceID, over string) *types.ConditionCheck {
 	check := &types.ConditionCheck{
 		TableName: &p.hub.Table, Key: instanceKey(instanceID),

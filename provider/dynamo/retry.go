@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// transactionItems is how many items a transaction may write (a DynamoDB quota).
+// transactionItems is the maximum number of items of a transaction (a DynamoDB quota).
 const transactionItems = 100
 
 // retrying is one call of RetryActivities.
@@ -26,7 +26,7 @@ type retrying struct {
 	verdicts []provider.RetryVerdict
 	over     map[int64]bool // activities that have failed in this call
 	sends    []attempt
-	waiting  []provider.ActivityRetry // for each that is due, where it is pending
+	waiting  []provider.ActivityRetry // the current attempt of each due one, if it is pending
 }
 
 // attempt is an attempt to send.
@@ -36,10 +36,10 @@ type attempt struct {
 	run                 string
 	at                  time.Time
 	again               bool
-	ended               string // how an earlier attempt ended that was given up
+	ended               string // the CancelOutcome of an earlier, abandoned attempt
 }
 
-// RetryActivities advances the items of retries under the fence of a turn, and then sends the attempts in them.
+// RetryActivities advances the attempt records, on condition that the head is unchanged, and then sends their attempts.
 func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest) (provider.RetryResult, error) {
 	c := &retrying{p: p, RetryRequest: r, verdicts: make([]provider.RetryVerdict, len(r.Failed)), over: map[int64]bool{}}
 
@@ -60,8 +60,8 @@ func (p *Provider) RetryActivities(ctx context.Context, r *provider.RetryRequest
 	return provider.RetryResult{Failed: c.verdicts, RejectedOutputs: refused, Waiting: c.waiting, Verified: c.verified}, err
 }
 
-// rounds returns the failures, by their indices, in rounds that have at most one failure of each activity, because the
-// verdict on the first decides on the second.
+// rounds groups the indices of the failures into rounds with at most one failure of each activity, because the verdict
+// on the first failure affects the second one.
 func (c *retrying) rounds() (rounds [][]int) {
 	seen := map[int64]int{}
 	for i := range c.Failed {
@@ -75,7 +75,7 @@ func (c *retrying) rounds() (rounds [][]int) {
 	return rounds
 }
 
-// judge finds the verdicts on failures of different activities.
+// judge determines the verdicts on failures of different activities.
 func (c *retrying) judge(ctx context.Context, round []int) error {
 	var advance, last []int
 	for _, i := range round {
@@ -105,9 +105,9 @@ func (c *retrying) judge(ctx context.Context, round []int) error {
 	return err
 }
 
-// judgeLast finds the verdicts on failures that no attempt follows. One counts if its attempt is the current one; the
-// commit that records it is the fence. A failure whose run has led to the current attempt was reported before, when an
-// attempt could follow: that attempt may not have been sent.
+// judgeLast determines the verdicts on failures without a next attempt. A failure counts if its attempt is the current
+// one, and the commit that records it is conditional on the head. A failure whose run led to the current attempt was
+// reported before, when a next attempt was possible. That attempt may not have been sent.
 func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 	found := make([]provider.ActivityRetry, len(last))
 	looks := make([]func() error, len(last))
@@ -132,9 +132,9 @@ func (c *retrying) judgeLast(ctx context.Context, last []int) error {
 	return nil
 }
 
-// advance makes the next attempts the current ones, for the failures of current attempts, in one transaction that
-// checks that no turn was committed beyond the view. A failure whose write is refused was reported before, or is not of
-// the current attempt; the others are then tried again.
+// advance makes the next attempts current, for failures of current attempts, in one transaction that also checks the
+// head. A failure whose write is rejected was reported before, or is not of the current attempt. The others are then
+// tried again.
 func (c *retrying) advance(ctx context.Context, batch []int) error {
 	for len(batch) > 0 {
 		writes := make([]types.TransactWriteItem, 1, len(batch)+1)
@@ -165,8 +165,8 @@ func (c *retrying) advance(ctx context.Context, batch []int) error {
 	return nil
 }
 
-// withoutRefused removes from a batch the failures that made its transaction fail, and sets a verdict on each. known is
-// false where it finds none.
+// withoutRefused removes the failures from a batch that made its transaction fail, and sets their verdicts. known is
+// false if there are none.
 func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known bool) {
 	if _, moved := refusedItem(failed, 0); moved || !conditionFailed(failed) {
 		return nil, false
@@ -180,7 +180,7 @@ func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known 
 		known = true
 		o := &c.Failed[i]
 		if getString(old, attrRun) != o.Run || int(getNumber(old, attrAttempt)) != o.Attempt+1 {
-			continue // not the current attempt
+			continue // it is not the current attempt
 		}
 		if r, err := decodeRetry(old); err == nil {
 			c.next(i, r.At, true, r.Ended)
@@ -191,27 +191,27 @@ func (c *retrying) withoutRefused(batch []int, failed error) (rest []int, known 
 	return rest, known
 }
 
-// next records that the attempt after a failure is the current one, and is to be sent.
+// next records that the attempt after a failure is the current one and must be sent.
 func (c *retrying) next(i int, at time.Time, again bool, ended string) {
 	o := &c.Failed[i]
 	c.verdicts[i] = provider.RetryNext
 	c.sends = append(c.sends, attempt{activityID: o.ActivityID, segment: o.Segment, number: o.Attempt + 1, run: o.Run, at: at, again: again, ended: ended})
 }
 
-// fence is the condition that the view ends with the head: a caller with a stale view, or one that is late for a
+// fence returns the condition that the caller's head is the head. A caller with a stale view, or one that is late for a
 // deleted instance, changes nothing.
 func (c *retrying) fence() *types.ConditionCheck {
 	return &types.ConditionCheck{
 		TableName:           &c.p.hub.Table,
 		Key:                 item{attrPK: str(executionPK(c.Head.ExecutionID)), attrSK: str(segmentSK(c.Head.Segment+1, 0))},
 		ConditionExpression: aws.String(notExists),
-		// The item is not returned: this distinguishes a refusal of this condition from the others.
+		// The item is not returned, which distinguishes a failure of this condition from others.
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureNone,
 	}
 }
 
-// update makes the attempt after a failure the current one. For an attempt beyond the first there may be no item: in an
-// earlier release the workers sent the next attempt.
+// update returns the update that makes the attempt after a failure current. For a later attempt there may be no item,
+// because in an earlier release the workers sent the next attempt.
 func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 	why, err := encodeFailure(o.Error)
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if o.Ended != "" { // code that was given up may run for ever: a later attempt does not change that
+	if o.Ended != "" { // abandoned code can run forever, and a later attempt does not change that
 		u.UpdateExpression = aws.String(*u.UpdateExpression + ", #ended = :ended")
 		u.ExpressionAttributeNames["#ended"] = attrEnded
 		u.ExpressionAttributeValues[":ended"] = str(o.Ended)
@@ -238,7 +238,7 @@ func (c *retrying) update(o *provider.ActivityOutcome) (*types.Update, error) {
 	return u, nil
 }
 
-// conflict returns the error of a transaction: ErrConflict where a condition failed.
+// conflict returns the error of a transaction: ErrConflict if a condition failed.
 func (c *retrying) conflict(err error) error {
 	if !conditionFailed(err) {
 		return err
@@ -246,7 +246,7 @@ func (c *retrying) conflict(err error) error {
 	return fmt.Errorf("dynamo: instance %q: retries at segment %d of execution %s: %w", c.InstanceID, c.Head.Segment, c.Head.ExecutionID, provider.ErrConflict)
 }
 
-// addDue finds which of the due attempts are current, and adds them to those to send.
+// addDue finds the due attempts that are current, and adds them to the attempts to send.
 func (c *retrying) addDue(ctx context.Context) error {
 	found := make([]provider.ActivityRetry, len(c.Due))
 	looks := make([]func() error, len(c.Due))
@@ -275,7 +275,7 @@ func (c *retrying) addDue(ctx context.Context) error {
 	return nil
 }
 
-// wait records that the attempt that is due is pending.
+// wait records that a due attempt is pending.
 func (c *retrying) wait(i int, current *provider.ActivityRetry) {
 	if c.waiting == nil {
 		c.waiting = make([]provider.ActivityRetry, len(c.Due))
@@ -283,7 +283,7 @@ func (c *retrying) wait(i int, current *provider.ActivityRetry) {
 	c.waiting[i] = *current
 }
 
-// verify checks that the head is the head, where no write has done so and no commit will.
+// verify checks that the head is current, if no write has done so and no commit will.
 func (c *retrying) verify(ctx context.Context) error {
 	needless := len(c.Due) == 0
 	for _, v := range c.verdicts {
@@ -299,7 +299,7 @@ func (c *retrying) verify(ctx context.Context) error {
 	return nil
 }
 
-// send sends attempts: with a delay, or by a timer.
+// send sends attempts with a delay or a timer.
 func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	var out provider.Outputs
 	var refused []provider.OutputFailure
@@ -351,7 +351,7 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 	return refused, err
 }
 
-// timer is the timer that begins an attempt.
+// timer returns the timer that starts an attempt.
 func (c *retrying) timer(a *attempt) provider.Timer {
 	return provider.Timer{
 		V: provider.WireVersion, InstanceID: c.InstanceID, ExecutionID: c.Head.ExecutionID, Segment: a.segment,
@@ -364,8 +364,8 @@ func (c *retrying) sent(a *attempt) string {
 	return fmt.Sprintf("%s %d %d %s", c.Head.ExecutionID, a.activityID, a.number, a.run)
 }
 
-// sentRetries is how many sent attempts a process remembers: a message that could not be deleted is delivered again
-// within minutes.
+// sentRetries is the maximum number of sent attempts that a process remembers: a message that could not be deleted is
+// redelivered within minutes.
 const sentRetries = 4096
 
 // ReadRetry reads one item.

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Attributes of a retry's item.
+// The attributes of an attempt record.
 const (
 	attrAttempt  = "attempt"
 	attrRun      = "run"
@@ -26,20 +26,20 @@ const (
 	attrError    = "error"
 	attrEnded    = "ended"
 
-	// These are of the pending attempt pendingOf. They stay when another attempt becomes the current one.
+	// These belong to the pending attempt pendingOf. They stay when another attempt becomes current.
 	attrPending   = "pending"
 	attrPendingOf = "pendingOf"
 	attrLookAt    = "lookAt"
 	attrLookBy    = "lookBy"
 )
 
-// These limits cut the failure in a retry's item, which is for display and is written for each attempt.
+// These limits cut the failure in an attempt record, which is only displayed and is written for each attempt.
 const (
 	retryMessageBytes = 1 << 10
 	retryCauses       = 2
 )
 
-// retrySK returns a sort key that sorts as the ids do.
+// retrySK returns a sort key that sorts by activity ID.
 func retrySK(activityID int64) string { return numberedSK(skRetries, activityID) }
 
 func retryKey(executionID string, activityID int64) item {
@@ -55,12 +55,12 @@ func encodeFailure(f *history.Failure) (string, error) {
 	return string(doc), nil
 }
 
-// ReadRetries queries the items of an execution, page by page.
+// ReadRetries queries the attempt records of an execution page by page.
 func (p *Provider) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	return p.retriesBetween(ctx, executionID, 0, lastActivity)
 }
 
-// retriesOf reads the items of some of an execution's activities, in one query over their ids.
+// retriesOf reads the attempt records of some of an execution's activities, in one query over their IDs.
 func (p *Provider) retriesOf(ctx context.Context, executionID string, activities map[int64]bool) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		if len(activities) == 0 {
@@ -75,10 +75,10 @@ func (p *Provider) retriesOf(ctx context.Context, executionID string, activities
 	}
 }
 
-// lastActivity is the greatest id that keys can hold.
+// lastActivity is the greatest activity ID that a key can contain.
 const lastActivity = 9_999_999_999
 
-// retriesBetween reads the items of an execution's activities from one id to another, page by page.
+// retriesBetween reads an execution's attempt records between two activity IDs page by page.
 func (p *Provider) retriesBetween(ctx context.Context, executionID string, first, last int64) iter.Seq2[provider.ActivityRetry, error] {
 	return func(yield func(provider.ActivityRetry, error) bool) {
 		in := segmentsQuery(p.hub.Table, executionID, provider.Strong)
@@ -99,7 +99,7 @@ func (p *Provider) retriesBetween(ctx context.Context, executionID string, first
 	}
 }
 
-// decodePending decodes what is stored of the current attempt, which is pending.
+// decodePending decodes the current attempt if it is pending.
 func decodePending(it item, r *provider.ActivityRetry) (err error) {
 	if at := getString(it, attrLookAt); at != "" {
 		if r.NextCheckAt, err = time.Parse(timeFormat, at); err != nil {

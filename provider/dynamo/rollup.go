@@ -16,32 +16,34 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A rollup is a run of an execution's small segments once more, compressed in one item: a turn of a chain takes half a
-// KB, and a twentieth of that beside its like. Whoever reads a history whole, and has read a run that is long enough
-// one by one, leaves its rollup to the next. Nothing depends on it: the segments stay, and are what counts.
-const attrLast = "last" // the last segment of a rollup, whose first one is its sort key
+// A rollup is a compressed copy of a run of an execution's small segments in one item. A turn of a simple chain takes
+// half a KB, and a twentieth of that in a rollup. A reader that reads a whole history and finds a long run of single
+// segments writes a rollup for the next reader. Rollups are optional: the segments stay, and take precedence.
+const attrLast = "last" // the last segment of a rollup; its sort key has the first one
 
 const (
-	// rollupLimit bounds the documents of a rollup: compressed it stays well below an item of 400 KB (a DynamoDB quota)
-	// whatever is in it.
+	// rollupLimit is the maximum size of the documents of a rollup. Whatever they contain, their compressed size stays
+	// well below an item of 400 KB (a DynamoDB quota).
 	rollupLimit = 300 << 10
-	// rollupsAtOnce bounds what one read writes: a partition takes a thousand write units a second (a DynamoDB quota).
+	// rollupsAtOnce limits the writes of one read: a partition supports a thousand write units per second (a DynamoDB
+	// quota).
 	rollupsAtOnce = 4
-	// rollupPatience is how long a read waits for its rollups to be written, and rollupPause how long a process writes
-	// none after it could not: a table that throttles has other things to do.
+	// rollupPatience is the time that a read waits for its rollups to be written. rollupPause is the time for which a
+	// process writes none after a failure, because the table may be throttling.
 	rollupPatience = time.Second
 	rollupPause    = time.Minute
 )
 
 func rollupSK(first int64) string { return numberedSK(skRollups, first) }
 
-// run is what a rollup holds: small segments, one after the other.
+// run holds the consecutive small segments of a rollup.
 type run struct {
-	first, last int64 // first is 0 where the run is empty: the first segment of an execution is in none
+	first, last int64 // first is 0 if the run is empty, because the first segment of an execution is in no rollup
 	docs        []byte
 }
 
-// add appends a segment. It reports whether it could: one of several parts, or compressed by itself, is no small one.
+// add appends a segment and returns true. It returns false if the segment is not small, because it has several parts or
+// is compressed itself.
 func (r *run) add(sequence int64, parts []item) bool {
 	doc, small := parts[0][attrEvents].(*types.AttributeValueMemberS)
 	if !small || len(parts) != 1 || r.first > 0 && sequence != r.last+1 || len(r.docs)+len(doc.Value) > rollupLimit {
@@ -58,7 +60,7 @@ func (r *run) add(sequence int64, parts []item) bool {
 	return true
 }
 
-// length is the number of segments.
+// length returns the number of segments.
 func (r *run) length() int64 {
 	if r.first == 0 {
 		return 0
@@ -66,8 +68,8 @@ func (r *run) length() int64 {
 	return r.last - r.first + 1
 }
 
-// item makes the rollup. It is worth its price where it is much smaller: a write unit is five read units, and a
-// transaction writes twice.
+// item returns the rollup. worth is true if it is much smaller than its segments: a write unit costs as much as five
+// read units, and a transaction writes twice.
 func (r *run) item(executionID string) (it item, worth bool) {
 	packed := compressor.EncodeAll(r.docs, nil)
 	return item{
@@ -121,8 +123,8 @@ func (p *Provider) rollupsFrom(executionID string, first int64) *dynamodb.QueryI
 	return in
 }
 
-// rollUp writes the rollups of runs. One that is there already stays: whoever wrote it has read the same segments. It
-// fails in silence where there is nothing to say, and with a warning otherwise: the read that it is part of has succeeded.
+// rollUp writes the rollups of runs. An existing rollup stays, because its writer has read the same segments. Failures
+// are logged as a warning if they are unexpected, and not returned, because the read itself has succeeded.
 func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, runs []run) {
 	if len(runs) == 0 || p.rollups.resting(p.now()) {
 		return
@@ -142,8 +144,8 @@ func (p *Provider) rollUp(ctx context.Context, instanceID, executionID string, r
 	}
 }
 
-// putRollup writes a rollup where there is none, of an execution that is not deleted: its deletion first marks the
-// start, and then removes what it finds.
+// putRollup writes a rollup if there is none and the execution is not deleted. A deletion marks the start before it
+// removes rollups.
 func (p *Provider) putRollup(ctx context.Context, executionID string, it item) error {
 	_, err := p.table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Put: &types.Put{TableName: &p.hub.Table, Item: it, ConditionExpression: aws.String(notExists)}},
@@ -158,7 +160,7 @@ func (p *Provider) putRollup(ctx context.Context, executionID string, it item) e
 	return err
 }
 
-// rest is when a process goes on with what it had to leave for a while. The zero value goes on at once.
+// rest is the time until which a process pauses optional work. The zero value means no pause.
 type rest struct{ until atomic.Int64 }
 
 func (r *rest) resting(now time.Time) bool { return now.UnixNano() < r.until.Load() }

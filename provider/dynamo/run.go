@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Attributes of a run, in its activity's item.
+// The attributes of a run, in the activity record.
 const (
 	attrRunToken   = "runToken"
 	attrRunAttempt = "runAttempt"
@@ -24,8 +24,8 @@ const (
 	attrRunGivenUp = "runGivenUp" // never removed
 )
 
-// ClaimRun writes the run into the activity's item, on the condition that it is still as it was read, and then reads the
-// cancel record.
+// ClaimRun writes the run into the activity record, on condition that the record has not changed since it was read. It
+// then reads the cancel record.
 func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunClaim, error) {
 	it, err := p.getExecutionItem(ctx, r.ExecutionID, activitySK(r.ActivityID))
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Provider) ClaimRun(ctx context.Context, r provider.Run) (provider.RunCl
 	return taken, wrapRun(&r, err)
 }
 
-// foundRun decodes an activity's item: who has its run, and what was stored of it.
+// foundRun decodes the run in an activity record: the claim, and the stored run.
 func (p *Provider) foundRun(it item, r *provider.Run) (taken provider.RunClaim, before *provider.Run, err error) {
 	taken.PreviousRecord.ActivityID = r.ActivityID
 	if len(it) == 0 {
@@ -85,11 +85,13 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	in := p.runUpdate(r)
 	in.UpdateExpression = aws.String(setRunExpression + ", #ttl = :ttl REMOVE #outcome")
 	in.ExpressionAttributeNames["#outcome"] = attrRunOutcome
-	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token") // the second for a response that was lost
+	// the second value covers a lost response
+	in.ConditionExpression = aws.String("attribute_not_exists(#token) OR #token = :token")
 	setRun(in, r)
 	if before != nil {
 		in.ConditionExpression = aws.String("#token IN (:before, :token)")
-		if before.Attempt == r.Attempt { // CompleteRun may come between, that of the same delivery too: a renewal may be late
+		// CompleteRun can come in between, even of the same delivery, because a renewal can be late
+		if before.Attempt == r.Attempt {
 			in.ConditionExpression = aws.String("#token IN (:before, :token) AND attribute_not_exists(#outcome)")
 		}
 		in.ExpressionAttributeValues[":before"] = str(before.Token)
@@ -101,11 +103,12 @@ func (p *Provider) writeRun(ctx context.Context, r, before *provider.Run) (writt
 	return written, err
 }
 
-// CompleteRun writes the outcome beside the run. Where both are more than an item has, with the details that the code has left, the outcome is what counts.
+// CompleteRun writes the outcome into the activity record. If the outcome and the stored heartbeat details together
+// exceed the size of an item, the outcome takes precedence.
 func (p *Provider) CompleteRun(ctx context.Context, r provider.Run, o *provider.ActivityOutcome) error {
 	err := p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome")
 	if isTooLarge(err) {
-		if o.Error != nil { // an attempt that follows takes up the details
+		if o.Error != nil { // the next attempt needs the details
 			err = p.keepOutcome(ctx, &r, withoutMost(o), "SET #outcome = :outcome")
 		} else {
 			err = p.keepOutcome(ctx, &r, o, "SET #outcome = :outcome REMOVE "+attrDetails)
@@ -133,7 +136,7 @@ func (p *Provider) keepOutcome(ctx context.Context, r *provider.Run, o *provider
 	return err
 }
 
-// withoutMost is an outcome whose failure is cut as in a retry's item: what is sent first is whole.
+// withoutMost returns an outcome whose failure is cut as in an attempt record. The outcome that is sent first is whole.
 func withoutMost(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	cut := *o
 	cut.Error = o.Error.Truncate(retryMessageBytes, retryCauses)
@@ -141,13 +144,13 @@ func withoutMost(o *provider.ActivityOutcome) *provider.ActivityOutcome {
 	return &cut
 }
 
-// isTooLarge reports whether an item was not updated since it would be larger than an item may be.
+// isTooLarge reports whether an update failed because the item would be too large.
 func isTooLarge(err error) bool {
 	refusal, ok := errors.AsType[smithy.APIError](err)
 	return ok && refusal.ErrorCode() == "ValidationException" && strings.Contains(refusal.ErrorMessage(), "maximum allowed size")
 }
 
-// ReleaseRun replaces a run by another one, or by none.
+// ReleaseRun replaces a run with another one or removes it.
 func (p *Provider) ReleaseRun(ctx context.Context, r provider.Run, leave *provider.Run) error {
 	in := p.runUpdate(&r)
 	in.ConditionExpression = aws.String("#token = :own")
@@ -187,7 +190,7 @@ func setRun(in *dynamodb.UpdateItemInput, r *provider.Run) {
 	v[":until"] = str(formatTime(r.Until))
 }
 
-// decodeRun returns the run in an activity's item; nil where it has none.
+// decodeRun returns the run in an activity record, or nil if there is none.
 func decodeRun(it item, of *provider.Run) (*provider.Run, error) {
 	r := &provider.Run{
 		ExecutionID: of.ExecutionID, ActivityID: of.ActivityID, Attempt: int(getNumber(it, attrRunAttempt)), Token: getString(it, attrRunToken),

@@ -19,21 +19,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The values of HubConfig.TimerMode: how timers are held that are further away than a queue can delay.
+// The values of HubConfig.TimerMode. It selects how to hold timers that exceed the maximum delay of a queue.
 const (
-	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them back
-	TimersRequeue   = "hops"      // they are sent again with the longest delay until they are due
+	TimersSchedules = "schedules" // a one-time EventBridge schedule sends them to the queue
+	TimersRequeue   = "hops"      // they are sent again with the maximum delay until they are due
 )
 
-// Timing of timers, and what bounds it.
+// The timing of timers and its limits.
 const (
-	maxDelay = dynamoknobs.LongestDelay // the longest that an SQS message can be delayed (a quota)
+	maxDelay = dynamoknobs.LongestDelay // the maximum delay of an SQS message (a quota)
 	// scheduleUnit is the unit to which the time of a schedule is rounded down.
 	scheduleUnit = time.Second
 )
 
-// The limits of a schedule when the queue cannot be reached: it tries for as long as Scheduler permits, and then leaves
-// the timer in the dead letters.
+// The limits of a schedule that cannot reach the queue. It retries for as long as Scheduler allows, and then sends the
+// timer to the dead-letter queue.
 const (
 	scheduleRetryAge = 24 * time.Hour
 	scheduleRetries  = 185
@@ -42,8 +42,8 @@ const (
 // scheduleTime is the format of a time in an at expression.
 const scheduleTime = "2006-01-02T15:04:05"
 
-// checkTiming refuses settings by which timers would hop for ever, or by which a schedule's message would ask for the
-// schedule that it came from: the name would still be taken, and the timer would be lost.
+// checkTiming rejects settings with which timers would be requeued forever, or with which the message of a schedule
+// would create the same schedule again: its name would still be in use, and the timer would be lost.
 func (p *Provider) checkTiming() error {
 	switch {
 	case p.longestDelay < time.Second || p.longestDelay > maxDelay:
@@ -66,8 +66,8 @@ func (p *Provider) checkTiming() error {
 	return nil
 }
 
-// needsSchedule reports whether a timer needs a schedule. Within its reach a queue's delay costs nothing but its
-// message; a schedule costs more.
+// needsSchedule reports whether a timer needs a schedule. A queue delay costs nothing besides the message, and a
+// schedule costs more.
 func (p *Provider) needsSchedule(t *provider.Timer) bool {
 	return p.hub.TimerMode == TimersSchedules && t.FireAt.Sub(p.now()) > p.longestDelay
 }
@@ -84,7 +84,7 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	byExecution := map[string][]provider.Timer{}
 	made := map[string]bool{}
 	for i := range timers {
-		if name := scheduleName(&timers[i]); !made[name] { // a queue may deliver a timer twice
+		if name := scheduleName(&timers[i]); !made[name] { // a queue can deliver a timer twice
 			made[name] = true
 			creations = append(creations, func() error { return p.createSchedule(ctx, &timers[i]) })
 			byExecution[timers[i].ExecutionID] = append(byExecution[timers[i].ExecutionID], timers[i])
@@ -102,8 +102,8 @@ func (p *Provider) scheduleTimers(ctx context.Context, timers []provider.Timer) 
 	return together(looks...)
 }
 
-// canSchedule returns an error for what the hub lacks to make schedules; New does not require it of processes that hold
-// no timers.
+// canSchedule returns an error if the hub lacks settings for schedules. New does not require them from processes that
+// hold no timers.
 func (p *Provider) canSchedule() error {
 	client := ""
 	if p.schedules != nil {
@@ -116,18 +116,18 @@ func (p *Provider) canSchedule() error {
 	)
 }
 
-// scheduleReplacer is a call of *scheduler.Client; a stand-in may have it.
+// scheduleReplacer contains a call of *scheduler.Client that emulators can implement.
 type scheduleReplacer interface {
 	UpdateSchedule(ctx context.Context, in *scheduler.UpdateScheduleInput, opts ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
 }
 
-// replaceTries is how often a schedule is created that is there, and is gone when it is to be replaced.
+// replaceTries is the number of tries to create a schedule that exists and is deleted before it is replaced.
 const replaceTries = 3
 
-// createSchedule makes a schedule that sends the timer to its queue. Its name is unique to the timer, so that a repeat
-// finds it (R1), and replaces it by the same. One of before a restore, or of a hub with other queues, has the name as
-// well, and another time or target. Replacing is one call, in which the timer is never without a schedule, and comes long
-// before the schedule's time (checkTiming).
+// createSchedule creates a schedule that sends the timer to its queue. Its name is unique to the timer, so that a
+// repetition finds it (R1) and replaces it by the same schedule. After a restore, or in a hub with other queues, a
+// schedule of the name can exist with another time or target. Replacing it is one call, during which the timer always
+// has a schedule, and happens long before the schedule's time (checkTiming).
 func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error {
 	in, err := p.scheduleOf(t)
 	if err != nil {
@@ -136,7 +136,7 @@ func (p *Provider) createSchedule(ctx context.Context, t *provider.Timer) error 
 	for range replaceTries {
 		exists := false
 		err = call(ctx, "Scheduler.CreateSchedule", t.InstanceID, func() error {
-			again := *in // the SDK writes its token into the input
+			again := *in // the SDK adds its token to the input
 			_, err := p.schedules.CreateSchedule(ctx, &again)
 			_, exists = errors.AsType[*types.ConflictException](err)
 			if exists {
@@ -186,8 +186,8 @@ func (p *Provider) scheduleOf(t *provider.Timer) (*scheduler.CreateScheduleInput
 	}, nil
 }
 
-// scheduleName returns the name of a timer's schedule, which is unique since event ids are unique in an execution. An
-// activity has one name for its schedule-to-close time, and one for each attempt that waits.
+// scheduleName returns the name of a timer's schedule. It is unique because event IDs are unique in an execution. An
+// activity has one name for its schedule-to-close timeout, and one for each waiting attempt.
 func scheduleName(t *provider.Timer) string {
 	if t.Attempt > 0 {
 		return digest("retry", t.ExecutionID, strconv.FormatInt(t.TimerID, 10), strconv.Itoa(t.Attempt))
@@ -195,16 +195,15 @@ func scheduleName(t *provider.Timer) string {
 	return digest("timer", t.ExecutionID, strconv.FormatInt(t.TimerID, 10))
 }
 
-// The limits of what a turn spends on the schedules of the timers that it has cancelled.
+// The limits of a turn for deleting the schedules of cancelled timers.
 const (
 	mostDropped = 2000            // schedules
-	dropTime    = 2 * time.Second // or a quarter of what the invocation has left, if that is less
+	dropTime    = 2 * time.Second // or a quarter of the remaining time of the invocation if that is less
 )
 
-// dropSchedules deletes, with best effort, the schedules that cancelled timers may have, and those of the attempts that
-// given-up activities wait for. It does so after the commit, so that a timer that was not cancelled is never lost, and
-// after everything else that the turn causes, since other instances wait for that (R15). A schedule that is left fires,
-// and its turn drops the message.
+// dropSchedules deletes the schedules that cancelled timers may have, and those of attempts of cancelled activities. It
+// is best effort. It runs after the commit, so that a timer that was not cancelled is never lost, and after all outputs
+// of the turn, because other instances wait for them (R15). A remaining schedule fires, and the turn drops its message.
 func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancelled []history.OpenItem) {
 	var held []provider.Timer
 	retried := map[int64]bool{}
@@ -235,7 +234,7 @@ func (p *Provider) dropSchedules(ctx context.Context, executionID string, cancel
 	}
 }
 
-// timeToDrop bounds the time that a turn spends on schedules.
+// timeToDrop limits the time that a turn spends on schedules.
 func (p *Provider) timeToDrop(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := dropTime
 	if end, ok := ctx.Deadline(); ok {
@@ -244,8 +243,8 @@ func (p *Provider) timeToDrop(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeout(ctx, limit)
 }
 
-// deleteSchedules deletes the schedules of timers, for as long as there is time, and returns an error for each that may
-// be left.
+// deleteSchedules deletes the schedules of timers until the time is used up, and returns an error for each schedule
+// that may remain.
 func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer) (failed []error) {
 	errs := make([]error, len(timers))
 	deletions := make([]func() error, len(timers))
@@ -261,16 +260,16 @@ func (p *Provider) deleteSchedules(ctx context.Context, timers []provider.Timer)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// waitingRetries returns the timers of the attempts that activities wait for, where these may have a schedule. The
-// current attempt is in the retry's item. An attempt that is waited for and may have begun is left out: its timer leads
-// to the worker that reports its end (sendEnds).
+// waitingRetries returns the timers of attempts for which activities wait, if they may have a schedule. The attempt
+// record contains the current attempt. An awaited attempt that may have started is omitted, because its timer starts
+// the worker that reports its end (sendEnds).
 func (p *Provider) waitingRetries(ctx context.Context, executionID string, activities map[int64]bool) (waiting []provider.Timer, err error) {
 	for r, err := range p.retriesOf(ctx, executionID, activities) {
 		if err != nil {
 			return waiting, err
 		}
 		attempt := history.OpenItem{ScheduledAt: r.FailedAt, FireAt: r.At}
-		if r.Pending != nil { // its schedule is left where its end is waited for, and fires for nothing
+		if r.Pending != nil { // if its end is awaited, its schedule stays and fires without effect
 			attempt.FireAt = r.NextCheckAt
 		}
 		if waits := activities[r.ActivityID]; p.mayHaveSchedule(&attempt) && (!waits || !p.mayHaveBegun(r.At)) {
@@ -283,11 +282,11 @@ func (p *Provider) waitingRetries(ctx context.Context, executionID string, activ
 	return waiting, nil
 }
 
-// lookAgain deletes the schedules of an execution's timers whose wait has ended, because they were cancelled or the
-// execution ended while their messages were in the queue (R15). This check sees every turn that commits before it; a
-// turn that commits after it deletes the schedule itself, which exists by then; and the records of a function that dies
-// before the check are delivered again. It costs one strongly consistent query for a batch's timers of an execution,
-// over what the execution has committed since it sent them: a quarter of an hour's segments.
+// lookAgain deletes the schedules of an execution's timers that were cancelled, or whose execution ended, while their
+// messages were in the queue (R15). The check sees every turn that commits before it. A turn that commits after it
+// deletes the schedule itself, which exists by then. If the function dies before the check, its records are
+// redelivered. The check costs one strongly consistent query for a batch's timers of an execution. It reads the
+// segments since the timers were sent, of up to a quarter of an hour.
 func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error {
 	waits, err := p.waitedFor(ctx, timers)
 	if err != nil {
@@ -302,8 +301,8 @@ func (p *Provider) lookAgain(ctx context.Context, timers []provider.Timer) error
 	return together(deletions...)
 }
 
-// giveUpSchedule deletes a schedule that was just made and turned out to be unneeded. One that may not be deleted fires
-// without effect.
+// giveUpSchedule deletes a schedule that was just created and is not needed. If that fails, the schedule fires without
+// effect.
 func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error {
 	err := p.deleteScheduleOf(ctx, t)
 	if failed, ok := errors.AsType[*provider.Error](err); ok && !failed.Retryable {
@@ -315,11 +314,11 @@ func (p *Provider) giveUpSchedule(ctx context.Context, t *provider.Timer) error 
 	return err
 }
 
-// clockSkew is how much the clocks of two functions may differ.
+// clockSkew is the maximum difference between the clocks of two functions.
 const clockSkew = 2 * time.Second
 
-// mayHaveSchedule reports whether a timer may have a schedule. It gets one only after the longest delay in the queue,
-// and the schedule is gone when it has fired.
+// mayHaveSchedule reports whether a timer may have a schedule. It gets one only after the maximum delay in the queue,
+// and the schedule is deleted when it has fired.
 func (p *Provider) mayHaveSchedule(o *history.OpenItem) bool {
 	return p.mayBeOutside(o.ScheduledAt) && o.FireAt.Sub(o.ScheduledAt) > 2*p.longestDelay-clockSkew && o.FireAt.After(p.now())
 }
@@ -329,7 +328,7 @@ func (p *Provider) mayWaitByTimer(o *history.OpenItem) bool {
 	return o.MayHaveRetryTimer && p.mayBeOutside(o.ScheduledAt)
 }
 
-// mayBeOutside reports whether a timer that was sent at a time may have left the timers queue by now.
+// mayBeOutside reports whether a timer that was sent at a time may have left the timers queue.
 func (p *Provider) mayBeOutside(sentAt time.Time) bool {
 	return p.hub.TimerMode == TimersSchedules && p.schedules != nil && p.now().Sub(sentAt) > p.longestDelay-clockSkew
 }

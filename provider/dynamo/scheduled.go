@@ -11,11 +11,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scheduledBytes bounds the cache of segments that scheduled activities which are tried again, or completed from outside: a hundred thousand activities
-// of one segment may be in an hour.
+// scheduledBytes limits the cache of segments with activities that are retried or completed externally. In an hour, a
+// hundred thousand activities of one segment can be.
 const scheduledBytes = 16 << 20
 
-// ReadWorkItem reads the segment, which this process may have in its cache.
+// ReadWorkItem reads the segment from the cache of this process, or else from the table.
 func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error) {
 	w, err := p.scheduledActivity(ctx, instanceID, executionID, segment, activityID)
 	if errors.Is(err, errStub) {
@@ -24,10 +24,10 @@ func (p *Provider) ReadWorkItem(ctx context.Context, instanceID, executionID str
 	return w, err
 }
 
-// scheduledActivity returns the work item of an activity's first attempt, read from the segment that scheduled it. It
-// returns ErrNotFound when the segment schedules no such activity, and errStub when the segment was deleted.
+// scheduledActivity returns the work item of an activity's first attempt, from the segment that scheduled it. It
+// returns ErrNotFound if the segment does not schedule the activity, and errStub if the segment was deleted.
 func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionID string, sequence, activityID int64) (provider.WorkItem, error) {
-	// A segment never changes, but an eventual read may be too early to see it.
+	// A segment never changes, but an eventually consistent read may not see it yet.
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		items, err := p.scheduledBy(ctx, instanceID, executionID, sequence, activityID, c)
 		if _, torn := errors.AsType[*tornError](err); torn && c == provider.Eventual {
@@ -45,13 +45,14 @@ func (p *Provider) scheduledActivity(ctx context.Context, instanceID, executionI
 	return provider.WorkItem{}, fmt.Errorf("dynamo: instance %q: execution %s: activity #%d: %w", instanceID, executionID, activityID, provider.ErrNotFound)
 }
 
-// scheduledWork is what is kept of a segment: the work items of its activities between two ids.
+// scheduledWork is the cached part of a segment: the work items of its activities between two IDs.
 type scheduledWork struct {
 	first, last int64
 	items       map[int64]provider.WorkItem
 }
 
-// scheduledBy returns the work items of a segment by the ids of their activities: the one of that id, and those that are kept with it.
+// scheduledBy returns work items of a segment by activity ID: that of the given activity, and those that are cached
+// with it.
 func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID string, sequence, activityID int64, c provider.Consistency) (map[int64]provider.WorkItem, error) {
 	key := fmt.Sprintf("%s %d", executionID, sequence)
 	if known, ok := p.scheduled.get(key); ok && known.first <= activityID && activityID <= known.last {
@@ -80,13 +81,13 @@ func (p *Provider) scheduledBy(ctx context.Context, instanceID, executionID stri
 	return found.items, nil
 }
 
-// withinReach returns the work items that are kept of a segment: all, or where these are too large those from an activity on, since activities come to their
-// ends roughly in the order in which they were scheduled.
+// withinReach returns the work items of a segment to cache: all, or if these are too large, those from an activity on,
+// because activities end roughly in the order in which they were scheduled.
 func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork, bytes int) {
 	found = scheduledWork{last: lastActivity, items: map[int64]provider.WorkItem{}}
 	most, isPart := scheduledBytes, workBytes(all) > scheduledBytes
 	if isPart {
-		found.first, most = activityID, scheduledBytes/2 // another execution may have as many
+		found.first, most = activityID, scheduledBytes/2 // another execution can have as many
 	}
 	for i := range all {
 		w := all[i]
@@ -97,7 +98,7 @@ func withinReach(all []provider.WorkItem, activityID int64) (found scheduledWork
 			found.last = w.ActivityID - 1
 			return found, bytes
 		case isPart:
-			w.Input = slices.Clone(w.Input) // else all of the segment is kept with it
+			w.Input = slices.Clone(w.Input) // otherwise the whole segment is cached
 		}
 		bytes += len(w.Input) + workItemBytes
 		found.items[w.ActivityID] = w

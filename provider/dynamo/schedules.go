@@ -13,18 +13,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// skSchedules is the prefix of the sort keys of the schedules that are noted, which lie beside the hub's other items.
+// skSchedules is the prefix of the sort keys of schedules. Their partition is that of the hub's own items.
 const skSchedules = "schedule#"
 
-// skSchedulesEnd sorts behind all of them.
+// skSchedulesEnd sorts after all of them.
 const skSchedulesEnd = "schedule$"
 
-// attrNotedAt is when a schedule was noted, in milliseconds.
+// attrNotedAt is the time when a schedule was added to the list, in milliseconds.
 const attrNotedAt = "notedAt"
 
 func scheduleKey(id string) item { return item{attrPK: str(pkHub), attrSK: str(skSchedules + id)} }
 
-// PutScheduleEntry writes an item of some 60 bytes.
+// PutScheduleEntry writes an item of about 60 bytes.
 func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	it := scheduleKey(s.ID)
 	it[attrNotedAt] = num(s.NotedAt.UnixMilli())
@@ -34,7 +34,7 @@ func (p *Provider) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntr
 	})
 }
 
-// DeleteScheduleEntry deletes the item on the condition that it is the one that was read.
+// DeleteScheduleEntry deletes the item on condition that its NotedAt is that of s.
 func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) error {
 	err := call(ctx, "DynamoDB.DeleteItem", "", func() error {
 		_, err := p.table.DeleteItem(ctx, &dynamodb.DeleteItemInput{
@@ -50,7 +50,7 @@ func (p *Provider) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleE
 	return err
 }
 
-// ListSchedules reads a page of 1 MB, some 15,000, at a time.
+// ListSchedules reads pages of 1 MB, about 15,000 schedules each.
 func (p *Provider) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	return func(yield func(provider.ScheduleEntry, error) bool) {
 		for items, err := range p.query(ctx, "", &dynamodb.QueryInput{

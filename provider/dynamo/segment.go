@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Attributes of a segment's items: a header on every first part, and the events as JSON (attrEvents) or compressed
+// The attributes of a segment's items: a header in every first part, and the events as JSON (attrEvents) or compressed
 // (attrZstd).
 const (
 	attrNonce  = "nonce"
@@ -22,31 +22,30 @@ const (
 	attrEvents = "events"
 	attrZstd   = "zstd"
 
-	// These are on an execution's first segment: the instance it belongs to, the execution that it continues, and the
-	// oldest execution whose documents it refers to. Neither that one nor any later one may be erased before this
-	// execution.
+	// These are in an execution's first segment: its instance, the previous execution, and the oldest execution whose
+	// documents it refers to. The latter and later executions must not be erased before this execution.
 	attrInstance = "instance"
 	attrPrevious = "previous"
 	attrRefs     = "refs"
-	// attrNext, on the stub of a past execution's start, is the execution that continues it.
+	// attrNext is the next execution, in the stub of a past execution's start.
 	attrNext = "next"
 
-	// attrStub is when the segment was deleted: an item with it only occupies its place (R17).
+	// attrStub is the time when the segment was deleted. An item with it only occupies the key (R17).
 	attrStub = "stub"
 )
 
 const (
-	// jsonLimit is the size up to which a segment stays readable in the console; above it zstd saves write units.
+	// jsonLimit is the size up to which a segment stays readable in the console. Above it, zstd saves write units.
 	jsonLimit = 4 << 10
-	// partLimit leaves room for key and header in an item of 400 KB (a DynamoDB quota).
+	// partLimit leaves space for key and header in an item of 400 KB (a DynamoDB quota).
 	partLimit = 350 << 10
-	// turnLimit leaves room for the other items in a transaction of 4 MB (a DynamoDB quota).
+	// turnLimit leaves space for the other items in a transaction of 4 MB (a DynamoDB quota).
 	turnLimit = 3 << 20
-	// decodeLimit bounds the decompressed size of a segment.
+	// decodeLimit is the maximum decompressed size of a segment.
 	decodeLimit = 256 << 20
 )
 
-// Both are safe for concurrent use in their …All forms, and expensive to create.
+// Both are safe for concurrent use with their All methods, and expensive to create.
 var (
 	compressor   = ready(must(zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))))
 	decompressor = must(zstd.NewReader(nil, zstd.WithDecoderMaxMemory(decodeLimit), zstd.WithDecoderConcurrency(0)))
@@ -54,19 +53,19 @@ var (
 
 func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // cannot happen: the options are constants
+		panic(err) // cannot happen, because the options are constants
 	}
 	return v
 }
 
-// ready makes the encoder create its channel now: a channel that is created on first use in a testing/synctest bubble
+// ready makes the encoder create its channel now. A channel that is created on first use in a testing/synctest bubble
 // panics in the next bubble.
 func ready(e *zstd.Encoder) *zstd.Encoder {
 	e.EncodeAll(nil, nil)
 	return e
 }
 
-// encodeSegment makes the items of a segment, the first part first.
+// encodeSegment returns the items of a segment, the first part first.
 func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error) {
 	doc, err := history.Encode(s.Events)
 	if err != nil {
@@ -87,7 +86,7 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 	return split(first, executionID, s.Sequence, packed), nil
 }
 
-// pack compresses a document, and refuses one that could not be written or read again.
+// pack compresses a document. It returns an error if the document could not be written or read again.
 func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
 	if len(doc) > decodeLimit {
@@ -115,12 +114,12 @@ func split(first item, executionID string, sequence int64, packed []byte) []item
 	return items
 }
 
-// tornError reports that the items read are not a whole history. Another read may find it whole (R8).
+// tornError means that the items that were read are not a complete history. Another read may find it complete (R8).
 type tornError struct{ what string }
 
 func (e *tornError) Error() string { return e.what }
 
-// decodeSegments decodes the items of an execution, in key order, and checks that segments and parts have no gap (R8).
+// decodeSegments decodes the items of an execution, sorted by key, and checks that segments and parts have no gap (R8).
 func decodeSegments(items []item) (segments []provider.Segment, err error) {
 	c := cutter{items: items, last: true}
 	err = c.decode(nil, func(s provider.Segment) bool {
@@ -130,10 +129,10 @@ func decodeSegments(items []item) (segments []provider.Segment, err error) {
 	return segments, err
 }
 
-// cutter splits the items of an execution, in key order, into segments: the items come page by page, and a page may end
-// within a segment. It checks for every reader of a history that segments and parts have no gap (R8).
+// cutter splits the items of an execution, sorted by key, into segments. The items arrive page by page, and a page can
+// end within a segment. It checks for every reader of a history that segments and parts have no gap (R8).
 type cutter struct {
-	items []item // the items that were read, from the segment that is due on
+	items []item // the remaining items, from the due segment on
 	due   int64
 	last  bool // there is no further page
 }
@@ -144,8 +143,8 @@ func (c *cutter) add(page []item, last bool) {
 	c.last = last
 }
 
-// cut removes and returns the items of the segment that is due. It returns none when no items are left, or when the
-// next page has more of them; errStub where the segment was deleted.
+// cut removes and returns the items of the due segment. It returns none if no items remain, or if the next page
+// contains more of them. It returns errStub if the segment was deleted.
 func (c *cutter) cut() (parts []item, err error) {
 	if len(c.items) == 0 {
 		return nil, nil
@@ -173,8 +172,7 @@ func (c *cutter) cut() (parts []item, err error) {
 	return parts, nil
 }
 
-// decode yields the segments that have all their parts and whose documents are wanted (nil: all), until yield returns
-// false.
+// decode yields the complete segments whose documents are wanted (nil means all) until yield returns false.
 func (c *cutter) decode(wanted func(doc []byte) bool, yield func(s provider.Segment) bool) error {
 	for {
 		sequence := c.due
@@ -235,7 +233,7 @@ func segmentDocument(sequence int64, parts []item) ([]byte, error) {
 	return doc, nil
 }
 
-// errNoEvents is what is wrong with a segment that has none: each has one at least.
+// errNoEvents means that a segment has no events: every segment has at least one.
 var errNoEvents = errors.New("contains no events")
 
 func corruptSegment(sequence int64, parts []item, err error) error {

@@ -16,39 +16,41 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A repeated dispatch, and one that fails half way, notes what SQS has taken, and the next repetition leaves that out:
-// otherwise, in an hour in which half of all calls fail, each output would be sent with every delivery of its trigger.
-// A dispatch that succeeds at once, as nearly all do, neither reads nor writes any note.
+// A repeated dispatch, and one that fails halfway, stores the outputs that SQS has accepted, and the next repetition
+// omits them. Otherwise, in an hour in which half of all calls fail, each output would be sent with every delivery of
+// its message. A dispatch that succeeds immediately, which is the usual case, neither reads nor writes dispatch
+// records.
 
-// Attributes of a note: the packed ids of the events whose timers, or whose other outputs, are taken.
+// The attributes of a dispatch record: the packed IDs of the events whose timers, or whose other outputs, were
+// accepted.
 const (
 	attrTakenTimers = "timers"
 	attrTaken       = "taken"
-	// attrTakenBy is the run of the reconciliation that has written a note or a cursor; a dispatch has none.
+	// attrTakenBy is the run of the reconciliation that wrote a dispatch record or a cursor. A dispatch has none.
 	attrTakenBy = "takenBy"
-	// noteSuffix distinguishes a note from the cursor of a large segment, which may stand beside it.
+	// noteSuffix distinguishes a dispatch record from the cursor of a large segment.
 	noteSuffix = "#taken"
-	// noteBytes bounds the size of each of these attributes. With more nothing is noted, and some outputs are sent
-	// again.
+	// noteBytes is the maximum size of each of these attributes. If they are larger, nothing is stored, and some
+	// outputs are sent again.
 	noteBytes = 150 << 10
 )
 
-// takenOutputs is the part of an execution's outputs that is known to be taken. An event causes at most two: a timer,
+// takenOutputs holds the outputs of an execution that are known to be accepted. An event causes at most two: a timer
 // and another output.
 type takenOutputs struct {
 	instanceID, executionID string
-	// from is the first segment that is sent, and head the last segment there is: every later repetition, whatever
-	// message leads to it, includes head.
+	// from is the first segment that is sent, and head the last existing one. Every later repetition, whichever message
+	// causes it, includes head.
 	from, head     int64
-	known          bool   // earlier notes were read, or there are none
-	run            string // of the reconciliation that has written the note that is there, or that writes it
+	known          bool   // earlier dispatch records were read, or there are none
+	run            string // the reconciliation that wrote or writes the dispatch record
 	timers, others provider.IDSet
 	unnoted        bool
-	// seen is what the note of head holds, as far as it is known: its attributes of ids.
+	// seen holds the ID attributes of the dispatch record of head, as far as they are known.
 	seen item
 }
 
-// has reports whether an entry for a queue is taken.
+// has reports whether an entry for a queue was accepted.
 func (t *takenOutputs) has(timers bool, e *entry) bool {
 	if timers {
 		return e.known && t.timers.Has(e.id)
@@ -56,7 +58,7 @@ func (t *takenOutputs) has(timers bool, e *entry) bool {
 	return e.known && t.others.Has(e.id)
 }
 
-// add records the entries of a batch that were taken.
+// add records the accepted entries of a batch.
 func (t *takenOutputs) add(timers bool, sent []entry) {
 	set := &t.others
 	if timers {
@@ -70,8 +72,8 @@ func (t *takenOutputs) add(timers bool, sent []entry) {
 	}
 }
 
-// offer sends what is not taken yet. It records what is taken now if remember is set, or if sending failed in part. It
-// returns separately what SQS will never take.
+// offer sends the entries that were not accepted yet. It records the accepted entries if remember is set, or if some
+// failed. It separately returns entries that SQS always rejects.
 func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (never []refusedEntry, err error) {
 	t := &b.taken
 	if err := b.leaveOut(ctx, queues); err != nil {
@@ -89,7 +91,7 @@ func (b *outbox) offer(ctx context.Context, queues outgoing, remember bool) (nev
 	return sent.refused, err
 }
 
-// leaveOut removes the entries that are taken, where they may have been sent before.
+// leaveOut removes the accepted entries, if they may have been sent before.
 func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 	t := &b.taken
 	if !b.again || t.executionID == "" || len(queues) == 0 {
@@ -108,7 +110,7 @@ func (b *outbox) leaveOut(ctx context.Context, queues outgoing) error {
 	return nil
 }
 
-// readTaken reads what dispatches have noted from a segment on, strongly consistent.
+// readTaken reads the dispatch records from a segment on, with strong consistency.
 func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 	in := segmentsQuery(p.hub.Table, t.executionID, provider.Strong)
 	in.KeyConditionExpression = aws.String("pk = :pk AND sk BETWEEN :from AND :sk")
@@ -127,7 +129,7 @@ func (p *Provider) readTaken(ctx context.Context, t *takenOutputs) error {
 	return err
 }
 
-// addRuns adds the ids in an attribute of a note.
+// addRuns adds the IDs in an attribute of a dispatch record.
 func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, name string) provider.IDSet {
 	var runs []history.Range
 	if doc := getString(note, name); doc != "" && json.Unmarshal([]byte(doc), &runs) != nil {
@@ -144,19 +146,20 @@ func (p *Provider) addRuns(ctx context.Context, set provider.IDSet, note item, n
 // noRun sorts before the names of reconciliations, which are times.
 const noRun = "0"
 
-// writtenByNoLater is the condition that an item is of no reconciliation behind :run.
+// writtenByNoLater is the condition that no reconciliation after :run wrote an item.
 const writtenByNoLater = "(attribute_not_exists(" + attrTakenBy + ") OR " + attrTakenBy + " <= " + valueRun + ")"
 
-// valueRun stands for the run of a reconciliation.
+// valueRun is the value with the run of a reconciliation.
 const valueRun = ":run"
 
-// noteTries is how often a note is written that others write at the same time.
+// noteTries is the number of tries of a write with concurrent writers.
 const noteTries = 4
 
-// writeNote stores what is taken, also where the context of the sends has ended. A dispatch keeps the name of the reconciliation
-// whose note it has read and adds to. What others have added to it since is kept. Where another reconciliation has written a note since, a later
-// one if this is one, that note stays, and some outputs may be sent again: were it replaced, its writer would take it for one of before, and send
-// all of them again.
+// writeNote stores the accepted outputs, even if the context of the sends has ended. A dispatch keeps the name of the
+// reconciliation whose dispatch record it has read, and adds to that record. Additions of other writers are kept. If
+// another reconciliation has written a record in the meantime, a later one if this is a reconciliation, that record
+// stays, and some outputs may be sent again. If it were replaced, its writer would ignore it as an older one and send
+// all outputs again.
 func (b *outbox) writeNote(ctx context.Context) {
 	t := &b.taken
 	if !t.unnoted {
@@ -193,7 +196,7 @@ func (b *outbox) writeNote(ctx context.Context) {
 	}
 }
 
-// noteOf returns the write of a note; nil where that is too large.
+// noteOf returns the write of a dispatch record, or nil if it is too large.
 func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
 	it := item{
 		attrPK: str(executionPK(t.executionID)), attrSK: str(cursorSK(t.head) + noteSuffix), attrTTL: unix(b.p.now().Add(cursorLife)),
@@ -220,7 +223,7 @@ func (b *outbox) noteOf(t *takenOutputs) *dynamodb.PutItemInput {
 	return in
 }
 
-// unchanged is the condition that a note holds the ids that it held when it was seen.
+// unchanged returns the condition that a dispatch record has the IDs that were read.
 func unchanged(seen, values item) string {
 	var condition strings.Builder
 	for _, name := range []string{attrTaken, attrTakenTimers} {
@@ -234,7 +237,7 @@ func unchanged(seen, values item) string {
 	return condition.String()
 }
 
-// idsOf returns the attributes of a note that have ids.
+// idsOf returns the ID attributes of a dispatch record.
 func idsOf(note item) item {
 	ids := item{}
 	for _, name := range []string{attrTaken, attrTakenTimers} {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ReadSettled reads segments page by page, and keeps only what they settle.
+// ReadSettled reads segments page by page, and keeps only the settled IDs.
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	for try := 1; ; try++ {
 		s, err := p.settledSince(ctx, executionID, from)

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// StartOrchestration creates h#0 and the instance item, then sends wake (R11). If the wake is lost
-// with its sender, the watch finds the instance still pending. A delayed start sends its timer first, so that no such
-// start is without one; a timer without its start has no effect.
+// StartOrchestration creates segment 0 and the instance item, and then sends a wake (R11). If the process dies before
+// it sends the wake, the sweeper finds the pending instance. A delayed start sends its timer first, so that every
+// delayed start has one. A timer without its start has no effect.
 func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	b, err := p.conceive(ctx, &s)
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Provider) StartOrchestration(ctx context.Context, s provider.Start) (pr
 	return found, p.beginNow(ctx, &found)
 }
 
-// conceive returns what a client's start is to create.
+// conceive returns the instance that a client's start creates.
 func (p *Provider) conceive(ctx context.Context, s *provider.Start) (birth, error) {
 	if err := p.builds.known(ctx, p, s.Name, s.Version); err != nil {
 		p.poke(ctx)
@@ -59,8 +59,8 @@ func (p *Provider) delayFirstTurn(ctx context.Context, in *provider.Instance) er
 	return p.delayTimers(ctx, []provider.Timer{{V: provider.WireVersion, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1, FireAt: in.StartAt}})
 }
 
-// beginNow wakes an instance that a start has created, unless it is to begin later. The timer of a delayed one may have fired already, before the
-// instance existed: the wake makes up for it.
+// beginNow wakes an instance that a start has created, unless its start is delayed. If the timer of a delayed start
+// fired before the instance existed, the wake replaces it.
 func (p *Provider) beginNow(ctx context.Context, in *provider.Instance) error {
 	if p.now().Before(in.StartAt) {
 		return nil
@@ -68,19 +68,20 @@ func (p *Provider) beginNow(ctx context.Context, in *provider.Instance) error {
 	return p.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
 }
 
-// newInstance returns an instance that begins now.
+// newInstance returns an instance that starts now.
 func (p *Provider) newInstance(instanceID, startID string) provider.Instance {
-	now := p.now().UTC().Truncate(time.Millisecond) // the precision in which it is stored
+	now := p.now().UTC().Truncate(time.Millisecond) // the precision with which it is stored
 	return provider.Instance{
 		InstanceID: instanceID, ExecutionID: provider.NewExecutionID(now, instanceID, startID), ExecutionNumber: 1,
 		Status: provider.StatusPending, StartID: startID, CreatedAt: now, UpdatedAt: now,
 	}
 }
 
-// CreateOrchestration creates what a start message asks for. The message counts as consumed: h#0 has its number.
+// CreateOrchestration creates the instance of a start message. The message counts as consumed: segment 0 has its
+// position as the watermark.
 func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMessage) (*provider.Orchestration, error) {
 	in := p.newInstance(m.InstanceID, m.StartID)
-	if sent := m.Record.SentAt; !sent.IsZero() { // so that what a try has written that came to nothing is in the place of the next
+	if sent := m.Record.SentAt; !sent.IsZero() { // so that a repeated try writes the same item as one that failed
 		in.ExecutionID = provider.NewExecutionID(sent, m.InstanceID, m.StartID)
 	}
 	in.ExecutionID = cmp.Or(m.NewExecutionID, in.ExecutionID)
@@ -109,8 +110,8 @@ func (p *Provider) CreateOrchestration(ctx context.Context, m *provider.InboxMes
 	return o, err
 }
 
-// createdBefore reads what the same start has created. It sends its outputs again, because the process that created it
-// may have died before it sent the timer.
+// createdBefore reads the instance that the same start has created. It sends the outputs of the start again, because
+// the process that created it may have died before it sent the timer.
 func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*provider.Orchestration, error) {
 	o, err := p.readCurrent(ctx, in.InstanceID, in.ExecutionID, provider.Strong)
 	if err != nil || o.Head.Segment > 0 || o.Previous != "" {
@@ -121,13 +122,13 @@ func (p *Provider) createdBefore(ctx context.Context, in *provider.Instance) (*p
 	return o, err
 }
 
-// pastStarts bounds how many refused starts an instance stores, and how many starts of deleted lives its id stores: an
-// item must not grow for ever.
+// pastStarts is the maximum number of rejected starts of an instance, and of starts of deleted incarnations of an ID,
+// because the size of an item is limited.
 const pastStarts = 256
 
-// RejectStart adds the start to the past ones of the instance, then answers a waiting parent. The answer comes last:
-// once it is sent, no start of that id may ever succeed (R10). A start whose own instance is being deleted is answered
-// by the deletion.
+// RejectStart adds the start to the rejected starts of the instance, and then responds to a waiting parent. The
+// response comes last, because after it no start of that ID may succeed (R10). If the start's own instance is being
+// deleted, the deletion responds.
 func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) error {
 	in := p.rememberStart(&m.Message)
 	in.ReturnValues = types.ReturnValueAllOld
@@ -156,17 +157,17 @@ func (p *Provider) RejectStart(ctx context.Context, m *provider.InboxMessage) er
 	answer.Error = &history.Failure{
 		Type: history.TypeAlreadyExists, NonRetryable: true, Message: provider.NewAlreadyExistsError(m.InstanceID, new(holderOf(there)), provider.ErrAlreadyExists).Error(),
 	}
-	if wasALife(there, m.StartID) { // it has run, and the answer is needed where its outcome was lost
+	if wasALife(there, m.StartID) { // it has run, and the response is needed if its outcome was lost
 		answer.Error = lostOutcome(there, m.InstanceID, m.StartID)
 	}
 	return p.EnqueueForOrchestrator(ctx, answer)
 }
 
-// hasRoom is the condition that an instance can store one more start.
+// hasRoom is the condition that an instance can store another start.
 const hasRoom = "(attribute_not_exists(#refused) OR #refused < :most)"
 
-// warnForgotten warns of a start that an instance has no room to store: a function that was frozen before it could
-// create the instance may still do so.
+// warnForgotten warns that an instance cannot store another start. A function that was frozen before it could create
+// the instance can still do so.
 func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it item) {
 	if !mayNeverStart(it, m.StartID) {
 		p.log.WarnContext(ctx, "refused start not recorded: the instance has too many",
@@ -174,7 +175,7 @@ func (p *Provider) warnForgotten(ctx context.Context, m *provider.Message, it it
 	}
 }
 
-// rememberStart returns the update that adds a start to the past ones of its instance. The caller sets the condition,
+// rememberStart returns the update that adds a start to the past starts of its instance. The caller sets the condition,
 // which includes hasRoom.
 func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
@@ -186,8 +187,9 @@ func (p *Provider) rememberStart(m *provider.Message) *dynamodb.UpdateItemInput 
 	}
 }
 
-// poke sends a wake that is for no instance but makes a function run: one that was just deployed reports its build when
-// it first runs, and one that is warm does so anew. A name that was refused because it is newer than all reports is therefore known moments later.
+// poke sends a wake without an instance, which makes a function run. A new function reports its build when it first
+// runs, and a warm one reports again. If a name was rejected because it is newer than all reports, it is therefore
+// known soon.
 func (p *Provider) poke(ctx context.Context) {
 	if !p.builds.mayPoke(p.now()) {
 		return

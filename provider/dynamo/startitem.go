@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// preparedStart is a start whose writes the caller commits, in a transaction of its own.
+// preparedStart is a start whose writes the caller commits in a transaction.
 type preparedStart struct {
 	provider *Provider
 	instance provider.Instance
@@ -33,9 +33,10 @@ func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
 	return nil
 }
 
-// PrepareStart is as of provider.StartPreparer. Nobody but the caller knows when the transaction is committed, and whether Begin follows; it may be
-// hours after the time at which the instance says that it was created, which the watch has looked past by then. So the instance has the watch's
-// attention from the beginning, and loses it in its first turn as any other.
+// PrepareStart implements provider.StartPreparer. The provider does not know when the caller commits the transaction,
+// or whether Wake follows. The commit can be hours after the creation time in the item, and the sweeper has then
+// searched that time already. The item is therefore in the attention index from the beginning, and the first turn
+// removes it.
 func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	b, err := p.conceive(ctx, &s)
 	if err != nil {
@@ -71,15 +72,15 @@ func (p *Provider) PrepareStart(ctx context.Context, s provider.Start) (provider
 	return &preparedStart{provider: p, instance: b.Instance, writes: writes}, p.delayFirstTurn(ctx, &b.Instance)
 }
 
-// InstanceID is as of provider.PreparedStart.
+// InstanceID implements provider.PreparedStart.
 func (s *preparedStart) InstanceID() string { return s.instance.InstanceID }
 
-// Begin is as of provider.PreparedStart.
+// Wake implements provider.PreparedStart.
 func (s *preparedStart) Wake(ctx context.Context) error {
 	return s.provider.beginNow(ctx, &s.instance)
 }
 
-// Refusal is as of provider.PreparedStart.
+// StartError implements provider.PreparedStart.
 func (s *preparedStart) StartError(err error) error {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
@@ -96,7 +97,8 @@ func (s *preparedStart) StartError(err error) error {
 	return nil
 }
 
-// refusedBy says why what lies in the place of the instance refuses it. A tombstone that does not is another than when the start was prepared.
+// refusedBy returns the reason why the existing item rejects the instance. A tombstone that does not reject it has
+// changed since the start was prepared.
 func (s *preparedStart) refusedBy(there item) error {
 	if err := whyRefused(there, &s.instance); err != nil {
 		return err
@@ -105,7 +107,8 @@ func (s *preparedStart) refusedBy(there item) error {
 		s.instance.InstanceID, provider.ErrConflict)
 }
 
-// whyRefused returns why an instance may not be created where another, or a tombstone, is; nil where it may.
+// whyRefused returns the reason why an instance cannot be created in place of another one or a tombstone, or nil if it
+// can.
 func whyRefused(there item, in *provider.Instance) error {
 	switch {
 	case isTombstone(there) && !mayNeverStart(there, in.StartID):

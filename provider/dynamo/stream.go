@@ -9,9 +9,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// streamSegments yields the segments of an execution, strongly consistent, and holds no more than a page and a segment
-// of them. It ends with the first error. It reads again from where it finds a torn segment, which may be a transaction
-// of which half was visible.
+// streamSegments yields the segments of an execution with strong consistency, and holds at most one page and one
+// segment in memory. It ends with the first error. It reads a torn segment again, because only half of a transaction
+// may have been visible.
 func (p *Provider) streamSegments(ctx context.Context, instanceID, executionID string) iter.Seq2[provider.Segment, error] {
 	return p.streamFrom(ctx, segmentStream{provider: p, instanceID: instanceID, executionID: executionID})
 }
@@ -43,13 +43,13 @@ func (p *Provider) streamFrom(ctx context.Context, s segmentStream) iter.Seq2[pr
 	}
 }
 
-// segmentStream is how far a history was read.
+// segmentStream is the progress of reading a history.
 type segmentStream struct {
 	provider                *Provider
 	instanceID, executionID string
-	next                    int64        // the segment that is due
+	next                    int64        // the number of the next segment
 	stopped                 bool         // the caller wants no more
-	large                   func() error // called once, before the second page; may be nil
+	large                   func() error // called once before the second page; may be nil
 }
 
 // read yields the segments from the next one on.
@@ -88,7 +88,7 @@ func (s *segmentStream) read(ctx context.Context, yield func(provider.Segment, e
 	return nil
 }
 
-// isAnothers reports whether an execution that begins with these items belongs to another instance.
+// isAnothers reports whether the execution that starts with these items belongs to another instance.
 func (s *segmentStream) isAnothers(items []item) bool {
 	return len(items) > 0 && getString(items[0], attrSK) == segmentSK(0, 0) && !isStub(items[0]) && getString(items[0], attrInstance) != s.instanceID
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DecodeTimers reads the records of the timers queue.
+// DecodeTimers decodes the records of the timers queue.
 func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.LockedTimer, unreadable []provider.Unreadable) {
 	for _, r := range records {
 		t, err := provider.DecodeTimer(r.Body)
@@ -24,8 +24,8 @@ func (p *Provider) DecodeTimers(records []provider.Record) (timers []provider.Lo
 	return timers, unreadable
 }
 
-// HoldTimers sends timers to the timers queue with the delay they have left. It creates schedules for those that a
-// delay cannot hold, unless the hub's timers hop.
+// HoldTimers sends timers to the timers queue with their remaining delay. If a timer exceeds the maximum delay,
+// HoldTimers creates a schedule, or sends the timer with the maximum delay if the hub uses TimersRequeue.
 func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) error {
 	var far, near []provider.Timer
 	for i := range timers {
@@ -35,14 +35,14 @@ func (p *Provider) HoldTimers(ctx context.Context, timers ...provider.Timer) err
 			near = append(near, timers[i])
 		}
 	}
-	// The schedules go first: they can be created again when something fails, while a message that was sent stays.
+	// The schedules come first, because they can be created again after a failure, and a message that was sent stays.
 	if err := p.scheduleTimers(ctx, far); err != nil {
 		return err
 	}
 	return p.delayTimers(ctx, near)
 }
 
-// delayTimers sends timers to the timers queue with the delay they have left, or the longest.
+// delayTimers sends timers to the timers queue with their remaining delay, or the maximum delay.
 func (p *Provider) delayTimers(ctx context.Context, timers []provider.Timer) error {
 	entries, err := p.timerEntries(timers)
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Provider) timerEntries(timers []provider.Timer) ([]entry, error) {
 	return entries, nil
 }
 
-// delayUntil returns the delay of a message, rounded down: the receiver waits out the rest of the second, so that a
+// delayUntil returns the delay of a message, rounded down. The receiver waits for the rest of the second, so that a
 // timer is exact and not a second late.
 func (p *Provider) delayUntil(at time.Time) int32 {
 	return int32(min(max(at.Sub(p.now()), 0), p.longestDelay) / time.Second)

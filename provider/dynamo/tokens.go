@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The keys of a hub are in its table, under pk hub. The key with the greatest number signs.
+// The signing keys of a hub are in its table, under pk hub. The key with the greatest number signs.
 const (
 	skKeys     = "key#" // and ten digits: its number, which is its name in tokens
 	firstKey   = skKeys + "0000000001"
@@ -24,18 +24,18 @@ const (
 
 	secretBytes = 32
 	opReadKeys  = "DynamoDB.Query"
-	// keysLive is how long a process that reads tokens uses the keys it has read: a deleted key may be in use for as
-	// long.
+	// keysLive is the time for which a process that verifies tokens uses the keys that it has read. A deleted key can
+	// be used for that time.
 	keysLive = 10 * time.Minute
-	// keysAgain is how often the keys are read for a token that none of them has signed: its key may have been made
-	// since.
+	// keysAgain is the interval at which the keys are read for a token that none of them has signed, because its key
+	// may be new.
 	keysAgain = time.Minute
 )
 
-// tokenKeys are the keys that sign the tokens of work items, as they were read last.
+// tokenKeys caches the keys that sign the tokens of work items.
 type tokenKeys struct {
 	known atomic.Pointer[knownKeys]
-	turn  chan struct{} // a lock of one place, for reading the keys
+	turn  chan struct{} // a mutex of capacity one for reading the keys
 }
 
 type knownKeys struct {
@@ -43,9 +43,9 @@ type knownKeys struct {
 	readAt time.Time
 }
 
-// signer returns what signs tokens. It reads the keys once a process: a process that reports a build has read them
-// before (PutBuild), so that a turn reads nothing. Its error is like that of a queue that cannot be reached: no work
-// item is sent without its token.
+// signer returns the signer of tokens. It reads the keys once per process. A process that reports a build has read them
+// before (PutBuild), so that a turn reads nothing. Its error has the same effect as that of an unreachable queue: no
+// work item is sent without its token.
 func (p *Provider) signer(ctx context.Context) (*provider.TokenSigner, error) {
 	if k := p.keys.known.Load(); k != nil {
 		return k.tokens, nil
@@ -57,18 +57,18 @@ func (p *Provider) signer(ctx context.Context) (*provider.TokenSigner, error) {
 	return k.tokens, nil
 }
 
-// VerifyWorkItemToken reads a token. It reads the keys again after ten minutes and, once a minute, for a token that none of
-// them has signed.
+// VerifyWorkItemToken verifies a token. It reads the signing keys again if they are older than ten minutes. For a token
+// that none of the keys has signed, it reads them at most once a minute.
 func (p *Provider) VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.openToken(ctx, token, (*provider.TokenSigner).Verify)
 }
 
-// CompletionTokens has the keys as signer has them.
+// CompletionTokens returns the signer of work item tokens, which also signs completion tokens.
 func (p *Provider) CompletionTokens(ctx context.Context) (*provider.TokenSigner, error) {
 	return p.signer(ctx)
 }
 
-// VerifyCompletionToken reads a token as VerifyWorkItemToken does.
+// VerifyCompletionToken verifies a token and reads the keys like VerifyWorkItemToken.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	return p.openToken(ctx, token, (*provider.TokenSigner).VerifyCompletion)
 }
@@ -76,7 +76,7 @@ func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (pro
 func (p *Provider) openToken(ctx context.Context, token string, open func(*provider.TokenSigner, string) (provider.WorkItem, error)) (provider.WorkItem, error) {
 	k, err := p.keysSince(ctx, p.now().Add(-keysLive))
 	if err != nil {
-		if k = p.keys.known.Load(); k == nil { // otherwise the keys that were read before serve
+		if k = p.keys.known.Load(); k == nil { // otherwise the keys that were read before are used
 			return provider.WorkItem{}, err
 		}
 	}
@@ -94,7 +94,7 @@ func (p *Provider) openToken(ctx context.Context, token string, open func(*provi
 	return w, nil
 }
 
-// keysSince returns the keys as they were read after a moment, and reads them where they were not.
+// keysSince returns the keys as read after the given time. It reads them if necessary.
 func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, error) {
 	fresh := func() *knownKeys {
 		if k := p.keys.known.Load(); k != nil && k.readAt.After(since) {
@@ -125,8 +125,8 @@ func (p *Provider) keysSince(ctx context.Context, since time.Time) (*knownKeys, 
 	return k, nil
 }
 
-// readKeys reads the keys of the hub, and makes the first where there is none. Of two processes that make it at once
-// one succeeds, and both read it.
+// readKeys reads the keys of the hub, and creates the first one if there is none. If two processes create it at the
+// same time, one succeeds, and both read that key.
 func (p *Provider) readKeys(ctx context.Context) (*provider.TokenSigner, error) {
 	keys, next, err := p.keysThere(ctx)
 	if err == nil && len(keys) == 0 {
@@ -143,8 +143,8 @@ func (p *Provider) readKeys(ctx context.Context) (*provider.TokenSigner, error) 
 	return provider.NewTokens(p.hub.Name, keys...), nil
 }
 
-// keysThere returns the keys of the hub, in order, and the sort key of the next one. An item that is not a key, such as
-// one that was edited by mistake, is left out: it must not keep work items from being sent.
+// keysThere returns the sorted keys of the hub, and the sort key of the next one. It skips an item that is not a key,
+// for example after a wrong edit, so that work items can still be sent.
 func (p *Provider) keysThere(ctx context.Context) (keys []*provider.TokenKey, next string, err error) {
 	in := hubQuery(p.hub.Table, skKeys)
 	in.ConsistentRead = aws.Bool(true)
@@ -169,7 +169,7 @@ func (p *Provider) keysThere(ctx context.Context) (keys []*provider.TokenKey, ne
 	return keys, next, nil
 }
 
-// makeKey makes a key of the hub, unless another process has made it.
+// makeKey creates a key of the hub, unless another process has created it.
 func (p *Provider) makeKey(ctx context.Context, sk string) error {
 	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // never fails

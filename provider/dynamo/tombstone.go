@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// tombstoneLife is longer than a message can live: 14 days in its queue, and as long in the dead letters (R17).
+// tombstoneLife exceeds the maximum lifetime of a message: 14 days in its queue, and 14 days in the dead-letter queue
+// (R17).
 const tombstoneLife = 30 * 24 * time.Hour
 
 func isTombstone(it item) bool {
@@ -21,7 +22,7 @@ func isTombstone(it item) bool {
 	return deleted
 }
 
-// mayNeverStart reports whether a start was refused, or made a life of the id that is deleted.
+// mayNeverStart reports whether a start was rejected, or created an incarnation of the ID that is deleted.
 func mayNeverStart(it item, startID string) bool {
 	if past, ok := it[attrPast].(*types.AttributeValueMemberSS); ok && slices.Contains(past.Value, startID) {
 		return true
@@ -29,8 +30,8 @@ func mayNeverStart(it item, startID string) bool {
 	return wasALife(it, startID)
 }
 
-// mayHaveTaken reports whether a life of the id that is deleted may have taken the message that a start is made for: that brings an update, and comes
-// again, or it may be a copy, and the life was deleted after it was sent.
+// mayHaveTaken reports whether a deleted incarnation of the ID may have consumed the message of a start. The message
+// contains an update and is delivered again, or it may be a copy and the incarnation was deleted after it was sent.
 func mayHaveTaken(old item, b *birth) bool {
 	if !isTombstone(old) {
 		return false
@@ -39,7 +40,8 @@ func mayHaveTaken(old item, b *birth) bool {
 	return again || !b.doubtful.IsZero() && len(livesOf(old)) > 0 && b.doubtful.Before(purgedAt(old))
 }
 
-// purgedAt is when the last life of an id was purged, of which a tombstone is left. What the id refuses later prolongs the tombstone.
+// purgedAt returns the time when the last incarnation of an ID was purged, according to its tombstone. Later rejections
+// extend the life of the tombstone.
 func purgedAt(tombstone item) time.Time {
 	if at, err := decodeTime(tombstone, attrDeleted); err == nil {
 		return at
@@ -47,7 +49,7 @@ func purgedAt(tombstone item) time.Time {
 	return time.Unix(getNumber(tombstone, attrTTL), 0).Add(-tombstoneLife)
 }
 
-// wasALife reports whether a start made a life of the id that is deleted.
+// wasALife reports whether a start created an incarnation of the ID that is deleted.
 func wasALife(it item, startID string) bool {
 	return slices.ContainsFunc(livesOf(it), func(v types.AttributeValue) bool {
 		life, ok := v.(*types.AttributeValueMemberS)
@@ -55,7 +57,7 @@ func wasALife(it item, startID string) bool {
 	})
 }
 
-// livesOf returns the starts of the deleted lives of an id, the latest last.
+// livesOf returns the starts of the deleted incarnations of an ID, the latest last.
 func livesOf(it item) []types.AttributeValue {
 	if lives, ok := it[attrLives].(*types.AttributeValueMemberL); ok {
 		return slices.Clone(lives.Value)
@@ -63,8 +65,8 @@ func livesOf(it item) []types.AttributeValue {
 	return nil
 }
 
-// succeedTombstone makes an instance replace a tombstone, on the condition that it is still the one that was read, or has come to the end of its
-// life since. The instance keeps the starts that may never happen, and knows when the life before it was purged.
+// succeedTombstone makes an instance replace a tombstone, on condition that the tombstone has not changed or has
+// expired. The instance keeps the starts that must not succeed, and the time when the previous incarnation was purged.
 func succeedTombstone(put *types.Put, old item) {
 	refused := num(getNumber(old, attrRefused))
 	put.Item[attrRefused] = refused
@@ -81,9 +83,9 @@ func succeedTombstone(put *types.Put, old item) {
 	put.ExpressionAttributeValues = item{":deleted": old[attrDeleted], ":refused": refused}
 }
 
-// RejectCancel writes a tombstone for the start, and answers then: once the parent has its answer, the child may never
-// begin. An instance that is being deleted stores the start for its tombstone. As with refused starts, at most
-// pastStarts are stored.
+// RejectCancel writes a tombstone for the start, and then responds to the parent. After the response, the child may
+// never start. If the instance is being deleted, its item stores the start for the tombstone. At most pastStarts starts
+// are stored, as for rejected starts.
 func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) error {
 	if err := p.neverStart(ctx, &m.Message); err != nil {
 		return err
@@ -93,7 +95,7 @@ func (p *Provider) RejectCancel(ctx context.Context, m *provider.InboxMessage) e
 	return p.EnqueueForOrchestrator(ctx, answer)
 }
 
-// neverStart writes down, where no instance is, that a start may never happen. It returns ErrConflict where one is.
+// neverStart stores that a start must not succeed, if there is no instance. It returns ErrConflict if there is one.
 func (p *Provider) neverStart(ctx context.Context, m *provider.Message) error {
 	now := p.now()
 	in := p.rememberStart(m)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// trimAtOnce is how many past executions are read before the first of them is erased.
+	// trimAtOnce is the number of past executions that are read before the first of them is erased.
 	trimAtOnce = 100
 	// seekAtOnce is the number of executions after which a search for the oldest one stores its position.
 	seekAtOnce = 200
 )
 
-// trim erases past executions that ended long enough ago, the oldest first, so that the rest is a chain without a gap
-// at any moment. The instance names the oldest, and each execution's end the next.
+// trim erases past executions that ended long enough ago, the oldest first, so that the rest is always a chain without
+// a gap. The instance names the oldest execution, and each execution's end the next one.
 func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 	in, err := decodeInstance(it)
 	if err != nil {
@@ -68,12 +68,12 @@ func (p *Provider) trim(ctx context.Context, it item) (erased int, err error) {
 	}
 }
 
-// link is a past execution: the one that continues it, and the oldest one that it refers to. The current execution has
-// no next.
+// link is a past execution, with the next one and the oldest one that it refers to. The current execution has no next
+// one.
 type link struct{ id, next, refs string }
 
-// endedLinks reads on from an execution to the first one that is to be kept, that has not ended, or that exceeds the
-// number read at once. That one comes last.
+// endedLinks reads executions from one on, up to the first one that must be kept, has not ended, or exceeds the number
+// that is read at once. That execution comes last.
 func (p *Provider) endedLinks(ctx context.Context, in *provider.Instance, from string, before time.Time) (links []link, err error) {
 	for at := from; ; {
 		l, err := p.readLink(ctx, in, at)
@@ -81,17 +81,18 @@ func (p *Provider) endedLinks(ctx context.Context, in *provider.Instance, from s
 			return nil, err
 		}
 		links = append(links, l)
-		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.ExecutionStartedAt(l.next), before) { // an execution ended when the next one began
+		// an execution ended when the next one started
+		if l.next == "" || len(links) > trimAtOnce || !isBefore(provider.ExecutionStartedAt(l.next), before) {
 			return links, nil
 		}
 		at = l.next
 	}
 }
 
-// isBefore reports whether one time is before another; an unknown time is not.
+// isBefore reports whether one time is before another. It is false for an unknown time.
 func isBefore(one, other time.Time) bool { return !one.IsZero() && one.Before(other) }
 
-// unreferenced returns the links, before the last, to which no kept execution refers. References only become more
+// unreferenced returns the links before the last one to which no kept execution refers. References become only more
 // recent along the chain.
 func unreferenced(links []link) []link {
 	kept := len(links) - 1
@@ -105,11 +106,11 @@ func unreferenced(links []link) []link {
 	return links[:kept]
 }
 
-// errLost reports that there is neither such an execution any more nor a stub of it.
+// errLost means that neither the execution nor a stub of it exists.
 var errLost = errors.New("dynamo: oldest execution is missing")
 
-// readLink reads an execution's start and end. One that is partly erased has a stub for its start, which names the
-// next.
+// readLink reads the start and the end of an execution. The start of a partly erased one is a stub, which names the
+// next execution.
 func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id string) (link, error) {
 	l := link{id: id}
 	start, err := p.getExecutionItem(ctx, id, segmentSK(0, 0))
@@ -141,7 +142,7 @@ func (p *Provider) readLink(ctx context.Context, in *provider.Instance, id strin
 	return l, nil
 }
 
-// seekOldest goes back from the current execution, or from where an earlier search has stopped.
+// seekOldest searches backwards from the current execution, or from the position of an earlier search.
 func (p *Provider) seekOldest(ctx context.Context, in *provider.Instance, from string) (string, error) {
 	at := from
 	if at == "" {
@@ -182,7 +183,7 @@ func (p *Provider) forgetOldest(ctx context.Context, in *provider.Instance, olde
 	return p.noteTrim(ctx, in, "REMOVE oldest, seeking", item{})
 }
 
-// noteTrim stores how far a trim has come, in the life that was read, unless it is being deleted.
+// noteTrim stores the progress of a trim for the incarnation that was read, unless it is being deleted.
 func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update string, values item) error {
 	values[":start"] = str(in.StartID)
 	updated, err := p.updateIf(ctx, in.InstanceID, &dynamodb.UpdateItemInput{
@@ -195,22 +196,22 @@ func (p *Provider) noteTrim(ctx context.Context, in *provider.Instance, update s
 	return err
 }
 
-// dueNext stores when a past execution is due next: the first one that is kept has ended, or may end now at the
-// earliest. If the instance has ended meanwhile, its end has stored its own due date.
+// dueNext stores the next due date of a past execution: the first kept one has ended, or can end now at the earliest.
+// If the instance has ended in the meantime, its end has stored another due date.
 func (p *Provider) dueNext(ctx context.Context, it item, in *provider.Instance, oldest string, kept link) error {
 	ends := p.now()
 	if kept.next != "" {
-		ends = provider.ExecutionStartedAt(kept.next) // the zero time where that is not known: due again tomorrow
+		ends = provider.ExecutionStartedAt(kept.next) // zero if it is unknown: due again tomorrow
 	}
 	keep := time.Duration(getNumber(it, attrRetain)) * time.Second
-	due := p.now().Add(time.Second) // what is due already, and referred to, is looked at again tomorrow
+	due := p.now().Add(time.Second) // due ones that are referred to are checked again tomorrow
 	if at := ends.Add(pastRetention(keep)); at.After(due) {
 		due = at
 	}
 	return p.setDue(ctx, it, "SET due = :again, oldest = :oldest REMOVE seeking", item{":again": str(dueKey(in.InstanceID, due)), ":oldest": str(oldest)})
 }
 
-// dueNoMore removes an instance from the index: its code now keeps past executions for ever.
+// dueNoMore removes an instance from the index, because its code now keeps past executions forever.
 func (p *Provider) dueNoMore(ctx context.Context, it item) error {
 	return p.setDue(ctx, it, "REMOVE due", item{})
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stretch is an execution, of which what the segments from first on have caused may not have been sent.
+// stretch is an execution whose outputs from segment first on may not have been sent.
 type stretch struct {
 	*provider.Orchestration
 
 	first int
 }
 
-// mostStretches bounds how many executions are looked through for what was not sent. A message that is picked up as the watch does has that
-// of some minutes behind it.
+// mostStretches is the maximum number of executions that are searched for unsent outputs. A message that the sweeper
+// recovers has those of some minutes after it.
 const mostStretches = 100
 
-// maybeUnsent reads the executions of which something may not have been sent, the newest first: o, and those that it continues (R4). They may be large:
-// one at a time is in memory beside o.
+// maybeUnsent reads the executions with outputs that may not have been sent, the newest first: o and its previous
+// executions (R4). They can be large, so only one is in memory besides o.
 func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, since provider.RedispatchFrom) iter.Seq2[stretch, error] {
 	return func(yield func(stretch, error) bool) {
 		from, found := since.Position, since.HeadAt.IsZero()
@@ -44,7 +44,8 @@ func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, s
 
 			var err error
 			if x, err = p.readExecution(ctx, x.InstanceID, x.Previous, provider.Strong); err != nil {
-				if !errors.Is(err, provider.ErrNotFound) { // else erased (R21): it ended before any message that can still arrive was sent
+				// otherwise erased (R21): it ended before any message was sent that can still arrive
+				if !errors.Is(err, provider.ErrNotFound) {
 					yield(stretch{}, err)
 				}
 				return
@@ -53,7 +54,7 @@ func (p *Provider) maybeUnsent(ctx context.Context, o *provider.Orchestration, s
 	}
 }
 
-// headAt returns the watermark that an execution had at a time; found is false where it had not begun.
+// headAt returns the watermark of an execution at a time. found is false if it had not started.
 func headAt(x *provider.Orchestration, at time.Time) (watermark provider.Position, found bool) {
 	for _, s := range slices.Backward(x.Segments) {
 		if len(s.Events) > 0 && !s.Events[0].Time.After(at) {
@@ -63,7 +64,7 @@ func headAt(x *provider.Orchestration, at time.Time) (watermark provider.Positio
 	return provider.Position{}, false
 }
 
-// firstSince returns the index of the first segment that has consumed the message at from; the number of segments where
+// firstSince returns the index of the first segment that consumed the message at from, or the number of segments if
 // there is none. The zero position is before all segments.
 func firstSince(x *provider.Orchestration, from provider.Position) int {
 	if from == (provider.Position{}) {

@@ -14,18 +14,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The answers to updates are items beside that of the instance: the caller who asks again finds his answer whichever
-// execution is the current one by then.
+// The results of updates are items next to that of the instance, so that a repeated call finds the result whichever
+// execution is current.
 const (
-	skAnswers   = "u#" // and a digest of the update's id
+	skAnswers   = "u#" // and a digest of the update's ID
 	attrOutcome = "outcome"
 )
 
 const (
-	// mostAnswers is how many answers are written in one transaction, which takes 100 writes, of 4 MB.
+	// mostAnswers is the maximum number of results in one transaction of up to 100 writes and 4 MB.
 	mostAnswers      = 90
 	mostAnswersBytes = 3 << 20
-	// mostErrorBytes bounds the error of an answer as it is stored: an item has 400 KB.
+	// mostErrorBytes is the maximum size of a stored error: an item has at most 400 KB.
 	mostErrorBytes = 200 << 10
 )
 
@@ -33,8 +33,8 @@ func answerKey(instanceID, updateID string) item {
 	return item{attrPK: str(idPrefix + instanceID), attrSK: str(skAnswers + digest("update", updateID))}
 }
 
-// PutUpdateResults writes answers in transactions that mark the instance, too: so a deletion knows that there are answers, and
-// none is written once it has begun.
+// PutUpdateResults writes results in transactions that also mark the instance. A deletion therefore knows that there
+// are results, and no result is written after it has started.
 func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.UpdateResult) error {
 	for len(answers) > 0 {
 		puts, n, err := p.putsOf(answers)
@@ -49,8 +49,8 @@ func (p *Provider) PutUpdateResults(ctx context.Context, answers ...provider.Upd
 	return nil
 }
 
-// putsOf returns the writes of as many of the first answers as one transaction takes, and how many these are. Of several
-// answers to one update it writes the first.
+// putsOf returns the writes of as many results as fit one transaction, and their number. If an update has several
+// results, it writes the first.
 func (p *Provider) putsOf(answers []provider.UpdateResult) (puts []*types.Put, n int, err error) {
 	written, bytes := map[string]bool{}, 0
 	for ; n < len(answers) && len(puts) < mostAnswers; n++ {
@@ -71,7 +71,7 @@ func (p *Provider) putsOf(answers []provider.UpdateResult) (puts []*types.Put, n
 	return puts, n, nil
 }
 
-// putAnswers writes those of some answers that are not there, to updates of the life that one of them is about.
+// putAnswers writes the missing results of updates of one incarnation.
 func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, puts []*types.Put) error {
 	for len(puts) > 0 {
 		writes := []types.TransactWriteItem{{Update: p.markAnswered(of)}}
@@ -83,7 +83,7 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, pu
 			return nil
 		}
 		if _, gone := refusedItem(err, 0); gone {
-			return nil // its life is over, or is being deleted: nobody hears it
+			return nil // the incarnation has ended or is being deleted, so the result has no reader
 		}
 		var left []*types.Put
 		for i, put := range puts {
@@ -99,7 +99,8 @@ func (p *Provider) putAnswers(ctx context.Context, of *provider.UpdateResult, pu
 	return nil
 }
 
-// markAnswered notes on an instance that there are answers, on the condition that it is of that life, and is not being deleted.
+// markAnswered marks an instance as having results, on condition that the incarnation is the same and is not being
+// deleted.
 func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 	return &types.Update{
 		TableName: &p.hub.Table, Key: instanceKey(a.InstanceID), UpdateExpression: aws.String("SET answered = :yes"),
@@ -108,7 +109,8 @@ func (p *Provider) markAnswered(a *provider.UpdateResult) *types.Update {
 	}
 }
 
-// putAnswer creates an answer, and says how large it is. One of this life stays, unless it only says that the update is forgotten, or its time is over.
+// putAnswer returns the write of a result and its size. An existing result of the incarnation stays, unless it is
+// UpdateResultExpired or its retention has passed.
 func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes int, err error) {
 	now := p.now()
 	it := answerKey(a.InstanceID, a.UpdateID)
@@ -147,7 +149,8 @@ func (p *Provider) putAnswer(a *provider.UpdateResult) (put *types.Put, bytes in
 	}, bytes, nil
 }
 
-// errorOf is the error of an answer, without its causes where these are too much for an item: history has them.
+// errorOf returns the error of a result. If it is too large for an item, its causes are omitted, because the history
+// contains them.
 func errorOf(a *provider.UpdateResult) (string, error) {
 	doc, err := json.Marshal(a.Error)
 	if err == nil && len(doc) > mostErrorBytes {
@@ -158,7 +161,8 @@ func errorOf(a *provider.UpdateResult) (string, error) {
 	return string(doc), err
 }
 
-// ReadUpdate reads an answer. One whose time is over may be there for days yet: DynamoDB deletes it when it comes to it.
+// ReadUpdate reads a result. It ignores a result whose retention has passed, because DynamoDB can take days to delete
+// it.
 func (p *Provider) ReadUpdate(ctx context.Context, instanceID, updateID string) (provider.UpdateResult, error) {
 	var out *dynamodb.GetItemOutput
 	err := call(ctx, "DynamoDB.GetItem", instanceID, func() (err error) {
@@ -192,8 +196,8 @@ func decodeAnswer(instanceID string, it item) (provider.UpdateResult, error) {
 	return a, nil
 }
 
-// eraseAnswers deletes the answers beside an instance that is being deleted: no others can come. It reads the keys alone, page by page, and goes on
-// where an earlier call has stopped.
+// eraseAnswers deletes the results of an instance that is being deleted, after which no result is written. It reads
+// only keys, page by page, and continues where an earlier call stopped.
 func (p *Provider) eraseAnswers(ctx context.Context, it item, progress *progress) error {
 	if it[attrAnswered] == nil {
 		return nil

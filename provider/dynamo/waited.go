@@ -16,15 +16,15 @@ import (
 // errStub reports that the instance was deleted (R17).
 var errStub = errors.New("segment is a stub")
 
-// waitedFor reads history, strongly consistent, from the segment on that sent the first of an execution's timers, and
-// returns a state in which the timers are open that are waited for. A history that is missing, or cannot be read,
-// leaves them open: a timer may belong to a start whose transaction is still to come (R11).
+// waitedFor reads the history with strong consistency from the segment that sent the first of an execution's timers. It
+// returns a state in which the awaited timers are open. If the history is missing or unreadable, the timers stay open,
+// because a timer can belong to a start whose transaction will follow (R11).
 func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*history.State, error) {
 	waits := history.NewState(history.TrackTimers)
 	first := timers[0].Segment
 	for i := range timers {
 		id := timers[i].TimerID
-		before, _ := waits.Open(id) // an attempt's timer has the same id
+		before, _ := waits.Open(id) // the timer of an attempt has the same ID
 		waits.AddOpen(history.OpenItem{ID: id, FireAt: timers[i].FireAt, WaitsForCancellation: timers[i].WaitForCancellation || before.WaitsForCancellation})
 		first = min(first, timers[i].Segment)
 	}
@@ -52,13 +52,12 @@ func (p *Provider) waitedFor(ctx context.Context, timers []provider.Timer) (*his
 }
 
 // maySettle reports whether a segment's document may contain an event that ends a wait. The turn that created ten
-// thousand timers is read for each batch of them: decoding its events takes a hundred times as long as finding that
-// there is no such event.
+// thousand timers is read for each batch of them, and decoding its events takes a hundred times as long as this check.
 func maySettle(doc []byte) bool {
 	return slices.ContainsFunc(settling, func(kind []byte) bool { return bytes.Contains(doc, kind) })
 }
 
-// settling are the kinds of such events as they are written.
+// settling holds the kinds of such events in their encoded form.
 var settling = func() (kinds [][]byte) {
 	for _, k := range history.Kinds() {
 		if k.HasSource() || k.Terminal() {

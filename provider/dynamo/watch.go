@@ -10,17 +10,17 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// skWatch is the prefix of the sort keys of the items that hold how far a duty of the watch has come. The bare key
-// belongs to earlier releases, which had one mark for all duties.
+// skWatch is the prefix of the sort keys of the items that store the progress of the sweeper's duties. The key without
+// a suffix belongs to earlier releases, which had one position for all duties.
 const skWatch = "watch"
 
-// attrMark holds the mark, as JSON.
+// attrMark holds the position as JSON.
 const attrMark = "mark"
 
 func watchKey(duty string) item { return item{attrPK: str(pkHub), attrSK: str(skWatch + "#" + duty)} }
 
-// readMark reads how far a duty has come. It leaves into unchanged where there is no mark, or none that this release
-// can read: the duty then begins again, which is harmless.
+// readMark reads the position of a duty. If there is none, or none that this release can read, it leaves into
+// unchanged, and the duty starts from the beginning.
 func (p *Provider) readMark(ctx context.Context, duty string, into any) error {
 	it, err := p.getWatchItem(ctx, watchKey(duty))
 	if at := getString(it, attrMark); err == nil && at != "" {
@@ -44,8 +44,8 @@ func (p *Provider) getWatchItem(ctx context.Context, key item) (item, error) {
 	return out.Item, nil
 }
 
-// putMark stores how far a duty has come. Of two concurrent watches the last to write decides: what the other one has
-// done since is looked at again.
+// putMark stores the position of a duty. If two sweeps are concurrent, the last write counts, and instances that the
+// other one has processed since are checked again.
 func (p *Provider) putMark(ctx context.Context, duty string, mark any) error {
 	at, err := json.Marshal(mark)
 	if err != nil {

@@ -8,34 +8,34 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// How the outputs of a segment are sent that has very many.
+// The limits for sending the outputs of a segment with very many outputs.
 const (
-	// mostAtOnce is how many outputs of a segment are sent all at once, and all again when that is repeated. A segment
-	// with more has a cursor.
+	// mostAtOnce is the number of outputs of a segment up to which all are sent together, and all again in a
+	// repetition. A larger segment has a cursor.
 	mostAtOnce = 1000
-	// windowEvents is how many events of a segment with a cursor are sent at once: four batches, or up to eight, for
+	// windowEvents is the number of events of a segment with a cursor that are sent together: four to eight batches for
 	// each of the parallel sends.
 	windowEvents = 4 * parallelSends * batchLimit
-	// cursorWindows is the number of windows after which the cursor is written: one write for some two hundred sends.
+	// cursorWindows is the number of windows after which the cursor is written: one write for about two hundred sends.
 	cursorWindows = 3
-	// leastWindow is the shortest time that a window is assumed to take.
+	// leastWindow is the minimum time that a window is assumed to take.
 	leastWindow = 500 * time.Millisecond
 )
 
-// outbox sends what segments caused, in their order. Segments with few outputs share their batches.
+// outbox sends the outputs of segments in their order. Segments with few outputs share batches.
 type outbox struct {
 	p *Provider
-	// again reports that the segments were, or may have been, sent before, and cursors may exist.
+	// again is true if the segments were, or may have been, sent before, so that cursors can exist.
 	again bool
-	// run names the reconciliation that sends; empty where a dispatch does.
+	// run is the name of the reconciliation that sends, or empty for a dispatch.
 	run string
-	// taken is what SQS has taken of the execution that is being sent; empty where no notes are kept.
+	// taken holds the accepted outputs of the current execution. It is empty if there are no dispatch records.
 	taken   takenOutputs
 	few     provider.Outputs
 	refused []provider.OutputFailure
 }
 
-// sendSegment sends what a segment caused that was just committed.
+// sendSegment sends the outputs of a segment that was just committed.
 func (p *Provider) sendSegment(ctx context.Context, t *provider.Turn, s provider.Segment) ([]provider.OutputFailure, error) {
 	x := t.Origin()
 	out := outbox{p: p, taken: takenOutputs{instanceID: x.InstanceID, executionID: x.ExecutionID, from: s.Sequence, head: s.Sequence}}
@@ -47,8 +47,8 @@ func (p *Provider) sendSegment(ctx context.Context, t *provider.Turn, s provider
 	return out.refused, err
 }
 
-// sendUnsettled sends what the segments of an execution have caused that it still waits for. Starts of long ago are left out: nothing may be
-// left that keeps them from happening again. A reconciliation sees to those that are waited for.
+// sendUnsettled sends the outputs of an execution's segments that it still waits for. It omits old starts, because the
+// instance could run twice. A reconciliation handles those that are awaited.
 func (b *outbox) sendUnsettled(ctx context.Context, o stretch) error {
 	segments := o.Segments[o.first:]
 	if len(segments) == 0 {
@@ -67,7 +67,7 @@ func (b *outbox) sendUnsettled(ctx context.Context, o stretch) error {
 	return err
 }
 
-// send adds what a segment caused, except for what is settled; it is sent with the next flush at the latest.
+// send adds the unsettled outputs of a segment, which are sent by the next flush at the latest.
 func (b *outbox) send(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
 	if !isLarge(x, s) {
 		b.few.Add(b.outputsOf(x, s, settled))
@@ -79,7 +79,7 @@ func (b *outbox) send(ctx context.Context, x provider.Origin, s provider.Segment
 	return b.sendWindows(ctx, x, s, settled)
 }
 
-// outputsOf is provider.OutputsOf, and marks work items that may be copies of others.
+// outputsOf is provider.OutputsOf, and marks work items that may be copies.
 func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(eventID int64) bool) provider.Outputs {
 	out := provider.OutputsOf(x, s, settled)
 	for i := range out.WorkItems {
@@ -88,7 +88,7 @@ func (b *outbox) outputsOf(x provider.Origin, s provider.Segment, settled func(e
 	return out
 }
 
-// flush sends what was added, and returns all outputs so far that can never be sent.
+// flush sends the added outputs, and returns all outputs so far that can never be sent.
 func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	answers := b.few.UpdateResults
 	queues, refused, err := b.p.entriesOf(ctx, &b.few)
@@ -105,7 +105,8 @@ func (b *outbox) flush(ctx context.Context) ([]provider.OutputFailure, error) {
 	return b.refused, err
 }
 
-// isLarge reports whether a segment has a cursor: whether it had so many outputs when it was committed, settled or not.
+// isLarge reports whether a segment has a cursor, because it had so many outputs, settled or not, when it was
+// committed.
 func isLarge(x provider.Origin, s provider.Segment) bool {
 	const each = 2 // an event causes at most two outputs
 	if len(s.Events) <= mostAtOnce/each {
@@ -121,7 +122,7 @@ func isLarge(x provider.Origin, s provider.Segment) bool {
 	return false
 }
 
-// windowsOf splits a segment into runs of its events.
+// windowsOf splits a segment into windows of events.
 func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 	return func(yield func(provider.Segment) bool) {
 		for events := s.Events; len(events) > 0; {
@@ -134,10 +135,9 @@ func windowsOf(s provider.Segment) func(yield func(provider.Segment) bool) {
 	}
 }
 
-// sendWindows sends what a large segment caused, one window of its events after the other, and keeps a cursor, so that
-// a repetition sends little again: a repeated dispatch that begins with the first output each time might never reach
-// the last. It stops between two windows while there is still time to store how far it has come, and to give the
-// message back.
+// sendWindows sends the outputs of a large segment window by window, and stores a cursor, so that a repetition sends
+// little again. A repeated dispatch that starts with the first output each time might never reach the last one.
+// sendWindows stops between two windows while there is enough time to store the cursor and to release the message.
 func (b *outbox) sendWindows(ctx context.Context, x provider.Origin, s provider.Segment, settled func(eventID int64) bool) error {
 	c := cursorOf(x, s)
 	c.run = b.run
@@ -152,7 +152,7 @@ func (b *outbox) sendWindows(ctx context.Context, x provider.Origin, s provider.
 	for w := range windowsOf(s) {
 		last := w.Events[len(w.Events)-1].ID
 		out := b.outputsOf(x, w, settled)
-		if last <= c.upTo { // accepted before, except for what no queue ever takes
+		if last <= c.upTo { // accepted before, except for outputs that no queue accepts
 			_, never, err := b.p.entriesOf(ctx, &out)
 			if err != nil {
 				return err
@@ -183,13 +183,13 @@ func (b *outbox) sendWindows(ctx context.Context, x provider.Origin, s provider.
 	return nil
 }
 
-// sendWindow is sendOutputs of a window. What SQS refuses is stored with the cursor, and is not sent again.
+// sendWindow is sendOutputs for a window. Outputs that SQS rejects are stored with the cursor and not sent again.
 func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Outputs) error {
 	queues, refused, err := b.p.entriesOf(ctx, out)
 	if err != nil {
 		return err
 	}
-	never, err := b.offer(ctx, queues, false) // the cursor records what is sent
+	never, err := b.offer(ctx, queues, false) // the cursor records the sent outputs
 	if err == nil {
 		err = b.p.PutUpdateResults(ctx, out.UpdateResults...)
 	}
@@ -203,7 +203,7 @@ func (b *outbox) sendWindow(ctx context.Context, c *sendCursor, out *provider.Ou
 	return nil
 }
 
-// stopSending stores the cursor of a segment of which not everything is sent, and returns the error that reports it.
+// stopSending stores the cursor of a segment that is not completely sent, and returns the error that reports this.
 func (b *outbox) stopSending(ctx context.Context, c *sendCursor, why error) error {
 	b.p.keepCursor(ctx, c)
 	b.writeNote(ctx)

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DecodeWorkItems reads the records of a work queue, and gives each item a read of its cancel record.
+// DecodeWorkItems decodes the records of a work queue and attaches a CancelRead to each item.
 func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Record) (items []provider.LockedWorkItem, unreadable []provider.Unreadable) {
 	items = make([]provider.LockedWorkItem, 0, len(records))
 	for _, r := range records {
@@ -31,11 +31,11 @@ func (p *Provider) DecodeWorkItems(ctx context.Context, records []provider.Recor
 	return items, unreadable
 }
 
-// AckWorkItems sends outcomes first and deletes records after: in the other order a crash between the two would lose
-// the outcome (R14).
+// AckWorkItems sends outcomes before it deletes records: in the other order, a crash between the two would lose the
+// outcome (R14).
 //
-// The outcome of a record that is no longer held is not sent, because another delivery reports it; the others are sent
-// without it.
+// It does not send the outcome of a record whose lock is lost, because another delivery reports that outcome. It sends
+// the others.
 func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provider.CompletedWorkItem) ([]provider.Record, error) {
 	done, lost, lockLost := ownOutcomes(done, p.now())
 	records := make([]provider.Record, len(done))
@@ -52,7 +52,7 @@ func (p *Provider) AckWorkItems(ctx context.Context, queue string, done []provid
 	return lost, lockLost
 }
 
-// ownDeletes are the records of work items that are not left to whoever has handed them over.
+// ownDeletes returns the records of work items without KeepRecord.
 func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
 	for i := range done {
 		if !done[i].KeepRecord {
@@ -62,7 +62,7 @@ func ownDeletes(done []provider.CompletedWorkItem) (records []provider.Record) {
 	return records
 }
 
-// ownOutcomes separates the work items whose locks are over.
+// ownOutcomes separates the work items whose locks have expired.
 func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provider.CompletedWorkItem, lost []provider.Record, err error) {
 	if !slices.ContainsFunc(done, func(d provider.CompletedWorkItem) bool { return !d.Record.Held(now) }) {
 		return done, nil, nil
@@ -82,16 +82,16 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 	return own, lost, errors.Join(errs...)
 }
 
-// bundleBytes keeps a bundle well under the limit of a message.
+// bundleBytes limits a bundle to well under the maximum size of a message.
 const bundleBytes = messageLimit / 2
 
-// bundleKey identifies the outcomes that are sent as one message, as far as they fit.
+// bundleKey identifies the outcomes that are sent as one message, if they fit.
 type bundleKey struct {
 	executionID string
 	kind        provider.MessageKind
 }
 
-// bundleOf is the bundle of a work item that has an outcome.
+// bundleOf returns the bundle of a work item with an outcome.
 func bundleOf(d *provider.CompletedWorkItem) bundleKey {
 	of := bundleKey{d.ExecutionID, provider.MessageActivityOutcomes}
 	switch {
@@ -103,7 +103,7 @@ func bundleOf(d *provider.CompletedWorkItem) bundleKey {
 	return of
 }
 
-// leading counts the outcomes of a bundle that come before any other: mostly those are all.
+// leading counts the outcomes of a bundle that precede any other. These are usually all.
 func leading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	for n < len(done) && done[n].Outcome != nil && bundleOf(&done[n]) == of {
 		n++
@@ -111,8 +111,8 @@ func leading(done []provider.CompletedWorkItem, of bundleKey) (n int) {
 	return n
 }
 
-// bundle makes one message of all outcomes of an execution, one of the failed attempts that may not be their
-// activities' last, and one of the attempts that are completed from outside.
+// bundle returns one message with all outcomes of an execution, one with failed attempts that may not be the last of
+// their activities, and one with pending attempts.
 func bundle(done []provider.CompletedWorkItem) []provider.Message {
 	var ms []provider.Message
 	open := map[bundleKey]int{} // the index of its last message
@@ -129,7 +129,8 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 		if !small {
 			bytes = outcomeBytes(d.Outcome)
 		}
-		if bytes > bundleBytes { // no message can hold it: the others must not be held up, nor the activity run for ever
+		// no message can contain it; the others must not wait, and the activity must not run forever
+		if bytes > bundleBytes {
 			d.Outcome = tooLargeToSend(d.Outcome, bytes)
 			bytes = 0
 		}
@@ -150,14 +151,14 @@ func bundle(done []provider.CompletedWorkItem) []provider.Message {
 }
 
 const (
-	// mostEscaped is how many bytes one byte of a text or a document takes in a message at the most, as \u0000.
+	// mostEscaped is the maximum number of bytes of an escaped byte in a message, as in \u0000.
 	mostEscaped = 6
-	// plainOutcome is more than the names, the numbers and the times of an outcome take.
+	// plainOutcome exceeds the size of an outcome's names, numbers and times.
 	plainOutcome = 512
 )
 
-// areSmall reports whether one message could hold all of the outcomes, without measuring them, which would encode each once more. It does not say so of
-// errors, which may be deep.
+// areSmall reports whether one message can contain all of the outcomes, without encoding them to measure their size. It
+// returns false if there are errors, which can be deep.
 func areSmall(done []provider.CompletedWorkItem) bool {
 	bytes := 0
 	for i := range done {
@@ -173,11 +174,11 @@ func areSmall(done []provider.CompletedWorkItem) bool {
 	return bytes <= bundleBytes
 }
 
-// outcomeBytes returns the size of an outcome in a message: escapes make it larger than its parts.
+// outcomeBytes returns the size of an outcome in a message. Escapes make it larger than its parts.
 func outcomeBytes(o *provider.ActivityOutcome) int {
 	b, err := json.Marshal(o)
 	if err != nil {
-		return 0 // encoding the message returns the error
+		return 0 // the encoding of the message returns the error
 	}
 	return len(sqsText(b))
 }

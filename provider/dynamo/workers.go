@@ -19,10 +19,10 @@ import (
 // skWorkers is the prefix of the hub's items about the workers of a queue: w#<queue>.
 const skWorkers = "w#"
 
-// attrStartedAt is when the last worker of a queue started.
+// attrStartedAt is the time when the last worker of a queue started.
 const attrStartedAt = "startedAt"
 
-// ReportWorker makes one update of one item, of one write unit.
+// ReportWorker updates one item and costs one write unit.
 func (p *Provider) ReportWorker(ctx context.Context, r provider.WorkerReport) error {
 	now := str(formatTime(p.now()))
 	in := &dynamodb.UpdateItemInput{
@@ -50,7 +50,8 @@ func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerR
 		}
 		for _, it := range page {
 			r := provider.WorkerReport{Queue: strings.TrimPrefix(getString(it, attrSK), skWorkers), BuildID: getString(it, attrBuild)}
-			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt)) // an unreadable time is another release's, and counts as not known
+			// an unreadable time is from another release, and counts as unknown
+			r.SeenAt, _ = time.Parse(timeFormat, getString(it, attrSeenAt))
 			r.StartedAt, _ = time.Parse(timeFormat, getString(it, attrStartedAt))
 			reports[r.Queue] = r
 		}
@@ -83,7 +84,7 @@ func (p *Provider) countMessages(ctx context.Context, url string) (n int, err er
 	return n, err
 }
 
-// attributesOf reads attributes of a queue that are numbers.
+// attributesOf reads numeric attributes of a queue.
 func (p *Provider) attributesOf(ctx context.Context, url string, names ...types.QueueAttributeName) (map[types.QueueAttributeName]int, error) {
 	var out *sqs.GetQueueAttributesOutput
 	err := call(ctx, "SQS.GetQueueAttributes", "", func() (err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What workers leave of activities: how one ended that was cancelled, and the details of heartbeats.
+// Activity records: how a cancelled activity ended, and the details of heartbeats.
 func activityRecords() group {
 	return group{"activity records", []testCase{
 		{name: "ARecordIsWhatWasLeft", run: recordFields},
@@ -31,13 +31,13 @@ func activityRecords() group {
 	}}
 }
 
-// left puts records of an execution.
+// left writes activity records of an execution.
 func (f *fixture) left(executionID string, records ...provider.ActivityRecord) {
 	f.t.Helper()
 	f.must(f.p.PutActivityRecords(f.ctx(), executionID, records...))
 }
 
-// wantRecord fails unless that is what can be read of an activity, in either way.
+// wantRecord fails unless both read methods return this record of an activity.
 func (f *fixture) wantRecord(executionID string, want provider.ActivityRecord) {
 	f.t.Helper()
 	got, err := f.p.ReadActivityRecord(f.ctx(), executionID, want.ActivityID)
@@ -139,7 +139,7 @@ func recordsPerExecution(f *fixture) {
 func fewRecords(f *fixture) {
 	f.left("x", beat(3, f.now(), `1`), beat(4, f.now(), `1`), beat(5, f.now(), `1`))
 	all := f.p.ReadActivityRecords(f.ctx(), "x")
-	for range 2 { // a second time from the beginning
+	for range 2 { // a second time, from the beginning
 		for r, err := range all {
 			f.must(err)
 			if r.ActivityID != 3 {
@@ -150,7 +150,7 @@ func fewRecords(f *fixture) {
 	}
 }
 
-// A work item may come again after its activity was stopped, and is found cancelled then.
+// A work item can be redelivered after its activity was stopped. The worker then finds the activity cancelled.
 func neverStarted(f *fixture) {
 	now := f.now()
 	never := provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Hour), EndedAt: now.Add(time.Hour), CancelOutcome: provider.OutcomeNeverStarted}
@@ -158,13 +158,13 @@ func neverStarted(f *fixture) {
 	f.left("x", stopped)
 	f.left("x", never)
 	f.wantRecord("x", stopped)
-	f.left("y", beat(3, now, `1`)) // of an attempt that did not come to its end
+	f.left("y", beat(3, now, `1`)) // of an attempt that did not end
 	f.left("y", never)
 	never.Details, never.LastHeartbeatAt = json.RawMessage(`1`), now
 	f.wantRecord("y", never)
 }
 
-// Two workers that both assume to have the activity: what the later one has written stays.
+// Two workers both assume that they hold the activity. The record of the later one stays.
 func earlierHeartbeat(f *fixture) {
 	now := f.now()
 	f.left("x", beat(3, now, `"the later"`))
@@ -185,7 +185,7 @@ func detailsJSON(f *fixture) {
 }
 
 func largeDetails(f *fixture) {
-	doc := `"` + strings.Repeat("x", 200<<10-2) + `"` // as much as a payload may have
+	doc := `"` + strings.Repeat("x", 200<<10-2) + `"` // the maximum size of a payload
 	for id := int64(3); id < 10; id++ {
 		f.left("x", beat(id, f.now(), doc))
 	}
@@ -200,7 +200,7 @@ func largeDetails(f *fixture) {
 	}
 }
 
-// They lie beside the history, and are none of it.
+// Activity records are stored next to the history, but are not part of it.
 func recordsBesideHistory(f *fixture) {
 	e := f.start("a")
 	t1 := e.commit(turnStarted(), activity(Queue))

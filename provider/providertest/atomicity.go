@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A turn commits whole or not at all, and of all turns on one head one is committed (I1, R7).
+// A turn commits completely or not at all, and only one of the turns on a head commits (I1, R7).
 func atomicity() group {
 	return group{"atomicity", []testCase{
 		{name: "ATurnCommitsWhole", run: aTurnCommitsWhole},
@@ -47,7 +47,7 @@ func endAndOutputs(f *fixture) {
 	if ms := f.messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {
 		f.t.Errorf("in the inbox beside the wake: %s, want the start of the detached orchestration", text(ms))
 	}
-	f.wantNothingSent() // nothing that is not waited for any more
+	f.wantNothingSent() // only work that the execution still waits for
 }
 
 func oneOfTwo(f *fixture, first, second history.Event) {
@@ -133,7 +133,7 @@ func refusedCommit(f *fixture) {
 	f.wantStatus("a", provider.StatusPending)
 }
 
-// The segment is the outbox: an error after the commit loses nothing (R9).
+// The segment is the outbox: an error after the commit loses no output (R9).
 func unsentOutputs(f *fixture) {
 	e := f.start("a")
 	hits := f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
@@ -145,6 +145,6 @@ func unsentOutputs(f *fixture) {
 	if hits() != 1 {
 		f.t.Errorf("%d sends refused, want 1", hits())
 	}
-	// Written last: only when all was accepted may the id be used again.
+	// The status is written last, because the ID may be used again only when all outputs were accepted.
 	f.wantStatus("a", provider.StatusPending)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An instance whose code cannot go on is blocked, with the reason, until another build reports (R18).
+// An instance whose code cannot continue is blocked, with the reason, until another build reports (R18).
 func blocked() group {
 	return group{"blocked", []testCase{
 		{name: "ParkedInputsBlockTheInstance", run: parkedBlocks},

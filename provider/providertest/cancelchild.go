@@ -5,7 +5,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A child is cancelled by a message that is for its very start (R16).
+// A message cancels a child, but only the incarnation of its start (R16).
 func cancelChild() group {
 	return group{"cancel child", []testCase{
 		{name: "ACancelIsSent", run: cancelSent},
@@ -23,7 +23,7 @@ func cancelEvent(child string, source int64) history.Event {
 	}
 }
 
-// cancelMessageOf is a cancel of the start s1, as a parent sends it.
+// cancelMessageOf returns a cancel of the start s1, as a parent sends it.
 func cancelMessageOf(id string) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
 		Kind: provider.MessageCancel, InstanceID: id, StartID: "s1", Reason: "parent_cancelled", RequestedBy: "parent:p",
@@ -86,7 +86,7 @@ func startOverTombstone(f *fixture) {
 	if e.instance.StartID != "s2" {
 		f.t.Errorf("instance %s", text(e.instance))
 	}
-	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s1")) // refused for ever
+	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s1")) // rejected permanently
 	f.wantIs(err, provider.ErrAlreadyExists)
 	f.must(f.p.RejectCancel(f.ctx(), cancelMessageOf("d")))
 	f.start("d") // by a client

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A decision to cancel activities is in the cancel record exactly when it is in history (R12; seed 002, row by row).
+// The cancel record contains exactly the cancel decisions in the history (R12; seed 002, row by row).
 func cancelFlags() group {
 	return group{"cancelflags", []testCase{
 		{name: "FetchSurfacesCancelFlag", run: fetchSurfaces},
@@ -49,7 +49,7 @@ func cancelFlags() group {
 	}}
 }
 
-// cancels is the event that cancels activities, as an orchestration's code does.
+// cancels returns the event of code that cancels activities.
 func cancels(reason string, ids ...history.Range) history.Event {
 	e := history.Event{Kind: history.ActivityCancelRequested, Reason: reason, Message: "m", RequestedBy: history.RequestedByOrchestration}
 	if len(ids) == 1 && ids[0].First == ids[0].Last {
@@ -62,12 +62,13 @@ func cancels(reason string, ids ...history.Range) history.Event {
 
 func one(id int64) history.Range { return history.Range{First: id, Last: id} }
 
-// recordTurn is a turn that decides this: of more activities than its history has, which is all the same to a provider.
+// recordTurn returns a turn with these events. They may cancel activities that the history does not have, which a
+// provider does not check.
 func (e *execution) recordTurn(decided ...history.Event) *provider.Turn {
 	return e.deciding(e.turn(turnStarted()), provider.CancelsOf(decided))
 }
 
-// cancelTurn returns a turn that decides what its events contain.
+// cancelTurn returns a turn with the cancel decisions of its events.
 func (e *execution) cancelTurn(events ...history.Event) *provider.Turn {
 	t := e.turn(events...)
 	return e.deciding(t, provider.CancelsOf(t.Events))
@@ -90,7 +91,7 @@ func (e *execution) ack(t *provider.Turn) {
 	e.follow(t)
 }
 
-// cancels is the whole record of an execution.
+// cancels returns the whole cancel record of an execution.
 func (f *fixture) cancels(executionID string) provider.Cancels {
 	f.t.Helper()
 	c, _ := f.cancelsFrom(executionID, 0)
@@ -104,7 +105,8 @@ func (f *fixture) cancelsFrom(executionID string, from int64) (c provider.Cancel
 	return c, next
 }
 
-// wantReasons fails unless activities 1 to len(want) are cancelled for these reasons; "" is not.
+// wantReasons fails unless activities 1 to len(want) are cancelled for these reasons. An empty reason means not
+// cancelled.
 func (e *execution) wantReasons(want ...string) {
 	e.f.t.Helper()
 	c := e.f.cancels(e.head.ExecutionID)
@@ -133,7 +135,7 @@ func fetchSurfaces(f *fixture) {
 	f.wantEqual("of the other", f.flag(&items[1]), provider.CancelInfo{})
 }
 
-// flag returns the cancel that a fetched work item's activity has.
+// flag returns the cancel of a received work item's activity.
 func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
 	f.t.Helper()
 	info, next, err := it.Cancel.Of(it.ActivityID)
@@ -144,8 +146,8 @@ func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
 	return info
 }
 
-// fetchAsksOnce: of two executions with one item and with two, each is read once, and not before an item asks. The read
-// returns what was decided before and after they were received.
+// fetchAsksOnce: if two executions have one item and two items, each execution is read once, and not before an item
+// requests it. The read returns the decisions from before and after the receive.
 func fetchAsksOnce(f *fixture) {
 	a, b := f.start("a"), f.start("b")
 	a.commit(turnStarted(), activity(Queue), activity(Queue))
@@ -165,7 +167,7 @@ func fetchAsksOnce(f *fixture) {
 	reads.want(2, "one read an execution")
 }
 
-// fetchUnreadable: an unreadable cancel record is an error of all items of the execution, and not a flag.
+// fetchUnreadable: an unreadable cancel record is an error for all items of the execution, and does not set Requested.
 func fetchUnreadable(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
@@ -235,7 +237,7 @@ func massCancel(f *fixture) {
 	}
 }
 
-// callsToCancel is how many calls of a kind it takes to cancel so many activities in one turn, and to read that they are.
+// callsToCancel returns the number of calls of a kind to cancel n activities in one turn and to read the decision.
 func (f *fixture) callsToCancel(op Operation, n int64) int {
 	f.t.Helper()
 	e := f.start(fmt.Sprintf("%s-%d", op, n))
@@ -246,13 +248,13 @@ func (f *fixture) callsToCancel(op Operation, n int64) int {
 	return calls.hits()
 }
 
-// counted is a count of calls, which a backend may not be able to make (Faults): then nothing is held against it.
+// counted is a number of calls. If the backend cannot count calls (Faults), comparisons are skipped.
 type counted struct {
 	f    *fixture
 	hits func() int
 }
 
-// count counts the calls of a kind, from now until something else is.
+// count counts the calls of a kind until another Fault is set.
 func (f *fixture) count(op Operation) counted {
 	if !f.can(Faults) {
 		return counted{f, func() int { return 0 }}
@@ -267,15 +269,15 @@ func (c counted) want(n int, what string) {
 	}
 }
 
-// behind makes eventually consistent reads miss all that is written from now on, where the backend can be made to (StaleReads).
+// behind makes eventually consistent reads miss all later writes, if the backend supports that (StaleReads).
 func (f *fixture) behind() {
-	const more = 1000 // than any of these tests write
+	const more = 1000 // more than any of these tests writes
 	if f.can(StaleReads) {
 		f.Lag(more)
 	}
 }
 
-// Every second of 200,000: no run of ids to make it short.
+// It cancels every second of 200,000 activities, so that ranges do not shorten the record.
 func massCancelFragmented(f *fixture) {
 	e := f.start("a")
 	const n = 200_000
@@ -285,7 +287,7 @@ func massCancelFragmented(f *fixture) {
 	}
 	e.ack(e.recordTurn(cancels("orchestration_terminal_failed", ids...)))
 	c := f.cancels(e.head.ExecutionID)
-	const step = 997 // odd, so that even and odd ids are tried; each look goes through the ranges
+	const step = 997 // odd, so that it checks even and odd IDs; each check searches the ranges
 	for id := int64(1); id <= n; id += step {
 		if want := id >= 4 && id < n && id%2 == 0; c.Of(id).Requested != want {
 			f.t.Fatalf("activity %d: %v, want %v", id, c.Of(id).Requested, want)
@@ -293,7 +295,7 @@ func massCancelFragmented(f *fixture) {
 	}
 }
 
-// Ranges of unlike size, apart and together, not sorted: what is read is what was written.
+// Unsorted ranges of different sizes are read as they were written.
 func anyCancels(f *fixture) {
 	e := f.start("a")
 	ids := []history.Range{{First: 900, Last: 950}, one(7), {First: 100, Last: 163}, one(9), one(11), one(13), {First: 8000, Last: 8001}, one(15)}
@@ -323,7 +325,7 @@ func firstReasonWins(f *fixture) {
 	e.wantReasons("", "", "select_loser", "requested")
 }
 
-// laterTurnAdds: a turn has its own decisions, without those made before, which stand and come first.
+// laterTurnAdds: a turn writes only its own decisions. Earlier decisions stay, and come first.
 func laterTurnAdds(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), activity(Queue), cancels("select_loser", one(3)), cancels("timeout", one(4))))
@@ -338,8 +340,8 @@ func laterTurnAdds(f *fixture) {
 	f.wantEqual("decisions", order, []string{"select_loser", "timeout", "requested", "timeout"})
 }
 
-// manyCancellingTurns: more than a few blocks, some turns of which cancel nothing. Whoever reads from a segment finds all that was decided
-// from there on, as it was decided; of what was decided before he finds that or nothing.
+// manyCancellingTurns: the turns fill several blocks, and some turns cancel nothing. A read from a segment returns all
+// decisions from that segment on, unchanged. It returns an earlier decision unchanged or not at all.
 func manyCancellingTurns(f *fixture) {
 	const turns = 3*provider.CancelBlockTurns + 20
 	e := f.start("a")
@@ -374,7 +376,7 @@ func manyCancellingTurns(f *fixture) {
 
 func reasonOf(n int64) string { return "reason " + text(n) }
 
-// readingOn: a reader that has read to an end goes on there, and finds what was decided since, and what is open.
+// readingOn: a reader that continues from next finds the later decisions and the open ones.
 func readingOn(f *fixture) {
 	e := f.start("a")
 	x := e.head.ExecutionID
@@ -407,10 +409,10 @@ func readingOn(f *fixture) {
 	}
 }
 
-// shortPass is a moment, in real time too.
+// shortPass is a short wait, also in real time.
 const shortPass = 10 * time.Millisecond
 
-// pollingOn: what polls return, one after the other, is what was decided, however far behind they are; the last is not behind.
+// pollingOn: consecutive polls return all decisions, even if the reads are stale. The last poll is not stale.
 func pollingOn(f *fixture) {
 	e := f.start("a")
 	seen := map[int64]string{}
@@ -428,7 +430,7 @@ func pollingOn(f *fixture) {
 	}
 	want := map[int64]string{}
 	for n := range int64(provider.CancelBlockTurns + 10) {
-		f.Lag(int(n % 9)) // items: parts of transactions, too
+		f.Lag(int(n % 9)) // several items, also parts of transactions
 		id := 100 + n
 		want[id] = reasonOf(n)
 		e.ack(e.recordTurn(cancels(want[id], one(id))))
@@ -450,7 +452,7 @@ func strongCancels(f *fixture) {
 	e.wantReasons("", "", "requested", "timeout")
 }
 
-// severalItems: reasons that do not compress, twice as many as an item of most stores holds.
+// severalItems: the reasons do not compress, and take twice the size of an item of most stores.
 func severalItems(f *fixture) {
 	e := f.start("a")
 	t := e.turn(turnStarted())
@@ -470,7 +472,7 @@ func severalItems(f *fixture) {
 	}
 }
 
-// gibberish is text that does not compress, another with each seed.
+// gibberish returns text that does not compress. Each seed results in another text.
 func gibberish(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, n)
@@ -504,7 +506,7 @@ func cancelUnknown(f *fixture) {
 	}
 }
 
-// cancelledWork is an execution's work items as a worker holds them: of three, the second is cancelled.
+// cancelledWork returns the three work items of an execution as a worker holds them. The second one is cancelled.
 func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 	f.t.Helper()
 	e := f.quiet("a")
@@ -518,7 +520,7 @@ func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 	return items
 }
 
-// wantRenewals fails unless none of three is lost, and the second alone is cancelled.
+// wantRenewals fails unless none of the three renewals is lost and only the second is cancelled.
 func (f *fixture) wantRenewals(got []provider.Renewal) {
 	f.t.Helper()
 	if len(got) != 3 {
@@ -547,8 +549,8 @@ func renewSurfaces(f *fixture) {
 	f.wantEqual("renewals of none", len(none), 0)
 }
 
-// renewLeases: a caller with the token of a message, and its receipt handle, and nothing else. A lost lease does not
-// affect the others.
+// renewLeases: a caller has only the token and the receipt handle of a message. A lost lease does not affect the
+// others.
 func renewLeases(f *fixture) {
 	items := f.cancelledWork()
 	leases := make([]provider.LockedWorkItem, len(items))
@@ -615,7 +617,8 @@ func renewUnreadable(f *fixture) {
 	f.wantNone(Queue, "after the first lock")
 }
 
-// ackWithoutCompletion: a cancelled activity that is not run is acknowledged: nothing is sent, and its record is gone.
+// ackWithoutCompletion: a cancelled activity that did not run is acknowledged. Nothing is sent, and its record is
+// deleted.
 func ackWithoutCompletion(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
@@ -631,7 +634,7 @@ func ackWithoutCompletion(f *fixture) {
 	f.wantNothingSent()
 }
 
-// attemptsOfCancelled: deliveries are counted as they are of any other, and so are deaths.
+// attemptsOfCancelled: deliveries and deaths of a cancelled activity count like those of any other.
 func attemptsOfCancelled(f *fixture) {
 	items := f.cancelledWork()
 	for delivery := 1; delivery <= 3; delivery++ {
@@ -696,8 +699,8 @@ func largeCancel(f *fixture) {
 	e.wantReasons("", "", "requested")
 }
 
-// orphanAfterDelete: an activity of a deleted instance, whether it runs or is still queued, finds that it is cancelled;
-// also one of an execution that has continued as new, and one without a record.
+// orphanAfterDelete: an activity of a deleted instance is cancelled, whether it is running or queued. The same holds
+// for an activity of an execution that has continued as new, and for one without a record.
 func orphanAfterDelete(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
@@ -705,7 +708,7 @@ func orphanAfterDelete(f *fixture) {
 	t := next.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(4)))
 	next.ack(t)
 	queued := f.locked(Queue)
-	if f.can(Faults) { // the write that ends the instance cancels them, and not what comes after it
+	if f.can(Faults) { // the write that ends the instance also cancels them, not a later write
 		f.Fail(Fault{Operation: Write, Failure: Rejected, After: 1})
 		f.wantPermanent(f.p.DeleteInstance(f.ctx(), "a", true))
 		f.Fail(Fault{})
@@ -724,7 +727,7 @@ func orphanAfterDelete(f *fixture) {
 	}
 }
 
-// lateCancelAfterDelete: the turn was under way when the instance was deleted.
+// lateCancelAfterDelete: the turn was running when the instance was deleted.
 func lateCancelAfterDelete(f *fixture) {
 	e := f.start("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3))))
@@ -738,7 +741,7 @@ func lateCancelAfterDelete(f *fixture) {
 	}
 }
 
-// damagedEndCancels: the decisions of turns stand, though the history cannot be read.
+// damagedEndCancels: the decisions of turns stay although the history cannot be read.
 func damagedEndCancels(f *fixture) {
 	e := f.quiet("a")
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), activity(Queue), cancels("select_loser", one(3))))

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Orchestrations start others by message, and receive how they ended (R9, R10).
+// Orchestrations start others by message, and receive their outcomes (R9, R10).
 func children() group {
 	return group{"children", []testCase{
 		{name: "AChildsStartIsSent", run: childStartSent},
@@ -28,7 +28,7 @@ func children() group {
 	}}
 }
 
-// startMessageOf is a start as a parent sends it.
+// startMessageOf returns a start as a parent sends it.
 func startMessageOf(id, startID string) *provider.InboxMessage {
 	return &provider.InboxMessage{
 		Message: provider.Message{
@@ -123,7 +123,7 @@ func startRefused(f *fixture) {
 func refusalAnswered(f *fixture) {
 	f.quiet("c")
 	m := startMessageOf("c", "s2")
-	for range 2 { // repeated: the function died before the message was deleted
+	for range 2 { // repeated, because the function died before it deleted the message
 		f.must(f.p.RejectStart(f.ctx(), m))
 	}
 	ms := f.messages()
@@ -150,7 +150,7 @@ func refusalOfDetached(f *fixture) {
 	}
 }
 
-// An instance remembers a bounded number of starts, and answers them all.
+// An instance stores a limited number of rejected starts, and responds to all.
 func manyRefusals(f *fixture) {
 	f.quiet("c")
 	const many = 300
@@ -220,7 +220,7 @@ func toldAgain(f *fixture) {
 	_, err = f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	f.messages()
-	f.Advance(6 * time.Minute) // else a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue takes it for a repetition
 	f.redispatch(last, t.Watermark)
 	if ms := f.messages(); len(ms) != 1 || ms[0].InstanceID != "p" {
 		f.t.Errorf("sent again: %s", text(ms))

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A history that cannot be read is an error that names it, and does not affect other instances.
+// A read of a damaged history returns an error that names it. Other instances are not affected.
 func corruption() group {
 	g := group{"corruption", []testCase{
 		{name: "AnUndecodableTurn", run: func(f *fixture) { damagedTurn(f, Undecodable, 1) }},
@@ -32,7 +32,7 @@ func corruption() group {
 	return g
 }
 
-// threeTurns has a segment of several parts in the middle.
+// threeTurns returns an execution whose middle segment has several parts.
 func (f *fixture) threeTurns(id string) *execution {
 	f.t.Helper()
 	e := f.start(id)
@@ -88,7 +88,7 @@ func damagedEnd(f *fixture) {
 		if err == nil {
 			f.t.Errorf("%s: the end is %s", d, end.String())
 		}
-		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // nothing shows that it has ended
+		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // no remaining data shows that it has ended
 			f.wantCorrupt(string(d), e, err)
 		}
 	}
@@ -104,7 +104,7 @@ func othersGoOn(f *fixture) {
 	}
 }
 
-// canBeEnded: what is known beside the history is still known, and a turn on the head still commits, so that the
+// canBeEnded: the data outside the history can still be read, and a turn on the head still commits, so that the
 // instance can be ended.
 func canBeEnded(f *fixture) {
 	e := f.start("a")
@@ -120,7 +120,7 @@ func canBeEnded(f *fixture) {
 	f.wantEqual("the end", end, t.Events[0])
 }
 
-// terminateDamaged: wherever the damage is, the end goes behind it, once.
+// terminateDamaged: wherever the damage is, the terminal event is appended once, after it.
 func terminateDamaged(f *fixture) {
 	for i, c := range []struct {
 		how     Damage
@@ -133,7 +133,7 @@ func terminateDamaged(f *fixture) {
 		f.Damage(e.instance.ExecutionID, c.segment, c.how)
 		f.enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: id, Text: "enough"})
 		m := f.messages()[0]
-		for range 2 { // it may come again
+		for range 2 { // the message can be redelivered
 			f.must(f.p.TerminateCorrupt(f.ctx(), &m))
 		}
 		f.wantStatus(id, provider.StatusTerminated)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Only a start creates an instance, once for an id (R10, R11).
+// Only a start creates an instance, and only once per ID (R10, R11).
 func creation() group {
 	return group{"creation", []testCase{
 		{name: "AnInstanceIsWhatItsStartSays", run: startFields},
@@ -142,7 +142,7 @@ func otherStart(f *fixture) {
 
 const rivals = 12
 
-// race makes starts at once and returns what came of them.
+// race makes concurrent starts and returns their results.
 func (f *fixture) race(starts [rivals]provider.Start) (ins [rivals]provider.Instance, errs [rivals]error) {
 	var wg sync.WaitGroup
 	for i := range rivals {
@@ -228,7 +228,7 @@ func newBuild(f *fixture) {
 	f.must(f.p.PutBuild(f.ctx(), provider.Build{ID: "newer", Orchestrations: map[string][]string{order: {v1}}}))
 	f.start("a")
 	s := startOf("r")
-	s.Name = refund // what an older build knows still starts
+	s.Name = refund // an orchestration that only an older build knows still starts
 	_, err = f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 }
@@ -268,7 +268,7 @@ func onlyStartCreates(f *fixture) {
 	}
 	_, err := f.p.ReadInstance(f.ctx(), "ghost")
 	f.wantIs(err, provider.ErrNotFound)
-	f.start("ghost") // and it may be started still
+	f.start("ghost") // and it can still be started
 }
 
 func ids() []string {
@@ -335,7 +335,7 @@ func lostStart(f *fixture) {
 	}
 }
 
-// lookingStart makes a start that looks first, in each state of the id: it comes to what one that writes at once comes to.
+// lookingStart makes a start with CheckFirst in each state of the ID. The result is the same as without CheckFirst.
 func lookingStart(f *fixture) {
 	look := func(startID string) (provider.Instance, error) {
 		s := startOf("a")
@@ -353,7 +353,7 @@ func lookingStart(f *fixture) {
 		}
 	}
 
-	in, err := look("start of a") // nobody has it
+	in, err := look("start of a") // the ID is free
 	f.must(err)
 	f.messages()
 	e := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
@@ -378,7 +378,7 @@ func lookingStart(f *fixture) {
 		f.t.Errorf("started %s", text(next))
 	}
 	_, err = look("start of a")
-	f.wantIs(err, provider.ErrPurged) // whatever has the id now
+	f.wantIs(err, provider.ErrPurged) // whichever incarnation has the ID now
 	refused("of the next life", provider.StatusPending)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A deleted instance is over for good: for those who wait for it, for its workers, and for a process that still holds a
-// turn of it (R17).
+// A deletion ends an instance permanently: for its callers, for its workers, and for a process that still holds a turn
+// of it (R17).
 func deletion() group {
 	faults, corrupt := []Capability{Faults}, []Capability{Corruption}
 	return group{"deletion", []testCase{
@@ -51,7 +51,7 @@ func (f *fixture) remove(id string) {
 	f.must(f.p.DeleteInstance(f.ctx(), id, true))
 }
 
-// wantGone fails if anything can be read of an instance and these executions of it.
+// wantGone fails if the instance or one of these executions can be read.
 func (f *fixture) wantGone(id string, executions ...string) {
 	f.t.Helper()
 	wantNone := func(what string, err error) {
@@ -97,7 +97,7 @@ func onlyWhatIsOver(f *fixture) {
 func nothingLeft(f *fixture) {
 	e, other := f.start("a"), f.start("other")
 	t := other.commit(turnStarted(), activity(Queue))
-	e.commit(turnStarted(), bulky(900<<10)) // of several parts
+	e.commit(turnStarted(), bulky(900<<10)) // several parts
 	e.commit(activity(Queue))
 	e.commit(ended(`1`))
 	f.remove("a")
@@ -119,7 +119,7 @@ func deleteNobody(f *fixture) {
 	f.wantIs(err, provider.ErrNotFound)
 }
 
-// lateAck: turns that were run before, on the head and on an older one, are conflicts, and nothing of them is sent.
+// lateAck: turns that were run before the deletion, on the head and on an older one, are conflicts and send nothing.
 func lateAck(f *fixture) {
 	e := f.quiet("a")
 	first := e.turn(turnStarted(), activity(OtherQueue))
@@ -153,7 +153,8 @@ func lateAckAcross(f *fixture) {
 	f.wantNothingSent()
 }
 
-// lateEnd: the turn that ended the instance is committed, and its status is written when the instance is being deleted, or gone.
+// lateEnd: the turn that ended the instance is committed, and writes its status while the instance is being deleted or
+// after the deletion.
 func lateEnd(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
@@ -192,7 +193,7 @@ func deletedParent(f *fixture) {
 	})
 }
 
-// wantTold fails unless the parent of the start receives exactly this outcome, perhaps more than once.
+// wantTold fails unless the parent of the start receives exactly this outcome, possibly more than once.
 func (f *fixture) wantTold(start *provider.InboxMessage, result string, failure *history.Failure) {
 	f.t.Helper()
 	told := 0
@@ -226,21 +227,22 @@ func deletedChild(f *fixture) {
 	f.wantTold(startMessageOf("c", "s1"), "", wasDeleted())
 }
 
-// answerLost: the process that committed the end died before it sent the parent's outcome. The outcome sent is how the
-// child had ended.
+// answerLost: the process that committed the end died before it sent the outcome to the parent. The deletion sends the
+// child's real outcome.
 func answerLost(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`"paid"`))); err == nil {
 		f.t.Error("a parent that was not told is no error")
 	}
-	f.wantIs(f.p.DeleteInstance(f.ctx(), "c", false), provider.ErrNotEnded) // its end is not sent yet
+	f.wantIs(f.p.DeleteInstance(f.ctx(), "c", false), provider.ErrNotEnded) // its end has not been sent
 	f.remove("c")
 	f.wantTold(startMessageOf("c", "s1"), `"paid"`, nil)
 	f.wantGone("c", e.instance.ExecutionID)
 }
 
-// outlivesDeletion: the process that committed the turn before died before it sent what outlives the instance.
+// outlivesDeletion: the process that committed the previous turn died before it sent the outputs that outlive the
+// instance.
 func outlivesDeletion(f *fixture) {
 	e := f.quiet("a")
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
@@ -266,7 +268,7 @@ func outlivesAcross(f *fixture) {
 	}
 }
 
-// longAgo: what was started may have been deleted and forgotten since. It must not be started again.
+// longAgo: the started instance may have been purged, and its tombstone deleted. It must not be started again.
 func longAgo(f *fixture) {
 	const aLongTime = 90 * 24 * time.Hour
 	e := f.create(startMessageOf("c", "s1"))

@@ -14,7 +14,7 @@ func damagedDeleted(f *fixture) {
 				continue
 			}
 			m := startMessageOf(fmt.Sprintf("%s %d", d, segment), "s1")
-			m.Parent.ExecutionID = "parent of " + m.InstanceID // so that no queue takes one's answer for another's
+			m.Parent.ExecutionID = "parent of " + m.InstanceID // so that a queue does not take one response for another
 			e := f.create(m)
 			e.commit(activity(Queue))
 			e.commit(bulky(900 << 10))
@@ -26,7 +26,7 @@ func damagedDeleted(f *fixture) {
 			f.wantTold(m, "", wasDeleted())
 			f.wantGone(id, e.instance.ExecutionID)
 			e.wantReasons("instance_deleted")
-			for head := range int64(3) { // the gap, too, has no room for a turn
+			for head := range int64(3) { // the gap has no free segment for a turn either
 				late.Head.Segment = head
 				_, err := f.p.AckOrchestrationItem(f.ctx(), late)
 				f.wantIs(err, provider.ErrConflict)
@@ -38,8 +38,8 @@ func damagedDeleted(f *fixture) {
 	}
 }
 
-// damagedOver: the end can be read and what comes before cannot, and the parent's outcome was not sent, as the instance
-// shows. The parent receives how the child ended.
+// damagedOver: the end can be read and the events before it cannot, and the status shows that the outcome was not sent
+// to the parent. The parent receives the child's outcome.
 func damagedOver(f *fixture) {
 	for id, told := range map[string]bool{"told": true, "not told": false} {
 		m := startMessageOf(id, "s1")
@@ -60,14 +60,14 @@ func damagedOver(f *fixture) {
 	}
 }
 
-// damagedEndDeleted: how it ended cannot be read. The instance shows that it is over, and so its parent's outcome was
-// sent.
+// damagedEndDeleted: the end cannot be read. The status shows that the instance has ended, so the outcome was sent to
+// the parent before.
 func damagedEndDeleted(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	e.commit(turnStarted(), ended(`"paid"`))
 	f.messages()
 	f.Damage(e.instance.ExecutionID, 1, Undecodable)
-	f.Advance(6 * time.Minute) // else a queue takes another answer for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue takes another response for a repetition
 	f.remove("c")
 	if ms := f.messages(); len(ms) > 0 {
 		f.t.Errorf("told %s", text(ms))
@@ -75,7 +75,7 @@ func damagedEndDeleted(f *fixture) {
 	f.wantGone("c", e.instance.ExecutionID)
 }
 
-// damagedWatermark: of the history nothing is left.
+// damagedWatermark: no segment of the history is left.
 func damagedWatermark(f *fixture) {
 	e := f.quiet("a")
 	e.commit(turnStarted(), ended(`1`))

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stopDeletion begins a forced deletion that fails midway.
+// stopDeletion starts a forced deletion that fails halfway.
 func (f *fixture) stopDeletion(id string, fault Fault) {
 	f.t.Helper()
 	f.Fail(fault)
@@ -22,11 +22,11 @@ func (f *fixture) stopDeletion(id string, fault Fault) {
 	}
 }
 
-// family is a child of two executions, with a child and an activity of its own.
+// family creates a child with two executions, which has a child and an activity.
 func (f *fixture) family(id string) {
 	f.t.Helper()
 	m := startMessageOf(id, "start of "+id)
-	m.Parent.ExecutionID = "parent of " + id // so that no queue takes one's answer for another's
+	m.Parent.ExecutionID = "parent of " + id // so that a queue does not take one response for another
 	e := f.create(m)
 	t := e.continuing("next of "+id, turnStarted(), bulky(400<<10))
 	t.Next.Start.Parent = m.Parent
@@ -41,7 +41,7 @@ func (f *fixture) family(id string) {
 	f.work(Queue)
 }
 
-// wantFamilyDeleted fails unless the deletion of a family has left what it should.
+// wantFamilyDeleted fails unless the deletion of a family is complete.
 func (f *fixture) wantFamilyDeleted(id string) {
 	f.t.Helper()
 	var sent []string
@@ -63,7 +63,7 @@ func (f *fixture) wantFamilyDeleted(id string) {
 	}
 }
 
-// resumesDeletion: whichever call it stops at, it goes on there when it is repeated.
+// resumesDeletion: whichever call fails, a repeated deletion continues there.
 func resumesDeletion(f *fixture) {
 	const mostCalls = 60
 	for _, on := range []Operation{Read, Write, Update, Send} {
@@ -108,7 +108,7 @@ func lostDeletion(f *fixture) {
 	}
 }
 
-// deletingInstance: what has begun and is not finished.
+// deletingInstance: a deletion that has started and is not complete.
 func deletingInstance(f *fixture) {
 	for name, fault := range map[string]Fault{
 		"before its end is sent": {Operation: Send, Failure: Rejected, Times: 1}, "before it is erased": {Operation: Update, Failure: Rejected, Times: 1},
@@ -131,13 +131,13 @@ func deletingInstance(f *fixture) {
 			_, err = f.p.CreateOrchestration(f.ctx(), startMessageOf(name, startID))
 			f.wantIs(err, provider.ErrAlreadyExists)
 		}
-		f.must(f.p.DeleteInstance(f.ctx(), name, false)) // it is over: no force is needed to go on
+		f.must(f.p.DeleteInstance(f.ctx(), name, false)) // it has ended, so the deletion continues without force
 		f.wantFamilyDeleted(name)
 	}
 }
 
-// ownStartMeanwhile: the message that started the instance is delivered again while that is deleted. That its id is in use is not
-// the answer to it; to another it is.
+// ownStartMeanwhile: the message that started the instance is redelivered during the deletion. It must not be rejected
+// with "the ID is in use". Another start must be.
 func ownStartMeanwhile(f *fixture) {
 	f.create(startMessageOf("c", "s1"))
 	f.stopDeletion("c", Fault{Operation: Send, Failure: Rejected, Times: 1})
@@ -159,7 +159,7 @@ func ownStartMeanwhile(f *fixture) {
 	}
 }
 
-// cancelMeanwhile: a parent cancels a child whose id is that of one that is being deleted.
+// cancelMeanwhile: a parent cancels a child while an instance with its ID is being deleted.
 func cancelMeanwhile(f *fixture) {
 	f.quiet("c")
 	f.stopDeletion("c", Fault{Operation: Update, Failure: Rejected, Times: 1})
@@ -198,7 +198,7 @@ func staysDeleting(f *fixture) {
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
 		f.t.Errorf("after 2.5 minutes %q stay", ids)
 	}
-	f.stopDeletion("a", Fault{Operation: Update, Failure: Rejected, Times: 1, After: 1}) // there was progress
+	f.stopDeletion("a", Fault{Operation: Update, Failure: Rejected, Times: 1, After: 1}) // the deletion makes progress
 	if ids := deleting(); len(ids) > 0 {
 		f.t.Errorf("after progress %q stay", ids)
 	}
@@ -234,7 +234,7 @@ func idIsFree(f *fixture) {
 		f.wantIs(err, provider.ErrNotFound)
 	}
 	_, err = f.p.StartOrchestration(f.ctx(), startOf("a"))
-	f.wantIs(err, provider.ErrPurged) // whatever has the id now
+	f.wantIs(err, provider.ErrPurged) // whichever incarnation has the ID now
 	s.StartID = "another"
 	if _, err = f.p.StartOrchestration(f.ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) || errors.Is(err, provider.ErrPurged) {
 		f.t.Errorf("a start that never was: %v", err)
@@ -261,10 +261,10 @@ func refusedStaysRefused(f *fixture) {
 	}
 }
 
-// lastLife: messages up to the one that the last life consumed are not for the next one, whichever start begins it
+// lastLife: messages up to the watermark of the last incarnation are not for the next one, whichever start creates it
 // (R3).
 func lastLife(f *fixture) {
-	const consumed = 1000 // of more digits than what the start message has: these are numbers, not texts
+	const consumed = 1000 // more digits than in the start message, because positions are numbers and not texts
 	for id, end := range map[string][]history.Event{"over": {turnStarted(), ended(`1`)}, "forced": {turnStarted()}} {
 		e := f.quiet(id)
 		t := e.turn(end...)
@@ -276,7 +276,7 @@ func lastLife(f *fixture) {
 		in, err := f.p.StartOrchestration(f.ctx(), s)
 		f.must(err)
 		f.wantConsumed(id, in.ExecutionID, consumed)
-		f.remove(id) // a life that has consumed nothing
+		f.remove(id) // an incarnation that has consumed nothing
 		for _, number := range []int{9, consumed + 1} {
 			m := startMessageOf(id, fmt.Sprint("by the message at ", number))
 			m.Position = at(number)
@@ -286,7 +286,7 @@ func lastLife(f *fixture) {
 			f.wantConsumed(id, o.Head.ExecutionID, max(number, consumed))
 			f.remove(id)
 		}
-		m := startMessageOf(id, "from another inbox") // whose numbers cannot be compared
+		m := startMessageOf(id, "from another inbox") // its positions cannot be compared
 		m.Position = provider.Position{Inbox: "another", Sequence: "1"}
 		o, err := f.p.CreateOrchestration(f.ctx(), m)
 		f.must(err)
@@ -294,7 +294,7 @@ func lastLife(f *fixture) {
 	}
 }
 
-// wantConsumed fails unless an execution that was just started begins behind the message at number.
+// wantConsumed fails unless a new execution starts behind the message at number.
 func (f *fixture) wantConsumed(id, executionID string, number int) {
 	f.t.Helper()
 	o, err := f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: id}, provider.Strong)
@@ -304,7 +304,7 @@ func (f *fixture) wantConsumed(id, executionID string, number int) {
 	}
 }
 
-// deletedByMany: all of them find it gone, and none takes the next life for it.
+// deletedByMany: all callers find the instance deleted, and none deletes the next incarnation.
 func deletedByMany(f *fixture) {
 	f.family("a")
 	const many = 8

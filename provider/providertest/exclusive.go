@@ -7,14 +7,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// exclusively is an activity that needs a key for itself (R29).
+// exclusively returns an activity with an exclusive key (R29).
 func exclusively(queue, key string) history.Event {
 	e := activity(history.ExclusiveQueue(queue))
 	e.ExclusiveKey = key
 	return e
 }
 
-// While records of a key are under way no other of it is delivered, and those of other keys are; once they are gone the next come, in order.
+// While records of a key are locked, no other record of the key is delivered, but those of other keys are. After they
+// are deleted, the next ones arrive in order.
 func exclusiveKey(f *fixture) {
 	queue := history.ExclusiveQueue(Queue)
 	events := []history.Event{turnStarted(), exclusively(Queue, "b")}
@@ -37,7 +38,7 @@ func exclusiveKey(f *fixture) {
 	}
 }
 
-// ofOtherKeys receives once more while items are under way, of whose keys none may come.
+// ofOtherKeys receives again while items are locked, and fails if an item with one of their keys arrives.
 func (f *fixture) ofOtherKeys(queue string, held []provider.LockedWorkItem) []provider.LockedWorkItem {
 	f.t.Helper()
 	more := f.locked(queue)
@@ -49,7 +50,7 @@ func (f *fixture) ofOtherKeys(queue string, held []provider.LockedWorkItem) []pr
 	return more
 }
 
-// A dispatch that is repeated adds no copy; a work item that is sent anew, or of another attempt, is no repeat.
+// A repeated dispatch adds no copy. A resent work item and one of another attempt are no repetitions.
 func exclusiveAgain(f *fixture) {
 	queue := history.ExclusiveQueue(Queue)
 	f.start("a").commit(turnStarted(), exclusively(Queue, "a"))

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// execution is what an orchestrator knows of an execution that it runs the turns of.
+// execution is an execution as its orchestrator knows it.
 type execution struct {
 	f        *fixture
 	instance provider.Instance
@@ -20,18 +20,18 @@ type execution struct {
 	state    *history.State // nil until it is asked for
 }
 
-// at is the position of a message, of an inbox that only the test knows.
+// at returns the position of a message in an inbox of the test.
 func at(sequence int) provider.Position {
 	return provider.Position{Inbox: "test", Sequence: strconv.Itoa(sequence)}
 }
 
-// number is the reverse of at.
+// number is the inverse of at.
 func number(p provider.Position) int {
 	n, _ := strconv.Atoi(p.Sequence)
 	return n
 }
 
-// turn makes the next turn of these events, numbered and dated. It consumed the message at the turn's own number.
+// turn returns the next turn with these events, with IDs and times. It consumed the message at the turn's own number.
 func (e *execution) turn(events ...history.Event) *provider.Turn {
 	t := &provider.Turn{
 		InstanceID: e.instance.InstanceID, Head: e.head, Watermark: at(e.base + int(e.head.Segment) + 1), Before: e.before(),
@@ -45,7 +45,7 @@ func (e *execution) turn(events ...history.Event) *provider.Turn {
 	return t
 }
 
-// before is the state of history so far.
+// before returns the state of the history so far.
 func (e *execution) before() *history.State {
 	if e.state == nil {
 		e.state = history.NewState(history.TrackTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.instance.Name, StartID: e.instance.StartID, Parent: e.instance.Parent})
@@ -53,7 +53,8 @@ func (e *execution) before() *history.State {
 	return e.state
 }
 
-// commit commits the next turn, which must be accepted whole, and moves on. The turn that the provider was given is spoiled then, and its events: it keeps nothing of them.
+// commit commits the next turn, all of which must be accepted, and advances the head. It then overwrites the turn and
+// its events, because the provider must not retain them.
 func (e *execution) commit(events ...history.Event) *provider.Turn {
 	e.f.t.Helper()
 	t := e.turn(events...)
@@ -61,7 +62,7 @@ func (e *execution) commit(events ...history.Event) *provider.Turn {
 	return t
 }
 
-// take is commit of a turn that is made already.
+// take is like commit for an existing turn.
 func take(e *execution, t *provider.Turn) {
 	e.f.t.Helper()
 	lent := *t
@@ -76,20 +77,20 @@ func take(e *execution, t *provider.Turn) {
 	e.follow(t)
 }
 
-// follow moves on as after t.
+// follow advances the head to the one after t.
 func (e *execution) follow(t *provider.Turn) {
 	e.head, e.next = t.After(), e.next+int64(len(t.Events))
 	e.before().Apply(t.Events...)
 }
 
-// item is an orchestration item that names the execution, as its messages do.
+// item returns an orchestration item for the execution.
 func (e *execution) item() *provider.OrchestrationItem {
 	return &provider.OrchestrationItem{InstanceID: e.instance.InstanceID, Messages: []provider.InboxMessage{{
 		Message: provider.Message{Kind: provider.MessageWake, InstanceID: e.instance.InstanceID, ExecutionID: e.instance.ExecutionID},
 	}}}
 }
 
-// read reads the execution, strongly consistent.
+// read reads the execution with strong consistency.
 func (e *execution) read() *provider.Orchestration {
 	e.f.t.Helper()
 	o, err := e.f.p.ReadOrchestration(e.f.ctx(), e.item(), provider.Strong)
@@ -97,7 +98,7 @@ func (e *execution) read() *provider.Orchestration {
 	return o
 }
 
-// log is the execution's history by ReadHistory.
+// log returns the execution's history from ReadHistory.
 func (e *execution) log() []history.Event {
 	e.f.t.Helper()
 	var events []history.Event
@@ -123,7 +124,7 @@ func (e *execution) wantSegments(turns ...*provider.Turn) {
 	}
 }
 
-// The names that tests use.
+// Names for tests.
 const (
 	order  = "order"
 	refund = "refund"
@@ -131,7 +132,7 @@ const (
 	pack   = "pack"
 )
 
-// The events that turns are made of.
+// Events for turns.
 
 func turnStarted() history.Event {
 	return history.Event{Kind: history.TurnStarted, Version: v1, BuildID: "b"}
@@ -149,7 +150,7 @@ func timer(due time.Time) history.Event {
 	return history.Event{Kind: history.TimerCreated, FireAt: &due}
 }
 
-// child is the schedule of the sub-orchestration c.
+// child returns the event that schedules the sub-orchestration c.
 func child() history.Event {
 	const id = "c"
 	return history.Event{Kind: history.SubOrchestrationScheduled, Name: refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`), Attempt: 1}
@@ -163,12 +164,12 @@ func ended(output string) history.Event {
 	return history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload(output)}
 }
 
-// bulky is an event that takes up so many bytes, also compressed.
+// bulky returns an event of this size, which compression does not reduce.
 func bulky(bytes int) history.Event {
 	return history.Event{Kind: history.SideEffectRecorded, Value: noise(bytes)}
 }
 
-// repeat is n times the same event.
+// repeat returns n copies of the event.
 func repeat(n int, e history.Event) []history.Event {
 	events := make([]history.Event, n)
 	for i := range events {
@@ -177,7 +178,7 @@ func repeat(n int, e history.Event) []history.Event {
 	return events
 }
 
-// noise is a JSON string of so many bytes that no compression makes smaller than about three quarters.
+// noise returns a JSON string of this size that no compression reduces below about three quarters.
 func noise(bytes int) history.Payload {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	doc := make([]byte, bytes)

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Continue-as-new ends one execution and begins the next, at once (R3).
+// Continue-as-new ends one execution and starts the next one atomically (R3).
 func executions() group {
 	return group{"executions", []testCase{
 		{name: "ContinueAsNewMakesTheNext", run: makesTheNext},
@@ -35,7 +35,7 @@ func executions() group {
 	}}
 }
 
-// continuing makes the turn that ends e and continues as next.
+// continuing returns the turn that ends e and continues as next.
 func (e *execution) continuing(next string, events ...history.Event) *provider.Turn {
 	t := e.turn(append(events, history.Event{Kind: history.OrchestrationContinuedAsNew, ExecutionID: next})...)
 	t.Next = &provider.Successor{ExecutionID: next, Start: history.Event{
@@ -45,7 +45,7 @@ func (e *execution) continuing(next string, events ...history.Event) *provider.T
 	return t
 }
 
-// continueAs commits such a turn, and returns the next execution.
+// continueAs commits such a turn and returns the next execution.
 func (e *execution) continueAs(next string, events ...history.Event) *execution {
 	e.f.t.Helper()
 	t := e.continuing(next, events...)
@@ -57,7 +57,7 @@ func (e *execution) continueAs(next string, events ...history.Event) *execution 
 	return e.f.executionAfter(t)
 }
 
-// executionAfter is what t continued as.
+// executionAfter returns the execution that t continued as.
 func (f *fixture) executionAfter(t *provider.Turn) *execution {
 	f.t.Helper()
 	return &execution{f: f, instance: f.instance(t.InstanceID), head: t.After(), next: 2, base: number(t.Watermark)}
@@ -105,7 +105,7 @@ func firstTurnContinues(f *fixture) {
 	}
 }
 
-// continueOrNot: of two turns one continues as new.
+// continueOrNot: one of two turns continues as new.
 func continueOrNot(f *fixture, wins bool) {
 	e := f.start("a")
 	other, continues := e.turn(turnStarted(), activity(OtherQueue)), e.continuing("x2", turnStarted(), detached("b"))
@@ -243,22 +243,23 @@ func foreignExecution(f *fixture) {
 	}
 }
 
-// The message at 1 was consumed two executions ago: what each of them caused since, and what outlives it, is sent again.
+// The message at 1 was consumed two executions ago. All later outputs, and those that outlive their execution, are sent
+// again.
 func redispatchAcross(f *fixture) {
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
 		f.wantAcross(fmt.Sprint("from-", from), want, func([]time.Time) provider.RedispatchFrom { return since(at(from)) })
 	}
 }
 
-// So it is from a time: what the turn that was the last by then has caused is the first that is sent again.
+// The same with a time: the outputs of the turn that was the last one at that time are the first that are sent again.
 func redispatchSince(f *fixture) {
 	for turns, want := range map[int]string{0: "b c d", 1: "b c d", 2: "c d", 3: "d", 4: ""} {
 		f.wantAcross(fmt.Sprint("after-", turns), want, func(had []time.Time) provider.RedispatchFrom { return provider.RedispatchFrom{HeadAt: had[turns]} })
 	}
 }
 
-// wantAcross has an instance make three executions in four turns, each of which but the last starts another instance, and fails unless those that it
-// wants are started again. had is when each number of turns was had.
+// wantAcross lets an instance run three executions in four turns, each of which but the last starts another instance.
+// It fails unless the wanted starts are sent again. had contains the times after each turn.
 func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provider.RedispatchFrom) {
 	f.t.Helper()
 	var had []time.Time
@@ -280,7 +281,7 @@ func (f *fixture) wantAcross(id, want string, from func(had []time.Time) provide
 	pass()
 	f.messages()
 	f.work(Queue)
-	f.Advance(6 * time.Minute) // else a queue takes it for a repetition
+	f.Advance(6 * time.Minute) // otherwise a queue takes it for a repetition
 
 	_, err = f.p.RedispatchOrchestration(f.ctx(), last.read(), from(had))
 	f.must(err)
@@ -341,7 +342,7 @@ func customStatusStays(f *fixture) {
 
 func lastEnds(f *fixture) {
 	e := f.start("a")
-	for range 2 { // more turns than the next will have
+	for range 2 { // more turns than the next execution will have
 		e.commit(turnStarted())
 	}
 	next := e.continueAs("x2")

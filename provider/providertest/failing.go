@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Failed calls are retried or surfaced with the operation's name, and whether it is worth repeating them.
+// Failed calls are retried, or returned with the operation's name and whether the call can be repeated.
 func errorHandling() group {
 	faults := []Capability{Faults}
 	return group{"errors", []testCase{
@@ -24,7 +24,7 @@ func errorHandling() group {
 	}}
 }
 
-// wantPermanent fails unless err is an *Error with an operation that is not worth repeating.
+// wantPermanent fails unless err is an *Error with an operation and is not retryable.
 func (f *fixture) wantPermanent(err error) {
 	f.t.Helper()
 	if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" {
@@ -32,13 +32,13 @@ func (f *fixture) wantPermanent(err error) {
 	}
 }
 
-// action is a call of the provider and the kind of backend call it cannot do without.
+// action is a call of the provider and a kind of backend call that it requires.
 type action struct {
 	on Operation
 	do func(ctx context.Context) error
 }
 
-// actions are calls of every method, on an instance that has had a turn and one that has not.
+// actions returns calls of every method, on an instance with a turn and one without.
 func (f *fixture) actions() map[string]action {
 	f.t.Helper()
 	old := f.quiet("old one")
@@ -109,7 +109,7 @@ func unless(expected, err error) error {
 	return err
 }
 
-// last is the error that ends a sequence.
+// last returns the error that ends a sequence.
 func last[T any](seq func(yield func(T, error) bool)) (last error) {
 	seq(func(_ T, err error) bool {
 		last = err
@@ -118,7 +118,7 @@ func last[T any](seq func(yield func(T, error) bool)) (last error) {
 	return last
 }
 
-// each calls every action, in the order of their names.
+// each calls every action in the order of the names.
 func each(actions map[string]action, do func(name string, a action)) {
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
 		do(name, actions[name])
@@ -191,7 +191,7 @@ func contextEnded(f *fixture) {
 	f.wantStatus("fresh", provider.StatusPending)
 }
 
-// contextEndsMeanwhile: a call that is being repeated ends when its context does, and soon.
+// contextEndsMeanwhile: a call that is being repeated ends soon after its context.
 func contextEndsMeanwhile(f *fixture) {
 	each(f.actions(), func(name string, a action) {
 		f.Fail(Fault{Operation: a.on, Failure: Throttled, Times: 1000})

@@ -12,17 +12,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// fixture is a hub and the test that it is for.
+// fixture is a hub and the test that uses it.
 type fixture struct {
 	Hub
 
 	p provider.Provider
 	t *testing.T
-	// capabilities are the harness's.
+	// capabilities are those of the harness.
 	capabilities []Capability
 }
 
-// can reports whether the backend has a capability, for tests that look closer where they can.
+// can reports whether the backend has a capability. Tests use it for additional checks.
 func (f *fixture) can(c Capability) bool { return slices.Contains(f.capabilities, c) }
 
 func (f *fixture) ctx() context.Context { return f.t.Context() }
@@ -42,12 +42,12 @@ func (f *fixture) wantIs(err, target error) {
 	}
 }
 
-// startOf is the start that tests make of an instance id.
+// startOf returns the start of an instance ID that tests use.
 func startOf(id string) provider.Start {
 	return provider.Start{InstanceID: id, Name: order, Input: history.Payload(`{"n":1}`), StartID: "start of " + id}
 }
 
-// start starts an instance; its wake is in the inbox then.
+// start starts an instance and leaves its wake in the inbox.
 func (f *fixture) start(id string) *execution {
 	f.t.Helper()
 	in, err := f.p.StartOrchestration(f.ctx(), startOf(id))
@@ -55,7 +55,7 @@ func (f *fixture) start(id string) *execution {
 	return &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
 }
 
-// quiet starts an instance and takes its wake away.
+// quiet starts an instance and deletes its wake.
 func (f *fixture) quiet(id string) *execution {
 	f.t.Helper()
 	e := f.start(id)
@@ -78,7 +78,7 @@ func (f *fixture) wantStatus(id string, want provider.RuntimeStatus) {
 	}
 }
 
-// inbox takes what is visible in the inbox, in one receive.
+// inbox receives the visible messages of the inbox, in one receive.
 func (f *fixture) inbox() []*provider.OrchestrationItem {
 	f.t.Helper()
 	items, bad := f.p.DecodeOrchestrationItems(f.Receive(provider.QueueInbox))
@@ -88,7 +88,7 @@ func (f *fixture) inbox() []*provider.OrchestrationItem {
 	return items
 }
 
-// messages takes all messages that can be had from the inbox, deleting each batch so that the groups go on.
+// messages receives all messages of the inbox, and deletes each batch so that the groups continue.
 func (f *fixture) messages() (all []provider.InboxMessage) {
 	f.t.Helper()
 	for {
@@ -105,7 +105,7 @@ func (f *fixture) messages() (all []provider.InboxMessage) {
 	}
 }
 
-// drain takes all visible records of a queue and deletes them.
+// drain receives and deletes all visible records of a queue.
 func (f *fixture) drain(queue string) (all []provider.Record) {
 	f.t.Helper()
 	for {
@@ -118,7 +118,7 @@ func (f *fixture) drain(queue string) (all []provider.Record) {
 	}
 }
 
-// work takes all work items of a queue, sorted by id.
+// work receives and deletes all work items of a queue, sorted by ID.
 func (f *fixture) work(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
 	items, bad := f.p.DecodeWorkItems(f.ctx(), f.drain(queue))
@@ -129,7 +129,7 @@ func (f *fixture) work(queue string) []provider.LockedWorkItem {
 	return items
 }
 
-// locked receives the work items that are visible, and leaves them in their queue.
+// locked receives the visible work items and leaves them in their queue.
 func (f *fixture) locked(queue string) []provider.LockedWorkItem {
 	f.t.Helper()
 	items, bad := f.p.DecodeWorkItems(f.ctx(), f.Receive(queue))
@@ -139,7 +139,7 @@ func (f *fixture) locked(queue string) []provider.LockedWorkItem {
 	return items
 }
 
-// timers takes all visible timers.
+// timers receives and deletes all visible timers.
 func (f *fixture) timers() []provider.LockedTimer {
 	f.t.Helper()
 	timers, bad := f.p.DecodeTimers(f.drain(provider.QueueTimers))
@@ -149,8 +149,8 @@ func (f *fixture) timers() []provider.LockedTimer {
 	return timers
 }
 
-// dueTimers takes all timers, and waits for the first: a queue promises that a delayed record does not come early, and not that it comes
-// at once.
+// dueTimers receives all timers and waits for the first one. A queue guarantees only that a delayed record does not
+// arrive early.
 func (f *fixture) dueTimers() []provider.LockedTimer {
 	f.t.Helper()
 	const looks, pause = 30, 100 * time.Millisecond
@@ -173,10 +173,10 @@ func (f *fixture) wantNothingSent() {
 	}
 }
 
-// now is the hub's time, as it is written.
+// now returns the hub's time with the precision in which it is stored.
 func (f *fixture) now() time.Time { return f.Now().UTC().Truncate(time.Millisecond) }
 
-// text is how tests compare what the provider returns with what was put in.
+// text formats a value, so that tests can compare results of the provider with inputs.
 func text(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

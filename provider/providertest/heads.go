@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What a read of a history promises: an eventual one may be behind, none is torn, a strong one sees the latest (R5, R8).
+// The guarantees of a read of a history: an eventual read may be stale, no read is torn, and a strong read returns the
+// latest state (R5, R8).
 func heads() group {
 	return group{"heads", []testCase{
 		{name: "AStrongReadSeesTheLatestTurn", run: strongIsLatest},
@@ -42,7 +43,7 @@ func headMoves(f *fixture) {
 		t := e.commit(turnStarted())
 		f.wantEqual("head", e.read().Head, t.After())
 	}
-	// A turn that consumed nothing keeps the watermark.
+	// A turn that consumed no message keeps the watermark.
 	t := e.turn(turnStarted())
 	t.Watermark = t.Head.Watermark
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
@@ -70,7 +71,7 @@ func readUnknown(f *fixture) {
 		it.Messages[0].ExecutionID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 		o, err := f.p.ReadOrchestration(f.ctx(), it, c)
 		f.must(err)
-		if o.Head != e.head { // a message for it does not concern the others that came with it
+		if o.Head != e.head { // a message for it does not affect the others of the batch
 			f.t.Errorf("read for an execution that never was: %+v, want the instance's own %+v", o.Head, e.head)
 		}
 		_, err = f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: "nobody"}, c)
@@ -78,7 +79,7 @@ func readUnknown(f *fixture) {
 	}
 }
 
-// wantWhole fails unless o is a whole prefix of the history of turns in which the n-th has the events of segment n.
+// wantWhole fails unless o is a complete prefix of a history whose n-th turn has the events of segment n.
 func (f *fixture) wantWhole(o *provider.Orchestration) {
 	f.t.Helper()
 	if _, err := o.Events(); err != nil {
@@ -182,7 +183,7 @@ func readersDuringCommits(f *fixture) {
 	}
 }
 
-// readOnce checks one read; a strong one must see every turn that was committed before it began.
+// readOnce checks one read. A strong read must return every turn that was committed before it started.
 func (f *fixture) readOnce(e *execution, c provider.Consistency, committed *atomic.Int64) error {
 	before := committed.Load()
 	o, err := f.p.ReadOrchestration(f.ctx(), e.item(), c)

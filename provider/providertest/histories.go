@@ -33,7 +33,7 @@ func everyKind(f *fixture) {
 		switch {
 		case kind == history.OrchestrationStarted || kind.Terminal():
 			continue
-		case kind == history.ActivityScheduled || kind == history.TimerCreated: // these would be sent
+		case kind == history.ActivityScheduled || kind == history.TimerCreated: // these events would be sent
 			continue
 		}
 		event := history.Event{Kind: kind, Name: "n\u0000\uFFFF", Value: history.Payload(`{"b":1,"a":[null,1.50]}`), Reason: "r", RequestedBy: "body"}

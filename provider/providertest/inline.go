@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// interruptionsNoted: what asks an instance from outside to end, or to pause, is noted, for whoever holds its messages (R20).
+// interruptionsNoted: external requests to end or pause an instance are recorded for the holder of its messages (R20).
 func interruptionsNoted(f *fixture) {
 	none := []provider.Message{
 		{Kind: provider.MessageWake},
@@ -39,8 +39,8 @@ func inlineActivity() history.Event {
 	return e
 }
 
-// whatRanInlineIsNotSent: what has ended in the turn, is cancelled in it, or runs in the process, is not sent by the commit; a repeated dispatch goes by
-// history alone (R20).
+// whatRanInlineIsNotSent: the commit does not send activities that ended in the turn, were cancelled in it, or run in
+// the process. A repeated dispatch depends only on the history (R20).
 func whatRanInlineIsNotSent(f *fixture) {
 	e := f.start("a")
 	outcome := completed(3)
@@ -59,7 +59,8 @@ func whatRanInlineIsNotSent(f *fixture) {
 	f.wantWork(Queue, 5, 6, 7)
 }
 
-// statusesLeft: a turn leaves the status to a later one, which writes it as history has it though it has not changed it; an end is written in any case.
+// statusesLeft: a turn defers the status to a later one, which writes the status from the history although it did not
+// change it. A terminal status is always written.
 func statusesLeft(f *fixture) {
 	for _, later := range []provider.StatusWrite{provider.StatusWriteIfChanged, provider.StatusWriteAlways} {
 		e := f.start(fmt.Sprint("a", later))
@@ -88,7 +89,7 @@ func statusesLeft(f *fixture) {
 	f.wantStatus("b", provider.StatusRunning)
 }
 
-// attemptsGoOn: an inline activity whose next attempt is for its queue is sent with that, when it is due.
+// attemptsGoOn: an inline activity whose next attempt belongs to its queue is sent with that attempt when it is due.
 func attemptsGoOn(f *fixture) {
 	e := f.start("a")
 	left := inlineActivity()

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Jobs work on what a filter selects, in the background, and are written by one at a time (R22).
+// Jobs process the instances of a filter in the background. Concurrent writes of a job conflict (R22).
 func jobs() group {
 	return group{"jobs", []testCase{
 		{name: "AJobComesBackAsItWas", run: jobReadBack},
@@ -30,7 +30,7 @@ func jobs() group {
 	}}
 }
 
-// job is one that runs.
+// job returns a running job.
 func (f *fixture) job(id string) *provider.Job {
 	return &provider.Job{
 		ID: id, Operation: provider.OperationPurge, Filter: provider.Filter{Orchestration: order, Statuses: []provider.RuntimeStatus{provider.StatusCompleted}, Tags: map[string]string{"a": "<b>"}},
@@ -88,7 +88,7 @@ func jobWriters(f *fixture) {
 
 func jobWriteLost(f *fixture) {
 	j := f.job("a")
-	for range 2 { // once it is made, once it is written again
+	for range 2 { // once when it is created, and once when it is written again
 		f.Fail(Fault{Operation: Write, Failure: ResponseLost, Times: 1})
 		j.Matched++
 		f.must(f.p.PutJob(f.ctx(), j))
@@ -130,7 +130,7 @@ func jobOfLongIDs(f *fixture) {
 	}
 }
 
-// matched are the ids that a filter selects, so many at a time, sorted.
+// matched returns the sorted IDs that a filter selects. Each call returns up to most.
 func (f *fixture) matched(filter provider.Filter, most int) (ids []string) {
 	f.t.Helper()
 	for next := ""; ; {
@@ -207,7 +207,7 @@ func matchInSteps(f *fixture) {
 	}
 	found, next, err := f.p.MatchInstances(f.ctx(), filter, "", 5)
 	f.must(err)
-	for _, of := range found { // an instance that is gone meanwhile hinders nothing
+	for _, of := range found { // an instance that was deleted in the meantime is no failure
 		f.must(f.p.DeleteInstance(f.ctx(), of.InstanceID, true))
 	}
 	again, _, err := f.p.MatchInstances(f.ctx(), filter, next, 5)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Turns and histories of any size that fits, and a clear answer for those that do not.
+// Turns and histories of any size that fits, and a clear error for larger ones.
 func largeTurns() group {
 	return group{"large", []testCase{
 		{name: "TurnsOfEverySize", run: everySize},
@@ -20,8 +20,8 @@ func largeTurns() group {
 	}}
 }
 
-// A turn of 3 MB fits (design, "Storage"); everySize goes through what may be stored in different ways: small,
-// compressed, and in parts.
+// A turn of 3 MB fits (design, "Storage"). everySize tests sizes that are stored differently: small, compressed and in
+// parts.
 func everySize(f *fixture) {
 	e := f.start("a")
 	var turns []*provider.Turn
@@ -109,7 +109,7 @@ func longHistory(f *fixture) {
 	}
 }
 
-// manyPages is of parts that lie across the ends of pages.
+// manyPages writes parts that cross page boundaries.
 func manyPages(f *fixture) {
 	e := f.start("a")
 	var turns []*provider.Turn

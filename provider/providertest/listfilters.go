@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// kin starts instances with an id, a parent, a version and tags each. The parents' ids begin alike, or need escapes in JSON.
+// kin starts instances with different IDs, parents, versions and tags. The IDs of the parents have a common prefix or
+// need JSON escapes.
 func (f *fixture) kin() (all []provider.Instance) {
 	f.t.Helper()
 	parents := []string{"p", "p", `p"`, "p<&>", "pp"}
@@ -29,7 +30,7 @@ func (f *fixture) kin() (all []provider.Instance) {
 	return all
 }
 
-// selection is what both lists and jobs select by.
+// selection contains the filters that lists and jobs have in common.
 type selection struct {
 	what   string
 	filter provider.Filter
@@ -78,7 +79,7 @@ func listFilters(f *fixture) {
 	}
 }
 
-// filterFamily holds the filters of jobs against the same instances.
+// filterFamily compares the filters of jobs with the same instances.
 func filterFamily(f *fixture) {
 	all := f.kin()
 	end := f.now().Add(time.Hour)

@@ -13,7 +13,7 @@ const (
 	longLock  = 30 * time.Second
 )
 
-// A lock ends, by its time or its holder's will, and then its holder can do nothing with it any more.
+// A lock expires, or its holder releases it. The former holder then cannot use the record any more.
 func lockExpiry() group {
 	g := group{"lock expiry", []testCase{
 		{name: "AnExpiredRecordIsFetchedAgain", run: fetchedAgain},
@@ -39,7 +39,7 @@ func lockExpiry() group {
 	return g
 }
 
-// lockedActivities commits a turn of so many activities and fetches their records.
+// lockedActivities commits a turn of n activities and receives their records.
 func (f *fixture) lockedActivities(n int) []provider.Record {
 	f.t.Helper()
 	f.quiet("a").commit(append([]history.Event{turnStarted()}, repeat(n, activity(Queue))...)...)
@@ -79,7 +79,7 @@ func pollAbandonedWithDelay(f *fixture) {
 
 func renewalExtends(f *fixture) {
 	r := f.lockedActivities(1)[0]
-	earlier := r // copies of a record see its renewals
+	earlier := r // copies of a record share its renewals
 	now := f.Now()
 	f.wantLost(f.renew(Queue, longLock, r))
 	if until := earlier.LockedUntil(); until.Before(now.Add(longLock)) || until.After(f.Now().Add(longLock)) {
@@ -124,7 +124,7 @@ func renewalAfterAck(f *fixture) {
 	f.wantLost(f.renew(Queue, longLock, records...), records[0])
 }
 
-// fetchedTurn fetches an instance's wake and makes its first turn.
+// fetchedTurn receives an instance's wake and creates its first turn.
 func (f *fixture) fetchedTurn() (*execution, *provider.OrchestrationItem, *provider.Turn) {
 	f.t.Helper()
 	e := f.start("a")
@@ -147,7 +147,7 @@ func turnAfterLock(f *fixture) {
 	e.wantSegments(t)
 }
 
-// lockedAgain fetches the inbox and returns until when the instance is locked.
+// lockedAgain receives from the inbox and returns the time when the instance's lock expires.
 func (f *fixture) lockedAgain(id string) time.Time {
 	f.t.Helper()
 	items, _ := f.p.DecodeOrchestrationItems(f.fetch(provider.QueueInbox, 1))
@@ -181,7 +181,7 @@ func outcomeAfterLock(f *fixture) {
 	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
 		f.t.Errorf("sent: %s, want the outcome of #%d alone", text(ms), items[1].ActivityID)
 	}
-	f.fetch(Queue, 2) // the others are there to be run again
+	f.fetch(Queue, 2) // the others remain in the queue to run again
 }
 
 func abandonAfterExpiry(f *fixture) {
@@ -192,7 +192,7 @@ func abandonAfterExpiry(f *fixture) {
 	f.wantNone(Queue, "abandoned by who had lost it")
 }
 
-// slow is the record as one would see it whose clock has stood still.
+// slow returns the record for a process whose clock has stopped.
 func (f *fixture) slow(r provider.Record) provider.Record {
 	r.Hold = provider.NewHold(f.Now(), longLock)
 	return r

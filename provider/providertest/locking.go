@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Who has fetched a record, or an instance's, is its one holder.
+// A received record, or the records of an instance, have one holder.
 func locking() group {
 	polling := []Capability{Polling}
 	return group{"locking", []testCase{
@@ -31,7 +31,7 @@ func locking() group {
 	}}
 }
 
-// polling is the provider, as one who polls knows it.
+// polling returns the provider as a Poller.
 func (f *fixture) polling() provider.Poller {
 	f.t.Helper()
 	p, ok := f.p.(provider.Poller)
@@ -41,7 +41,7 @@ func (f *fixture) polling() provider.Poller {
 	return p
 }
 
-// fetch fetches so many records of a queue, in one call or more.
+// fetch receives n records of a queue, in one or more calls.
 func (f *fixture) fetch(queue string, n int) (all []provider.Record) {
 	f.t.Helper()
 	for len(all) < n {
@@ -91,7 +91,7 @@ func oneHolder(f *fixture) {
 	f.wantTimers(f.adopted(f.fetch(provider.QueueInbox, 2)), 2, 2)
 }
 
-// adopted are the messages of inbox records.
+// adopted returns the messages of inbox records.
 func (f *fixture) adopted(records []provider.Record) (all []provider.InboxMessage) {
 	f.t.Helper()
 	items, bad := f.p.DecodeOrchestrationItems(records)
@@ -137,7 +137,7 @@ func unknownToken(f *fixture) {
 	}
 }
 
-// renew renews, which must not fail, and returns what is lost.
+// renew renews, which must not fail, and returns the lost records.
 func (f *fixture) renew(queue string, lock time.Duration, records ...provider.Record) []provider.Record {
 	f.t.Helper()
 	lost, err := f.polling().RenewRecords(f.ctx(), queue, lock, records...)
@@ -160,7 +160,7 @@ func (f *fixture) wantLost(lost []provider.Record, want ...provider.Record) {
 	}
 }
 
-// A turn's acknowledgement deletes the messages that were fetched for it, not those that came meanwhile.
+// The acknowledgement of a turn deletes the messages that were received for it, and not later ones.
 func ackRemovesFetched(f *fixture) {
 	e := f.start("a")
 	fetched := f.fetch(provider.QueueInbox, 1)
@@ -174,7 +174,7 @@ func ackRemovesFetched(f *fixture) {
 	f.wantTimers(f.adopted(f.fetch(provider.QueueInbox, 2)), 1, 2)
 }
 
-// fetchers run in goroutines until so many records were handled.
+// fetchers runs handlers in goroutines until this number of records was handled.
 func (f *fixture) fetchers(goroutines int, queue string, records int, handle func(records []provider.Record)) {
 	f.t.Helper()
 	p := f.polling()
@@ -230,7 +230,7 @@ func manyFetchers(f *fixture) {
 	f.wantNone(Queue, "all done")
 }
 
-// Messages of an instance are handled by one holder at a time, and in order.
+// One holder at a time handles the messages of an instance, in order.
 func manyFetchersOfInstances(f *fixture) {
 	const instances, each = 5, 12
 	for n := range int64(each) {
@@ -243,7 +243,7 @@ func manyFetchersOfInstances(f *fixture) {
 		items, _ := f.p.DecodeOrchestrationItems(records)
 		h.take(items)
 		if lost, err := f.polling().RenewRecords(f.ctx(), provider.QueueInbox, time.Minute, records...); err != nil || len(lost) > 0 {
-			f.t.Errorf("%d records lost, error %v", len(lost), err) // others have their chance meanwhile
+			f.t.Errorf("%d records lost, error %v", len(lost), err) // others can receive in the meantime
 		}
 		h.release(items)
 		if err := f.p.DeleteRecords(f.ctx(), provider.QueueInbox, records...); err != nil {
@@ -252,7 +252,7 @@ func manyFetchersOfInstances(f *fixture) {
 	})
 }
 
-// holders checks who holds which instance, and what each instance's last message was.
+// holders checks the holder of each instance and the last message of each instance.
 type holders struct {
 	f    *fixture
 	mu   sync.Mutex
@@ -302,7 +302,8 @@ func fetchEnds(f *fixture) {
 		f.t.Errorf("error %v after %v, want a retryable *provider.Error", err, f.Now().Sub(began))
 	}
 	f.quiet("a").commit(turnStarted(), activity(Queue))
-	// A service may not notice that the fetch has ended, and hand it the record. It comes back when its lock ends.
+	// A service may not notice the end of the receive and deliver the record. The record is redelivered when its lock
+	// expires.
 	var records []provider.Record
 	for deadline := f.Now().Add(3 * shortLock); len(records) == 0 && f.Now().Before(deadline); {
 		records, err = f.polling().FetchRecords(f.ctx(), Queue)

@@ -31,7 +31,7 @@ func management() group {
 	}}
 }
 
-// startMany starts instances side by side; their ids are the prefix and a number.
+// startMany starts instances concurrently. Their IDs consist of the prefix and a number.
 func (f *fixture) startMany(prefix string, n int) {
 	f.t.Helper()
 	const atOnce = 8
@@ -48,7 +48,7 @@ func (f *fixture) startMany(prefix string, n int) {
 	f.must(errors.Join(errs...))
 }
 
-// pages lists all pages of a query, and checks their sizes and the order of what they hold.
+// pages lists all pages of a query, and checks their sizes and their order.
 func (f *fixture) pages(q provider.ListQuery) (pages [][]provider.Instance) {
 	f.t.Helper()
 	var last time.Time
@@ -71,12 +71,12 @@ func (f *fixture) pages(q provider.ListQuery) (pages [][]provider.Instance) {
 	}
 }
 
-// selectsAll reports whether a query has no filter but the times, under which a page may be short.
+// selectsAll reports whether a query has no filter except times, with which a page may be short.
 func selectsAll(q provider.ListQuery) bool {
 	return q.Status == "" && q.Name == "" && q.Version == "" && q.Parent == "" && len(q.Tags) == 0
 }
 
-// list lists the ids of all pages.
+// list returns the IDs of all pages.
 func (f *fixture) list(q provider.ListQuery) (ids []string) {
 	f.t.Helper()
 	if q.Limit == 0 {
@@ -113,7 +113,7 @@ func newestFirst(f *fixture) {
 	f.wantEqual("the newest", f.listed(page.Instances[0]), f.listed(f.instance("i7")))
 }
 
-// listed is the part of an instance that a list must have: an index need not hold which start began it.
+// listed returns the part of an instance that a list must contain. An index need not contain the StartID.
 func (f *fixture) listed(in provider.Instance) provider.Instance {
 	in.StartID = ""
 	return in

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// startWithPast starts an instance that takes over the history of e up to now (R30), and returns it with what that history was.
+// startWithPast starts an instance that copies the history of e so far (R30), and returns it with that history.
 func (f *fixture) startWithPast(e *execution, id string) (again *execution, past []history.Event) {
 	f.t.Helper()
 	past = e.log()
@@ -18,7 +18,8 @@ func (f *fixture) startWithPast(e *execution, id string) (again *execution, past
 	return &execution{f: f, instance: started}, past
 }
 
-// pastTakenOver: the history begins with what was taken over, in the first segment, and a repetition is the same start, which wakes.
+// pastTakenOver: the history starts with the copied events in the first segment. A repetition is the same start, and
+// wakes the instance.
 func pastTakenOver(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue)) // 3 4
@@ -36,7 +37,7 @@ func pastTakenOver(f *fixture) {
 	wantPast(again, e, past)
 }
 
-// wantPast fails unless the history is a past that e had been through, whose last event is parked for the first turn.
+// wantPast fails unless the history starts with past, whose last event is parked for the first turn.
 func wantPast(e, from *execution, past []history.Event) {
 	f, log, last := e.f, e.log(), len(past)-1
 	f.t.Helper()
@@ -58,7 +59,8 @@ func wantPast(e, from *execution, past []history.Event) {
 	}
 }
 
-// openPastIsSent: a repeated dispatch sends what is open of the past, and nothing of it that has ended or that nobody waits for.
+// openPastIsSent: a repeated dispatch sends the open work of the copied history, and nothing that has ended or that the
+// execution does not wait for.
 func openPastIsSent(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(Queue), detached("d"), timer(f.now().Add(-time.Minute)), child()) // 3 4, 5, 6, 7

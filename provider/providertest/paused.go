@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An instance that somebody has paused is shown so, with who, and nobody wakes it (R25).
+// A paused instance is listed as paused, with the requester, and the sweeper does not wake it (R25).
 func pausedGroup() group {
 	return group{"paused", []testCase{
 		{name: "APausedInstanceIsShownAndListed", run: pausedIsShown},

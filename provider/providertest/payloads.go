@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What users put in comes back as the same JSON, whatever the services on the way think of its characters.
+// Values of users are returned as the same JSON, regardless of how the services treat their characters.
 func payloads() group {
 	return group{"payloads", []testCase{
 		{name: "StartInputs", run: startInputs},
@@ -19,7 +19,7 @@ func payloads() group {
 	}}
 }
 
-// documents are JSON that has been mangled somewhere before.
+// documents returns JSON that has been altered by some service before.
 func documents() []string {
 	return []string{
 		`null`, `true`, `0`, `-0.0`, `1e400`, `12345678901234567890123456789`, `1.50`, `""`, `[]`, `{}`, `{"b":1,"a":2}`,
@@ -28,7 +28,7 @@ func documents() []string {
 	}
 }
 
-// same reports whether two documents are the same JSON: numbers to the letter, strings by what they mean.
+// same reports whether two documents are the same JSON. Numbers are compared as text, strings by their values.
 func same(a, b []byte) bool {
 	return bytes.Equal(canonical(a), canonical(b))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What an attempt that is completed from outside needs: a token that nobody can make, a place for its time that one message at a time moves
-// on, and heartbeats that count or are told that they do not (R26).
+// Asynchronous completion (R26): a token that cannot be forged, a stored time that only one message at a time advances,
+// and heartbeats that count or are reported as rejected.
 func pendingGroup() group {
 	return group{"pending", []testCase{
 		{name: "ATokenOpensWhatItWasSignedFor", run: completionTokens},
@@ -32,30 +32,30 @@ func pendingGroup() group {
 	}}
 }
 
-// holding is an execution with an activity #3 whose token somebody holds.
+// holding is an execution with an activity #3 that waits for asynchronous completion.
 type holding struct{ *execution }
 
-// held is one that has scheduled one, with a policy.
+// held returns an execution that has scheduled such an activity with a retry policy.
 func (f *fixture) held(id string) holding {
 	f.t.Helper()
 	return holding{f.trying(id, 1)}
 }
 
-// waiting is a pending attempt of an activity of segment 1.
+// waiting returns a pending attempt of an activity of segment 1.
 func (e holding) waiting() provider.PendingAttempt {
 	now := e.f.now()
 	closeAt := now.Add(time.Hour)
 	return provider.PendingAttempt{Name: pack, Since: now, Segment: 1, StartToCloseDeadline: &closeAt, HeartbeatMs: 5000, LastHeartbeatAt: &now, GraceMs: 1000}
 }
 
-// keep keeps the first attempt of activity #3 as pending, over what is there, by a message of that name.
+// keep stores the first attempt of activity #3 as pending, in place of was, for a message with the ID by.
 func (e holding) keep(was provider.ActivityRetry, by string, lookAt time.Time) error {
 	return e.f.p.PutPendingAttempts(e.f.ctx(), e.instance.InstanceID, e.head, provider.PendingAttemptUpdate{
 		ActivityID: 3, Attempt: 1, Was: was, Pending: e.waiting(), NextCheckAt: lookAt, NextCheckID: by,
 	})
 }
 
-// retryOf is the current attempt of activity #3.
+// retryOf returns the current attempt of activity #3.
 func (e holding) retryOf() provider.ActivityRetry {
 	e.f.t.Helper()
 	r, err := e.f.p.ReadRetry(e.f.ctx(), e.instance.ExecutionID, 3)
@@ -82,7 +82,7 @@ func completionTokens(f *fixture) {
 	f.wantIs(err, provider.ErrInvalidToken)
 }
 
-// signed is the token of an attempt.
+// signed returns the token of an attempt.
 func (f *fixture) signed(w *provider.WorkItem) string {
 	f.t.Helper()
 	tokens, err := f.p.CompletionTokens(f.ctx())
@@ -94,7 +94,7 @@ func noCompletionTokens(f *fixture) {
 	f.start("a").commit(turnStarted(), activity(Queue))
 	ofWork := f.work(Queue)[0].Token
 	good := f.signed(&provider.WorkItem{InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: Queue})
-	const at = 8 // from its end, among those that sign it
+	const at = 8 // one of the last characters, which belong to the signature
 	other := good[:len(good)-at] + map[bool]string{true: "B", false: "A"}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
 	for _, token := range []string{
 		"", ".", "c1", "c1..", ofWork, strings.Replace(ofWork, "w1.", "c1.", 1), good[:len(good)-1], good + "A", other,
@@ -135,7 +135,7 @@ func keptOn(f *fixture) {
 	first := e.retryOf()
 	next := f.now().Add(10 * time.Millisecond)
 	f.must(e.keep(first, "m-3", next))
-	f.wantIs(e.keep(first, "m-4", next), provider.ErrConflict) // it is behind
+	f.wantIs(e.keep(first, "m-4", next), provider.ErrConflict) // the read is stale
 	if r := e.retryOf(); !r.NextCheckAt.Equal(next) || r.NextCheckID != "m-3" {
 		f.t.Errorf("%+v", r)
 	}
@@ -189,11 +189,11 @@ func pendingNoMore(f *fixture) {
 	}
 	e.wantVerdicts(e.retry(e.attempted(3, 2, "r.2", 0)), provider.RetryExhausted)
 
-	other := f.held("b") // whose first attempt has failed in its worker
+	other := f.held("b") // its first attempt has failed in its worker
 	other.retry(other.attempted(3, 1, "r.1", time.Millisecond))
 	f.wantAttempts("3.2")
 	was := other.retryOf()
-	for by, want := range []error{nil, provider.ErrConflict} { // two have read the same
+	for by, want := range []error{nil, provider.ErrConflict} { // two callers have read the same value
 		k := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), NextCheckID: fmt.Sprint("m-", by)}
 		f.wantIs(f.p.PutPendingAttempts(f.ctx(), "b", other.head, k), want)
 	}
@@ -272,7 +272,7 @@ func beatBesideEnd(f *fixture) {
 	other := f.held("b")
 	f.wantEqual("without any", other.endAttempt(time.Time{}), true)
 	f.wantEqual("and after", other.beat(1, first, ""), false)
-	failed := f.held("c") // its first attempt: nobody has said that it is over
+	failed := f.held("c") // its first attempt, which has not been ended
 	f.wantEqual("of the second attempt", failed.beat(2, first, ""), true)
 	f.wantEqual("of the first, behind it", failed.beat(1, first.Add(time.Hour), ""), false)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What keeps one message from being delivered for ever (R13): counts, marks, and the way back from the dead letters.
+// Messages are not redelivered forever (R13): delivery counts, crash markers, and the recovery from dead-letter queues.
 func poison() group {
 	return group{"poison", []testCase{
 		{name: "DeliveriesAreCountedFromOne", run: countsFromOne, visibility: 2 * time.Second},
@@ -76,12 +76,12 @@ func countsEach(f *fixture) {
 	}
 }
 
-// attempt is a delivery of a record.
+// attempt returns a delivery of a record.
 func attempt(record string, delivery int) provider.Attempt {
 	return provider.Attempt{ExecutionID: "x", ActivityID: 7, Record: provider.Record{ID: record, ReceiveCount: delivery}}
 }
 
-// wantDied marks an attempt, and fails unless so many have died before.
+// wantDied marks an attempt, and fails unless this number of attempts died before.
 func (f *fixture) wantDied(a provider.Attempt, want int) {
 	f.t.Helper()
 	died, err := f.p.PutCrashMarker(f.ctx(), a)
@@ -97,7 +97,7 @@ func earlierMarks(f *fixture) {
 	for n := range 4 {
 		f.wantDied(attempt("r", 11+n), n)
 	}
-	f.wantDied(attempt("r", 20), 4) // the deliveries between left none
+	f.wantDied(attempt("r", 20), 4) // the deliveries in between left no marker
 }
 
 func markedAgain(f *fixture) {
@@ -134,7 +134,7 @@ func unmarkedLate(f *fixture) {
 	f.wantDied(attempt("r", 14), 1) // the 13th
 }
 
-// progressed: a delivery that runs on and leaves something to go on from keeps its own mark, and forgets the others.
+// progressed: a delivery that continues and has stored progress keeps its own marker and removes the others.
 func progressed(f *fixture) {
 	for n := range 3 {
 		f.wantDied(attempt("r", 11+n), n)
@@ -149,7 +149,7 @@ func progressed(f *fixture) {
 	f.wantDied(attempt("r", 15), 0)
 }
 
-// unmarkedAfter: a delivery that was frozen is unmarked when a later one has been.
+// unmarkedAfter: a frozen delivery is unmarked after a later one was.
 func unmarkedAfter(f *fixture) {
 	f.wantDied(attempt("r", 11), 0)
 	f.wantDied(attempt("r", 12), 1)
@@ -167,7 +167,7 @@ func unmarkedTwice(f *fixture) {
 	f.wantDied(attempt("r", 12), 0)
 }
 
-// together is a delivery that runs beside others.
+// together returns a delivery that runs concurrently with others.
 func together(delivery int) provider.Attempt {
 	a := attempt("r", delivery)
 	a.Batched = true
@@ -176,9 +176,9 @@ func together(delivery int) provider.Attempt {
 
 func markedTogether(f *fixture) {
 	f.wantDied(together(3), 0)
-	f.wantDied(together(3), 0) // the same once more
+	f.wantDied(together(3), 0) // the same again
 	for n := 4; n < 7; n++ {
-		f.wantDied(together(n), 1) // it leaves none
+		f.wantDied(together(n), 1) // it leaves no marker
 	}
 	f.wantDied(attempt("r", 7), 1)
 	f.wantDied(together(8), 2)
@@ -218,7 +218,7 @@ func refusedMarks(f *fixture) {
 	}
 }
 
-// moved are the records that queues have moved away, by queue.
+// moved returns the records that queues have moved to their dead-letter queues, by queue.
 func (f *fixture) moved() map[string][]provider.DeadLetteredRecord {
 	f.t.Helper()
 	all := map[string][]provider.DeadLetteredRecord{}
@@ -289,7 +289,7 @@ func manyMoved(f *fixture) {
 		f.PutDeadLetter(provider.QueueInbox, r)
 		f.PutDeadLetter(Queue, r)
 	}
-	for range 3 { // a look may leave some of a group to the next
+	for range 3 { // a search may leave some records of a group to the next one
 		f.Advance(2 * time.Minute)
 		for _, queue := range []string{provider.QueueInbox, Queue} {
 			for m, err := range f.p.DeadLetteredRecords(f.ctx()) {
@@ -340,7 +340,7 @@ func blockedWithout(f *fixture) {
 		f.t.Errorf("it is %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.wantBlocked()
-	e.commit(completed(3), ended(`1`)) // its own turns write on
+	e.commit(completed(3), ended(`1`)) // its own turns still write the status
 	f.wantStatus("a", provider.StatusCompleted)
 }
 
@@ -364,7 +364,8 @@ func blockedOver(f *fixture) {
 	}
 }
 
-// heldLater: one of two timers is cancelled while their messages are in the queue; the other is seen when it is due.
+// heldLater: one of two timers is cancelled while their messages are in the queue. The other one is found when it is
+// due.
 func heldLater(f *fixture) {
 	e := f.quiet("a")
 	due := f.now().Add(time.Hour)

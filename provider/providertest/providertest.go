@@ -42,7 +42,7 @@ type Hub struct {
 	// Receive receives up to 10 visible records of a queue (provider.QueueInbox, provider.QueueTimers or a work queue)
 	// and locks them. It returns none if no record is visible, after a wait in which earlier sends arrive.
 	Receive func(queue string) []provider.Record
-	// ReceiveDead is Receive for the dead-letter queue of a queue.
+	// ReceiveDead is like Receive for the dead-letter queue of a queue.
 	ReceiveDead func(queue string) []provider.Record
 	// PutDeadLetter puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only Body and,
 	// for the inbox and an exclusive queue, Group.
@@ -87,12 +87,12 @@ type Operation string
 
 // The kinds of calls.
 const (
-	Write  Operation = "write"  // that commits a turn, a start or a build
-	Update Operation = "update" // of an instance's status
-	Read   Operation = "read"   // of an instance, a history, builds or a list
-	Send   Operation = "send"   // of messages
-	Delete Operation = "delete" // of records
-	Delay  Operation = "delay"  // that makes records visible at another time
+	Write  Operation = "write"  // commits a turn, a start or a build
+	Update Operation = "update" // changes the status of an instance
+	Read   Operation = "read"   // reads an instance, a history, builds or a list
+	Send   Operation = "send"   // sends messages
+	Delete Operation = "delete" // deletes records
+	Delay  Operation = "delay"  // delays records
 	// Receive is a call that fetches records.
 	Receive Operation = "receive"
 )
@@ -110,7 +110,7 @@ type Fault struct {
 // Failure is how a call fails.
 type Failure string
 
-// The ways in which calls fail.
+// The kinds of failures.
 const (
 	// Throttled means that the call was not executed, and may succeed later.
 	Throttled Failure = "throttled"
@@ -127,9 +127,9 @@ type Damage string
 
 // The kinds of damage.
 const (
-	Undecodable  Damage = "undecodable"   // its content is not what any release wrote
-	LaterRelease Damage = "later release" // it has an event of a kind that this release does not know
-	NoEvents     Damage = "no events"     // it decodes, and is empty
-	PartMissing  Damage = "part gone"     // of several parts, one that is not the first is gone
-	Missing      Damage = "gone"          // it is gone altogether
+	Undecodable  Damage = "undecodable"   // the content cannot be decoded
+	LaterRelease Damage = "later release" // the segment has an event of an unknown kind
+	NoEvents     Damage = "no events"     // the segment has no events
+	PartMissing  Damage = "part gone"     // a part other than the first one is missing
+	Missing      Damage = "gone"          // the segment is missing
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What an inbox and its queues promise: order and isolation of instances, locks, and that nothing is lost.
+// The guarantees of an inbox and its queues: order and isolation of instances, locks, and no lost messages.
 func queueSemantics() group {
 	return group{"queues", []testCase{
 		{name: "MessagesOfAnInstanceComeInOrder", run: orderInOneCall},
@@ -47,7 +47,7 @@ func (f *fixture) enqueue(ms ...provider.Message) {
 	f.must(f.p.EnqueueForOrchestrator(f.ctx(), ms...))
 }
 
-// wantTimers fails unless the messages are the timers from first on, in order.
+// wantTimers fails unless the messages are n timers in order, starting with first.
 func (f *fixture) wantTimers(ms []provider.InboxMessage, first int64, n int) {
 	f.t.Helper()
 	if len(ms) != n {
@@ -94,7 +94,7 @@ func positionsGrow(f *fixture) {
 func isolation(f *fixture) {
 	f.enqueue(fired("a", 1), fired("b", 1))
 	got := map[string]int{}
-	for range 2 { // one receive may bring both
+	for range 2 { // one receive may return both
 		for _, it := range f.inbox() {
 			got[it.InstanceID] += len(it.Messages)
 		}
@@ -142,7 +142,7 @@ func messageFields(f *fixture) {
 	}
 }
 
-// Messages may be shared by callers.
+// Callers may share messages.
 func messageUntouched(f *fixture) {
 	ms := []provider.Message{fired("a", 1)}
 	f.must(f.p.EnqueueForOrchestrator(f.ctx(), ms...))
@@ -155,7 +155,7 @@ func repeatedOutcome(f *fixture) {
 	if ms := f.messages(); len(ms) != 1 {
 		f.t.Errorf("%d messages, want 1", len(ms))
 	}
-	f.enqueue(outcome("a", 3, 1)) // also when the first was consumed already
+	f.enqueue(outcome("a", 3, 1)) // also if the first one was consumed already
 	if ms := f.messages(); len(ms) != 0 {
 		f.t.Errorf("%d messages after the first was consumed, want none", len(ms))
 	}
@@ -175,7 +175,8 @@ func repeatedTimer(f *fixture) {
 	}
 }
 
-// pickedUpIsSent: what was moved to the dead letters is sent at once, and each time; only the same once more is a repeat.
+// pickedUpIsSent: a record from a dead-letter queue is sent immediately, and each time it is recovered. Only a
+// repetition of the same recovery is a duplicate.
 func pickedUpIsSent(f *fixture) {
 	m := outcome("a", 3, 1)
 	f.enqueue(m)

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is done with records, whatever they hold.
+// Operations on records that do not depend on their content.
 func records() group {
 	return group{"records", []testCase{
 		{name: "UnreadableInboxRecordsAreReturnedApart", run: unreadableInbox},
@@ -25,12 +25,12 @@ func records() group {
 	}}
 }
 
-// record is one that no queue has handed over.
+// record returns a record that no queue has delivered.
 func record(n int, body string) provider.Record {
 	return provider.Record{ID: fmt.Sprint("m", n), ReceiptHandle: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
 }
 
-// groupedRecord is record, in the group in which the provider sends to an instance.
+// groupedRecord is like record, in the message group of an instance.
 func (f *fixture) groupedRecord(n int, instanceID, body string) provider.Record {
 	f.t.Helper()
 	f.must(f.p.EnqueueForOrchestrator(f.ctx(), provider.Message{Kind: provider.MessageWake, InstanceID: instanceID}))
@@ -44,7 +44,7 @@ func (f *fixture) groupedRecord(n int, instanceID, body string) provider.Record 
 	return r
 }
 
-// notMessages are bodies that nothing of this release has written.
+// notMessages returns bodies that this release does not write.
 func notMessages() []string {
 	return []string{
 		"", "no JSON", "null", "[]", "42", `{}`, `{"v":1}`, `{"v":0,"kind":"wake","instanceId":"a"}`,
@@ -53,7 +53,7 @@ func notMessages() []string {
 	}
 }
 
-// wantUnreadable fails unless the records that were not read are these, with an error each.
+// wantUnreadable fails unless the unreadable records are these, with an error each.
 func (f *fixture) wantUnreadable(got []provider.Unreadable, want ...provider.Record) {
 	f.t.Helper()
 	if len(got) != len(want) {
@@ -129,13 +129,13 @@ func deadLetters(f *fixture) {
 		if len(rs) != 1 {
 			f.t.Fatalf("%d records in %s, want 1", len(rs), queue)
 		}
-		for range 2 { // it may be copied twice, by a repeated delivery
+		for range 2 { // a repeated delivery can copy it twice
 			f.must(f.p.DeadLetter(f.ctx(), queue, provider.Unreadable{Record: rs[0], Err: errors.New("cannot be read: \uFFFF\x00")}))
 		}
 		if dead := f.ReceiveDead(queue); len(dead) == 0 || dead[0].Body != rs[0].Body {
 			f.t.Errorf("dead letters of %s: %s, want a copy of %s", queue, text(dead), rs[0].Body)
 		}
-		f.must(f.p.DeleteRecords(f.ctx(), queue, rs[0])) // the original is still there to be deleted
+		f.must(f.p.DeleteRecords(f.ctx(), queue, rs[0])) // the original can still be deleted
 	}
 }
 
@@ -151,7 +151,7 @@ func unknownQueues(f *fixture) {
 			f.t.Errorf("%s: error %v, want a FieldError", name, err)
 		}
 	}
-	f.must(failed) // there is nothing to fail
+	f.must(failed) // there is no call that can fail
 }
 
 func manyRecords(f *fixture) {

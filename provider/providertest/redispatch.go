@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What a committed turn caused is read off its segment again, as far as it is not settled (R4, R9).
+// A redispatch reads the outputs of a committed turn from its segment and sends those that are not settled (R4, R9).
 func redispatch() group {
 	return group{"redispatch", []testCase{
 		{name: "OnlyWhatIsUnsettledIsSentAgain", run: onlyUnsettled},
@@ -31,7 +31,7 @@ func redispatch() group {
 	}}
 }
 
-// since is the place of the first message whose turn may not have been sent.
+// since selects the turns from the one that consumed the message at a position.
 func since(at provider.Position) provider.RedispatchFrom {
 	return provider.RedispatchFrom{Position: at}
 }
@@ -67,7 +67,7 @@ func onlyUnsettled(f *fixture) {
 	}
 }
 
-// What a repeated dispatch has sent, the next may leave out: so each is the first of its instance.
+// A repeated dispatch can omit what the previous one sent, so each test uses its own instance.
 func fromCovering(f *fixture) {
 	for from, want := range map[int][]int64{0: {2, 3, 4}, 1: {2, 3, 4}, 2: {3, 4}, 3: {4}, 4: nil} {
 		e := f.start(fmt.Sprint("from-", from))
@@ -114,7 +114,7 @@ func sameAgain(f *fixture) {
 	first := bodies()
 	again := make([]string, len(first))
 	for i, body := range first {
-		if again[i] = body; i < 2 { // a work item says that it was sent before, and no more
+		if again[i] = body; i < 2 { // a resent work item differs only in this mark
 			again[i] = strings.Replace(body, `,"token":`, `,"again":true,"token":`, 1)
 		}
 	}
@@ -147,7 +147,7 @@ func statusRepaired(f *fixture) {
 	}
 }
 
-// unwritten commits a turn whose status cannot be written: it is done all the same.
+// unwritten commits a turn whose status cannot be written. The commit succeeds nevertheless.
 func (f *fixture) unwritten(e *execution, events ...history.Event) {
 	f.t.Helper()
 	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
@@ -181,7 +181,7 @@ func statusRefreshed(f *fixture) {
 	f.wantNothingSent()
 }
 
-// How an instance ended is for its last turn to write, when all else was sent (R9).
+// The last turn writes the terminal status, after all outputs were sent (R9).
 func endNotRefreshed(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))
@@ -221,7 +221,7 @@ func unsentSent(f *fixture) {
 	f.wantStatus("a", provider.StatusRunning)
 }
 
-// A thawed function redispatches what it read long ago.
+// A frozen function continues and redispatches what it read long ago.
 func noRevival(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue))

@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Data of external events that later events refer to is read from where it lies.
+// Later events refer to the data of external events, which is read from its location.
 func references() group {
 	return group{"references", []testCase{
 		{name: "OneIsReadFromWhereItLies", run: readsDocuments},
@@ -28,8 +28,8 @@ func raised(id string, data history.Payload) history.Event {
 	return history.Event{Kind: history.ExternalEventRaised, Name: "n", EventID: id, Data: data}
 }
 
-// documented is an execution with data of events in its second and third segments, and another that it continued as, which begins
-// with references to them.
+// documented returns an execution whose second and third segments have event data, and the next execution, which starts
+// with references to that data.
 func documented(f *fixture, data ...history.Payload) (first, next *execution, places []history.DataLocation) {
 	f.t.Helper()
 	first = f.start("a")

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A retention deletes instances some days after their end, and past executions of those that go on (R21).
+// Retention deletes instances some days after their end, and past executions of running ones (R21).
 func retention() group {
 	return group{"retention", []testCase{
 		{name: "WhatHasNoneIsNeverDue", run: neverDue, needs: []Capability{VirtualTime}},
@@ -20,7 +20,7 @@ func retention() group {
 
 const aDay = 24 * time.Hour
 
-// due are the ids that are found.
+// due returns the IDs that DueInstances finds.
 func (f *fixture) due() (ids []string) {
 	f.t.Helper()
 	for id, err := range f.p.DueInstances(f.ctx()) {
@@ -31,7 +31,7 @@ func (f *fixture) due() (ids []string) {
 	return ids
 }
 
-// end commits an end, after which the instance is kept for so long.
+// end commits an end, after which the instance is kept for the given time.
 func (e *execution) end(retention time.Duration) {
 	e.f.t.Helper()
 	t := e.turn(turnStarted(), history.Event{Kind: history.OrchestrationCompleted, Output: history.Payload("1")})
@@ -69,7 +69,7 @@ func endDue(f *fixture) {
 	_, err = f.p.ReadInstance(f.ctx(), "a")
 	f.wantIs(err, provider.ErrNotFound)
 	_, err = f.p.StartOrchestration(f.ctx(), provider.Start{InstanceID: "a", Name: order, Input: history.Payload("1"), StartID: a.instance.StartID})
-	f.wantIs(err, provider.ErrAlreadyExists) // that start was, and is never again
+	f.wantIs(err, provider.ErrAlreadyExists) // that start was made, and cannot be made again
 	f.wantEqual("due then", f.due(), []string(nil))
 	f.Advance(60 * aDay)
 	f.wantEqual("due after two months", f.due(), []string{"b"})

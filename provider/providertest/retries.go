@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Which attempt an activity is at is known once, and advanced under the fence of a turn (R14).
+// The store has one current attempt per activity, and only the holder of the head advances it (R14).
 func retries() group {
 	return group{"retries", []testCase{
 		{name: "AFailureLeadsToTheNextAttempt", run: nextAttempt},
@@ -32,7 +32,7 @@ func retries() group {
 	}}
 }
 
-// attempted is a failure of an attempt, which is tried again after a while; 0: not.
+// attempted returns a failure of an attempt that is retried after the given time, or not retried if it is 0.
 func (e *execution) attempted(id int64, attempt int, run string, after time.Duration) provider.ActivityOutcome {
 	o := provider.ActivityOutcome{ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "StockError", Message: run}}
 	if after > 0 {
@@ -55,7 +55,7 @@ func (e *execution) wantVerdicts(done provider.RetryResult, want ...provider.Ret
 	e.f.wantEqual("verdicts", done.Failed, want)
 }
 
-// wantAttempts fails unless a queue has these attempts, as activity.attempt.
+// wantAttempts fails unless a queue has these attempts, written as activity.attempt.
 func (f *fixture) wantAttempts(want ...string) {
 	f.t.Helper()
 	got := []string{}
@@ -65,7 +65,7 @@ func (f *fixture) wantAttempts(want ...string) {
 	f.wantEqual("attempts", got, append([]string{}, want...))
 }
 
-// trying is an execution that has scheduled so many activities with a policy, from #3 on.
+// trying returns an execution that has scheduled n activities with a retry policy, from #3 on.
 func (f *fixture) trying(id string, n int) *execution {
 	f.t.Helper()
 	e := f.quiet(id)
@@ -127,7 +127,7 @@ func failureToldAgain(f *fixture) {
 	again, err := f.p.ReadRetry(f.ctx(), e.instance.ExecutionID, 3)
 	f.must(err)
 	f.wantEqual("told again", again, first)
-	for _, w := range f.work(Queue) { // the second may be known to have arrived
+	for _, w := range f.work(Queue) { // the second one may be known to have arrived
 		if w.Attempt != 2 || !w.NotBefore.Equal(first.At) {
 			f.t.Errorf("sent: %s", text(w))
 		}

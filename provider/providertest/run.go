@@ -13,9 +13,9 @@ import (
 
 // Report lists which tests ran.
 type Report struct {
-	// Ran is how many did.
+	// Ran is the number of tests that ran.
 	Ran int
-	// NotApplicable are the tests, as group/test, that need a capability which the harness does not declare.
+	// NotApplicable holds the names, as group/test, of the tests that require an undeclared capability.
 	NotApplicable []string
 }
 
@@ -24,9 +24,9 @@ type testCase struct {
 	name  string
 	run   func(f *fixture)
 	needs []Capability
-	// visibility of the queues; 0 is long enough to be out of the way.
+	// visibility is the visibility timeout of the queues; 0 selects a time that does not expire during the test.
 	visibility time.Duration
-	long       bool // it is left out of a short run
+	long       bool // a short run skips it
 }
 
 type group struct {
@@ -44,7 +44,7 @@ func groups() []group {
 }
 
 // Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended.
-// It fails t when the tests that ran are not those of h.Want. With -short it leaves out what takes long, and does not count.
+// It fails t if the report differs from h.Want. With -short it skips long tests and does not check the report.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	var ran atomic.Int64
@@ -85,7 +85,8 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 					t.Helper()
 					ran.Add(1)
 					f := &fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities}
-					_, err := f.p.VerifyWorkItemToken(f.ctx(), "") // whatever a provider reads once, as of the keys of tokens, no test is to count
+					// tests must not count reads that a provider makes once
+					_, err := f.p.VerifyWorkItemToken(f.ctx(), "")
 					f.wantIs(err, provider.ErrInvalidToken)
 					c.run(f)
 				})
@@ -103,7 +104,7 @@ func (h Harness) can(needs []Capability) bool {
 	return true
 }
 
-// selective reports whether the command line selects tests below the level of Run's caller, so that fewer run.
+// selective reports whether the command line selects only some tests of the suite.
 func selective() bool {
 	for _, name := range []string{"test.run", "test.skip"} {
 		f := flag.Lookup(name)

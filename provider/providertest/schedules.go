@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// schedules are noted, so that they are found among all instances.
+// Schedules are listed, so that they can be found among all instances.
 func schedules() group {
 	return group{"schedules", []testCase{
 		{name: "WhatIsNotedIsListed", run: schedulesNoted},
@@ -15,7 +15,7 @@ func schedules() group {
 	}}
 }
 
-// noted lists what is noted.
+// noted returns the list of schedules.
 func (f *fixture) noted() (all []provider.ScheduleEntry) {
 	for s, err := range f.p.ListSchedules(f.ctx(), "") {
 		f.must(err)
@@ -50,12 +50,12 @@ func schedulesNoted(f *fixture) {
 func scheduleNotedAgain(f *fixture) {
 	first := provider.ScheduleEntry{ID: "nightly", NotedAt: f.now().Truncate(time.Millisecond)}
 	again := provider.ScheduleEntry{ID: first.ID, NotedAt: first.NotedAt.Add(time.Millisecond)}
-	f.must(f.p.DeleteScheduleEntry(f.ctx(), first)) // none is there
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), first)) // the list does not contain it
 	f.must(f.p.PutScheduleEntry(f.ctx(), first))
 	f.must(f.p.PutScheduleEntry(f.ctx(), again))
 	f.must(f.p.DeleteScheduleEntry(f.ctx(), first))
 	f.wantEqual("noted again", f.noted(), []provider.ScheduleEntry{again})
 	f.must(f.p.DeleteScheduleEntry(f.ctx(), again))
-	f.must(f.p.DeleteScheduleEntry(f.ctx(), again)) // a call whose answer was lost
+	f.must(f.p.DeleteScheduleEntry(f.ctx(), again)) // a call whose response was lost
 	f.wantEqual("forgotten", len(f.noted()), 0)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An orchestration raises events in other instances, and is told what became of them (R24).
+// An orchestration raises events in other instances, and receives a response (R24).
 func sentEvents() group {
 	return group{"sent events", []testCase{
 		{name: "AnEventIsSent", run: eventSent},
@@ -24,12 +24,12 @@ func sentEvents() group {
 	}}
 }
 
-// sent is an event for another instance.
+// sent returns an event for another instance.
 func sent(to string, data string) history.Event {
 	return history.Event{Kind: history.ExternalEventSent, Name: "n", InstanceID: to, Data: history.Payload(data)}
 }
 
-// eventMessage is an event of the sender p.
+// eventMessage returns an event of the sender p.
 func eventMessage(to, executionID string, eventID int64) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: to, Name: "n", EventID: provider.StartID(executionID, eventID),
@@ -51,7 +51,7 @@ func eventSent(f *fixture) {
 	})
 }
 
-// eventsInOrder: a turn starts an instance and tells it more than a batch holds, with others in between.
+// eventsInOrder: a turn starts an instance and sends it more than a batch of events, with events for others in between.
 func eventsInOrder(f *fixture) {
 	e := f.quiet("p")
 	turn := []history.Event{turnStarted(), detached("c")}
@@ -81,7 +81,7 @@ func eventsOutliveTheirSender(f *fixture) {
 	f.must(err)
 	ms := f.messages()
 	if !f.can(VirtualTime) && len(ms) == 0 {
-		return // the queue takes it for a repeat of what it was just given
+		return // the queue takes it for a repetition of the previous send
 	}
 	for i := range ms {
 		if ms[i].Kind != provider.MessageEventSent {
@@ -90,14 +90,14 @@ func eventsOutliveTheirSender(f *fixture) {
 	}
 }
 
-// answer is what p is told of some of its events for c.
+// answer returns the response to p for some of its events for c.
 func answer(failure *history.Failure, ids ...history.Range) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageEventAnswered, InstanceID: "p", ExecutionID: "px", ChildID: "c", SourceEventIDs: ids, Error: failure,
 	}
 }
 
-// heard is an event that p has raised in c.
+// heard returns an event that p has raised in c.
 func heard(eventID int64) history.Event {
 	const executionID = "px"
 	e := raised(provider.StartID(executionID, eventID), history.Payload(`1`))
@@ -116,7 +116,7 @@ func (f *fixture) wantAnswers(want ...provider.Message) {
 	}
 }
 
-// eventsAnswered: neighbours of one sender have one answer, also where they are only kept.
+// eventsAnswered: consecutive events of one sender get one response, even if they are only stored.
 func eventsAnswered(f *fixture) {
 	e := f.quiet("c")
 	e.commit(turnStarted(), heard(3), heard(4), heard(9), raised("a client's", nil))
@@ -170,11 +170,11 @@ func refusedAcrossLives(f *fixture) {
 	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 3)))
 	f.quiet("c")
 	f.remove("c")
-	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // a tombstone takes nothing
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // a tombstone accepts no events
 	f.create(startMessageOf("c", "s2"))
 	f.wantRefusedEvents(provider.RejectedEvents{"px": {First: 3, Last: 5}})
 	f.messages()
-	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // it was refused before: there is nothing to write down
+	f.must(f.p.RejectEvents(f.ctx(), "", eventMessage("c", "px", 5))) // it was rejected before, so nothing is written
 	f.messages()
 }
 
@@ -195,7 +195,7 @@ func eventsForTheDead(f *fixture) {
 	f.wantRefusedEvents(provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
-// manySenders: an item must not grow for ever.
+// manySenders: the size of an item is limited.
 func manySenders(f *fixture) {
 	const senders, most = 300, 256
 	var ms []*provider.InboxMessage

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An orchestration sends updates to other instances, which the first of them starts, and is answered (R31).
+// An orchestration sends updates to other instances, which the first update starts, and receives responses (R31).
 func sentUpdates() group {
 	return group{"sent updates", []testCase{
 		{name: "AnUpdateIsSent", run: updateSent},
@@ -45,14 +45,14 @@ func updateSent(f *fixture) {
 	}
 }
 
-// told is what p is told of its update for c.
+// told returns the response to p for its update for c.
 func told(eventID int64, result history.Payload, failure *history.Failure) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageUpdateAnswered, InstanceID: "p", ExecutionID: "px", SourceEventID: eventID, ChildID: "c", Result: result, Error: failure,
 	}
 }
 
-// waiter is who waits for an update of c, by an event of p.
+// waiter returns an event of p that waits for an update of c.
 func waiter(eventID int64) history.Parent {
 	return history.Parent{InstanceID: "p", ExecutionID: "px", EventID: eventID}
 }
@@ -90,7 +90,7 @@ func startBrings(f *fixture) {
 		{Kind: history.UpdateAccepted, Name: "n", EventID: "u", Data: history.Payload(`1`)},
 	}
 	e := f.create(m)
-	f.create(m) // again: the function died
+	f.create(m) // again, because the function died
 	got := e.read().Start().Inputs
 	if len(got) != 2 || got[0].EventID != "u" || *got[0].Parent != who || string(got[1].Data) != "1" || got[0].Time.IsZero() {
 		f.t.Errorf("the start has %s", text(got))

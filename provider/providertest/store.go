@@ -9,7 +9,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A hub may have a store of payloads that are too large for histories and messages; what lies there goes with the execution that refers to it (R28).
+// A hub can have a payload store for payloads that are too large for histories and messages. Its objects are deleted
+// with the execution that refers to them (R28).
 func largePayloads() group {
 	return group{"large payloads", []testCase{
 		{name: "WhatIsStoredIsReadAndListed", run: storeReads, needs: []Capability{LargePayloads}},
@@ -24,12 +25,12 @@ func largePayloads() group {
 	}}
 }
 
-// stored is a payload that lies in the store, under a key.
+// stored returns a payload in the payload store, with a key.
 func stored(key string) history.Payload {
 	return history.EncodedPayload{Key: key, SHA256: "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9", Bytes: 1}.Payload()
 }
 
-// store is the hub's, and the context of the test.
+// store returns the hub's payload store.
 func (f *fixture) store() provider.PayloadStore {
 	f.t.Helper()
 	k, ok := f.p.(provider.PayloadStoreProvider)
@@ -46,7 +47,7 @@ func (f *fixture) put(keys ...string) {
 	}
 }
 
-// keys are those that begin with prefix.
+// keys returns the keys with a prefix.
 func (f *fixture) keys(prefix string) (keys []string) {
 	f.t.Helper()
 	found, err := f.store().ListPayloads(f.ctx(), prefix, "")
@@ -81,7 +82,7 @@ func storeReads(f *fixture) {
 func storeDeletes(f *fixture) {
 	a, b := provider.PayloadKey("01A", "1"), provider.PayloadKey("01A", "2")
 	f.put(a, b)
-	for range 2 { // what is not there is deleted already
+	for range 2 { // keys that do not exist are ignored
 		f.must(f.store().DeletePayloads(f.ctx(), a))
 		f.wantEqual("left", f.keys(provider.PayloadPrefix("01A")), []string{b})
 	}
@@ -138,7 +139,7 @@ func startsNamed(f *fixture) {
 		in, err := f.p.StartOrchestration(f.ctx(), s)
 		f.must(err)
 		f.wantEqual("execution", in.ExecutionID, first)
-		s.ExecutionID = provider.NewExecutionID(f.now(), "a", s.StartID+" again") // of a start that is repeated the first counts
+		s.ExecutionID = provider.NewExecutionID(f.now(), "a", s.StartID+" again") // the first start counts
 	}
 	f.messages()
 	begins := provider.NewExecutionID(f.now(), "b", "from elsewhere")
@@ -187,7 +188,7 @@ func referredPayloadsStay(f *fixture) {
 		if n == 0 {
 			t.Events = t.Events[1:]
 		}
-		if n < 2 { // the event is taken at last
+		if n < 2 { // the event is finally consumed
 			t.Next.Start.CarriedEvents = []history.CarriedEvent{{Name: "n", EventID: "c", Data: stored(key)}}
 		}
 		_, err := f.p.AckOrchestrationItem(f.ctx(), t)
@@ -202,7 +203,7 @@ func referredPayloadsStay(f *fixture) {
 	}
 }
 
-// sweep sweeps the whole store, and returns how many payloads it has deleted.
+// sweep sweeps the whole store and returns the number of deleted payloads.
 func (f *fixture) sweep() (deleted int) {
 	f.t.Helper()
 	k, ok := f.p.(provider.PayloadStoreProvider)

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Timers are held until they are nearly due, or as long as can be.
+// Timers are held until they are nearly due, or for the maximum delay.
 func timers() group {
 	return group{"timers", []testCase{
 		{name: "ATurnsTimersAreHeld", run: turnsTimers},
@@ -67,7 +67,7 @@ func dueAtOnce(f *fixture) {
 	}
 }
 
-// longTimers are held again whenever they are seen before they are due, as often as it takes.
+// longTimers are held again each time they are received before they are due.
 func longTimers(f *fixture) {
 	start := f.now()
 	dues := map[int64]time.Time{
@@ -76,7 +76,7 @@ func longTimers(f *fixture) {
 	for n, due := range dues {
 		f.must(f.p.HoldTimers(f.ctx(), timerDue(n, due)))
 	}
-	f.must(f.p.HoldTimers(f.ctx(), timerDue(7, start.Add(10*365*24*time.Hour)))) // is not due here, and must do no harm
+	f.must(f.p.HoldTimers(f.ctx(), timerDue(7, start.Add(10*365*24*time.Hour)))) // it is not due here
 	f.Advance(10 * time.Minute)
 	if ts := f.timers(); len(ts) > 0 {
 		f.t.Errorf("after 10 minutes: %s", text(ts))

@@ -8,7 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An update is answered by the dispatch of the turn that ends it, once for a life of its instance, and its answer goes with the instance (R27).
+// The dispatch of the turn that ends an update writes its result, once per incarnation of the instance. The result is
+// deleted with the instance (R27).
 func updates() group {
 	return group{"updates", []testCase{
 		{name: "ATurnAnswersWhatItEnds", run: answeredUpdates},
@@ -39,7 +40,7 @@ func rejected(updateID string) history.Event {
 	}
 }
 
-// answerTo is an answer to an update of the execution's instance.
+// answerTo returns a result of an update of the execution's instance.
 func (e *execution) answerTo(updateID, result string) provider.UpdateResult {
 	return provider.UpdateResult{
 		InstanceID: e.instance.InstanceID, StartID: e.instance.StartID, UpdateID: updateID, Name: "address", Outcome: provider.UpdateCompleted,
@@ -87,7 +88,7 @@ func unansweredUpdates(f *fixture) {
 	f.must(f.p.PutUpdateResults(f.ctx()))
 	of := e.answerTo("u-1", "1")
 	of.InstanceID = "nobody"
-	f.must(f.p.PutUpdateResults(f.ctx(), of)) // nobody hears it
+	f.must(f.p.PutUpdateResults(f.ctx(), of)) // an unknown instance
 	_, err = f.p.ReadUpdate(f.ctx(), "nobody", "u-1")
 	f.wantIs(err, provider.ErrNotFound)
 }
@@ -95,7 +96,7 @@ func unansweredUpdates(f *fixture) {
 func firstAnswerStays(f *fixture) {
 	e := f.start("a")
 	first, second, other := e.answerTo("u-1", `"first"`), e.answerTo("u-1", `"second"`), e.answerTo("u-2", `"other"`)
-	f.must(f.p.PutUpdateResults(f.ctx(), first, second)) // of two in one call, too
+	f.must(f.p.PutUpdateResults(f.ctx(), first, second)) // also if one call has two
 	e.wantAnswer(first)
 	f.must(f.p.PutUpdateResults(f.ctx(), second, other))
 	e.wantAnswer(first)
@@ -127,7 +128,7 @@ func answersOfALife(f *fixture) {
 	f.must(err)
 	next := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
 	wantNoAnswer(next, "u-1")
-	f.must(f.p.PutUpdateResults(f.ctx(), e.answerTo("u-2", `2`))) // of the life before
+	f.must(f.p.PutUpdateResults(f.ctx(), e.answerTo("u-2", `2`))) // of the previous incarnation
 	wantNoAnswer(next, "u-2")
 	f.must(f.p.PutUpdateResults(f.ctx(), next.answerTo("u-1", `3`)))
 	next.wantAnswer(next.answerTo("u-1", `3`))

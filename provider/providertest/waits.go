@@ -8,8 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The end of an activity that is waited for when it is cancelled is reported, and it is the end of all its running code
-// (R23).
+// The end of a cancelled activity that is awaited is reported when none of its code runs any more (R23).
 func waits() group {
 	return group{"waits", []testCase{
 		{name: "OneDeliveryAtATimeHasTheRun", run: oneRun},
@@ -25,7 +24,7 @@ func waits() group {
 	}}
 }
 
-// awaited is an execution that has scheduled an activity, #3, that is waited for when it is cancelled.
+// awaited returns an execution that has scheduled an activity #3 with WaitForCancellation.
 func (f *fixture) awaited(id string) *execution {
 	f.t.Helper()
 	e := f.quiet(id)
@@ -40,7 +39,7 @@ func (e *execution) run(token string, attempt int, lasts time.Duration) provider
 	return provider.Run{ExecutionID: e.instance.ExecutionID, ActivityID: 3, Attempt: attempt, Token: token, Until: e.f.now().Add(lasts)}
 }
 
-// wantTaken fails unless a run is taken, or not, from the given previous holder; "" is none.
+// wantTaken fails unless the run is taken, or not, and the previous holder is before; empty means none.
 func (e *execution) wantTaken(r provider.Run, held bool, before string) provider.RunClaim {
 	e.f.t.Helper()
 	taken, err := e.f.p.ClaimRun(e.f.ctx(), r)
@@ -61,7 +60,7 @@ func oneRun(f *fixture) {
 	e.wantTaken(e.run("two", 1, time.Hour), false, "")
 	e.wantTaken(e.run("one", 1, 2*time.Hour), true, "") // again
 	e.wantTaken(e.run("three", 2, time.Hour), true, "one")
-	e.wantTaken(e.run("one", 1, time.Hour), false, "") // an earlier attempt's
+	e.wantTaken(e.run("one", 1, time.Hour), false, "") // of an earlier attempt
 	other := e.run("other", 1, time.Hour)
 	other.ActivityID = 4
 	e.wantTaken(other, true, "")
@@ -84,7 +83,7 @@ func runPutBack(f *fixture) {
 	e.wantTaken(one, true, "")
 	two := e.run("two", 1, time.Hour)
 	taken := e.wantTaken(two, true, "one")
-	f.must(f.p.ReleaseRun(f.ctx(), one, nil)) // it is another's by now
+	f.must(f.p.ReleaseRun(f.ctx(), one, nil)) // another delivery holds the run now
 	e.wantTaken(e.run("three", 1, time.Hour), false, "")
 	f.must(f.p.ReleaseRun(f.ctx(), two, taken.PreviousRun))
 	three := e.run("three", 1, time.Hour)
@@ -103,7 +102,7 @@ func runGivenUp(f *fixture) {
 	first := e.wantTaken(two, true, "one")
 	over = two
 	over.Until = f.now()
-	f.must(f.p.ReleaseRun(f.ctx(), two, &over)) // has ended
+	f.must(f.p.ReleaseRun(f.ctx(), two, &over)) // its run has expired
 	second := e.wantTaken(e.run("three", 1, time.Hour), true, "two")
 	next := e.wantTaken(e.run("next", 2, time.Hour), true, "three")
 	if !first.PreviousRun.Abandoned || !second.PreviousRun.Abandoned || !next.PreviousRun.Abandoned {
@@ -142,7 +141,7 @@ func runSeesCancel(f *fixture) {
 	}
 }
 
-// cancels is the decision to cancel an activity.
+// cancels returns the decision to cancel an activity.
 func (e *execution) cancels(id int64) history.Event {
 	return history.Event{Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", RequestedBy: history.RequestedByOrchestration}
 }
@@ -153,10 +152,10 @@ func runOfDeleted(f *fixture) {
 	if taken := e.wantTaken(e.run("one", 1, time.Hour), true, ""); !taken.Cancel.Deleted {
 		f.t.Errorf("%s", text(taken))
 	}
-	e.wantTaken(e.run("two", 1, time.Hour), true, "") // nothing is left of it
+	e.wantTaken(e.run("two", 1, time.Hour), true, "") // it has no open work
 }
 
-// giveUp commits a turn that cancels the activity, or sends again what that has caused.
+// giveUp commits a turn that cancels the activity, or sends its outputs again.
 func (e *execution) giveUp(waiting history.OpenItem) {
 	e.f.t.Helper()
 	e.before().AddOpen(waiting)
@@ -207,8 +206,8 @@ func cancelLeavesUnsettled(f *fixture) {
 	}
 }
 
-// refusedAfterRuns: an activity that is refused the first time it is sent has not begun; of one that may have been sent
-// before that is not known; and a refused attempt had one before it.
+// refusedAfterRuns: an activity that is rejected when it is first sent has not started. If it may have been sent
+// before, that is unknown. A rejected later attempt follows an attempt that ran.
 func refusedAfterRuns(f *fixture) {
 	e := f.quiet("a")
 	a := activity("nowhere")
@@ -225,7 +224,7 @@ func refusedAfterRuns(f *fixture) {
 	f.wantRefusedAs(e.retry(given).RejectedOutputs, history.OutcomeAbandoned) // reported again
 }
 
-// wantRefusedAs fails unless the output of event 3 is refused with this end.
+// wantRefusedAs fails unless the output of event 3 is rejected with this Ended.
 func (f *fixture) wantRefusedAs(refused []provider.OutputFailure, ended string) {
 	f.t.Helper()
 	f.wantRefused(refused)

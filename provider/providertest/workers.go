@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Whether a work queue has workers.
+// Reports show whether a work queue has workers.
 func workers() group {
 	return group{"workers", []testCase{
 		{name: "NoneHasReported", run: noneReported},

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Work items reach their queue, and their outcomes the inbox, before the records go (R9, R14).
+// Work items reach their queue, and their outcomes reach the inbox before the records are deleted (R9, R14).
 func workItems() group {
 	return group{"workitems", []testCase{
 		{name: "AnActivityGoesToItsQueue", run: routed},
@@ -58,7 +58,7 @@ func workItemFields(f *fixture) {
 	})
 }
 
-// unsigned is a work item without its token, which opens it.
+// unsigned returns a work item without its token, which it verifies.
 func (f *fixture) unsigned(w provider.WorkItem) provider.WorkItem {
 	f.t.Helper()
 	opened, err := f.p.VerifyWorkItemToken(f.ctx(), w.Token)
@@ -69,7 +69,7 @@ func (f *fixture) unsigned(w provider.WorkItem) provider.WorkItem {
 	return w
 }
 
-// tokensOfWorkItems: whichever way a work item is sent, and whatever it had before.
+// tokensOfWorkItems: a work item has a valid token however it is sent, and whatever token it had before.
 func tokensOfWorkItems(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), activity(Queue), activity(OtherQueue), activity(Queue))
@@ -114,7 +114,8 @@ func noTokens(f *fixture) {
 	f.must(err)
 }
 
-// limitedActivity has a schedule-to-close time: a timer ends it a second after that, if it has not ended by then.
+// limitedActivity has a schedule-to-close timeout. A timer ends it a second after the timeout if it has not ended by
+// then.
 func limitedActivity(f *fixture) {
 	e := f.start("a")
 	scheduled := activity(Queue)
@@ -140,7 +141,7 @@ func limitedActivity(f *fixture) {
 	})
 }
 
-// wantRefused fails unless exactly the output of event 3 is refused, for good.
+// wantRefused fails unless exactly the output of event 3 is rejected permanently.
 func (f *fixture) wantRefused(refused []provider.OutputFailure) {
 	f.t.Helper()
 	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable || refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
@@ -172,7 +173,7 @@ func oversizedInput(f *fixture) {
 	f.wantWork(Queue, 4)
 }
 
-// done completes work items with results of their own.
+// done completes work items with the given outcomes.
 func done(items []provider.LockedWorkItem, outcome func(n int) provider.ActivityOutcome) []provider.CompletedWorkItem {
 	all := make([]provider.CompletedWorkItem, len(items))
 	for i, it := range items {
@@ -228,7 +229,7 @@ func bundled(f *fixture) {
 	}
 }
 
-// left: the outcomes of all are sent, and of the records all are deleted but the one that is left to whoever has handed it over.
+// left: all outcomes are sent, and all records are deleted except the one with KeepRecord.
 func left(f *fixture) {
 	f.quiet("a").commit(turnStarted(), activity(Queue), activity(Queue))
 	all := done(f.locked(Queue), smallResult)
@@ -309,7 +310,7 @@ func undeletedRecords(f *fixture) {
 	f.quiet("a").commit(activity(Queue))
 	all := done(f.locked(Queue), smallResult)
 	f.Fail(Fault{Operation: Delete, Failure: Rejected, Times: 1})
-	f.acknowledge(Queue, all) // the outcome is in the inbox: another delivery of the record sends the same
+	f.acknowledge(Queue, all) // the outcome is in the inbox, and another delivery of the record sends the same
 	if ms := f.messages(); len(ms) != 1 {
 		f.t.Errorf("in the inbox: %s", text(ms))
 	}

@@ -1,11 +1,13 @@
-// Planted plants faults in the engine, one at a time, and fails where the tests that are named with one do not find it.
+// Planted tests the tests: it builds the engine with one fault at a time, and fails if the tests that should find the
+// fault pass.
 //
-//	go run -C tools ./planted ..                        each of dispatch/testdata/planted, some minutes
-//	go run -C tools ./planted .. step-after-its-cancel  those that are named
-//	go run -C tools ./planted -short ..                 with the tests as short as in make test, which must find 90 %
+//	go run -C tools ./planted ..                        all faults in dispatch/testdata/planted, takes some minutes
+//	go run -C tools ./planted .. step-after-its-cancel  the named faults
+//	go run -C tools ./planted -short ..                 with short tests as in make test, which must find 90 %
 //
-// A fault is a file: what is wrong, the arguments of `go test` that find it (a line "test: …"), and replacements, each of which names its file and has the
-// text that is there and the one that takes its place. Nothing is changed: the compiler gets the faulty files by -overlay.
+// A fault is a file. It has a description, the arguments of `go test` that find the fault (a line "test: …"), and
+// replacements. A replacement names a file, the text in the file and the new text. Planted does not change source
+// files: it passes the faulty files to the compiler with -overlay.
 package main
 
 import (

@@ -2,7 +2,7 @@
 //
 //	go run -C tools ./prose ..
 //
-// Findings in the scopes of clean.txt fail. Of the other scopes it prints how many findings they have, and the share of their
+// Findings in the scopes of clean.txt fail. For the other scopes, Prose prints the number of findings and the share of
 // lines that match a banned pattern. With -v it prints every finding; -only restricts the output to scopes that match.
 package main
 

@@ -1,5 +1,5 @@
-// Shape measures how the code is laid out, and fails where it outgrows its limits: a type with more methods than a reader keeps in mind, or
-// a field that is written from so many files that nothing owns it.
+// Shape checks the layout of the code. It fails if a type has more methods, or a field is written in more files, than
+// its limits allow.
 //
 //	go run -C tools ./shape .. ../infra/cdk
 package main

@@ -1,5 +1,5 @@
-// Stages runs a test suite: make targets, several at a time where they wait more than they compute, each with a budget
-// of time.
+// Stages runs a test suite. A suite consists of make targets, each with a time budget. Targets that mostly wait run
+// concurrently.
 //
 //	go run -C tools ./stages .. test     the stages of `make test`
 //	go run -C tools ./stages .. ci       those of `.ci/run`

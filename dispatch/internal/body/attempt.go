@@ -1,5 +1,5 @@
-// Package body runs the code of activities, an attempt at a time: within its limits, and within interceptors. The room of the workers and that of
-// the turns use it, which know nothing of each other.
+// Package body runs one attempt of an activity, with its timeouts and interceptors. Both the worker and the
+// orchestrator use it: they run activities, and inline activities.
 package body
 
 import (
@@ -13,25 +13,27 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Run is the code of an activity, as a registry has it.
+// Run is the type of registry.Activity.Run.
 type Run = func(ctx context.Context, input json.RawMessage) (json.RawMessage, *history.Failure)
 
 // Attempt is one attempt of an activity.
 type Attempt struct {
-	// Name is the activity's.
+	// Name is the name of the activity.
 	Name string
 	Code Run
-	// StartToClose limits the attempt; 0 does not. CloseBy is when the activity fails if it has not ended; nil: there is no limit.
+	// StartToClose is the timeout of the attempt; 0 means none. CloseBy is the end of the activity's schedule-to-close
+	// timeout; nil means none.
 	StartToClose time.Duration
 	CloseBy      *time.Time
-	// Watch, if there is one, is told how to end the attempt with another limit: a *perdure.TimeoutError.
+	// Watch, if not nil, receives a function that ends the attempt because of another timeout. The cause must be a
+	// *perdure.TimeoutError.
 	Watch func(expire context.CancelCauseFunc)
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
-// Run runs the attempt within its limits. One that does not come back by then has failed, whatever its code does afterwards: it is not waited
-// for, and abandoned says by which limit.
+// Run runs the attempt within its timeouts. When a timeout expires, the attempt fails, and Run does not wait for the
+// code. If the code has not returned by then, abandoned is the timeout.
 func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure, abandoned *perdure.TimeoutError) {
 	if a.StartToClose <= 0 && a.Watch == nil && a.CloseBy == nil {
 		value, failure = a.Code(ctx, input)
@@ -45,7 +47,7 @@ func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.Ra
 	case r := <-back:
 		if r.failure == nil || OutOfTime(ctx) == nil {
 			return r.value, r.failure, nil
-		} // else it says in its own words that its time was over
+		} // otherwise the failure of the code describes its timeout
 		return nil, intake.TimedOut(OutOfTime(ctx).Message), nil
 	case <-ctx.Done():
 		if OutOfTime(ctx) == nil {
@@ -57,7 +59,8 @@ func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.Ra
 	return nil, intake.TimedOut(timeout.Message), timeout
 }
 
-// limited is the context of an attempt that has limits. The one that ends it first is a *perdure.TimeoutError as its cause.
+// limited returns the context of an attempt with timeouts. If a timeout ends the context, its cause is a
+// *perdure.TimeoutError.
 func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop context.CancelFunc) {
 	ctx, expire := context.WithCancelCause(ctx)
 	if a.Watch != nil {
@@ -80,29 +83,29 @@ func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop co
 	return timed, func() { release(); expire(nil) }
 }
 
-// OutOfTime is the limit that has ended the context of an attempt; nil where none has.
+// OutOfTime returns the timeout that ended the context of an attempt, or nil if none did.
 func OutOfTime(ctx context.Context) *perdure.TimeoutError {
 	timeout, _ := context.Cause(ctx).(*perdure.TimeoutError) //nolint:errorlint // the very cause: nothing else ends with one
 	return timeout
 }
 
-// Closed is the failure of an activity whose schedule-to-close time is over.
+// Closed returns the failure of an activity whose schedule-to-close timeout expired.
 func Closed(name string) *history.Failure {
 	return intake.TimedOut(fmt.Sprintf("activity %q: %s", name, intake.CloseMessage))
 }
 
-// Vanished is the failure of an activity that ended its goroutine.
+// Vanished returns the failure of an activity whose code ended its goroutine.
 func Vanished(name string) *history.Failure {
 	return &history.Failure{Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", name)}
 }
 
-// returned is what the code of an activity came back with.
+// returned is the result of an activity's code.
 type returned struct {
 	value   json.RawMessage
 	failure *history.Failure
 }
 
-// runAside runs an attempt on a goroutine of its own, which may be left to itself.
+// runAside runs an attempt in another goroutine, which may be abandoned.
 func runAside(ctx context.Context, a *Attempt, input json.RawMessage) <-chan returned {
 	back := make(chan returned, 1)
 	name, code := a.Name, a.Code

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Until is a context with the values of another, which shows a deadline and is ended by whoever looks after what runs under it, with a reason. Zero:
-// there is no deadline. The end of ctx does not end it.
+// Until returns a context with the values of ctx and the given deadline, or without a deadline if it is zero. The
+// context ends neither with ctx nor at the deadline: the caller derives a context from it and ends that one with a
+// cause.
 func Until(ctx context.Context, deadline time.Time) context.Context {
 	return untilContext{context.WithoutCancel(ctx), deadline}
 }

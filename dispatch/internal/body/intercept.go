@@ -13,24 +13,25 @@ import (
 	"github.com/perdure/perdure/internal/registry"
 )
 
-// Chain is the interceptors of activities. A nil Chain has none.
+// Chain holds the interceptors of activities. A nil Chain is empty.
 type Chain = intercept.Chain[perdure.ActivityInfo, perdure.ActivityResult]
 
-// ChainOf makes a chain of the Activity functions of interceptors, and nil where there are none.
+// ChainOf returns a chain of the interceptors' Activity functions, or nil if there are none.
 func ChainOf(log *slog.Logger, interceptors []perdure.Interceptor) *Chain {
 	return intercept.New("an activity", log, interceptors, func(i perdure.Interceptor) intercept.Func[perdure.ActivityInfo, perdure.ActivityResult] {
 		return i.Activity
 	})
 }
 
-// Within is an activity's code within the interceptors that there are. The limits of the attempt are around them: an interceptor that hangs is out
-// of time as code is. They learn of a copy of the failure.
+// Within returns code with the interceptors around it. The timeouts of the attempt also limit the interceptors. The
+// interceptors receive a copy of the failure.
 func Within(c *Chain, code Run) Run {
 	if c == nil {
 		return code
 	}
 	return func(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure) {
-		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx)) // without its token, which is for the code alone
+		// without the token, which only the activity's code may use
+		info := perdure.ActivityInfo(activityctx.InfoFrom(ctx))
 		c.Run(ctx, info, func(within context.Context) perdure.ActivityResult {
 			value, failure = code(within, input)
 			if timeout := OutOfTime(ctx); failure != nil && timeout != nil {

@@ -12,11 +12,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// laterReleaseTries is how often a message of an unknown kind is left for another environment to take, which while a release is
-// deployed may be newer than this: about a minute.
+// laterReleaseTries is the number of deliveries in which a message of an unknown kind is released. During a deployment
+// another environment may run a newer release that knows the kind. The deliveries take about a minute.
 const laterReleaseTries = 5
 
-// DeadLetter sets aside records that cannot be read, so that none blocks its group, and returns those that could not be.
+// DeadLetter moves unreadable records to the dead-letter queue, so that they do not block their groups. It returns the
+// records that it could not move or that a later release may be able to read.
 func DeadLetter(ctx context.Context, b *Base, queue string, unreadable []provider.Unreadable) (failed []provider.Record) {
 	for _, u := range unreadable {
 		if _, later := errors.AsType[*provider.UnknownKindError](u.Err); later && u.Record.ReceiveCount <= laterReleaseTries {
@@ -36,12 +37,12 @@ func DeadLetter(ctx context.Context, b *Base, queue string, unreadable []provide
 	return failed
 }
 
-// Abandon makes failed records visible again, each after as long as its deliveries say, and returns their ids.
+// Abandon releases failed records to the queue, each with the RetryDelay of its deliveries, and returns their IDs.
 func Abandon(ctx context.Context, b *Base, queue string, records []provider.Record) (failed []string) {
 	return AbandonAfter(ctx, b, queue, records, func(r *provider.Record) time.Duration { return RetryDelay(r.ReceiveCount) })
 }
 
-// AbandonAfter makes records visible again, each after a delay of its own, and returns their ids.
+// AbandonAfter releases records to the queue with the given delay each, and returns their IDs.
 func AbandonAfter(ctx context.Context, b *Base, queue string, records []provider.Record, delay func(*provider.Record) time.Duration) (failed []string) {
 	if len(records) == 0 {
 		return nil
@@ -58,7 +59,7 @@ func AbandonAfter(ctx context.Context, b *Base, queue string, records []provider
 	return failed
 }
 
-// ByDelay goes through records by how many seconds they stay invisible, the shortest first.
+// ByDelay groups records by their delay in whole seconds, the shortest first.
 func ByDelay(records []provider.Record, delay func(*provider.Record) time.Duration) iter.Seq2[time.Duration, []provider.Record] {
 	by := map[time.Duration][]provider.Record{}
 	for i := range records {
@@ -74,14 +75,15 @@ func ByDelay(records []provider.Record, delay func(*provider.Record) time.Durati
 	}
 }
 
-// A handled error is tried again in seconds; visibility alone would make it minutes (R19). What goes on failing waits longer
-// and longer: a hundred deliveries, after which a queue gives a message up, then outlast a night.
+// The delays of records that failed with an error (R19). Without them, the visibility timeout would delay a retry by
+// minutes. The delay grows with the number of deliveries, so that the hundred deliveries after which a queue drops a
+// record take more than a night.
 const (
 	firstRetryDelay   = 2 * time.Second
 	LongestRetryDelay = 5 * time.Minute
 )
 
-// RetryDelay is how long a record that failed in its n-th delivery stays invisible.
+// RetryDelay returns the delay of a record that failed in its n-th delivery.
 func RetryDelay(n int) time.Duration {
 	return min(firstRetryDelay<<min(max(n-1, 0), 8), LongestRetryDelay)
 }

@@ -12,14 +12,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// LongestWait is how long a suspect waits for its turn. What takes longer goes back to its queue: another batch may have room.
+// LongestWait is the maximum time for which a suspect waits to run. After it the record is released to the queue, and
+// another batch may have capacity.
 const LongestWait = LongestRetryDelay
 
-// Alone is what a suspect holds while it runs: a process that polls has several batches in hand, and one suspect at a time.
+// Alone is a lock that lets one suspect at a time run in a process. A suspect is a record with crash markers. A polling
+// process handles several batches concurrently.
 type Alone struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting []*aloneWaiter // in the order of their locks, which does not depend on their arrival: one message may wait twice
+	waiting []*aloneWaiter // sorted by their locks, and not by arrival, because a message may wait twice
 }
 
 type aloneWaiter struct {
@@ -27,10 +29,11 @@ type aloneWaiter struct {
 	turn chan struct{}
 }
 
-// NewAlone makes one that is free.
+// NewAlone returns an unlocked Alone.
 func NewAlone() *Alone { return &Alone{} }
 
-// Take waits with a record until no other suspect runs in the process, or reports false when ctx ends or the time is up.
+// Take waits until no other suspect runs in the process and takes the lock. It returns false if ctx ends or up fires
+// first.
 func (a *Alone) Take(ctx context.Context, r *provider.Record, up <-chan time.Time) bool {
 	a.mu.Lock()
 	if !a.taken {
@@ -52,7 +55,7 @@ func (a *Alone) Take(ctx context.Context, r *provider.Record, up <-chan time.Tim
 	return !a.leave(w)
 }
 
-// leave takes a waiter out, or reports false: it has got its turn meanwhile.
+// leave removes a waiter. It returns false if the waiter has received its turn in the meantime.
 func (a *Alone) leave(w *aloneWaiter) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +66,7 @@ func (a *Alone) leave(w *aloneWaiter) bool {
 	return i >= 0
 }
 
-// Release hands it to the next that waits.
+// Release passes the lock to the next waiting suspect.
 func (a *Alone) Release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -73,22 +76,25 @@ func (a *Alone) Release() {
 	}
 }
 
-// InnocentFirst orders suspects: what has died least is most likely a neighbour of what kills, and the oldest has waited for longest.
+// InnocentFirst compares two suspects for sorting. A suspect with fewer crash markers comes first, because another
+// record of its batch is more likely to have caused the crash. With equal markers, the suspect with more deliveries
+// comes first.
 func InnocentFirst(died, otherDied, deliveries, otherDeliveries int) int {
 	return cmp.Or(cmp.Compare(died, otherDied), cmp.Compare(otherDeliveries, deliveries))
 }
 
-// DiedAlone is how many marks stand at least on what has died alone: the first one may have been a neighbour's doing. Of such one runs in
-// an invocation. Several that kill, in one batch, would come back together each time, and use each other's deliveries up.
+// DiedAlone is the minimum number of crash markers of a record that crashed its process while it ran alone. The first
+// marker can come from a record that ran at the same time. An invocation runs at most one such record. Otherwise
+// several records that crash their process would be redelivered together each time and use up each other's deliveries.
 const DiedAlone = 2
 
-// Spread is how long a record stays invisible that is not to come back together with others of its batch: as long as its deliveries
-// say, and up to half as long more.
+// Spread returns the delay of a record that must not be redelivered together with others of its batch. The delay is its
+// RetryDelay, extended by up to half.
 func Spread(r *provider.Record) time.Duration {
 	h := fnv.New32a()
 	of := r.ID
 	if r.Group != "" {
-		of = r.Group // which is invisible until all of it is visible
+		of = r.Group // a group is invisible until all of its records are visible
 	}
 	_, _ = fmt.Fprint(h, of, r.ReceiveCount)
 	d := RetryDelay(r.ReceiveCount)

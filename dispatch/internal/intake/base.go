@@ -1,5 +1,5 @@
-// Package intake is what all handlers of records have in common: what a record that cannot be read becomes, when one that failed comes back, the
-// marks that show which code takes its process down, and which code runs alone.
+// Package intake has the code that all record handlers share: dead letters for unreadable records, delays of retries,
+// crash markers, isolation of code that crashes its process, and metrics.
 package intake
 
 import (
@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Base is what every handler of records works with.
+// Base holds the dependencies of a record handler.
 type Base struct {
 	Provider provider.Provider
-	// Clock is where times come from.
+	// Clock returns the current time.
 	Clock  func() time.Time
 	Logger *slog.Logger
 }
 
-// NewBase makes a base. A nil clock is time.Now, and a nil logger is slog.Default().
+// NewBase returns a Base. A nil clock is time.Now, and a nil logger is slog.Default().
 func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) Base {
 	b := Base{Provider: p, Clock: clock, Logger: log}
 	if b.Clock == nil {
@@ -29,14 +29,15 @@ func NewBase(p provider.Provider, clock func() time.Time, log *slog.Logger) Base
 	return b
 }
 
-// wallClock is time.Now without its monotonic reading, which stands still while a Lambda is frozen (R6).
+// wallClock returns time.Now without its monotonic reading, which stops while a Lambda environment is frozen (R6).
 func wallClock() time.Time { return time.Now().Round(0) } //nolint:forbidigo // the default clock
 
-// DefaultBuildID names no build.
+// DefaultBuildID is the build ID of a process without one.
 const DefaultBuildID = "dev"
 
-// DefaultMaxAttempts is how often the code that a record leads to may take its process down before the record is poison.
+// DefaultMaxAttempts is the number of times that the code of a record may crash its process before the record is
+// poison.
 const DefaultMaxAttempts = 10
 
-// DefaultGrace is how long a worker waits for an activity whose context it has ended.
+// DefaultGrace is the default grace period of activities.
 const DefaultGrace = 10 * time.Second

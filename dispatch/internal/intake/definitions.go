@@ -7,7 +7,7 @@ type Definition struct {
 	By string
 	// From is the function that logs the metric.
 	From string
-	// Always reports whether the metric is logged whatever Metrics is set to, while its value is not zero.
+	// Always is true if the metric is logged independently of Metrics, as long as its value is not zero.
 	Always bool
 	What   string
 }

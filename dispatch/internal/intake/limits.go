@@ -9,10 +9,11 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// WaitHere is the longest a timer is waited out in the function. Queues delay by whole seconds: the rest is waited here.
+// WaitHere is the maximum time for which a function waits for a timer itself. Queues delay by whole seconds, and the
+// function waits for the rest.
 const WaitHere = 1500 * time.Millisecond
 
-// WaitUntil waits in the function until a time, or until ctx ends.
+// WaitUntil waits until the given time or until ctx ends.
 func WaitUntil(ctx context.Context, clock func() time.Time, at time.Time) error {
 	left := at.Sub(clock())
 	if left <= 0 {
@@ -24,18 +25,19 @@ func WaitUntil(ctx context.Context, clock func() time.Time, at time.Time) error 
 	return nil
 }
 
-// Reserve is what an invocation keeps of its time to send how its activities ended.
+// Reserve is the time at the end of an invocation that is reserved for sending the outcomes of its activities.
 const Reserve = 2 * time.Second
 
-// CloseMessage is the message of the failure of an activity whose schedule-to-close time is over, wherever that is found.
+// CloseMessage is the message of the failure of an activity whose schedule-to-close timeout expired, whichever
+// component detects that.
 const CloseMessage = "its schedule-to-close time is over"
 
-// TimedOut is the failure of an activity whose time is over.
+// TimedOut returns the failure of an activity whose timeout expired.
 func TimedOut(message string) *history.Failure {
 	return &history.Failure{Type: history.TypeTimeout, Message: message}
 }
 
-// A renewal comes every third of a lock, and one that failed is tried again after a tenth.
+// A lock is renewed after a third of its length. A renewal that failed is retried after a tenth of it.
 const (
 	Renewals     = 3
 	RenewalTries = 10

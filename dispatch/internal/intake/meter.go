@@ -10,30 +10,31 @@ import (
 	"time"
 )
 
-// Metrics says which dimensions the metrics of what a function does have.
+// Metrics selects the dimensions of a function's metrics.
 type Metrics string
 
 // The values of Metrics.
 const (
-	// MetricsOff: there are none.
+	// MetricsOff disables metrics.
 	MetricsOff Metrics = ""
-	// MetricsByHub: the hub alone.
+	// MetricsByHub uses the hub as the only dimension.
 	MetricsByHub Metrics = "hub"
-	// MetricsByName: the hub and the name of the activity or orchestration.
+	// MetricsByName uses the hub and the name of the activity or orchestration.
 	MetricsByName Metrics = "name"
 )
 
-// Known reports whether a value is one of Metrics.
+// Known reports whether m is one of the constants.
 func (m Metrics) Known() bool { return m == MetricsOff || m == MetricsByHub || m == MetricsByName }
 
-// Meter adds up what an invocation does, and logs it as metrics. It is safe for concurrent use. A nil Meter counts nothing, and costs nothing.
+// Meter collects the metrics of an invocation and logs them. It is safe for concurrent use. The methods of a nil Meter
+// do nothing.
 type Meter struct {
 	*readings
 
-	by string // the dimension of names; empty: there is none
+	by string // the dimension of names, or empty
 }
 
-// readings are what meters of an invocation have added up.
+// readings are the metrics that the meters of an invocation have collected.
 type readings struct {
 	hub    string
 	clock  func() time.Time
@@ -42,7 +43,7 @@ type readings struct {
 	series map[named]*series
 }
 
-// named is a name, and what it is the name of.
+// named is a name and its dimension.
 type named struct{ by, name string }
 
 func (n named) compare(o named) int {
@@ -56,7 +57,7 @@ type series struct {
 	samples map[string][]float64
 }
 
-// NewMeter makes a meter; nil where metrics are off. by is what names are names of.
+// NewMeter returns a meter, or nil if metrics are off. by is the dimension of the names.
 func NewMeter(m Metrics, hub, by string, b *Base) *Meter {
 	if m == MetricsOff {
 		return nil
@@ -67,7 +68,8 @@ func NewMeter(m Metrics, hub, by string, b *Base) *Meter {
 	return &Meter{by: by, readings: &readings{hub: hub, clock: b.Clock, log: b.Logger, series: map[named]*series{}}}
 }
 
-// By is the meter for names of another dimension, whose metrics are of the same lines; nil where there is none.
+// By returns a meter that uses another dimension for names and logs with m. It returns m if m has no dimension for
+// names.
 func (m *Meter) By(dimension string) *Meter {
 	if m == nil || m.by == "" {
 		return m
@@ -75,7 +77,7 @@ func (m *Meter) By(dimension string) *Meter {
 	return &Meter{by: dimension, readings: m.readings}
 }
 
-// Now is the time that a latency begins at; zero where nothing is measured.
+// Now returns the current time as the start of a latency, or zero if m is nil.
 func (m *Meter) Now() time.Time {
 	if m == nil {
 		return time.Time{}
@@ -83,7 +85,7 @@ func (m *Meter) Now() time.Time {
 	return m.clock()
 }
 
-// Count adds to a count.
+// Count adds n to a count.
 func (m *Meter) Count(metric, name string, n int) {
 	if m == nil {
 		return
@@ -93,14 +95,15 @@ func (m *Meter) Count(metric, name string, n int) {
 	m.of(name).counts[metric] += n
 }
 
-// Since adds a latency that began at from and ends now. Zero is none.
+// Since adds the latency from the given time until now. It does nothing if from is zero.
 func (m *Meter) Since(metric, name string, from time.Time) {
 	if m != nil {
 		m.Between(metric, name, from, m.clock())
 	}
 }
 
-// Between adds a latency, of not less than nothing: the clocks may be those of two machines. A zero from is none.
+// Between adds the latency between two times. A negative latency counts as 0, because the times can come from different
+// machines. Between does nothing if from is zero.
 func (m *Meter) Between(metric, name string, from, to time.Time) {
 	if m == nil || from.IsZero() {
 		return
@@ -111,7 +114,7 @@ func (m *Meter) Between(metric, name string, from, to time.Time) {
 	s.samples[metric] = append(s.samples[metric], max(0, float64(to.Sub(from))/float64(time.Millisecond)))
 }
 
-// of is the series of a name.
+// of returns the series of a name.
 func (m *Meter) of(name string) *series {
 	if m.by == "" {
 		name = ""
@@ -125,10 +128,10 @@ func (m *Meter) of(name string) *series {
 	return s
 }
 
-// mostSamples is how many values of a metric one line may have, as the format says.
+// mostSamples is the maximum number of values of a metric in one line, according to the format.
 const mostSamples = 100
 
-// Flush logs what was added up since the last time: a line, or one for each name.
+// Flush logs the metrics that were collected since the last call: one line, or one for each name.
 func (m *Meter) Flush(ctx context.Context) {
 	if m == nil {
 		return
@@ -144,7 +147,8 @@ func (m *Meter) Flush(ctx context.Context) {
 	}
 }
 
-// rest takes out what a line does not hold; nil where it holds all.
+// rest removes the values that exceed the limit of a line and returns them as another series. It returns nil if there
+// are none.
 func (s *series) rest() *series {
 	rest := &series{samples: map[string][]float64{}}
 	for metric, samples := range s.samples {
@@ -158,7 +162,7 @@ func (s *series) rest() *series {
 	return rest
 }
 
-// write logs a line, at the lowest level from info on that is logged: metrics are not for a level of the log to switch off.
+// write logs a line at the lowest enabled level from info up, so that the log level does not disable metrics.
 func (m *Meter) write(ctx context.Context, of named, s *series) {
 	attrs := []any{DimensionHub, m.hub}
 	dimensions := []string{DimensionHub}
@@ -194,7 +198,7 @@ func (m *Meter) level(ctx context.Context) slog.Level {
 	return slog.LevelError
 }
 
-// LagSince notes for how many seconds something has not been looked at. A zero from is none.
+// LagSince sets a metric to the number of seconds since the given time. It does nothing if from is zero.
 func (m *Meter) LagSince(metric string, from time.Time) {
 	if m == nil || from.IsZero() {
 		return

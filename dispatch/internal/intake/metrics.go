@@ -2,23 +2,24 @@ package intake
 
 import "time"
 
-// The metrics that lines of the log carry, in MetricNamespace. They have data points only while something is wrong: a
-// custom metric costs money for each hour in which it has one.
+// The metrics that are logged only while there is a problem, in MetricNamespace. CloudWatch bills a custom metric for
+// each hour in which it has a data point.
 const (
 	MetricNamespace = "perdure"
-	// MetricWithoutWorker is how many activities wait in a queue that no worker serves, by hub and queue.
+	// MetricWithoutWorker is the number of activities that wait in a queue without a worker, by hub and queue.
 	MetricWithoutWorker = "ActivitiesWithoutWorker"
 	// MetricUnregistered counts the deliveries of activities that the worker's build does not have, by hub and queue.
 	MetricUnregistered = "ActivitiesUnregistered"
-	// MetricBlocked is how many instances are blocked, by hub.
+	// MetricBlocked is the number of blocked instances, by hub.
 	MetricBlocked = "InstancesBlocked"
-	// MetricDeleting is how many instances have a deletion that makes no progress, by hub.
+	// MetricDeleting is the number of instances whose deletion makes no progress, by hub.
 	MetricDeleting = "InstancesDeleting"
-	// MetricOldestPending is for how many seconds the oldest instance without a first turn has waited for it, by hub.
+	// MetricOldestPending is the time in seconds that the oldest instance without a first turn has waited for it, by
+	// hub.
 	MetricOldestPending = "OldestPendingSeconds"
 )
 
-// The metrics of what a function does, in MetricNamespace, where they are switched on (Metrics): a line an invocation.
+// The metrics of a function's work, in MetricNamespace. Metrics enables them. An invocation logs one line.
 const (
 	MetricActivityScheduleToStart      = "ActivityScheduleToStartLatency"
 	MetricActivityExecution            = "ActivityExecutionLatency"
@@ -56,29 +57,31 @@ const (
 	UnitMilliseconds = "Milliseconds"
 )
 
-// MetricAttribute is the attribute that makes a metric of a line of the log.
+// MetricAttribute is the log attribute from which CloudWatch extracts metrics.
 const MetricAttribute = "_aws"
 
-// Metric is CloudWatch's embedded metric format: Lambda's log makes a metric of a line that has it, at no call's cost.
+// Metric is a log attribute in CloudWatch's embedded metric format. CloudWatch extracts metrics from log lines with it,
+// without an API call.
 type Metric struct {
 	Timestamp         int64             `json:"Timestamp"`
 	CloudWatchMetrics []MetricDirective `json:"CloudWatchMetrics"`
 }
 
-// MetricDirective says which attributes of a line are dimensions, and which are values.
+// MetricDirective names the attributes of a line that are dimensions or values.
 type MetricDirective struct {
 	Namespace  string       `json:"Namespace"`
 	Dimensions [][]string   `json:"Dimensions"`
 	Metrics    []MetricUnit `json:"Metrics"`
 }
 
-// MetricUnit is the name of a value, and its unit.
+// MetricUnit is the name of a value and its unit.
 type MetricUnit struct {
 	Name string `json:"Name"`
 	Unit string `json:"Unit"`
 }
 
-// MetricsOf is the value of MetricAttribute in a line whose other attributes hold the dimensions and the values.
+// MetricsOf returns the value of MetricAttribute for a line whose other attributes contain the dimensions and the
+// values.
 func MetricsOf(now time.Time, dimensions []string, metrics ...MetricUnit) Metric {
 	return Metric{Timestamp: now.UnixMilli(), CloudWatchMetrics: []MetricDirective{{
 		Namespace: MetricNamespace, Dimensions: [][]string{dimensions}, Metrics: metrics,

@@ -1,4 +1,4 @@
-// Package poll serves a queue of a hub in a process that Lambda has not started.
+// Package poll processes a queue of a hub in a process outside Lambda.
 package poll
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.PollOptions.
+// Options holds the options of Poll. See dispatch.PollOptions.
 type Options struct {
 	Concurrency   int
 	LockTimeout   time.Duration
@@ -30,11 +30,11 @@ type Options struct {
 const (
 	defaultLoops = 4
 	defaultGrace = 30 * time.Second
-	// Longer than a Worker's default: it is to report what leaked.
+	// Longer than the grace period of a Worker, so that the Worker can report abandoned activities.
 	defaultUnwind = intake.DefaultGrace + 2*time.Second
-	// defaultLock is for records of which it is not known how long they are locked.
+	// defaultLock is the lock of records whose lock is not known.
 	defaultLock = 30 * time.Second
-	// A fetch that failed is tried again after these.
+	// The pauses after a failed receive.
 	firstFetchPause   = time.Second
 	longestFetchPause = 30 * time.Second
 )
@@ -58,10 +58,10 @@ func (o Options) withDefaults(queue string) Options {
 	return o
 }
 
-// errStopped is the cause that the contexts of what outlives the grace end with.
+// errStopped is the cause of contexts that end after the grace period.
 var errStopped = errors.New("dispatch: the process is being stopped")
 
-// Poll is dispatch.Poll.
+// Poll implements dispatch.Poll.
 func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
 	if q.options.Renew == nil {
@@ -84,7 +84,8 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx 
 	if within(q.options.GracePeriod, finished) {
 		return nil
 	}
-	if _, exclusive := history.BaseQueue(queue); exclusive { // what goes back may begin elsewhere: first it is to end here
+	// a released record can run elsewhere, so it must end here first
+	if _, exclusive := history.BaseQueue(queue); exclusive {
 		stop(errStopped)
 		within(q.options.UnwindTimeout, finished)
 	}
@@ -97,7 +98,7 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx 
 	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.GracePeriod)
 }
 
-// within waits for something for so long, and reports whether it came.
+// within waits for at most d, and reports whether the event came.
 func within(d time.Duration, came <-chan struct{}) bool {
 	t := time.NewTimer(max(d, 0))
 	defer t.Stop()
@@ -109,7 +110,7 @@ func within(d time.Duration, came <-chan struct{}) bool {
 	}
 }
 
-// poller is what the loops of a Poll share.
+// poller is the state that the loops of a Poll share.
 type poller struct {
 	p       provider.Poller
 	queue   string
@@ -117,13 +118,13 @@ type poller struct {
 	options Options
 
 	mu      sync.Mutex
-	batches map[*batch]bool // those being handled
+	batches map[*batch]bool // the batches that are being handled
 }
 
-// batch is the records of one fetch.
+// batch holds the records of one receive.
 type batch struct{ records []provider.Record }
 
-// unfinished are those that are neither deleted, given back nor lost.
+// unfinished returns the records that are neither deleted, released nor lost.
 func (b *batch) unfinished() []provider.Record {
 	var rest []provider.Record
 	for i := range b.records {
@@ -134,7 +135,7 @@ func (b *batch) unfinished() []provider.Record {
 	return rest
 }
 
-// loop fetches until ctx ends. What it handles is bound to work, which lasts longer.
+// loop receives until ctx ends. Handlers use the context work, which ends later.
 func (q *poller) loop(ctx, work context.Context) {
 	pause := firstFetchPause
 	for ctx.Err() == nil {
@@ -155,7 +156,7 @@ func (q *poller) loop(ctx, work context.Context) {
 	}
 }
 
-// serve is the one path: handle, as a function would, then delete, as its mapping would.
+// serve calls the handler and then deletes the records that did not fail, like an event source mapping.
 func (q *poller) serve(ctx context.Context, records []provider.Record) {
 	b := &batch{records}
 	q.mu.Lock()
@@ -177,7 +178,7 @@ func (q *poller) serve(ctx context.Context, records []provider.Record) {
 	}
 }
 
-// renew keeps the locks of a batch until it is released.
+// renew renews the locks of a batch until release is called.
 func (q *poller) renew(ctx context.Context, b *batch) (release func()) {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -226,8 +227,9 @@ func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []pr
 	return err == nil
 }
 
-// stoppedDelay is how long a record stays invisible whose process is stopped. Another may have it at once; but where processes are
-// stopped again and again, none of its deliveries is spent for nothing.
+// stoppedDelay returns the delay of a record that is released because its process stops. Another process may receive
+// the record immediately after its first deliveries. The delay then grows, so that processes that stop repeatedly do
+// not use up its deliveries.
 func stoppedDelay(r *provider.Record) time.Duration {
 	if r.ReceiveCount <= intake.DeliveriesTogether {
 		return 0
@@ -235,8 +237,8 @@ func stoppedDelay(r *provider.Record) time.Duration {
 	return intake.RetryDelay(r.ReceiveCount)
 }
 
-// giveBack makes visible again what is still being handled, and ends its holds first, so that nothing of it is sent from now
-// on: least of all that an activity failed because its context ended.
+// giveBack releases the records that are being handled. It ends their Holds first, so that no outcome is sent any more,
+// in particular not the failure of an activity whose context has ended.
 func (q *poller) giveBack(ctx context.Context) int {
 	var left []provider.Record
 	q.mu.Lock()

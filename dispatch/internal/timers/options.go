@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.RenewerOptions.
+// Options holds the options of a Timekeeper. See dispatch.RenewerOptions.
 type Options struct {
 	HubName string
 	Metrics intake.Metrics
@@ -16,7 +16,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// NewTimekeeper makes a timekeeper. It calls nothing.
+// NewTimekeeper returns a timekeeper. It makes no calls.
 func NewTimekeeper(p provider.Provider, opts Options) *Timekeeper {
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	opts.Clock, opts.Logger = base.Clock, base.Logger

@@ -1,4 +1,4 @@
-// Package timers fires timers, and keeps watch over what got stuck.
+// Package timers fires timers and runs the sweeper.
 package timers
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Timekeeper is a dispatch.Renewer.
+// Timekeeper implements dispatch.Renewer.
 type Timekeeper struct {
 	base     intake.Base
 	options  Options
@@ -21,7 +21,7 @@ type Timekeeper struct {
 	looks    looks
 }
 
-// HandleRecords is as of dispatch.Renewer.
+// HandleRecords implements dispatch.Renewer.HandleRecords.
 func (k *Timekeeper) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	timers, unreadable := k.provider.DecodeTimers(records)
 	failed = intake.Abandon(ctx, &k.base, provider.QueueTimers, intake.DeadLetter(ctx, &k.base, provider.QueueTimers, unreadable))

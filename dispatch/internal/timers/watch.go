@@ -36,7 +36,7 @@ func (k *Timekeeper) duties() []duty {
 // watchTime is how long a look takes at the most where nothing else bounds it, as in a process that polls: less than the time to the next.
 const watchTime = time.Minute
 
-// Watch is as of dispatch.Renewer.
+// Watch implements dispatch.Renewer.Sweep.
 func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 	limited, stop := context.WithTimeout(ctx, k.timeToWatch(ctx))
 	defer stop()

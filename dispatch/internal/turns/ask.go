@@ -14,8 +14,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Ask is as of dispatch.Orchestrator. The instance is replayed anew, and not taken from those that are warm: a handler may change what it
-// should only read, and a turn that decided by that would be no turn of its history. What is read is strongly consistent, as committed.
+// Ask implements dispatch.Orchestrator.QueryInstance. It replays the instance and does not use a warm one: a handler
+// may change state that it should only read, and a turn that used the changed state would not match its history. Reads
+// are strongly consistent.
 func Ask(ctx context.Context, o *Orchestrator, q provider.QueryRequest) (answer json.RawMessage, err error) {
 	err = o.inTime(ctx, func(ctx context.Context) error {
 		if err := o.asked.enter(ctx, &q); err != nil {

@@ -30,7 +30,7 @@ func (e *handoverError) Error() string {
 	return "the code continues as new before it has taken enough of what is parked: " + e.err.Error()
 }
 
-// Unwrap returns why it could not be committed.
+// Unwrap returns the error of the commit.
 func (e *handoverError) Unwrap() error { return e.err }
 
 // diagnosis is what a failure of the code is called; nil when err is none.

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.OrchestratorOptions.
+// Options holds the options of an Orchestrator. See dispatch.OrchestratorOptions.
 type Options struct {
 	BuildID       string
 	Clock         func() time.Time
@@ -26,20 +26,20 @@ type Options struct {
 	Metrics       intake.Metrics
 	Retention     time.Duration
 	Interceptors  []perdure.Interceptor
-	// InlineTimeout is as of dispatch.OrchestratorOptions.
+	// InlineTimeout is described in dispatch.OrchestratorOptions.
 	InlineTimeout time.Duration
 	Codecs        []perdure.Codec
 }
 
-// DefaultCacheBytes bounds the cache of a process that does not say otherwise.
+// DefaultCacheBytes is the default size limit of the cache of warm instances.
 const DefaultCacheBytes = 64 << 20
 
 const defaultTurnLimit = 10 * time.Second
 
-// DefaultInlineTimeout is how long an inline activity may take.
+// DefaultInlineTimeout is the default time limit of an inline activity.
 const DefaultInlineTimeout = 2 * time.Second
 
-// NewOrchestrator makes an orchestrator. It calls nothing.
+// NewOrchestrator returns an orchestrator. It makes no calls.
 func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *Orchestrator {
 	opts.BuildID = cmp.Or(opts.BuildID, intake.DefaultBuildID)
 	opts.CacheBytes = cmp.Or(opts.CacheBytes, DefaultCacheBytes)

@@ -1,4 +1,4 @@
-// Package turns takes inbox records and runs the turns of their instances.
+// Package turns processes inbox records: it runs the turns of their instances.
 package turns
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Orchestrator is a dispatch.Orchestrator.
+// Orchestrator implements dispatch.Orchestrator.
 type Orchestrator struct {
 	base     intake.Base
 	registry *registry.Registry
@@ -40,14 +40,14 @@ type Orchestrator struct {
 	report       buildReport
 }
 
-// Close is as of dispatch.Orchestrator.
+// Close implements dispatch.Orchestrator.Close.
 func (o *Orchestrator) Close() { o.cache.drain() }
 
 // outlived: a mapping deletes a batch only when the invocation returns, and until then the groups of what is done stay
 // locked. Above this the function deletes finished records itself (R19).
 const outlived = 100 * time.Millisecond
 
-// HandleRecords is as of dispatch.Orchestrator.
+// HandleRecords implements dispatch.Orchestrator.HandleRecords.
 func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	defer o.meter.Flush(ctx)
 	enough := o.enough(ctx)

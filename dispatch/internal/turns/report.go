@@ -37,7 +37,7 @@ func (r *buildReport) giveBack() {
 	r.next = time.Time{}
 }
 
-// Announce is as of dispatch.Orchestrator.
+// Announce implements dispatch.Orchestrator.ReportBuild.
 func (o *Orchestrator) Announce(ctx context.Context) error {
 	o.report.take(o.options.Clock())
 	names := o.registry.Names()

@@ -11,7 +11,7 @@ type stepBeats struct {
 	last, kept json.RawMessage
 }
 
-// Beat implements activityctx.Heartbeats.
+// Record implements activityctx.Heartbeats.
 func (b *stepBeats) Record(details json.RawMessage, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

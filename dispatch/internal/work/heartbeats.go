@@ -107,7 +107,7 @@ func (a atWork) LastDetails() json.RawMessage {
 	return a.task.beats.left
 }
 
-// Beat implements activityctx.Heartbeats. An activity that has ended or was given up has no heartbeat any more.
+// Record implements activityctx.Heartbeats. It ignores heartbeats of an activity that has ended or was abandoned.
 func (a atWork) Record(details json.RawMessage, err error) {
 	m, t := a.task.batch.worker.manager, a.task
 	m.mu.Lock()

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Options are dispatch.WorkerOptions.
+// Options holds the options of a Worker. See dispatch.WorkerOptions.
 type Options struct {
 	HubName                 string
 	Metrics                 intake.Metrics
@@ -43,7 +43,7 @@ const (
 	DefaultCancelPollInterval = 250 * time.Millisecond
 )
 
-// NewWorker makes a worker. It calls nothing.
+// NewWorker returns a worker. It makes no calls.
 func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker {
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	opts.Clock, opts.Logger = base.Clock, base.Logger

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// RenewRecords is as of dispatch.Worker.
+// RenewRecords implements dispatch.Worker.RenewRecords.
 func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
 	asked := w.options.Clock()
 	tasks, items := w.manager.tasksOf(records, asked)

@@ -1,4 +1,4 @@
-// Package work takes work items and runs their activities.
+// Package work processes work items: it runs their activities.
 package work
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Worker is a dispatch.Worker.
+// Worker implements dispatch.Worker.
 type Worker struct {
 	base       intake.Base
 	options    Options
@@ -27,10 +27,10 @@ type Worker struct {
 	vault      *vault.Vault // nil: payloads are as the code gives them
 }
 
-// Leaked is as of dispatch.Worker.
+// Leaked implements dispatch.Worker.AbandonedActivities.
 func (w *Worker) Leaked() int64 { return w.manager.leaked.Load() }
 
-// HandleRecords is as of dispatch.Worker.
+// HandleRecords implements dispatch.Worker.HandleRecords.
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	defer w.meter.Flush(ctx)
 	since := w.options.Clock()
@@ -193,7 +193,7 @@ func isCrash(failureType string) bool {
 	return failureType == history.TypePanic || failureType == history.TypeGoexit
 }
 
-// Announce is as of dispatch.Worker.
+// Announce implements dispatch.Worker.ReportStart.
 func (w *Worker) Announce(ctx context.Context) error {
 	return w.reporter.announce(ctx)
 }

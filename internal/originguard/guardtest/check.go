@@ -30,7 +30,7 @@ const (
 // probe is the header that tells the requests of a check apart.
 const probe = "Probe"
 
-// API is the real HTTP API over a hub in memory, and knows which requests have reached it.
+// API serves the real HTTP API of a hub in memory and records the requests that reach it.
 type API struct {
 	http.Handler
 
@@ -58,8 +58,8 @@ func NewAPI(t *testing.T) *API {
 	return a
 }
 
-// Check sends the hostile requests to a listener of api at an address of loopback, and fails the test for each that is
-// accepted. Then it sends requests of programs and of the web UI, and fails the test for each that is not.
+// Check sends hostile requests to a listener of the API at a loopback address, and fails the test for each one that is
+// accepted. Check then sends requests of programs and of the web UI, and fails the test for each one that is rejected.
 func Check(t *testing.T, address string, api *API) {
 	t.Helper()
 	requests := hostile(address)

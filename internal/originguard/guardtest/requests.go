@@ -1,5 +1,5 @@
-// Package guardtest sends hostile requests to a listener of the HTTP API, as a web page of another origin or a broken
-// client does, and checks that none of them is accepted.
+// Package guardtest sends hostile requests to a listener of the HTTP API, like a web page of another origin or a broken
+// client, and checks that none of them is accepted.
 package guardtest
 
 import (

@@ -80,7 +80,7 @@ func (c Cloud) Hub(t *testing.T, table string, config providertest.Config) provi
 	}
 }
 
-// receive takes the messages that are visible now: in memory and on ministack none are in transit.
+// receive receives the messages that are visible now. In memory and on ministack no messages are in transit.
 func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	t.Helper()
 	out, err := c.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
@@ -97,7 +97,8 @@ func (c Cloud) receive(t *testing.T, url string) []provider.Record {
 	return records
 }
 
-// bury sends a record unchanged, without the attribute for the error: the queue's own moves have none.
+// bury sends a record unchanged to a dead-letter queue, without the error attribute, like a queue that moves the record
+// itself.
 func (c Cloud) bury(t *testing.T, url string, r *provider.Record) {
 	t.Helper()
 	e := sqstypes.SendMessageBatchRequestEntry{Id: aws.String("0"), MessageBody: &r.Body}

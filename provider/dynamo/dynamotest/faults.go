@@ -15,7 +15,7 @@ import (
 	"github.com/perdure/perdure/provider/providertest"
 )
 
-// faults makes calls fail as configured, for one hub.
+// faults makes calls of one hub fail as configured.
 type faults struct {
 	mu    sync.Mutex
 	armed *armed
@@ -39,7 +39,7 @@ func (f *faults) arm(fault providertest.Fault) (hits func() int) {
 	}
 }
 
-// next returns how the next call of a kind fails, "" when it does not.
+// next returns the failure of the next call of a kind, or "" if it succeeds.
 func (f *faults) next(op providertest.Operation) providertest.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +56,7 @@ func (f *faults) next(op providertest.Operation) providertest.Failure {
 	}
 }
 
-// through makes a call, unless it is to fail.
+// through makes a call unless it must fail.
 func through[Out any](f *faults, op providertest.Operation, call func() (Out, error)) (Out, error) {
 	var none Out
 	switch f.next(op) {
@@ -101,7 +101,8 @@ func (t faultyTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInpu
 
 func (t faultyTable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return through(t.faults, providertest.Write, func() (*dynamodb.TransactWriteItemsOutput, error) {
-		// A copy: the SDK writes its token into the input, and a repeat with the token would never meet the condition.
+		// A copy, because the SDK adds its token to the input, and a repetition with the token would never fail the
+		// condition.
 		again := *in
 		return t.TableAPI.TransactWriteItems(ctx, &again, opts...)
 	})

@@ -34,7 +34,7 @@ func (c *change) tell(note func(uuid string, asked bool) error) error {
 }
 
 // late returns the error of a change that has not completed when err ends the wait. If the request was rejected or
-// reverted, somebody else changes the mapping.
+// reverted, another caller changes the mapping.
 func (c *change) late(err error) error {
 	_, throttled := errors.AsType[*lambdatypes.TooManyRequestsException](c.refused)
 	if undone := c.asked && (c.state == stateEnabled || c.state == stateDisabled); undone || c.refused != nil && !throttled {

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// DescribeAPI contains the DynamoDB operations that Examine calls. *dynamodb.Client implements it.
+// DescribeAPI contains the DynamoDB operations that Check calls. *dynamodb.Client implements it.
 type DescribeAPI interface {
 	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 	DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
@@ -28,7 +28,7 @@ type DescribeAPI interface {
 
 // Finding is a problem of a hub, or a resource that could not be read.
 type Finding struct {
-	// Unverified is true if the resource could not be read. What is then the error, and Impact is empty.
+	// Unverified is true if the resource could not be read. Problem is then the error, and Impact is empty.
 	Unverified bool `json:"unread,omitempty"`
 	// Resource is the resource, such as "table" or "queue inbox".
 	Resource string `json:"of"`
@@ -81,7 +81,7 @@ func (x *examination) unread(of string, err error) {
 }
 
 // Check checks the hub's deployment and returns its problems and the resources that could not be read. It changes
-// nothing. It continues if a resource cannot be read. Checks whose client in Hub is nil are skipped.
+// nothing. It continues if a resource cannot be read. Checks whose client in Admin is nil are skipped.
 func (h *Admin) Check(ctx context.Context) []Finding {
 	x := &examination{Admin: h, arns: map[string]string{}, visibility: map[string]time.Duration{}}
 	x.table(ctx)

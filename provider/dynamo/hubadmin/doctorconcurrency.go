@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// AccountAPI contains the Lambda operation with which Examine reads the account's quota. *lambda.Client implements it.
+// AccountAPI contains the Lambda operation with which Check reads the account's quota. *lambda.Client implements it.
 type AccountAPI interface {
 	GetAccountSettings(ctx context.Context, in *lambda.GetAccountSettingsInput, opts ...func(*lambda.Options)) (*lambda.GetAccountSettingsOutput, error)
 }

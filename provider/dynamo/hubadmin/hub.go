@@ -29,19 +29,19 @@ type LambdaAPI interface {
 	UpdateEventSourceMapping(ctx context.Context, in *lambda.UpdateEventSourceMappingInput, opts ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
 }
 
-// FunctionsAPI contains the Lambda operations with which Examine checks functions. *lambda.Client implements it.
+// FunctionsAPI contains the Lambda operations with which Check checks functions. *lambda.Client implements it.
 type FunctionsAPI interface {
 	GetFunctionConfiguration(ctx context.Context, in *lambda.GetFunctionConfigurationInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
 	GetFunctionConcurrency(ctx context.Context, in *lambda.GetFunctionConcurrencyInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
 	GetFunctionRecursionConfig(ctx context.Context, in *lambda.GetFunctionRecursionConfigInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
 }
 
-// IAMAPI contains the IAM operation with which Examine checks roles. *iam.Client implements it.
+// IAMAPI contains the IAM operation with which Check checks roles. *iam.Client implements it.
 type IAMAPI interface {
 	SimulatePrincipalPolicy(ctx context.Context, in *iam.SimulatePrincipalPolicyInput, opts ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
 }
 
-// SchedulerAPI contains the EventBridge Scheduler operation with which Examine checks the schedule group.
+// SchedulerAPI contains the EventBridge Scheduler operation with which Check checks the schedule group.
 // *scheduler.Client implements it.
 type SchedulerAPI interface {
 	GetScheduleGroup(ctx context.Context, in *scheduler.GetScheduleGroupInput, opts ...func(*scheduler.Options)) (*scheduler.GetScheduleGroupOutput, error)
@@ -68,21 +68,21 @@ type Admin struct {
 	// Queues is the client of the hub's queues.
 	Queues dynamo.QueueAPI
 
-	// The following fields are for Examine.
+	// The following fields are for Check.
 
 	// Describe reads the configuration of the table. It is required.
 	Describe DescribeAPI
-	// Instances reads builds, workers and instances. If it is nil, Examine does not check them.
+	// Instances reads builds, workers and instances. If it is nil, Check does not check them.
 	Instances *dynamo.Provider
-	// Functions reads the configuration of functions. If it is nil, Examine does not check functions and their roles.
+	// Functions reads the configuration of functions. If it is nil, Check does not check functions and their roles.
 	Functions FunctionsAPI
-	// Roles simulates the policies of roles. If it is nil, Examine does not check roles.
+	// Roles simulates the policies of roles. If it is nil, Check does not check roles.
 	Roles IAMAPI
-	// Schedules reads the schedule group. If it is nil, Examine does not check the group.
+	// Schedules reads the schedule group. If it is nil, Check does not check the group.
 	Schedules SchedulerAPI
-	// Account reads the account's quota. If it is nil, Examine does not check the quota.
+	// Account reads the account's quota. If it is nil, Check does not check the quota.
 	Account AccountAPI
-	// ExpiryRules returns the lifecycle rules of a bucket. If it is nil, Examine does not check the payload store.
+	// ExpiryRules returns the lifecycle rules of a bucket. If it is nil, Check does not check the payload store.
 	ExpiryRules func(ctx context.Context, bucket string) ([]dynamo.ExpiryRule, error)
 	// ServerTime returns the time of AWS. It is required.
 	ServerTime func(ctx context.Context) (time.Time, error)

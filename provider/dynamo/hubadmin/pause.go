@@ -14,9 +14,9 @@ import (
 // lastWrite limits the last write of a pause, which is made even if the context has ended.
 const lastWrite = 10 * time.Second
 
-// MissingTriggersError is returned by Hub.Resume if mappings that Pause disabled no longer exist: they were replaced, or the
-// hub's table was restored. Mappings that replaced them may be disabled, and only a resume of all mappings enables
-// those.
+// MissingTriggersError is returned by Admin.Resume if mappings that Pause disabled no longer exist: they were replaced,
+// or the hub's table was restored. Mappings that replaced them may be disabled, and only a resume of all mappings
+// enables those.
 type MissingTriggersError struct {
 	// UUIDs are the UUIDs of the missing mappings.
 	UUIDs []string
@@ -34,10 +34,10 @@ var errMeanwhile = errors.New("concurrent change by another pause, resume or dep
 var errReplaced = errors.New("the mapping no longer exists because a deployment replaced or removed it; " +
 	"wait until the deployment has ended (check the stack's events)")
 
-// PauseInProgressError is returned by Hub.Resume if a pause started and did not complete: it is still running, and can still
-// disable mappings, or it was interrupted. The mappings are enabled, and stay recorded as paused.
+// PauseInProgressError is returned by Admin.Resume if a pause started and did not complete: it is still running, and
+// can still disable mappings, or it was interrupted. The mappings are enabled, and stay recorded as paused.
 type PauseInProgressError struct {
-	// Since is the time when the pause started. Until is the time after which it cannot be running any more.
+	// Since is the time when the pause started. Until is the time by which a running pause has ended.
 	Since, Until time.Time
 }
 
@@ -144,7 +144,7 @@ func (h *Admin) Resume(ctx context.Context, all bool) ([]Mapping, error) {
 	return h.Mappings(ctx)
 }
 
-// enable enables mappings. It removes them, and the mappings that somebody else disabled since, from the record.
+// enable enables mappings. It removes them, and the mappings that another caller disabled since, from the record.
 func (h *Admin) enable(ctx context.Context, written *paused, chosen []Mapping, since []string) error {
 	over := written.pausing.Add(mostPausing)
 	pausing := !written.pausing.IsZero() && h.Now().Before(over)

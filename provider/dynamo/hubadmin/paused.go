@@ -19,7 +19,7 @@ import (
 //   - While a pause may be running, a resume removes nothing, because the pause may disable a mapping again and then
 //     die.
 //   - Before a resume enables a mapping, it records the mapping's modification time. If the mapping is disabled with
-//     another modification time later, the interrupted resume had enabled it, and somebody else disabled it. This does
+//     another modification time later, the interrupted resume had enabled it, and another caller disabled it. This does
 //     not hold if a deployment changed the mapping.
 type paused struct {
 	// uuids are the mappings to enable.
@@ -84,7 +84,7 @@ func textsOf(v types.AttributeValue) map[string]string {
 	return all
 }
 
-// disabledSince reports whether an interrupted resume enabled a recorded mapping, and somebody else disabled it since.
+// disabledSince reports whether an interrupted resume enabled a recorded mapping, and another caller disabled it since.
 func (p *paused) disabledSince(m *Mapping) bool {
 	since, asked := p.resuming[m.UUID]
 	shape, known := p.shapes[m.UUID]
@@ -93,7 +93,7 @@ func (p *paused) disabledSince(m *Mapping) bool {
 }
 
 // beginPause records the mappings that a pause will disable. A resume that read the item earlier can then not remove
-// mappings. beginPause first removes the mappings in since, which somebody else disabled.
+// mappings. beginPause first removes the mappings in since, which another caller disabled.
 func (h *Admin) beginPause(ctx context.Context, uuids, since []string) error {
 	if len(since) > 0 {
 		if err := h.update(ctx, "DELETE paused :uuids SET lastPause = :pause", "", since, nil); err != nil {
