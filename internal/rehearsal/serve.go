@@ -13,7 +13,8 @@ import (
 	"github.com/perdure/perdure/internal/vault"
 )
 
-// Serve replays what it is asked to, one execution after the other, until there is no more to read. Sealed payloads are opened with the codecs.
+// Serve replays the executions that it receives from l, one at a time, until the end of the input. It decodes payloads
+// with the codecs.
 func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 	alone, err := vault.New(codecs, nil)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	parkedBytes = 32 << 20
 )
 
-// FetchError is the error when a document could not be read from where a reference says that it lies. It is a failure of the store, not of the
-// instance.
+// FetchError is returned if a document could not be read from the place that a reference points to. It is a failure of
+// the store, not of the instance.
 type FetchError struct {
 	InstanceID, Ref string
 	Err             error

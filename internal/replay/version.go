@@ -7,16 +7,17 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// DefaultVersion is the version of a change for an execution that had passed it before the code asked for it.
+// DefaultVersion is the version of a change for an execution that passed the place before the code contained the
+// change.
 const DefaultVersion = -1
 
 // versions are the versions of changes that an execution goes by, each of which stays the same until its end: those that history has, and those
 // that it was found not to have.
 type versions map[string]int
 
-// Version returns the version of a change that the execution goes by. Code that reaches the change now goes by the greatest, which is recorded.
-// Code that had reached it in the past goes by what history has there, or by DefaultVersion where it has nothing. It does not return where that
-// is not from least to most: code for it is gone, or not there yet.
+// Version returns the version of a change for this execution. Code that reaches the change for the first time uses
+// most, which Version records. On replay, Version returns the recorded version, or DefaultVersion if none is recorded.
+// If the version is not between least and most, Version fails the turn with a NondeterminismError and does not return.
 func Version(c *Context, change string, least, most int) int {
 	c.x.scheduler.enter()
 	refuse := func(expected, why string) {

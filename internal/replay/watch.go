@@ -139,8 +139,9 @@ func (i *Instance) retire() (before, running bool) {
 	return before, i.running
 }
 
-// Close ends the coroutines: the code's deferred calls run, and none of them gets past a call that decides or waits. It reports whether the
-// coroutines ended within a second. If not they are left behind, and end when they can. It may be called from any goroutine, and again.
+// Close ends the coroutines. The deferred calls of the code run, up to a call that decides or waits. Close reports
+// whether the coroutines ended within a second. Coroutines that did not are abandoned, and end when their code returns.
+// Close may be called from any goroutine, and repeatedly.
 func (i *Instance) Close() bool {
 	before, running := i.retire()
 	switch {
