@@ -42,5 +42,5 @@ func Parse(s string) (time.Duration, error) {
 }
 
 func wrong(s string) error {
-	return fmt.Errorf("%q is no duration such as 30d, 12h or 1d12h", s)
+	return fmt.Errorf("%q is not a duration; use a value such as 30d, 12h or 1d12h", s)
 }

@@ -31,8 +31,8 @@ type Patience struct {
 	successes int
 }
 
-// New returns a full retry budget. tell may be nil. While no call succeeds, Failed calls tell about once a minute, from
-// one goroutine at a time, with the duration of the outage and the latest error.
+// New returns a full retry budget. While no call succeeds, Failed calls the callback about once a minute, from one
+// goroutine at a time, with the duration of the outage and the latest error. The callback may be nil.
 func New(now func() time.Time, sleep func(ctx context.Context, d time.Duration) error, tell func(soFar time.Duration, err error)) *Patience {
 	return &Patience{now: now, sleep: sleep, tell: tell}
 }

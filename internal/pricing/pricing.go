@@ -61,7 +61,7 @@ func read(file []byte) (l List) {
 	d := json.NewDecoder(bytes.NewReader(file))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		panic(fmt.Sprintf("pricing: the list cannot be read: %v", err)) // a test reads it
+		panic(fmt.Sprintf("pricing: read the price list: %v", err)) // a test reads it
 	}
 	return l
 }

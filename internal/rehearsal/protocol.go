@@ -97,11 +97,11 @@ func AskingSide(in io.Reader, out, other io.Writer) *Lines {
 func (l *Lines) Send(message any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
-		return fmt.Errorf("rehearsal: %w", err)
+		return fmt.Errorf("verify: encode message: %w", err)
 	}
 	line := append(append([]byte(l.prefix), b...), '\n')
 	if _, err := l.out.Write(line); err != nil {
-		return fmt.Errorf("rehearsal: send: %w", err)
+		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (l *Lines) SendObject(data []byte) error {
 		return err
 	}
 	if _, err := l.out.Write(data); err != nil {
-		return fmt.Errorf("rehearsal: send: %w", err)
+		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
@@ -120,11 +120,12 @@ func (l *Lines) SendObject(data []byte) error {
 // ReceiveObject receives the n bytes of an object. Receive the message with Bytes first.
 func (l *Lines) ReceiveObject(n int64) ([]byte, error) {
 	if n < 0 || n > provider.MaxStoredPayloadBytes {
-		return nil, fmt.Errorf("rehearsal: receive: an object of %d bytes, of %d at the most", n, provider.MaxStoredPayloadBytes)
+		return nil, fmt.Errorf("verify: receive: object of %d bytes exceeds the limit of %d bytes", n,
+			provider.MaxStoredPayloadBytes)
 	}
 	data := make([]byte, n)
 	if _, err := io.ReadFull(l.in, data); err != nil {
-		return nil, fmt.Errorf("rehearsal: receive: %w", err)
+		return nil, fmt.Errorf("verify: receive: %w", err)
 	}
 	return data, nil
 }
@@ -135,7 +136,7 @@ func (l *Lines) Receive(message any) error {
 		line, err := l.in.ReadBytes('\n')
 		if text, ok := bytes.CutPrefix(line, []byte(l.expect)); ok && err == nil {
 			if err := json.Unmarshal(text, message); err != nil {
-				return fmt.Errorf("rehearsal: receive: %w", err)
+				return fmt.Errorf("verify: receive: %w", err)
 			}
 			return nil
 		}

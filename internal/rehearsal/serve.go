@@ -18,11 +18,11 @@ import (
 func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 	alone, err := vault.New(codecs, nil)
 	if err != nil {
-		return fmt.Errorf("rehearsal: codec: %w", err)
+		return fmt.Errorf("verify: codec: %w", err)
 	}
 	withBucket, err := vault.New(codecs, &asked{lines: l})
 	if err != nil {
-		return fmt.Errorf("rehearsal: codec: %w", err)
+		return fmt.Errorf("verify: codec: %w", err)
 	}
 	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
 		return err
@@ -35,7 +35,7 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 		case err != nil:
 			return err
 		case request.Replay == nil:
-			return errors.New("rehearsal: a request without a history to replay")
+			return errors.New("verify: request without a history to replay")
 		}
 
 		h, seals := request.Replay, alone

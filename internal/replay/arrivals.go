@@ -50,7 +50,7 @@ func (a *arrivals) has(id int64) bool { return a.of[id] }
 func arrive(x *execution, ev *history.Event) error {
 	t, applies := x.concerns(ev)
 	if !applies || x.tasks.arrivals.has(t.id) {
-		return x.journal.cursor.divergence("nothing that this could be the outcome of")
+		return x.journal.cursor.divergence("no task with this outcome")
 	}
 	x.tasks.arrivals.add(ev)
 	return nil

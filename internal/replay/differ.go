@@ -83,7 +83,7 @@ func inputDifference(recorded history.Payload, input json.RawMessage) (was, is s
 	doc, inline := recorded.Document()
 	if !inline { // it may be a secret, and a diagnosis is none
 		ref, _ := recorded.Reference()
-		return fmt.Sprintf("that is sealed, of %d bytes", ref.Bytes), fmt.Sprintf("of %d bytes", len(input))
+		return fmt.Sprintf("(encoded, %d bytes)", ref.Bytes), fmt.Sprintf("(%d bytes)", len(input))
 	}
 	a, b := compact(doc), compact(input)
 

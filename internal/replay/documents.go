@@ -31,13 +31,13 @@ type FetchError struct {
 }
 
 func (e *FetchError) Error() string {
-	return fmt.Sprintf("instance %q: the document at %s: %v", e.InstanceID, e.Ref, e.Err)
+	return fmt.Sprintf("instance %q: read the document at %s: %v", e.InstanceID, e.Ref, e.Err)
 }
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
 // errNoFetch is the cause where Options.Fetch is missing.
-var errNoFetch = errors.New("it was not fetched from where it lies")
+var errNoFetch = errors.New("not fetched: Options.Fetch or Options.Seals is not set")
 
 // documents gets the documents of payloads, and refers to them. It belongs to the goroutine that runs the turn, but the watchdog may count its
 // fetches.

@@ -44,8 +44,7 @@ func (e *NondeterminismError) Error() string {
 // for code that registers the name.
 type UnregisteredError struct {
 	InstanceID string
-	// What describes the missing name and the reason why it was not found.
-	What string
+	What       string // the missing name, and why it was not found
 }
 
 func (e *UnregisteredError) Error() string {
@@ -63,7 +62,7 @@ type BlockedOutsideError struct {
 }
 
 func (e *BlockedOutsideError) Error() string {
-	return fmt.Sprintf("instance %q: the orchestration did not come back within %v: it blocks on something that is not a future, or never ends:\n%s",
+	return fmt.Sprintf("instance %q: the orchestration did not return within %v: it blocks on something that is not a future, or it never ends:\n%s",
 		e.InstanceID, e.Limit, e.Stack)
 }
 
@@ -80,6 +79,6 @@ type ForeignGoroutineError struct {
 }
 
 func (e *ForeignGoroutineError) Error() string {
-	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that is not the orchestration's:\n%s",
+	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
 		e.InstanceID, e.Stack)
 }

@@ -36,7 +36,7 @@ func SetQueryHandler(c *Context, name string, handler QueryHandler) {
 type NotBegunError struct{ InstanceID string }
 
 func (e *NotBegunError) Error() string {
-	return fmt.Sprintf("instance %q: its code has not run yet", e.InstanceID)
+	return fmt.Sprintf("instance %q: the code has not run yet", e.InstanceID)
 }
 
 // UnknownQueryError is returned for a query for which the code has not set a handler yet.
@@ -46,7 +46,7 @@ type UnknownQueryError struct {
 }
 
 func (e *UnknownQueryError) Error() string {
-	return fmt.Sprintf("instance %q: no handler of query %q is set, but of %q", e.InstanceID, e.Query, e.Known)
+	return fmt.Sprintf("instance %q: query %q has no handler; handlers exist for %q", e.InstanceID, e.Query, e.Known)
 }
 
 // QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
@@ -57,7 +57,8 @@ type QueryMisuseError struct {
 }
 
 func (e *QueryMisuseError) Error() string {
-	return fmt.Sprintf("instance %q: the handler of a query used its orchestration's context for what decides or waits:\n%s", e.InstanceID, e.Stack)
+	return fmt.Sprintf("instance %q: a query handler used the orchestration's context to decide or wait:\n%s",
+		e.InstanceID, e.Stack)
 }
 
 // Query runs the query handler after a replay. The response may be a failure of the handler.
@@ -66,7 +67,7 @@ func (e *QueryMisuseError) Error() string {
 // turn. Query returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
-		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after it was given up", i.x.options.InstanceID)
+		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 

@@ -51,7 +51,8 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 		ok = true
 	}
 	if !ok {
-		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID))
+		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
+			ev.ID))
 	}
 	if err := accept(value); err != nil {
 		x.scheduler.fail(x.options.nondeterminism(ev.ID, describe(ev), describe(ev)+" of another type: "+err.Error()))

@@ -212,7 +212,8 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 	e := *ev
 	if !x.life.hasBegun() {
 		if u := x.updates; u != nil && len(u.received) >= mostReceived {
-			return rejected(x, ev, tooMany("%d updates wait for the code to begin, and no more do: send it again when it has", len(u.received))), nil
+			return rejected(x, ev, tooMany("%d updates already wait for the code to start: send the update again later",
+				len(u.received))), nil
 		}
 		e.Kind = history.UpdateReceived
 		return &e, nil
@@ -277,7 +278,8 @@ func refusalOf(x *execution, name string, input json.RawMessage) *UpdateRefusal 
 	case !set:
 		return &UpdateRefusal{history.RejectedNoHandler, &history.Failure{Type: history.TypeNotFound, Message: unknownUpdate(x, name)}}
 	case running >= mostUpdates:
-		return tooMany("%d updates are under way, and an execution has no more at a time: send it again when one is done", running)
+		return tooMany("%d updates are running, which is the limit of an execution: send the update again later",
+			running)
 	default:
 		return askValidator(x, handler, input)
 	}
@@ -293,7 +295,8 @@ func unknownUpdate(x *execution, name string) string {
 		known = known[:mostKnownUpdates]
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the code has set no handler for update %q, as far as it has come; it has %q%s", history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
+	return fmt.Sprintf("update %q has no handler; handlers exist for %q%s",
+		history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
 }
 
 // askValidator runs a validator, which may end its goroutine, and must not decide: so it has one of its own, in the mode of queries. One that does not come
@@ -322,7 +325,9 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 	gate.endQuery()
 	if misuse := gate.takeMisuse(); misuse != nil {
 		refusal = &UpdateRefusal{history.RejectedNotReadOnly, &history.Failure{
-			Type: history.TypeError, Message: "its validator may only read, and has called what decides or waits at " + Where(misuse.Stack), NonRetryable: true,
+			Type:         history.TypeError,
+			Message:      "the validator must only read, but it made a call that decides or waits at " + Where(misuse.Stack),
+			NonRetryable: true,
 		}}
 	}
 	return refusal

@@ -25,7 +25,7 @@ func Version(c *Context, change string, least, most int) int {
 		c.x.scheduler.fail(c.x.options.nondeterminism(c.x.journal.cursor.lastID, expected, got))
 	}
 	if least > most {
-		refuse("nothing that it could be", "its least version is above its greatest")
+		refuse("no version", "minVersion is greater than maxVersion")
 	}
 
 	version, err := c.x.journal.version(change, most)
@@ -41,7 +41,7 @@ func Version(c *Context, change string, least, most int) int {
 // describeVersion shows what an execution goes by.
 func describeVersion(change string, version int) string {
 	if version == DefaultVersion {
-		return fmt.Sprintf("no version of %q: it went on there with the code of before the change", change)
+		return fmt.Sprintf("no version of %q: the execution passed this place before the change", change)
 	}
 	return fmt.Sprintf("version %d of %q", version, change)
 }
@@ -50,11 +50,11 @@ func describeVersion(change string, version int) string {
 func mend(version, least int) string {
 	switch {
 	case version == DefaultVersion:
-		return "the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion as the least version"
+		return "the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion"
 	case version < least:
-		return fmt.Sprintf("the code of version %d is gone: deploy a build that has it, with %d as the least version at most", version, version)
+		return fmt.Sprintf("the code of version %d is missing: deploy a build that contains it, with a minVersion of at most %d", version, version)
 	default:
-		return fmt.Sprintf("the code of version %d is not in this build: deploy one that has it, with %d as the greatest version at least", version, version)
+		return fmt.Sprintf("the code of version %d is not in this build: deploy a build that contains it, with a maxVersion of at least %d", version, version)
 	}
 }
 
@@ -80,7 +80,8 @@ func (j *journal) version(change string, most int) (int, error) {
 	}
 	v, err := strconv.Atoi(ev.Version)
 	if err != nil {
-		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is no number", c.options.InstanceID, ev.ID, ev.Version, ev.ChangeID)
+		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is not a number",
+			c.options.InstanceID, ev.ID, ev.Version, ev.ChangeID)
 	}
 	c.pass()
 	return c.goBy(change, v), nil

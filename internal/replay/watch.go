@@ -31,7 +31,8 @@ type result struct {
 // execution is in order, and holds what the turn has come to.
 func (i *Instance) attempt(work func()) (Outcome, error) {
 	if !i.acquire() {
-		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after it was given up", i.x.options.InstanceID)
+		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after the instance was abandoned",
+			i.x.options.InstanceID)
 	}
 
 	go func() {

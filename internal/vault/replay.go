@@ -54,7 +54,7 @@ func (r *Replay) outOfTime(err error) error {
 	if r.ctx.Err() == nil || r.opened.payloads == 0 {
 		return err
 	}
-	return fmt.Errorf("the time of the invocation is over, in which the code has taken %d large payloads with %d bytes: it needs a longer one (InboxTimeout), or must take less: %w", r.opened.payloads, r.opened.bytes, err)
+	return fmt.Errorf("the invocation timed out after the code read %d large payloads with %d bytes: increase InboxTimeout or read less in a turn: %w", r.opened.payloads, r.opened.bytes, err)
 }
 
 // Same implements replay.Seals.

@@ -1,5 +1,5 @@
 // Package vault encodes payloads before they are stored in histories, messages and records, and decodes them again. It
-// uses the codec of a program and the payload store of a hub. A nil Vault belongs to a program with neither, and leaves
+// uses the codec of a program and the payload store of a hub. A program with neither has a nil one, which leaves
 // payloads unchanged.
 package vault
 
@@ -35,23 +35,25 @@ func StoreOf(hub any) provider.PayloadStore {
 	return nil
 }
 
-// New returns a Vault. The first codec, if it is not nil, encodes; all codecs decode. Payloads that are too large to be
-// inline go to store, which may be nil. New returns nil if there are no codecs and no store.
+// New returns the encoder and decoder of a program. The first codec, if it is not nil, encodes; all codecs decode.
+// Payloads that are too large to be inline go to store, which may be nil. New returns nil if there are no codecs and no
+// store.
 func New(codecs []perdure.Codec, store provider.PayloadStore) (*Vault, error) {
 	v := &Vault{known: map[string]perdure.Codec{}, store: store, cache: newCache()}
 	for i, c := range codecs {
 		if c == nil {
 			if i > 0 {
-				return nil, errors.New("a codec to read with is nil")
+				return nil, errors.New("a codec for decoding is nil")
 			}
 			continue
 		}
 		id := c.ID()
 		switch {
 		case !history.IsCodecID(id):
-			return nil, fmt.Errorf("the id of a codec must be 1 to %d letters, digits, dots, dashes and underlines, is %q", history.MaxCodecIDBytes, id)
+			return nil, fmt.Errorf("the ID of a codec must have 1 to %d letters, digits, dots, dashes and underscores, is %q",
+				history.MaxCodecIDBytes, id)
 		case v.known[id] != nil:
-			return nil, fmt.Errorf("two codecs have the id %q", id)
+			return nil, fmt.Errorf("two codecs have the ID %q", id)
 		}
 		v.known[id] = c
 		if i == 0 {
@@ -159,7 +161,8 @@ func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s
 		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
 	}
 	if len(data) > provider.MaxStoredPayloadBytes {
-		return nil, problem(perdure.NonRetryable(fmt.Errorf("it has become %d bytes, of %d at the most", len(data), provider.MaxStoredPayloadBytes)))
+		return nil, problem(perdure.NonRetryable(fmt.Errorf("the encoded payload has %d bytes, which exceeds the limit of %d bytes",
+			len(data), provider.MaxStoredPayloadBytes)))
 	}
 	if s.Codec != "" {
 		digest := sha256.Sum256(doc)
@@ -238,10 +241,10 @@ func (v *Vault) Open(ctx context.Context, about perdure.PayloadInfo, p history.P
 }
 
 // errUnknownSeal is about a payload that is sealed in a way which this release does not know.
-var errUnknownSeal = errors.New("it lies elsewhere, where this release cannot read it")
+var errUnknownSeal = errors.New("this release does not support the encoding of the payload")
 
 // errNoStore is about a payload in a store that this program does not have.
-var errNoStore = errors.New("it lies in the bucket of large payloads, which this program was given none of")
+var errNoStore = errors.New("the payload is in the payload store, but this program has no payload store")
 
 func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.EncodedPayload) (json.RawMessage, error) {
 	problem := func(err error) error {
@@ -261,7 +264,8 @@ func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.
 		}
 	}
 	if int64(len(doc)) != s.Bytes || !json.Valid(doc) {
-		return nil, problem(fmt.Errorf("%w: the codec made %d bytes of it, which are not the document of %d bytes that was encoded", provider.ErrCorrupt, len(doc), s.Bytes))
+		return nil, problem(fmt.Errorf("%w: the payload decodes to %d bytes, but the encoded JSON document had %d bytes",
+			provider.ErrCorrupt, len(doc), s.Bytes))
 	}
 	return doc, nil
 }
