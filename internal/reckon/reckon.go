@@ -87,8 +87,8 @@ func (s *segment) with(next *segment) segment {
 	return both
 }
 
-// Add adds the next event of an execution. Start with the first execution of the instance. The next execution, or
-// Usage, ends the previous one.
+// Add adds the next event of an execution. Start with the first execution of the instance. An execution ends with the
+// first event of the next one, or with Usage.
 func (r *Reckoning) Add(e *history.Event) {
 	if r.usage == nil {
 		r.usage, r.inline, r.long = pricing.Usage{}, map[int64]*history.Event{}, map[int64]bool{}

@@ -62,7 +62,7 @@ type Verdict struct {
 	Problem string `json:"problem,omitempty"`
 	// EventID is the event at which history and code differ. It is 0 for other problems.
 	EventID int64 `json:"eventId,omitempty"`
-	// Unread says why the replay failed for a reason that is not in the code.
+	// Unread says why the binary could not replay the execution. It says nothing about the code.
 	Unread string `json:"unread,omitempty"`
 	// Blocks is set with Unread if the binary lacks the codec of a payload. The instance would become blocked if the
 	// binary were deployed.

@@ -35,7 +35,7 @@ type ActivityCall struct {
 	ExclusiveKey string
 	// WaitCancel makes the task of a cancelled activity settle only after the activity has ended.
 	WaitCancel bool
-	// AtMostOnce prevents that an attempt of the activity starts twice.
+	// AtMostOnce prevents an attempt of the activity from starting twice.
 	AtMostOnce bool
 	// Inline runs the activity in the function that schedules it.
 	Inline bool

@@ -11,8 +11,8 @@
 // input that caused it, before the code receives the input, and must match the history too.
 //
 // User code may never return. Each turn therefore runs on its own goroutine, and a watchdog abandons a turn that takes
-// too long. A failed turn ends because its coroutines are never resumed. A panic into user code would not end it,
-// because user code may recover.
+// too long. To end a failed turn, the engine never resumes its coroutines. It does not panic into user code, because
+// user code may recover.
 //
 // An execution consists of parts. Each part has an owner, and only the owner changes it:
 //

@@ -122,7 +122,7 @@ func (m *mapping) step() (started, buried bool) {
 
 // NextDue returns the time at which the next known message of a mapped queue becomes visible, which is in the past for
 // visible messages. ok is false if there is no such message. NextDue ignores mappings that have reached their
-// Concurrency. The end of an invocation sends to Changed.
+// Concurrency. Changed reports the end of an invocation.
 func (c *Cloud) NextDue() (at time.Time, ok bool) {
 	earliest := int64(0)
 
@@ -147,9 +147,9 @@ func (c *Cloud) NextDue() (at time.Time, ok bool) {
 	return time.Unix(0, earliest), true
 }
 
-// Changed returns a channel that receives after events that let Step deliver more or make NextDue earlier. The events
-// are: a message was sent, also with a delay; its visibility changed; a message group became free; an invocation ended.
-// The capacity of the channel is 1. Use only one reader, and let it check everything after each receive.
+// Changed returns a channel on which a value arrives after events that let Step deliver more or make NextDue earlier. The
+// events are: a message was sent, also with a delay; its visibility changed; a message group became free; an invocation
+// ended. The capacity of the channel is 1. Use only one reader, and let it check everything after each value.
 func (c *Cloud) Changed() <-chan struct{} { return c.changed }
 
 // InFlight returns the number of running invocations.

@@ -108,7 +108,7 @@ func (o *Order) Next() bool {
 	return true
 }
 
-// Arrived returns a channel that receives after a call has parked since the last call of Next.
+// Arrived returns a channel on which a value arrives after a call has parked. Next discards the value.
 func (o *Order) Arrived() <-chan struct{} { return o.arrived }
 
 // end lets all go that are parked or will be. It may be called again.

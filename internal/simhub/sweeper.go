@@ -119,7 +119,7 @@ func (s *Sweeper) Close() {
 	s.closed = now
 }
 
-// Ended returns a channel that receives after a sweep has ended. Use only one reader.
+// Ended returns a channel on which a value arrives after a sweep has ended. Use only one reader.
 func (s *Sweeper) Ended() <-chan struct{} { return s.ended }
 
 // IsRunning reports whether a sweep is running.

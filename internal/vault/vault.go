@@ -1,5 +1,5 @@
 // Package vault encodes payloads before they are stored in histories, messages and records, and decodes them again. It
-// uses the codec of a program and the payload store of a hub. A program with neither has a nil one, which leaves
+// uses the codec of a program and the payload store of a hub. For a program with neither, New returns nil, which leaves
 // payloads unchanged.
 package vault
 
