@@ -393,7 +393,7 @@ func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 		without := h.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "without"})
 		without.serveFor(time.Hour)
 		s := must(client.New(without.Provider).Status(ctx, "i-1"))
-		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message, "was given none of") {
+		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message, "this program has no payload store") {
 			t.Fatalf("%s, %+v", s.Status, s.Failure)
 		}
 		with := without.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "with", Bucket: true})

@@ -136,7 +136,7 @@ func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "bursts"))
-		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, "has panicked") {
+		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, "codec panicked") {
 			t.Errorf("%s, %+v", s.Status, s.Failure)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "goes on"))); err != nil || got != "goes on!" {

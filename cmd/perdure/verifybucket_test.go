@@ -193,7 +193,7 @@ func TestVerifyTellsOfObjectsThatCannotBeRead(t *testing.T) {
 
 	h, _ = scanning(t, false, 300<<10)
 	h.client = nil // a hub without a bucket
-	h.unread("which this program was given none of", "takes")
+	h.unread("this program has no payload store", "takes")
 }
 
 // A bucket that throttles, for longer than a call is repeated, is asked again: no instance counts as unread for it. The time that this may take is --timeout's.
@@ -283,7 +283,7 @@ func TestImportReadsNoBucket(t *testing.T) {
 	t.Parallel()
 	h, b := scanning(t, false, 300<<10)
 	file, _ := h.exported()
-	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "which this program was given none of") || len(b.reads) != 0 {
+	if exit := h.run(t.Context(), "import", file, "--binary", orchestratorOf(t, "takes")); exit != exitError || !strings.Contains(h.err.String(), "this program has no payload store") || len(b.reads) != 0 {
 		t.Errorf("exit %d, %s; read %v", exit, h.err.String(), b.reads)
 	}
 

@@ -136,8 +136,8 @@ func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	_, err := c.Wait(t.Context(), "old")
 	idle, ok := errors.AsType[*perduretest.IdleError](err)
 	if !ok || idle.Status != client.StatusBlocked || !strings.Contains(idle.Diagnosis.Got,
-		"the code of before the change is gone: deploy a build that has it, "+
-			"with perdure.DefaultVersion as the least version") {
+		"the code before the change is missing: deploy a build that contains it, "+
+			"with perdure.DefaultVersion as minVersion") {
 		t.Fatal(err)
 	}
 

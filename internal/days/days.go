@@ -1,4 +1,4 @@
-// Package days reads durations of days and more, which package time does not know.
+// Package days parses durations with days and weeks, which package time does not support.
 package days
 
 import (
@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Parse reads a duration as time.ParseDuration does, in which days (d) and weeks (w), of 24 hours and of 7 days, may come first: 30d,
-// 2w, 1d12h. It must not be negative.
+// Parse parses a duration like [time.ParseDuration], with optional weeks (w, 7 days) and days (d, 24 hours) in front:
+// 30d, 2w, 1d12h. The duration must not be negative.
 func Parse(s string) (time.Duration, error) {
 	total, rest := time.Duration(0), s
 	for _, unit := range []struct {
@@ -42,5 +42,5 @@ func Parse(s string) (time.Duration, error) {
 }
 
 func wrong(s string) error {
-	return fmt.Errorf("%q is no duration such as 30d, 12h or 1d12h", s)
+	return fmt.Errorf("%q is not a duration; use a value such as 30d, 12h or 1d12h", s)
 }

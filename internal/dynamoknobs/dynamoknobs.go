@@ -1,5 +1,5 @@
-// Package dynamoknobs holds the settings of provider/dynamo that are no public options: the times of long timers and the length
-// of rollups, which tests make short, directly or through the environment of a function.
+// Package dynamoknobs holds settings of provider/dynamo that are not public options: the times of long timers and the
+// length of rollups. Tests shorten them, directly or through the environment of a function.
 package dynamoknobs
 
 import (
@@ -7,40 +7,43 @@ import (
 	"time"
 )
 
-// The times of long timers, unless they are set.
+// Default values of the settings.
 const (
-	// LongestDelay is SQS's quota.
+	// LongestDelay is SQS's limit for the delay of a message.
 	LongestDelay = 15 * time.Minute
-	// ScheduleLead is enough for a Scheduler that is a minute late and a queue that takes as long.
+	// ScheduleLead allows for a schedule that fires a minute late and a queue that needs another minute.
 	ScheduleLead = 2 * time.Minute
-	// Rollup makes a rollup a few KB: what one read of a page of a hundred costs is no more than reading it as it is.
+	// Rollup is the number of segments that fill an item of a few KB. Reading a hundred segments with rollups costs no
+	// more than reading them without.
 	Rollup = 64
 )
 
-// Settings are what a dynamo.Option sets.
+// Settings are the values that a dynamo.Option sets.
 type Settings struct {
 	Now func() time.Time
 	Log *slog.Logger
-	// LongestDelay is how long a timer is delayed by a queue at most.
+	// LongestDelay is the longest time for which a queue delays a timer.
 	LongestDelay time.Duration
-	// ScheduleLead is how long before its timer is due a schedule fires.
+	// ScheduleLead is the time between the firing of a schedule and the due time of its timer.
 	ScheduleLead time.Duration
-	// Rollup is how many segments a rollup holds at least, and RollupAnyhow that it is written however little is saved.
+	// Rollup is the smallest number of segments in a rollup. RollupAnyhow writes rollups even if they save little.
 	Rollup       int64
 	RollupAnyhow bool
 }
 
-// WithLongestDelay is a dynamo.Option: from 1 s to LongestDelay, the default.
+// WithLongestDelay is a dynamo.Option that sets Settings.LongestDelay: from 1 s to LongestDelay, the default.
 func WithLongestDelay(d time.Duration) func(*Settings) {
 	return func(s *Settings) { s.LongestDelay = d }
 }
 
-// WithScheduleLead is a dynamo.Option: from 0 to a second less than the longest delay. The default is ScheduleLead.
+// WithScheduleLead is a dynamo.Option that sets Settings.ScheduleLead: from 0 to a second less than the longest delay.
+// The default is ScheduleLead.
 func WithScheduleLead(d time.Duration) func(*Settings) {
 	return func(s *Settings) { s.ScheduleLead = d }
 }
 
-// WithRollup is a dynamo.Option: from 1; 0 is that nothing is rolled up. The default is Rollup, where it is worth its price.
+// WithRollup is a dynamo.Option that sets Settings.Rollup: 1 or more, or 0 for no rollups. The default is Rollup. Fewer
+// segments than that also set Settings.RollupAnyhow.
 func WithRollup(segments int64) func(*Settings) {
 	return func(s *Settings) { s.Rollup, s.RollupAnyhow = segments, segments < Rollup }
 }

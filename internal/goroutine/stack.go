@@ -1,14 +1,14 @@
-// Package goroutine readies goroutines for deep calls.
+// Package goroutine prepares goroutines for deep calls.
 package goroutine
 
 // kept is what makes a stack of 8 KB too small, and fits one of 16 KB, the largest that the runtime keeps for reuse.
 const kept = 10 << 10
 
-// ReserveStack gives the calling goroutine a stack of 16 KB, as its first call.
+// ReserveStack grows the stack of the calling goroutine to 16 KB. Call it first in a goroutine.
 //
-// A goroutine begins with 2 KB or so. Each time that a call needs more, the runtime doubles the stack, copies it, and
-// looks up every frame on it. A goroutine that encodes JSON and calls AWS does that three times, in frames that are
-// deep by then, and soon ends: this took an eighth of the time of a fan-out. Here one frame is looked up, once.
+// A goroutine starts with about 2 KB. Whenever a call needs more, the runtime doubles the stack, copies it and looks up
+// every frame on it. A short goroutine that encodes JSON and calls AWS does so three times, with many frames on the
+// stack. This took an eighth of the time of a fan-out. ReserveStack makes the runtime look up one frame, once.
 //
 //go:noinline
 func ReserveStack() {

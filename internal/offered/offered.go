@@ -1,7 +1,8 @@
-// Package offered finds what something offers that may stand before another.
+// Package offered finds interfaces that a wrapped value implements.
 package offered
 
-// By returns what h offers beside its type: h itself, or what it stands before, which its method Unwrap() H returns, and so on.
+// By returns h as a T. If h does not implement T, By calls its method Unwrap() H, if there is one, and tries the result
+// in the same way. ok is false if no value implements T.
 func By[T, H any](h H) (offer T, ok bool) {
 	for {
 		if offer, ok = any(h).(T); ok {

@@ -1,4 +1,5 @@
-// Package patience waits for services that refuse calls for a while: for an hour, and says how long it has lasted.
+// Package patience retries calls to services that are unavailable for up to an hour, and reports how long an outage
+// lasts.
 package patience
 
 import (
@@ -8,7 +9,7 @@ import (
 )
 
 const (
-	// Longest is for how long calls are repeated while none succeeds: an hour of throttling is survived.
+	// Longest is the time for which calls are retried while none succeeds. It outlasts an hour of throttling.
 	Longest = 65 * time.Minute
 	// betweenTold is how often a wait is told, and after how long first.
 	betweenTold = time.Minute
@@ -16,7 +17,8 @@ const (
 	longestRest = time.Minute
 )
 
-// Patience is how long calls are waited for that fail and may yet succeed. Each success renews it. It is safe for concurrent use.
+// Patience is the retry budget of calls that fail with transient errors. Each success renews the budget. It is safe for
+// concurrent use.
 type Patience struct {
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration) error
@@ -29,13 +31,13 @@ type Patience struct {
 	successes int
 }
 
-// New returns a fresh patience. tell may be nil; it is called about once a minute while nothing succeeds, one call after the other, with
-// how long that has lasted and the latest error.
+// New returns a full retry budget. While no call succeeds, Failed calls the callback about once a minute, from one
+// goroutine at a time, with the duration of the outage and the latest error. The callback may be nil.
 func New(now func() time.Time, sleep func(ctx context.Context, d time.Duration) error, tell func(soFar time.Duration, err error)) *Patience {
 	return &Patience{now: now, sleep: sleep, tell: tell}
 }
 
-// Succeeded renews all patience.
+// Succeeded renews the retry budget.
 func (p *Patience) Succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +45,7 @@ func (p *Patience) Succeeded() {
 	p.successes++
 }
 
-// Failed notes a failure that may pass.
+// Failed records a transient failure.
 func (p *Patience) Failed(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,14 +60,15 @@ func (p *Patience) Failed(err error) {
 	p.tell(now.Sub(p.since), err)
 }
 
-// IsOver reports whether nothing has succeeded for Longest.
+// IsOver reports whether no call has succeeded for Longest.
 func (p *Patience) IsOver() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.since.IsZero() && p.now().Sub(p.since) >= Longest
 }
 
-// Rests yields how long to wait before each next call: a second, then twice as long each time, up to a minute.
+// Rests returns a function that returns the delay before each next call: 1 second, then twice as long each time, up to
+// a minute.
 func Rests() func() time.Duration {
 	rest := time.Second / 2 //nolint:mnd // so that the first is a second
 	return func() time.Duration {
@@ -81,8 +84,8 @@ func (p *Patience) renewed() int {
 	return p.successes
 }
 
-// Do calls f until it succeeds, or fails in a way that does not pass, or the patience is over, or ctx ends. Where f has got on
-// before it failed (Succeeded), the rests begin anew.
+// Do calls f until it succeeds, until passes returns false for its error, until the retry budget is exhausted, or until
+// ctx ends. If f reports progress (Succeeded) before it fails, the delays start again at 1 second.
 func (p *Patience) Do(ctx context.Context, passes func(error) bool, f func() error) error {
 	for rest, successes := Rests(), p.renewed(); ; {
 		err := f()

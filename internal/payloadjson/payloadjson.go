@@ -1,4 +1,4 @@
-// Package payloadjson encodes the values of programs as JSON.
+// Package payloadjson encodes payloads as JSON.
 package payloadjson
 
 import (
@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// Marshal is json.Marshal, and also calls a MarshalJSON or MarshalText method that has a pointer receiver: of the value
-// itself, of its fields and of the elements of its arrays. json.Marshal calls such a method only if the value is
-// addressable, and else loses what only the method writes, without an error. A value in a map or an interface is not
-// addressable either way.
+// Marshal encodes v like [json.Marshal]. In addition, it calls MarshalJSON and MarshalText methods with pointer
+// receivers on v itself, on its fields and on the elements of its arrays. json.Marshal calls such a method only on an
+// addressable value, and otherwise omits the method's output without an error. Neither function calls such a method on
+// a value in a map or an interface, because the value is not addressable.
 func Marshal(v any) ([]byte, error) {
 	if t := reflect.TypeOf(v); t != nil && needsAddress(t) {
 		p := reflect.New(t)

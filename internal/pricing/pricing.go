@@ -1,4 +1,4 @@
-// Package pricing has what AWS charges, by a list that lies beside it with its date and its sources. It calls nothing.
+// Package pricing contains a list of AWS prices, with its date and its sources. It makes no calls.
 package pricing
 
 import (
@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Item is something that AWS bills, as the list names it.
+// Item is something that AWS bills, by its name in the price list.
 type Item string
 
-// The items.
+// The items of the price list.
 const (
 	WriteUnits          Item = "dynamodb.write"
 	ReadUnits           Item = "dynamodb.read"
@@ -29,15 +29,15 @@ const (
 	LogBytes            Item = "logs.bytes"
 )
 
-// Price is what an item costs.
+// Price is the price of an item.
 type Price struct {
-	Dollars float64 `json:"dollars"` // for so many
+	Dollars float64 `json:"dollars"` // for the quantity Per
 	Per     float64 `json:"per"`
 	What    string  `json:"what"`
 	Source  string  `json:"source"`
 }
 
-// List is the prices of a region on a day.
+// List contains the prices of a region on a day.
 type List struct {
 	Region string         `json:"region"`
 	AsOf   string         `json:"asOf"`
@@ -54,25 +54,25 @@ var current = sync.OnceValue(func() *List {
 	return &l
 })
 
-// Current is the list that is in this build.
+// Current returns the price list of this build.
 func Current() *List { return current() }
 
 func read(file []byte) (l List) {
 	d := json.NewDecoder(bytes.NewReader(file))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		panic(fmt.Sprintf("pricing: the list cannot be read: %v", err)) // a test reads it
+		panic(fmt.Sprintf("pricing: read the price list: %v", err)) // a test reads it
 	}
 	return l
 }
 
-// Known reports whether the list has an item.
+// Known reports whether the list contains an item.
 func (l *List) Known(i Item) bool {
 	_, ok := l.Prices[i]
 	return ok
 }
 
-// Of is what so many of an item cost, in dollars; nothing where the list does not have it.
+// Of returns the price of a quantity of an item, in dollars. It returns 0 if the list does not contain the item.
 func (l *List) Of(i Item, quantity float64) float64 {
 	p, ok := l.Prices[i]
 	if !ok {
@@ -81,20 +81,20 @@ func (l *List) Of(i Item, quantity float64) float64 {
 	return quantity * p.Dollars / p.Per
 }
 
-// Usage is how much was used of each item.
+// Usage is the quantity used of each item.
 type Usage map[Item]float64
 
-// Add adds another usage, so many times.
+// Add adds another usage, multiplied by times.
 func (u Usage) Add(other Usage, times float64) {
 	for i, n := range other {
 		u[i] += n * times
 	}
 }
 
-// Items are the items that were used, in order.
+// Items returns the used items in sorted order.
 func (u Usage) Items() []Item { return slices.Sorted(maps.Keys(u)) }
 
-// Dollars is what a usage costs by the list.
+// Dollars returns the price of a usage by the list l.
 func (u Usage) Dollars(l *List) (sum float64) {
 	for _, i := range u.Items() { // in order, so that the sum of the same is the same
 		sum += l.Of(i, u[i])

@@ -1,5 +1,6 @@
-// Package reckon says from a history what an instance has cost: nobody has counted it. It reckons as for an instance with nobody beside it, whose
-// turns are warm and whose activities take no time. tests/cost holds it to what is metered.
+// Package reckon estimates the cost of an instance from its history. It assumes that no other instance shares a batch
+// with it, that all turns are warm, and that activities take no time. tests/cost compares the estimate with metered
+// usage.
 package reckon
 
 import (
@@ -42,7 +43,7 @@ const (
 	shownWithin = time.Second
 )
 
-// Reckoning is what the events that it was told cost. The zero value has been told none.
+// Reckoning is the estimated usage of a sequence of events. The zero value contains no events.
 type Reckoning struct {
 	Turns, Activities int64
 
@@ -86,7 +87,8 @@ func (s *segment) with(next *segment) segment {
 	return both
 }
 
-// Add tells it the next event of an execution, of the first execution first. What belongs together ends with the next execution, or with Usage.
+// Add adds the next event of an execution. Start with the first execution of the instance. An execution ends with the
+// first event of the next one, or with Usage.
 func (r *Reckoning) Add(e *history.Event) {
 	if r.usage == nil {
 		r.usage, r.inline, r.long = pricing.Usage{}, map[int64]*history.Event{}, map[int64]bool{}
@@ -281,7 +283,7 @@ func (r *Reckoning) invocation(s *segment) {
 	r.usage[pricing.GBSeconds] += orchestratorSeconds * batches
 }
 
-// Usage returns what all events took. It ends the last segment: no more may be added.
+// Usage returns the usage of all events. It ends the last segment: do not call Add after it.
 func (r *Reckoning) Usage() pricing.Usage {
 	r.flush()
 	return r.usage

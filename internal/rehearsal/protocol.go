@@ -11,25 +11,28 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Variable is the environment variable that has an orchestrator's binary replay histories instead of serving its hub. Its value is Protocol.
+// Variable is the environment variable that makes the binary of an orchestrator replay histories instead of serving its
+// hub. Its value is Protocol.
 const Variable = "PERDURE_VERIFY"
 
-// Protocol is what both sides speak: a line for each message, of JSON. Those of the binary begin with this word, since the code that it runs may
-// print lines of its own.
+// Protocol is the name and version of the protocol: one line of JSON for each message. Lines of the binary start with
+// this name, because the code that it runs may print other lines.
 const Protocol = "perdure.verify/1"
 
-// Asked reports whether the environment asks a binary to replay histories.
+// Asked reports whether the environment requests replays from a binary.
 func Asked(getenv func(string) string) bool { return getenv(Variable) == Protocol }
 
-// Request is a message to the binary: an execution to replay, or the answer to what it wanted.
+// Request is a message to the binary: an execution to replay, or the response to a Reply with Wanted or Object.
 type Request struct {
 	Replay *History `json:"replay,omitempty"`
-	// Bucket is, with Replay, that the binary may ask for objects of the hub's bucket. Who asks of an earlier release does not know how to answer that.
+	// Bucket is set with Replay if the binary may request objects of the hub's bucket. Earlier releases of the command
+	// line cannot respond to such requests.
 	Bucket bool `json:"bucket,omitempty"`
-	// Document is what was wanted; Problem is why it cannot be had.
+	// Document is the requested document. Problem says why it is not available.
 	Document json.RawMessage `json:"document,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
-	// Bytes is how many bytes of an object follow the line, as they are: 40 MiB as JSON would be several times in memory.
+	// Bytes is the number of bytes that follow the line: an object, unencoded. 40 MiB as JSON would need several times
+	// as much memory.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
@@ -40,34 +43,37 @@ type History struct {
 	Events      []history.Event `json:"events"`
 }
 
-// Reply is a message of the binary, with one of its fields.
+// Reply is a message of the binary. It has exactly one of these fields.
 type Reply struct {
-	// Ready comes first: the versions of each orchestration that the binary has.
+	// Ready is the first message: the versions of each orchestration that the binary contains.
 	Ready map[string][]string `json:"ready,omitempty"`
-	// Wanted is a document that the history refers to: a Request with it is due.
+	// Wanted requests a document that the history refers to. The response is a Request with Document or Problem.
 	Wanted *history.Reference `json:"wanted,omitempty"`
-	// Object is the key of an object of the bucket that is wanted: a Request with its Bytes is due, and these.
+	// Object requests an object of the bucket by its key. The response is a Request with Bytes or Problem, followed by
+	// the bytes of the object.
 	Object string `json:"object,omitempty"`
-	// Verdict ends a replay.
+	// Verdict is the result of a replay, and its last message.
 	Verdict *Verdict `json:"verdict,omitempty"`
 }
 
-// Verdict is what became of a replay.
+// Verdict is the result of a replay.
 type Verdict struct {
-	// Problem is why the code would block the instance; empty is that it goes on.
+	// Problem says why the code would block the instance. It is empty if the instance would continue.
 	Problem string `json:"problem,omitempty"`
-	// EventID is where history and code differ; 0 where the problem is another.
+	// EventID is the event at which history and code differ. It is 0 for other problems.
 	EventID int64 `json:"eventId,omitempty"`
-	// Unread is why the replay could not be made, which says nothing of the code.
+	// Unread says why the binary could not replay the execution. It says nothing about the code.
 	Unread string `json:"unread,omitempty"`
-	// Blocks is, with Unread, that the binary lacks the codec of a payload: deployed it would block the instance.
+	// Blocks is set with Unread if the binary lacks the codec of a payload. The instance would become blocked if the
+	// binary were deployed.
 	Blocks bool `json:"blocks,omitempty"`
-	// OtherInputs is how many decisions have another input than the one recorded, which blocks nothing. FirstInput describes the first.
+	// OtherInputs is the number of decisions whose input differs from the recorded one. Such decisions block nothing.
+	// FirstInput describes the first one.
 	OtherInputs int    `json:"otherInputs,omitempty"`
 	FirstInput  string `json:"firstInput,omitempty"`
 }
 
-// Lines sends and receives messages. Send and Receive are for one goroutine at a time.
+// Lines sends and receives messages. Only one goroutine at a time may call Send, and one Receive.
 type Lines struct {
 	in     *bufio.Reader
 	out    io.Writer
@@ -76,12 +82,13 @@ type Lines struct {
 	other  io.Writer
 }
 
-// BinarySide are the lines of a binary.
+// BinarySide returns the Lines of a binary that replays histories.
 func BinarySide(in io.Reader, out io.Writer) *Lines {
 	return &Lines{in: bufio.NewReader(in), out: out, prefix: "\n" + Protocol + " ", other: io.Discard}
 }
 
-// AskingSide are the lines of who asks a binary. What is no message is written to other.
+// AskingSide returns the Lines of a program that queries a binary. Lines of the binary that are no messages are written
+// to other.
 func AskingSide(in io.Reader, out, other io.Writer) *Lines {
 	return &Lines{in: bufio.NewReader(in), out: out, expect: Protocol + " ", other: other}
 }
@@ -90,45 +97,46 @@ func AskingSide(in io.Reader, out, other io.Writer) *Lines {
 func (l *Lines) Send(message any) error {
 	b, err := json.Marshal(message)
 	if err != nil {
-		return fmt.Errorf("rehearsal: %w", err)
+		return fmt.Errorf("verify: encode message: %w", err)
 	}
 	line := append(append([]byte(l.prefix), b...), '\n')
 	if _, err := l.out.Write(line); err != nil {
-		return fmt.Errorf("rehearsal: send: %w", err)
+		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
 
-// SendObject sends an object that was wanted.
+// SendObject sends a requested object.
 func (l *Lines) SendObject(data []byte) error {
 	if err := l.Send(Request{Bytes: int64(len(data))}); err != nil {
 		return err
 	}
 	if _, err := l.out.Write(data); err != nil {
-		return fmt.Errorf("rehearsal: send: %w", err)
+		return fmt.Errorf("verify: send: %w", err)
 	}
 	return nil
 }
 
-// ReceiveObject receives the bytes of an object, behind the message that says how many they are.
+// ReceiveObject receives the n bytes of an object. Receive the message with Bytes first.
 func (l *Lines) ReceiveObject(n int64) ([]byte, error) {
 	if n < 0 || n > provider.MaxStoredPayloadBytes {
-		return nil, fmt.Errorf("rehearsal: receive: an object of %d bytes, of %d at the most", n, provider.MaxStoredPayloadBytes)
+		return nil, fmt.Errorf("verify: receive: object of %d bytes exceeds the limit of %d bytes", n,
+			provider.MaxStoredPayloadBytes)
 	}
 	data := make([]byte, n)
 	if _, err := io.ReadFull(l.in, data); err != nil {
-		return nil, fmt.Errorf("rehearsal: receive: %w", err)
+		return nil, fmt.Errorf("verify: receive: %w", err)
 	}
 	return data, nil
 }
 
-// Receive receives the next message, however long it is. At the end it returns io.EOF.
+// Receive receives the next message, of any length. It returns io.EOF at the end of the input.
 func (l *Lines) Receive(message any) error {
 	for {
 		line, err := l.in.ReadBytes('\n')
 		if text, ok := bytes.CutPrefix(line, []byte(l.expect)); ok && err == nil {
 			if err := json.Unmarshal(text, message); err != nil {
-				return fmt.Errorf("rehearsal: receive: %w", err)
+				return fmt.Errorf("verify: receive: %w", err)
 			}
 			return nil
 		}

@@ -1,5 +1,5 @@
-// Package rehearsal replays histories against code that is not deployed: in a test, or in a function's binary that the command line
-// has started to ask it (Serve).
+// Package rehearsal verifies code by replay: it replays histories against code that is not deployed. The code runs in a
+// test, or in the binary of a function that the command line starts and queries (Serve).
 package rehearsal
 
 import (
@@ -15,20 +15,19 @@ import (
 	"github.com/perdure/perdure/internal/vault"
 )
 
-// Execution is what is replayed.
+// Execution is an execution to replay.
 type Execution struct {
 	InstanceID  string
 	ExecutionID string
-	// Events is its history, from the first event on.
+	// Events is the history, from the first event on.
 	Events []history.Event
-	// Fetch finds what the events refer to.
+	// Fetch returns the document that a reference in the events points to.
 	Fetch func(history.Reference) (json.RawMessage, error)
-	// Vault opens what is sealed; nil: nothing is.
-	Vault *vault.Vault
+	Vault *vault.Vault // decodes the payloads; nil if no payload is encoded
 }
 
-// Replay runs the code in r against the history of an execution. It returns an error where the code would not have taken the same decisions,
-// which would block the instance, and how its inputs differ where they do.
+// Replay runs the code in r against the history of an execution. It returns an error if the code takes other decisions
+// than the history records, which would block the instance. It also returns the inputs that differ from the history.
 func Replay(r *registry.Registry, x *Execution) (differences replay.Differences, err error) {
 	runs := history.NewState(0, x.Events...)
 	code, ok := r.Orchestration(runs.Name, runs.Version)
@@ -46,7 +45,7 @@ func Replay(r *registry.Registry, x *Execution) (differences replay.Differences,
 	return i.Differences(), err
 }
 
-// UnregisteredError is the error where the code does not have an orchestration.
+// UnregisteredError is returned if r does not contain the orchestration.
 type UnregisteredError struct{ Name, Version string }
 
 // Error implements error.

@@ -13,15 +13,16 @@ import (
 	"github.com/perdure/perdure/internal/vault"
 )
 
-// Serve replays what it is asked to, one execution after the other, until there is no more to read. Sealed payloads are opened with the codecs.
+// Serve replays the executions that it receives from l, one at a time, until the end of the input. It decodes payloads
+// with the codecs.
 func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 	alone, err := vault.New(codecs, nil)
 	if err != nil {
-		return fmt.Errorf("rehearsal: codec: %w", err)
+		return fmt.Errorf("verify: codec: %w", err)
 	}
 	withBucket, err := vault.New(codecs, &asked{lines: l})
 	if err != nil {
-		return fmt.Errorf("rehearsal: codec: %w", err)
+		return fmt.Errorf("verify: codec: %w", err)
 	}
 	if err := l.Send(Reply{Ready: r.Names().Orchestrations}); err != nil {
 		return err
@@ -34,7 +35,7 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 		case err != nil:
 			return err
 		case request.Replay == nil:
-			return errors.New("rehearsal: a request without a history to replay")
+			return errors.New("verify: request without a history to replay")
 		}
 
 		h, seals := request.Replay, alone

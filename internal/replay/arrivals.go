@@ -50,7 +50,7 @@ func (a *arrivals) has(id int64) bool { return a.of[id] }
 func arrive(x *execution, ev *history.Event) error {
 	t, applies := x.concerns(ev)
 	if !applies || x.tasks.arrivals.has(t.id) {
-		return x.journal.cursor.divergence("nothing that this could be the outcome of")
+		return x.journal.cursor.divergence("no task with this outcome")
 	}
 	x.tasks.arrivals.add(ev)
 	return nil
@@ -110,7 +110,8 @@ func dropTaken(x *execution, n int) (arrived int) {
 	return arrived
 }
 
-// Arrive takes outcomes of activities that ran inline, once they are committed behind the events of the last turn. The next turn begins with them.
+// Arrive takes outcomes of inline activities after they were committed behind the events of the last turn. The next
+// turn starts with them.
 func (i *Instance) Arrive(outcomes []history.Event) {
 	for n := range outcomes {
 		i.x.tasks.arrivals.add(&outcomes[n])
@@ -118,7 +119,8 @@ func (i *Instance) Arrive(outcomes []history.Event) {
 	}
 }
 
-// Wakes reports whether the code would go on if tasks were settled: one that several are raced by, or the last of those that are awaited together.
+// Wakes reports whether the code would continue if tasks were settled. It continues after one of the tasks that it
+// races, or after the last of the tasks that it awaits together.
 func (i *Instance) Wakes(settled func(id int64) bool) bool {
 	done := func(t *Task) bool { return t.done || settled(t.id) }
 	for _, c := range i.x.scheduler.coroutines {

@@ -8,18 +8,19 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// SubOrchestrationCall is an orchestration to be started as another instance.
+// SubOrchestrationCall describes an orchestration to start as another instance.
 type SubOrchestrationCall struct {
-	// Version is empty for the highest.
+	// Version is empty for the highest version.
 	Name, Version string
-	// InstanceID is empty for an id that derives from the execution and the event that schedules it.
+	// InstanceID may be empty. The ID is then derived from the execution and the event that schedules the
+	// orchestration.
 	InstanceID string
 	Input      json.RawMessage
-	// Delay is how long after its turn it begins; 0 is at once.
+	// Delay is the time between the turn and the start of the orchestration. 0 starts it immediately.
 	Delay time.Duration
-	// Retry is how a child that fails is tried again; nil is not at all.
+	// Retry is the retry policy of a failed child. Nil means no retries.
 	Retry *history.RetryPolicy
-	// WaitForCancellation: when it is cancelled its task settles once it is over.
+	// WaitCancel makes the task of a cancelled child settle only after the child has ended.
 	WaitCancel bool
 }
 
@@ -32,7 +33,7 @@ type child struct {
 	retry         *history.RetryPolicy
 }
 
-// ScheduleSubOrchestration decides to start a child and to wait for it.
+// ScheduleSubOrchestration schedules a child and returns the task that waits for it.
 func (c *Context) ScheduleSubOrchestration(s SubOrchestrationCall) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -55,7 +56,7 @@ func newChild(ev *history.Event) *child {
 	return c
 }
 
-// StartDetached decides to start an orchestration that is not waited for, and returns its instance id.
+// StartDetached schedules an orchestration that the code does not wait for, and returns its instance ID.
 func (c *Context) StartDetached(s SubOrchestrationCall) string {
 	c.x.scheduler.enter()
 

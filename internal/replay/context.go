@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Context is what an orchestration's code sees of its execution, within one scope. It must be used on the coroutines of the execution alone.
+// Context is the view of an execution that its code has within one scope. Use it only on coroutines of the execution.
 type Context struct {
 	Info
 
@@ -19,29 +19,30 @@ type Context struct {
 // in returns a context of the same execution in another scope.
 func (c *Context) in(s *scope) *Context { return &Context{Info: c.Info, scope: s} }
 
-// ActivityCall is an activity to be scheduled.
+// ActivityCall describes an activity to schedule.
 type ActivityCall struct {
 	Name, Queue string
 	Input       json.RawMessage
-	// StartToClose limits an attempt, Heartbeat the time between its heartbeats, ScheduleToClose all attempts together; 0 is no limit.
+	// StartToClose limits one attempt, Heartbeat the time between two heartbeats of an attempt, and ScheduleToClose all
+	// attempts together. 0 means no limit.
 	StartToClose, Heartbeat, ScheduleToClose time.Duration
-	// Retry is how dispatch tries the activity again; nil is not at all.
+	// Retry is the retry policy of the activity. Nil means no retries.
 	Retry *history.RetryPolicy
-	// FairnessKey is whose the activity is, for the fairness of its queue; empty is nobody's.
+	// FairnessKey assigns the activity to a tenant for SQS fair queues. It is empty for no tenant.
 	FairnessKey string
-	// ExclusiveKey is what the activity needs for itself while it runs; empty is nothing. It then goes to the queue beside Queue that keeps
-	// activities of one key apart.
+	// ExclusiveKey limits the activities with this key to one running attempt at a time. It sends the activity to the
+	// FIFO queue that belongs to Queue. Empty means no limit.
 	ExclusiveKey string
-	// WaitForCancellation: when it is cancelled its task settles once it has really ended.
+	// WaitCancel makes the task of a cancelled activity settle only after the activity has ended.
 	WaitCancel bool
-	// AtMostOnce: no attempt of it is begun twice.
+	// AtMostOnce prevents an attempt of the activity from starting twice.
 	AtMostOnce bool
-	// Inline: it is to run in the function that decides it.
+	// Inline runs the activity in the function that schedules it.
 	Inline bool
 }
 
-// ScheduleActivity decides to run an activity. Like every call that makes a task it decides nothing when the scope is cancelled: the task is
-// cancelled from the start.
+// ScheduleActivity schedules an activity. Like every method that creates a task, it schedules nothing if the scope is
+// cancelled, and returns a task that is cancelled already.
 func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -67,7 +68,8 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 	return c.newTask(ev)
 }
 
-// Milliseconds is a duration as history has it, rounded up: 0 stays no limit, and no limit becomes 0.
+// Milliseconds converts a duration to the milliseconds that the history records, rounded up. 0 and negative durations,
+// which mean no limit, become 0.
 func Milliseconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -83,10 +85,12 @@ func inline(doc json.RawMessage) history.Payload {
 	return history.NewInlinePayload(doc)
 }
 
-// CreateTimer decides to wait until d from now, which must be more than 0. On replay a timer is due when history says so, whatever d is now.
+// CreateTimer creates a timer that is due after d, which must be positive. On replay, the timer is due at the recorded
+// time, even if d has changed.
 func (c *Context) CreateTimer(d time.Duration) *Task { return CreateNamedTimer(c, d, "") }
 
-// CreateNamedTimer is Context.CreateTimer with a name, which is for people: on replay that of history stays, whatever it is now.
+// CreateNamedTimer is like Context.CreateTimer for a timer with a name, which is shown to people. On replay, the
+// recorded name applies.
 func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -102,7 +106,7 @@ func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
 	return c.newTask(ev)
 }
 
-// WaitForExternalEvent decides to take the next event of that name, which may have arrived already.
+// WaitForExternalEvent subscribes to the next external event with a name. The event may have arrived already.
 func (c *Context) WaitForExternalEvent(name string) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -118,8 +122,8 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 	return t
 }
 
-// RaiseEvent decides to raise an external event in another instance, or in this one. The task settles when it has arrived there, or with why it
-// has not. Its cancel gives up the answer, and does not call the event back.
+// RaiseEvent raises an external event in another instance, or in this one. The task settles when the event has arrived
+// there, or fails with the reason why it has not. If the task is cancelled, the event is sent nevertheless.
 func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -135,19 +139,20 @@ func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task
 	return t
 }
 
-// UpdateCall is an update that is sent to another instance.
+// UpdateCall describes an update that is sent to another instance.
 type UpdateCall struct {
 	InstanceID, Name string
-	// ID is the id of the update; empty: one that derives from the execution and the event.
+	// ID is the ID of the update. If it is empty, the ID is derived from the execution and the event.
 	ID   string
 	Data json.RawMessage
-	// Orchestration is what is started where there is no instance, of Version, with Input; empty: nothing.
+	// Orchestration, Version and Input describe the orchestration to start if the instance does not exist. If
+	// Orchestration is empty, no orchestration is started.
 	Orchestration, Version string
 	Input                  json.RawMessage
 }
 
-// CallUpdate decides to send an update to another instance, or to this one. The task settles with its answer, or with why there is none. Its cancel gives up
-// the answer, and does not call the update back.
+// CallUpdate sends an update to another instance, or to this one. The task settles with the response, or fails with the
+// reason why there is none. If the task is cancelled, the update is sent nevertheless.
 func CallUpdate(c *Context, call UpdateCall) *Task {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {
@@ -166,14 +171,14 @@ func CallUpdate(c *Context, call UpdateCall) *Task {
 	return t
 }
 
-// Settled returns a task that is over before it began: nothing is scheduled. f is nil for success.
+// Settled returns a task that is settled already, without scheduling anything. f is nil for success.
 func (c *Context) Settled(name string, f *history.Failure) *Task {
 	c.x.scheduler.enter()
 	return &Task{x: c.x, name: name, done: true, failure: f}
 }
 
-// Go starts a coroutine. It first runs when those that are ready by now have run. The task settles when code returns. Code that panics fails the
-// orchestration.
+// Go starts a coroutine. It first runs after the coroutines that are ready now. The task settles when code returns. A
+// panic in code fails the orchestration.
 func (c *Context) Go(code func()) *Task {
 	c.x.scheduler.enter()
 
@@ -205,7 +210,8 @@ func (c *Context) tooLate(name string) *Task {
 	return &Task{x: c.x, name: name, scope: c.scope, done: true, cancelled: true, failure: &c.scope.cancelled.Failure}
 }
 
-// Await waits until the task is done. It returns why the scope was cancelled, if it is, whatever the state of the task, which stays as it is.
+// Await waits until the task is done. If the scope is cancelled, Await returns its cancellation, even if the task is
+// done, and leaves the task unchanged.
 func (c *Context) Await(t *Task) *Cancellation {
 	c.x.scheduler.enter()
 	c.x.own(t)
@@ -217,8 +223,8 @@ func (c *Context) Await(t *Task) *Cancellation {
 	return nil
 }
 
-// AwaitAll waits until all tasks are done, one after the other. It returns why the scope was cancelled, if it is before that. Then the code has
-// observed none of them, so that what external events bring is not lost.
+// AwaitAll waits until all tasks are done, one after the other. If the scope is cancelled before that, AwaitAll returns
+// its cancellation. The code has then observed none of the tasks, so that the data of external events is not lost.
 func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
 	c.x.scheduler.enter()
 	c.x.own(tasks...)
@@ -232,7 +238,8 @@ func (c *Context) AwaitAll(tasks []*Task) *Cancellation {
 	return nil
 }
 
-// AwaitAny waits until one of the tasks is done and returns the index of the first that is; -1 when the scope is cancelled.
+// AwaitAny waits until one of the tasks is done and returns the index of the first such task. It returns -1 if the
+// scope is cancelled.
 func (c *Context) AwaitAny(tasks []*Task) int {
 	c.x.scheduler.enter()
 	c.x.own(tasks...)
@@ -244,8 +251,9 @@ func (c *Context) AwaitAny(tasks []*Task) int {
 	return i
 }
 
-// AwaitWanted waits until one of the tasks that are done is wanted, which it returns; nil when all are done and none is, or when the scope is
-// cancelled, with why. Tasks that are done by now are asked about in their order, others in that in which they settle.
+// AwaitWanted waits until a task is done for which wanted returns true, and returns this task. It returns nil if all
+// tasks are done and none is wanted. If the scope is cancelled, it returns nil and the cancellation. It calls wanted
+// for the tasks that are done now in their order, and for the others in the order in which they settle.
 func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *Cancellation) {
 	c.x.scheduler.enter()
 	c.x.own(tasks...)
@@ -257,13 +265,14 @@ func (c *Context) AwaitWanted(tasks []*Task, wanted func(*Task) bool) (*Task, *C
 	return t, nil
 }
 
-// Cancel decides to cancel tasks: they settle with a failure of history.TypeCancelled and the reason, at once except those whose end is waited
-// for.
+// Cancel cancels tasks. They settle with the reason and a failure of type history.TypeCancelled: immediately, or after
+// their end if the cancellation waits for it (WaitCancel).
 func (c *Context) Cancel(reason, message string, tasks ...*Task) {
 	c.x.scopes.cancelByCode(reason, message, tasks...)
 }
 
-// Refuse voids the turn because the code called something that cannot be named. It does not return.
+// Refuse fails the turn with an UnregisteredError, because the code called something that the registry cannot name. It
+// does not return.
 func (c *Context) Refuse(what string) {
 	c.x.scheduler.enter()
 	c.x.scheduler.fail(&UnregisteredError{InstanceID: c.x.options.InstanceID, What: what})

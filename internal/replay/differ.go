@@ -12,9 +12,9 @@ import (
 // input. If it does not, the code depends on something that is not the same every time: the order of a map, the clock, a random number. Then
 // calls that look alike would get each other's results. Another build may pass another input: its code has changed since the call was made.
 
-// Differences are inputs that the code passes otherwise by now than the build that made the history.
+// Differences describes inputs of decisions that differ from the inputs recorded by another build.
 type Differences struct {
-	// Count is how many there are. First describes the first; it is empty when there is none.
+	// Count is the number of differing inputs. First describes the first one, and is empty if there is none.
 	Count int
 	First string
 }
@@ -83,7 +83,7 @@ func inputDifference(recorded history.Payload, input json.RawMessage) (was, is s
 	doc, inline := recorded.Document()
 	if !inline { // it may be a secret, and a diagnosis is none
 		ref, _ := recorded.Reference()
-		return fmt.Sprintf("that is sealed, of %d bytes", ref.Bytes), fmt.Sprintf("of %d bytes", len(input))
+		return fmt.Sprintf("(encoded, %d bytes)", ref.Bytes), fmt.Sprintf("(%d bytes)", len(input))
 	}
 	a, b := compact(doc), compact(input)
 

@@ -1,23 +1,25 @@
-// Package replay runs the turns of an orchestration: it rebuilds an execution from its history, applies new inputs one by one, and returns what
-// the orchestration's code decided.
+// Package replay runs the turns of an orchestration. It rebuilds an execution from its history, applies new inputs one
+// by one, and returns the decisions of the orchestration's code.
 //
-// The code of an orchestration runs on coroutines ([iter.Pull]) that are resumed only from here, one at a time, in an order that history alone
-// determines. A coroutine that waits is parked. It stays parked between turns, so that a warm instance goes on without replay, until
-// [Instance.Close] unwinds it. On replay every decision of the code must match history. The first that does not voids the instance with a
+// The code of an orchestration runs on coroutines ([iter.Pull]). Only this package resumes them, one at a time, in an
+// order that depends on nothing but the history. A coroutine that waits is parked. It stays parked between turns, so
+// that a warm instance continues without replay, until [Instance.Close] unwinds it. On replay, every decision of the
+// code must match the history. The first decision that does not match invalidates the instance, with a
 // [NondeterminismError] that shows both sides.
 //
-// The engine decides as well as the code: a child that failed is tried again after a timer. Such decisions follow the input that caused them,
-// before the code learns of it, and must match history too.
+// The engine makes decisions as well: it creates a timer and retries a child that failed. Such a decision follows the
+// input that caused it, before the code receives the input, and must match the history too.
 //
-// User code may never return: each turn runs on a goroutine of its own, and a watchdog gives up on it. A turn is voided by never resuming its
-// coroutines, not by a panic into user code, which may recover.
+// User code may never return. Each turn therefore runs on its own goroutine, and a watchdog abandons a turn that takes
+// too long. To end a failed turn, the engine never resumes its coroutines. It does not panic into user code, because
+// user code may recover.
 //
-// An execution is made of parts that each have an owner, which alone changes it:
+// An execution consists of parts. Each part has an owner, and only the owner changes it:
 //
-//   - life: how far the execution has come, from its start to its end
-//   - journal: its history, a cursor over the past that is replayed and a draft of what the turn adds
-//   - scheduler: its coroutines, the ready queue, and a gate that keeps other goroutines out
-//   - tasks: the open waits, with the mailbox of external events and the ends that are waited for
-//   - scopes: what a cancel ends
-//   - documents and parking: large data that lies elsewhere, and inputs that the code could not take
+//   - life: the progress of the execution from its start to its end
+//   - journal: the history, with a cursor over the replayed past and a draft of the events of the turn
+//   - scheduler: the coroutines, the ready queue, and a gate that rejects other goroutines
+//   - tasks: the open tasks, with the mailbox of external events and the awaited ends of cancelled tasks
+//   - scopes: the tasks and waits that a cancellation ends
+//   - documents and parking: large data that is stored elsewhere, and inputs that the code could not process
 package replay

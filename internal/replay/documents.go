@@ -23,21 +23,21 @@ const (
 	parkedBytes = 32 << 20
 )
 
-// FetchError is the error when a document could not be read from where a reference says that it lies. It is a failure of the store, not of the
-// instance.
+// FetchError is returned if a document could not be read from the place that a reference points to. It is a failure of
+// the store, not of the instance.
 type FetchError struct {
 	InstanceID, Ref string
 	Err             error
 }
 
 func (e *FetchError) Error() string {
-	return fmt.Sprintf("instance %q: the document at %s: %v", e.InstanceID, e.Ref, e.Err)
+	return fmt.Sprintf("instance %q: read the document at %s: %v", e.InstanceID, e.Ref, e.Err)
 }
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
 // errNoFetch is the cause where Options.Fetch is missing.
-var errNoFetch = errors.New("it was not fetched from where it lies")
+var errNoFetch = errors.New("not fetched: Options.Fetch or Options.Seals is not set")
 
 // documents gets the documents of payloads, and refers to them. It belongs to the goroutine that runs the turn, but the watchdog may count its
 // fetches.

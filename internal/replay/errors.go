@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// NondeterminismError is the error when an orchestration's code no longer takes the decisions that its history holds: it was changed in a way
-// that running instances do not survive, or it depends on something that is not the same every time (the clock, a random number, the order of a
-// map). The instance does not fail: it goes on once the code is mended.
+// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
+// code was changed incompatibly with running instances, or it depends on a value that differs between runs: the clock,
+// a random number, the order of a map. The instance does not fail. It continues after the code is fixed.
 type NondeterminismError struct {
 	InstanceID  string
 	ExecutionID string
-	// EventID is the event of history where the two differ; where history is over, its last one.
+	// EventID is the event at which the code and the history differ. If the history has no more events, it is the last
+	// one.
 	EventID int64
-	// Expected is what history holds there, Got what the code asked for.
+	// Expected is the event in the history. Got is the request of the code.
 	Expected, Got string
 }
 
@@ -23,7 +24,8 @@ func (o *Options) nondeterminism(eventID int64, expected, got string) *Nondeterm
 	return &NondeterminismError{InstanceID: o.InstanceID, ExecutionID: o.ExecutionID, EventID: eventID, Expected: expected, Got: got}
 }
 
-// As lets errors.As find the error as one of the same fields, which this package cannot import: perdure.NondeterminismError.
+// As lets errors.As convert the error to perdure.NondeterminismError, which has the same fields. This package cannot
+// import that type.
 func (e *NondeterminismError) As(target any) bool {
 	from, to := reflect.ValueOf(e), reflect.ValueOf(target).Elem()
 	if to.Kind() != reflect.Pointer || !from.CanConvert(to.Type()) {
@@ -38,44 +40,45 @@ func (e *NondeterminismError) Error() string {
 		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
 }
 
-// UnregisteredError is the error when an orchestration called something that its registry cannot name. The instance waits for code that registers
-// it.
+// UnregisteredError is returned if an orchestration called something that its registry cannot name. The instance waits
+// for code that registers the name.
 type UnregisteredError struct {
 	InstanceID string
-	// What describes what is missing, and why it could not be found.
-	What string
+	What       string // the missing name, and why it was not found
 }
 
 func (e *UnregisteredError) Error() string {
 	return fmt.Sprintf("instance %q: %s", e.InstanceID, e.What)
 }
 
-// BlockedOutsideError is the error when an orchestration's code did not return within the limit of a turn: it waits for something other than a
-// future (a mutex, a channel, the network), or it runs without end.
+// BlockedOutsideError is returned if the code of an orchestration did not return within the time limit of a turn. It
+// waits for something other than a future (a mutex, a channel, the network), or it runs endlessly.
 type BlockedOutsideError struct {
 	InstanceID string
-	// Limit is the time that the turn had.
+	// Limit is the time limit of the turn.
 	Limit time.Duration
-	// Stack is where the code was at that moment, as the runtime prints it.
+	// Stack is the stack of the code when the limit was reached, in the format of the runtime.
 	Stack string
 }
 
 func (e *BlockedOutsideError) Error() string {
-	return fmt.Sprintf("instance %q: the orchestration did not come back within %v: it blocks on something that is not a future, or never ends:\n%s",
+	return fmt.Sprintf("instance %q: the orchestration did not return within %v: it blocks on something that is not a future, or it never ends:\n%s",
 		e.InstanceID, e.Limit, e.Stack)
 }
 
-// ForeignGoroutineError is the error when an orchestration's context or future was used on a goroutine that is not the orchestration's own. The
-// order of such calls is not in history. The goroutine that made the call was ended.
+// ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
+// belong to the orchestration. The history does not record the order of such calls. The engine ended the calling
+// goroutine.
 type ForeignGoroutineError struct {
 	InstanceID string
-	// Stack is where the call was made.
+	// Stack is the stack of the call.
 	Stack string
-	// Late: the call was made when no turn was under way. The last one may be committed, without what was asked for.
+	// Late is set if no turn was running at the time of the call. The last turn may be committed, without the requested
+	// decision.
 	Late bool
 }
 
 func (e *ForeignGoroutineError) Error() string {
-	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that is not the orchestration's:\n%s",
+	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
 		e.InstanceID, e.Stack)
 }

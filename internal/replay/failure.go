@@ -6,10 +6,12 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Panic is a value that code panics with when its failure is known. The orchestration fails with that, instead of history.TypePanic.
+// Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of
+// history.TypePanic.
 type Panic interface{ Failure() *history.Failure }
 
-// Panicked returns the failure of code that panicked with r. It must be called while recovering, so that the stack is that of the panic.
+// Panicked returns the failure of code that panicked with r. Call it while recovering: it records the stack of the
+// panic.
 func Panicked(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()

@@ -10,8 +10,8 @@ import (
 // framesShown is how many frames of user code a diagnosis has.
 const framesShown = 3
 
-// Where returns the functions and lines of user code in a stack, the innermost first: "shop.Fulfil (shop/fulfil.go:44), …". It is empty when the
-// stack has none.
+// Where returns the functions and lines of user code in a stack, innermost first: "shop.ShipOrder (shop/ship.go:44),
+// …". It is empty if the stack contains no user code.
 func Where(stack string) string {
 	var shown []string
 	for _, f := range framesOf(stack) {
@@ -30,7 +30,7 @@ func Where(stack string) string {
 
 type frame struct{ function, place string }
 
-// String is the function without the path of its package, and the last two parts of the file's.
+// String returns the function without its package path, and the last two parts of the file path.
 func (f frame) String() string {
 	dir, file := filepath.Split(f.place)
 	return f.function[strings.LastIndexByte(f.function, '/')+1:] + " (" + filepath.Base(dir) + "/" + file + ")"

@@ -93,7 +93,7 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 		}
 	}
 	if !ok {
-		return fmt.Errorf("replay: instance %q: the result in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID)
+		return fmt.Errorf("replay: instance %q: the result in event #%d was not fetched", x.options.InstanceID, ev.ID)
 	}
 
 	x.tasks.forget(t)
@@ -126,7 +126,7 @@ func failure(ev *history.Event) *history.Failure {
 		return ev.Error
 	case history.ActivityFailed, history.OutputFailed, history.SubOrchestrationFailed, history.ExternalEventUndelivered:
 		if ev.Error == nil {
-			return &history.Failure{Type: history.TypeError, Message: "no error was told"}
+			return &history.Failure{Type: history.TypeError, Message: "no error was reported"}
 		}
 		return ev.Error
 	default:

@@ -9,60 +9,62 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Orchestration is code that can be replayed.
+// Orchestration is code that this package can replay.
 type Orchestration struct {
 	Name, Version string
-	// FailOnNondeterminism: code that differs from its history fails the instance, instead of blocking it until the code is mended.
+	// FailOnNondeterminism fails an instance whose code differs from its history. Otherwise the instance is blocked
+	// until the code is fixed.
 	FailOnNondeterminism bool
-	// Retention is how long an instance is kept after its end: 0 is the hub's setting, negative is for ever.
+	// Retention is the time for which an ended instance is kept. 0 selects the hub's setting, and a negative value
+	// means forever.
 	Retention time.Duration
-	// Body is the code: it runs on a coroutine of its own.
+	// Body is the code. It runs on its own coroutine.
 	Body func(*Context, json.RawMessage) Ending
 }
 
-// Ending is how a body ended.
+// Ending is the result of a body.
 type Ending struct {
-	// Kind is OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled or OrchestrationContinuedAsNew. Only an instance whose
-	// cancel was requested can end cancelled, with the reason and the message of that request.
+	// Kind is OrchestrationCompleted, OrchestrationFailed, OrchestrationCancelled or OrchestrationContinuedAsNew. Only
+	// an instance with a cancel request can end as cancelled, with the reason and the message of that request.
 	Kind history.Kind
 	// Output is the result of a completed orchestration.
 	Output json.RawMessage
-	// Input is the next execution's, of one that continues as new.
+	// Input is the input of the next execution if the orchestration continues as new.
 	Input json.RawMessage
-	// Error is why an orchestration failed.
+	// Error is the failure of a failed orchestration.
 	Error *history.Failure
 }
 
-// Options are what an instance knows about itself, and what it needs of its caller.
+// Options describe an instance and the functions that it needs from its caller.
 type Options struct {
 	InstanceID, ExecutionID string
-	// Logger is where the orchestration's log goes; nil is nowhere.
+	// Logger receives the log of the orchestration. Nil discards the log.
 	Logger *slog.Logger
-	// TurnLimit is how long Replay and Turn wait for the code; 0 is 10 seconds.
+	// TurnLimit is the time that Replay and Turn wait for the code. 0 means 10 seconds.
 	TurnLimit time.Duration
-	// ExactRetries records retry policies without their jitter: for tests of exact times.
+	// ExactRetries records retry policies without their jitter, for tests of exact times.
 	ExactRetries bool
-	// BuildID names the code; empty is no build's. On replay, inputs that the same build decided on must match; Differences has those of other
-	// builds that do not.
+	// BuildID names the code. It is empty if the code has no build ID. On replay, inputs that the same build recorded
+	// must match. Differences reports inputs of other builds that do not match.
 	BuildID string
-	// SegmentOf returns the segment of the execution in which an event lies, or will lie if it is of the turn under way. Nil: large data of
-	// external events is copied where it could be referred to.
+	// SegmentOf returns the segment of the execution that contains an event, or that will contain it if the event
+	// belongs to the running turn. If SegmentOf is nil, large data of external events is copied instead of referenced.
 	SegmentOf func(eventID int64) int64
-	// Fetch returns the document that a reference is about. Its time does not count for TurnLimit, and its error ends the turn or the replay
-	// with a *FetchError. It is called by one goroutine at a time, from within Replay and Turn.
+	// Fetch returns the document that a reference points to. Its time does not count towards TurnLimit. An error of
+	// Fetch ends the turn or the replay with a *FetchError. Replay and Turn call Fetch from one goroutine at a time.
 	Fetch func(r history.Reference) (json.RawMessage, error)
-	// Seals opens sealed payloads; nil: there are none. Its calls are like those of Fetch.
+	// Seals decodes payloads. It is nil if no payload is encoded. It is called in the same way as Fetch.
 	Seals Seals
-	// WaitEnds: turns say which waits for external events have ended.
+	// WaitEnds makes turns return the waits for external events that ended.
 	WaitEnds bool
-	// LargePayloads: there is a store of large payloads. Turns record it, and a replay goes by what they have recorded.
+	// LargePayloads is set if there is a payload store. Turns record the value, and a replay uses the recorded value.
 	LargePayloads bool
 }
 
-// Seals opens the sealed payloads of an execution.
+// Seals decodes the encoded payloads of an execution.
 type Seals interface {
-	// Open returns the document of a sealed payload, and Same reports whether a document is that of one. What lies in a store of ahead is likely to be wanted
-	// next, and may be fetched with it.
+	// Open returns the document of an encoded payload. Same reports whether doc is the document of an encoded payload.
+	// The payloads in ahead are likely to be read next. Open may fetch them from the payload store in the same call.
 	Open(of history.EventPayload, ahead []history.EventPayload) (json.RawMessage, error)
 	Same(of history.EventPayload, doc json.RawMessage) (bool, error)
 }
@@ -70,8 +72,8 @@ type Seals interface {
 // defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).
 const defaultTurnLimit = 10 * time.Second
 
-// Instance is one execution of an orchestration, held in memory. Its methods must not be called concurrently, except Close. An instance that
-// returned an error is void: only Close may follow. Each instance needs Close.
+// Instance is one execution of an orchestration in memory. Its methods must not be called concurrently, except Close.
+// An instance that returned an error is invalid: only Close may follow. Each instance requires Close.
 type Instance struct {
 	x     *execution
 	limit time.Duration
@@ -85,7 +87,7 @@ type Instance struct {
 	gone      chan struct{} // closed when all coroutines have ended
 }
 
-// New makes an instance with no history.
+// New returns an instance without a history.
 func New(o Orchestration, opts Options) *Instance {
 	limit := opts.TurnLimit
 	if limit <= 0 {
@@ -94,21 +96,28 @@ func New(o Orchestration, opts Options) *Instance {
 	return &Instance{x: newExecution(o, opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
 }
 
-// Replay rebuilds the instance from committed events, from id 1 on. It may be called again with the events that follow. It keeps no reference to
-// events, except to the payloads in them. Its errors are those of Turn, and one that names the event when there is a gap or when an input or a
-// result is not inline.
+// Replay rebuilds the instance from committed events, starting with event 1. It may be called again with the events
+// that follow. It keeps references to the payloads of events, but not to the events. It returns the errors of Turn. It
+// also returns an error with the event's ID if an event is missing, or if an input or a result is not inline.
 func (i *Instance) Replay(events []history.Event) error {
 	_, err := i.attempt(func() { i.x.replay(events) })
 	return err
 }
 
-// Turn applies inputs, message by message, each input until the code can go no further, and returns what to commit. An input applies when it is
-// the first outcome of a task that the orchestration scheduled, an external event of an id that this execution has not seen, the first request
-// to cancel, or the order to terminate. Others are dropped. The first turn starts the body, before any input, unless it terminates the
-// execution.
+// Turn applies inputs, message by message, and returns the events to commit. After each input it runs the code until
+// the code waits. It applies the following inputs, and drops all others:
 //
-// These errors leave the instance void, with nothing to commit: *NondeterminismError (of Replay), *UnregisteredError, *BlockedOutsideError,
-// *ForeignGoroutineError, *FetchError.
+//   - an external event or an update whose ID is new to this execution
+//   - a request of another orchestration to wait for an update
+//   - the first outcome of a task that the orchestration scheduled
+//   - a request to cancel, or a new attempt of, an activity that has neither settled nor been cancelled
+//   - the first request to cancel the execution
+//   - a request to terminate the execution
+//
+// The first turn starts the body before it applies any input, unless an input terminates the execution.
+//
+// These errors invalidate the instance, with nothing to commit: *NondeterminismError (from Replay), *UnregisteredError,
+// *BlockedOutsideError, *ForeignGoroutineError, *FetchError.
 func (i *Instance) Turn(t Turn) (Outcome, error) {
 	if i.last.ended {
 		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
@@ -116,8 +125,9 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 	return i.attempt(func() { i.x.turn(&t) })
 }
 
-// OpenActivity reports whether the execution waits for an activity: it has neither settled nor been cancelled, not by a parked input
-// either. ending is true of one that was cancelled, by the code or by an input that is parked, and whose end is waited for: it is not tried again.
+// OpenActivity reports the state of an activity. open is true if the execution waits for the activity: it has not
+// settled, and neither the code nor a parked input has cancelled it. ending is true if the activity was cancelled and
+// the execution waits for its end. Such an activity is not retried.
 func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	t := i.x.tasks.open[id]
 	if t == nil || t.kind != history.ActivityScheduled || t.done {
@@ -132,17 +142,20 @@ func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	return open, !open && t.waits != waitsForNone
 }
 
-// Differences are the inputs that code of another build decided on, and that this code would not. It must not be called while a turn runs.
+// Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a
+// turn runs.
 func (i *Instance) Differences() Differences { return i.x.journal.cursor.differing }
 
-// Ended reports whether the execution is over.
+// Ended reports whether the execution has ended.
 func (i *Instance) Ended() bool { return i.last.ended }
 
-// LastEventID is the id of the last event that was replayed or came out of a turn.
+// LastEventID returns the ID of the last event that was replayed or that a turn returned.
 func (i *Instance) LastEventID() int64 { return i.last.lastID }
 
-// Gone is closed when all coroutines have ended: of an instance that was given up, once its code has come back.
+// Gone returns a channel that is closed when all coroutines have ended. For an abandoned instance, this happens after
+// its code has returned.
 func (i *Instance) Gone() <-chan struct{} { return i.gone }
 
-// Bytes is roughly what the instance takes in memory: the stacks of its coroutines, and what waits. What the code itself holds is not known.
+// Bytes returns the approximate memory of the instance: the stacks of its coroutines, and its pending inputs. It does
+// not include values of the code.
 func (i *Instance) Bytes() int { return i.last.bytes }

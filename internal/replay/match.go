@@ -131,7 +131,7 @@ func decisionOf(ev *history.Event) decision {
 // maxRanges is how many runs of ids a diagnosis shows: it must fit into a failure.
 const maxRanges = 8
 
-// String shows the decision in diagnoses.
+// String describes the decision for error messages.
 func (d *decision) String() string { return d.describe(0) }
 
 // describe is String. Of too many runs of ids it shows those from where the two sides of a diagnosis part, and the one before: the first same runs

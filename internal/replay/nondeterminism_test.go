@@ -173,7 +173,7 @@ func TestOutcomeOfNothingIsNondeterminism(t *testing.T) {
 	t.Parallel()
 	log := slices.Clone(raceHistory(t))
 	log[6].Kind = history.TimerFired
-	wantDivergence(t, body(race), log, 7, "nothing more before TimerFired of #3", "nothing that this could be the outcome of")
+	wantDivergence(t, body(race), log, 7, "nothing more before TimerFired of #3", "no task with this outcome")
 }
 
 func TestFailingWhereItCompletedIsNondeterminism(t *testing.T) {

@@ -56,7 +56,8 @@ func (p *parking) dropAll() {
 // isBlocked reports whether no turn has begun since the code could not take its inputs, or was paused.
 func (p *parking) isBlocked() bool { return p != nil && p.blocked }
 
-// ParkedBehind is how many parked inputs the turn under way has left to the turns behind it. It is the same in each replay.
+// ParkedBehind returns the number of parked inputs that the running turn has left to later turns. It is the same in
+// each replay.
 func ParkedBehind(c *Context) int {
 	c.x.scheduler.enter()
 	if c.x.parking == nil {

@@ -11,18 +11,19 @@ import (
 	"github.com/perdure/perdure/internal/goroutine"
 )
 
-// QueryHandler answers a query from the state that the code has come to.
+// QueryHandler responds to a query from the current state of the code.
 type QueryHandler func(input json.RawMessage) QueryAnswer
 
-// QueryAnswer is what a handler has come to.
+// QueryAnswer is the response of a handler.
 type QueryAnswer struct {
 	Output json.RawMessage
-	// Failure is why there is no output; nil where there is one. BadInput: it is about the input of the query. TooLarge: about the output.
+	// Failure is set if there is no output. BadInput means that the input of the query is invalid, and TooLarge that
+	// the output is too large.
 	Failure            *history.Failure
 	BadInput, TooLarge bool
 }
 
-// SetQueryHandler has handler answer the queries of a name from now on. It decides nothing: history does not know of it.
+// SetQueryHandler registers the handler for queries with a name, from now on. The history does not record the call.
 func SetQueryHandler(c *Context, name string, handler QueryHandler) {
 	c.x.scheduler.enter()
 	if c.x.queries == nil {
@@ -31,41 +32,42 @@ func SetQueryHandler(c *Context, name string, handler QueryHandler) {
 	c.x.queries[name] = handler
 }
 
-// NotBegunError is the error of a query of an execution whose code has not run yet.
+// NotBegunError is returned for a query of an execution whose code has not run yet.
 type NotBegunError struct{ InstanceID string }
 
 func (e *NotBegunError) Error() string {
-	return fmt.Sprintf("instance %q: its code has not run yet", e.InstanceID)
+	return fmt.Sprintf("instance %q: the code has not run yet", e.InstanceID)
 }
 
-// UnknownQueryError is the error of a query that the code has set no handler for, as far as it has come.
+// UnknownQueryError is returned for a query for which the code has not set a handler yet.
 type UnknownQueryError struct {
 	InstanceID, Query string
-	Known             []string // in their order
+	Known             []string // sorted
 }
 
 func (e *UnknownQueryError) Error() string {
-	return fmt.Sprintf("instance %q: no handler of query %q is set, but of %q", e.InstanceID, e.Query, e.Known)
+	return fmt.Sprintf("instance %q: query %q has no handler; handlers exist for %q", e.InstanceID, e.Query, e.Known)
 }
 
-// QueryMisuseError is the error of a query whose handler used the orchestration's context or futures for what decides or waits.
+// QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
 type QueryMisuseError struct {
 	InstanceID string
-	// Stack is where the call was made.
+	// Stack is the stack of the call.
 	Stack string
 }
 
 func (e *QueryMisuseError) Error() string {
-	return fmt.Sprintf("instance %q: the handler of a query used its orchestration's context for what decides or waits:\n%s", e.InstanceID, e.Stack)
+	return fmt.Sprintf("instance %q: a query handler used the orchestration's context to decide or wait:\n%s",
+		e.InstanceID, e.Stack)
 }
 
-// Query has the code's handler answer from where a replay has brought the code to. The answer may be a failure of the handler.
+// Query runs the query handler after a replay. The response may be a failure of the handler.
 //
-// Nothing that the handler asks of its orchestration is decided, but it may change the code's variables: no turn may follow, only Close.
-// These are its errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
+// Calls of the handler decide nothing, but the handler may change variables of the code: only Close may follow, no
+// turn. Query returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
-		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after it was given up", i.x.options.InstanceID)
+		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 

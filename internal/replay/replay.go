@@ -16,7 +16,8 @@ func (x *execution) replay(events []history.Event) {
 	for !past.over() && !x.scheduler.stuck() {
 		ev := past.next()
 		if ev.ID != past.lastID+1 {
-			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) where #%d is due", x.options.InstanceID, ev.ID, ev.Kind, past.lastID+1))
+			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
+				ev.ID, ev.Kind, past.lastID+1))
 			return
 		}
 
@@ -64,7 +65,7 @@ func (x *execution) replayInput(ev *history.Event) error {
 		}
 		t, applies := x.concerns(ev)
 		if !applies {
-			return x.journal.cursor.divergence("nothing that this could be the outcome of")
+			return x.journal.cursor.divergence("no task with this outcome")
 		}
 		x.journal.cursor.pass() // decisions may follow
 		return x.accept(t, ev)
@@ -82,7 +83,7 @@ func (x *execution) replayStart(ev *history.Event) error {
 		x.life.setSealed(ev.Name)
 	}
 	if !ok {
-		return fmt.Errorf("replay: instance %q: the input was not fetched from where it lies", x.options.InstanceID)
+		return fmt.Errorf("replay: instance %q: the input was not fetched", x.options.InstanceID)
 	}
 
 	if ev.ExecutionID != "" {

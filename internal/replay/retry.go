@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Defaults of a retry policy.
+// Default values of a retry policy.
 const (
 	DefaultInitialInterval    = time.Second
 	DefaultMaxInterval        = time.Hour
@@ -18,8 +18,9 @@ const (
 	DefaultJitter             = 0.2
 )
 
-// NextRetry reports whether the task that event id of an execution scheduled is tried again after its attempt (from 1) failed with f, and
-// returns how long later. The same arguments give the same result: jitter derives from the ids.
+// NextRetry reports whether a task is retried after its attempt (counted from 1) failed with f, and returns the delay
+// of the next attempt. id is the event that scheduled the task. Equal arguments give equal results, because jitter is
+// derived from the IDs.
 func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
 	if p == nil || f == nil || p.MaxAttempts > 0 && attempt >= p.MaxAttempts || final(p, f) {
 		return 0, false
@@ -69,7 +70,8 @@ func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// PollDelay is how long after a check another is made. The same arguments give the same delay: jitter derives from the execution's id.
+// PollDelay returns the delay between two checks of a condition. Equal arguments give the same delay, because jitter is
+// derived from the execution ID.
 func PollDelay(c *Context, p *history.RetryPolicy, attempt int) time.Duration {
 	delay, _ := NextRetry(c.x.options.recorded(p), c.x.options.ExecutionID, 0, attempt, &history.Failure{})
 	return max(delay, time.Millisecond)

@@ -250,7 +250,7 @@ func (s *scheduler) enter() {
 	}
 
 	if s.aside {
-		panic("replay: the function of a side effect used its orchestration's context, which no replay would repeat")
+		panic("replay: a side effect function used the orchestration's context; a replay would not repeat the call")
 	}
 }
 

@@ -15,10 +15,11 @@ const (
 	reasonParentCancelled = "parent_cancelled"
 )
 
-// Cancellation is why a scope was cancelled. All that is cancelled with the scope shares one.
+// Cancellation is the reason why a scope was cancelled. All tasks and scopes that are cancelled with the scope share
+// one Cancellation.
 type Cancellation struct {
 	history.Failure
-	// Err is the caller's: the one error that it makes of this.
+	// Err belongs to the caller, which stores here the one error that it makes from the Cancellation.
 	Err error
 }
 
@@ -152,17 +153,17 @@ func (m *members) outstanding(tasks, events []*Task) (outside, own []*Task) {
 	return tasks, events
 }
 
-// WithCancel returns a context of a new scope under this one's, which End cancels.
+// WithCancel returns a context with a new scope below the scope of c. End cancels the new scope.
 func (c *Context) WithCancel() *Context {
 	c.x.scheduler.enter()
 	return c.in(c.scope.derive())
 }
 
-// WithTimeout is WithCancel, and a timer cancels the scope d from now. The timer belongs to the scope. Without time left the scope is cancelled
-// from the start, and there is no timer.
+// WithTimeout is like WithCancel, with a timer that cancels the scope after d. The timer belongs to the scope. If d is
+// not positive, the scope is cancelled already, and there is no timer.
 func (c *Context) WithTimeout(d time.Duration) *Context { return WithNamedTimeout(c, d, "") }
 
-// WithNamedTimeout is Context.WithTimeout with a name for the timer.
+// WithNamedTimeout is like Context.WithTimeout, with a name for the timer.
 func WithNamedTimeout(c *Context, d time.Duration, name string) *Context {
 	c = c.WithCancel()
 	switch {
@@ -175,16 +176,17 @@ func WithNamedTimeout(c *Context, d time.Duration, name string) *Context {
 	return c
 }
 
-// WithoutCancel returns a context of the scope that no cancel reaches.
+// WithoutCancel returns a context with a scope that is never cancelled.
 func (c *Context) WithoutCancel() *Context { return c.in(shield) }
 
-// Cancellation is why the context's scope was cancelled; nil while it lives.
+// Cancellation returns why the context's scope was cancelled, or nil if it is not cancelled.
 func (c *Context) Cancellation() *Cancellation { return c.scope.cancelled }
 
-// SameExecution reports whether two contexts are of one execution.
+// SameExecution reports whether two contexts belong to the same execution.
 func (c *Context) SameExecution(o *Context) bool { return c.x == o.x }
 
-// End decides to cancel the scope of a context that WithCancel or WithTimeout has made, unless it is cancelled.
+// End cancels the scope of a context that WithCancel or WithTimeout returned. It does nothing if the scope is cancelled
+// already.
 func (c *Context) End(reason string) {
 	c.x.scheduler.enter()
 	if c.scope.cancelled != nil {

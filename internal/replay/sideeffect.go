@@ -8,15 +8,16 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// SideEffect is a value that code takes from outside. It is produced once and recorded, as is its failure.
+// SideEffect is a nondeterministic value. It is produced once and recorded, or its failure is.
 type SideEffect struct {
-	// Produce makes the value. It must not use the Context: that panics.
+	// Produce returns the value. It must not use the Context: the call panics.
 	Produce func() (json.RawMessage, *history.Failure)
-	// Accept takes the value on replay. Its error means that the code expects another type by now: nondeterminism.
+	// Accept receives the value on replay. An error means that the code expects a value of another type, and causes a
+	// NondeterminismError.
 	Accept func(json.RawMessage) error
 }
 
-// SideEffect decides on a value, and returns what producing it failed with; nil when it did not.
+// SideEffect produces and records a value, or reads it from the history. It returns the failure of Produce, or nil.
 func (c *Context) SideEffect(s SideEffect) *history.Failure {
 	c.x.scheduler.enter()
 	if c.x.journal.cursor.replaying {
@@ -50,7 +51,8 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 		ok = true
 	}
 	if !ok {
-		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched from where it lies", x.options.InstanceID, ev.ID))
+		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
+			ev.ID))
 	}
 	if err := accept(value); err != nil {
 		x.scheduler.fail(x.options.nondeterminism(ev.ID, describe(ev), describe(ev)+" of another type: "+err.Error()))
@@ -58,7 +60,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	return nil
 }
 
-// SetCustomStatus decides on what clients see as the instance's custom status, unless it is that already.
+// SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
 func (c *Context) SetCustomStatus(status json.RawMessage) {
 	c.x.scheduler.enter()
 	if bytes.Equal(c.x.status, status) {

@@ -9,8 +9,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Task is something an orchestration asked for and may wait for: an activity, a timer, a child, an external event, a coroutine. Like a Context it
-// must be used on the orchestration's own coroutines.
+// Task is a unit that an orchestration can wait for: an activity, a timer, a child, an external event, an update, a
+// coroutine. Like a Context, it must be used only on coroutines of the orchestration.
 type Task struct {
 	x         *execution
 	id        int64
@@ -33,23 +33,24 @@ type Task struct {
 	one       [1]*coroutine // the backing array of waiters while that is one, as it mostly is
 }
 
-// UpdateID is the id of an update that was sent to another instance.
+// UpdateID returns the ID of an update that was sent to another instance.
 func UpdateID(t *Task) string { return t.updateID }
 
-// ReceiverID is the instance that an external event or an update was sent to; empty for another task.
+// ReceiverID returns the instance that an external event or an update was sent to. It is empty for other tasks.
 func (t *Task) ReceiverID() string { return t.receiver }
 
-// ID is the id of the event that scheduled the task; 0 when it never was.
+// ID returns the ID of the event that scheduled the task, or 0 if no event did.
 func (t *Task) ID() int64 { return t.id }
 
-// Kind is the kind of the decision that made the task: ActivityScheduled, TimerCreated, SubOrchestrationScheduled,
-// ExternalEventSubscribed, ExternalEventSent or UpdateSent. It is empty when there was none.
+// Kind returns the kind of the decision that created the task: ActivityScheduled, TimerCreated,
+// SubOrchestrationScheduled, ExternalEventSubscribed, ExternalEventSent or UpdateSent. It is empty if there was none.
 func (t *Task) Kind() history.Kind { return t.kind }
 
-// Name is the name of the activity, the external event or the child orchestration, or that of a timer, if it has one.
+// Name returns the name of the activity, the external event, the update or the child orchestration, or the name of a
+// timer, which may be empty.
 func (t *Task) Name() string { return t.name }
 
-// InstanceID is the child's instance id: that of its last attempt.
+// InstanceID returns the instance ID of the child's last attempt.
 func (t *Task) InstanceID() string {
 	if t.child == nil {
 		return ""
@@ -57,7 +58,7 @@ func (t *Task) InstanceID() string {
 	return t.child.instanceID
 }
 
-// FireAt is when a timer is due.
+// FireAt returns the due time of a timer.
 func (t *Task) FireAt() time.Time {
 	if t.fireAt == nil {
 		return time.Time{}
@@ -65,13 +66,16 @@ func (t *Task) FireAt() time.Time {
 	return *t.fireAt
 }
 
-// IsDone reports whether the task has settled: with a result, a failure, or because it was cancelled and, where that is waited for, has ended.
+// IsDone reports whether the task has settled: with a result, with a failure, or by cancellation. If the cancellation
+// waits for the end of the task, the task settles after its end.
 func (t *Task) IsDone() bool { return t.done }
 
-// IsCancelled reports whether the task was cancelled, by the code or otherwise; then Failure says why, once it is done.
+// IsCancelled reports whether the task was cancelled, by the code or otherwise. Failure returns the reason after the
+// task is done.
 func (t *Task) IsCancelled() bool { return t.cancelled }
 
-// Cancellation is that of the task's scope, if the task is done and was cancelled with it; else nil.
+// Cancellation returns the cancellation of the task's scope if the task is done and was cancelled with the scope, and
+// otherwise nil.
 func (t *Task) Cancellation() *Cancellation {
 	if !t.done {
 		return nil
@@ -84,7 +88,7 @@ func (t *Task) outstanding() bool {
 	return !t.done || t.kind == history.ExternalEventSubscribed && t.x.tasks.mail.holds(t)
 }
 
-// Failure is what the task failed with; nil when it did not, or is not done.
+// Failure returns the failure of the task. It is nil if the task succeeded or is not done.
 func (t *Task) Failure() *history.Failure {
 	if !t.done {
 		return nil // why it was cancelled may be known, but it has not ended
@@ -92,7 +96,8 @@ func (t *Task) Failure() *history.Failure {
 	return t.failure
 }
 
-// OpenedFailure is the failure of a task with its details opened, where they are sealed; where that fails, it does not return.
+// OpenedFailure returns the failure of a task with decoded details. If decoding fails, OpenedFailure fails the turn and
+// does not return.
 func OpenedFailure(t *Task) *history.Failure {
 	f, err := t.x.documents.openDetails(t.Failure(), t.name, t.id)
 	if err != nil {
@@ -101,8 +106,8 @@ func OpenedFailure(t *Task) *history.Failure {
 	return f
 }
 
-// TakeResult hands out the result and forgets it: a warm instance does not keep what its code has decoded. A sealed one is opened, now that it is
-// wanted; where that fails, it does not return.
+// TakeResult returns the result and releases it, so that a warm instance does not hold results that its code has
+// decoded. It decodes an encoded result. If decoding fails, TakeResult fails the turn and does not return.
 func (t *Task) TakeResult() json.RawMessage {
 	r := t.x.tasks.takeResult(t)
 	if !t.sealed {
@@ -133,10 +138,10 @@ func resultKind(t *Task) history.PayloadKind {
 // setSealed notes whether the result that the task settles with is sealed.
 func (t *Task) setSealed(sealed bool) { t.sealed = sealed }
 
-// Cancel is Context.Cancel of this one task.
+// Cancel is like Context.Cancel for this task.
 func (t *Task) Cancel(reason, message string) { t.x.scopes.cancelByCode(reason, message, t) }
 
-// String names the task for diagnoses.
+// String describes the task for error messages.
 func (t *Task) String() string {
 	if t.kind == "" {
 		return "a coroutine"

@@ -9,62 +9,67 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Turn are the arguments of a turn.
+// Turn contains the arguments of a turn.
 type Turn struct {
-	// Now becomes the orchestration's time. It is raised to the last turn's and to the due time of each timer that fires.
+	// Now becomes the time of the orchestration. It is raised to the time of the last turn, and to the due time of each
+	// timer that fires.
 	Now time.Time
 	// Version and BuildID are recorded in TurnStarted.
 	Version, BuildID string
-	// Inputs are the input events of each message, in order. Their ID and Time are assigned by the turn.
+	// Inputs contains the input events of each message, in order. The turn assigns their ID and Time.
 	Inputs [][]history.Event
-	// MostParked bounds how many the turn takes of the outcomes that have arrived, and of the parked inputs. A bounded turn takes none of Inputs
-	// while any of these waited, and records in TurnStarted how many it took; the others are for the next turn. 0: all of them, and then Inputs,
-	// unless the documents of the parked inputs are too much for one turn.
+	// MostParked limits the arrived outcomes and parked inputs that the turn takes. If there are any of these, a
+	// limited turn takes no Inputs, and records in TurnStarted how many it took. The next turn takes the rest. 0 means
+	// no limit: the turn takes all of these and then Inputs, unless the documents of the parked inputs are too large
+	// for one turn.
 	MostParked int
-	// Commits: the turn commits TurnStarted even where nothing applies.
+	// Commits makes the turn commit TurnStarted even if no input applies.
 	Commits bool
-	// Room is where Outcome.Events are put, as far as they fit, in the place of whatever it holds. Once the turn is over the instance does not
-	// refer to it, nor to Inputs. After an error its caller must not use them again: code that was given up may still do so. Nil is new memory.
+	// Room is the memory for Outcome.Events. The turn overwrites it as far as the events fit. After the turn, the
+	// instance keeps no reference to Room or Inputs. After an error, the caller must not reuse them, because abandoned
+	// code may still use them. If Room is nil, the turn allocates memory.
 	Room []history.Event
 }
 
-// Outcome is what a turn has come to.
+// Outcome is the result of a turn.
 type Outcome struct {
-	// Events are to be committed: TurnStarted, then each applied input followed by the decisions it caused. Without any that applied there
-	// are none, unless Turn.Commits.
+	// Events are the events to commit: TurnStarted, then each applied input followed by the decisions that it caused.
+	// If no input applied there are none, unless Turn.Commits is set.
 	Events []history.Event
-	// Consumed counts the messages that were used up: all, unless one ended the execution (R2).
+	// Consumed is the number of consumed messages: all of them, unless one ended the execution (R2).
 	Consumed int
-	// Ended: the execution is over, and the last event is its end.
+	// Ended is set if the execution has ended. The last event is its end.
 	Ended bool
-	// Continued is not nil when the last event is OrchestrationContinuedAsNew. The caller names the next execution, in that
-	// event, and starts it with what is in here.
+	// Continued is not nil if the last event is OrchestrationContinuedAsNew. The caller names the next execution in
+	// that event and starts it with the Continuation.
 	Continued *Continuation
-	// Repeated are updates that came again and are over, unless this turn has answered them: their names, by their ids.
+	// Repeated contains redelivered updates that have ended, unless this turn ended them: their names, by their IDs.
 	Repeated map[string]string
-	// Callers are the orchestrations that have sent updates which came again and are over, by their ids.
+	// Callers contains the orchestrations that sent updates in Repeated, by the IDs of the updates.
 	Callers map[string][]history.Parent
-	// TurnedAway are the orchestrations that would wait for an update which is under way, where too many do.
+	// TurnedAway contains the orchestrations that asked to wait for a running update for which too many wait already.
 	TurnedAway []history.Parent
-	// Waits are the waits for external events that have ended, in the order in which they did, where Options.WaitEnds asks for them.
+	// Waits contains the waits for external events that ended, in order, if Options.WaitEnds is set.
 	Waits []WaitEnd
 }
 
-// Continuation is what an execution hands on to the next of its instance (R3).
+// Continuation is the state that an execution passes to the next execution of its instance (R3).
 type Continuation struct {
 	Input history.Payload
-	// Events are the external events that the code has not observed, in the order of arrival.
+	// Events contains the external events that the code has not observed, in the order of arrival.
 	Events []history.CarriedEvent
-	// EventIDs are the last 256 ids of external events that were seen, oldest first, behind those older ones that Inputs bring again.
+	// EventIDs contains the IDs of the last 256 external events that the execution received, oldest first. Older IDs
+	// that recur in Inputs precede them.
 	EventIDs []string
-	// Inputs were parked behind the one that the code continued as new on, or are updates that came before it began. No message will bring them
-	// again.
+	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
+	// arrived before the code began. No message delivers them again.
 	Inputs []history.Event
 	// taken reports whether an id was seen of what is not itself among Inputs.
 	taken func(id string) bool
 }
 
-// HandOn adds an input. One that repeats what this execution has taken must not be new to the next.
+// HandOn adds an input. If this execution has taken an input with the same ID before, HandOn records the ID, so that
+// the next execution drops the input.
 func (c *Continuation) HandOn(in history.Event) {
 	c.Inputs = append(c.Inputs, in)
 	id := in.EventID

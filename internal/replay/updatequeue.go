@@ -70,13 +70,13 @@ func (u *updates) queuedIDs() (ids []string) {
 	return ids
 }
 
-// NewSignal makes a task that the code itself settles: it is in no history.
+// NewSignal returns a task that the code settles with Signal. The history does not record it.
 func NewSignal(c *Context) *Task {
 	c.x.scheduler.enter()
 	return &Task{x: c.x}
 }
 
-// Signal settles a signal. A second time does nothing.
+// Signal settles a task of NewSignal. It does nothing if the task is settled already.
 func Signal(c *Context, t *Task) {
 	c.x.scheduler.enter()
 	if !t.done {
@@ -84,7 +84,7 @@ func Signal(c *Context, t *Task) {
 	}
 }
 
-// MayRecover reports whether code may recover a panic: the engine is not about to end its coroutine.
+// MayRecover reports whether code may recover a panic. It may not if the engine is ending its coroutine.
 func MayRecover(c *Context) bool {
 	return !c.x.scheduler.gate.is(unwinding) && !c.x.scheduler.gate.is(abandoned)
 }

@@ -16,19 +16,19 @@ const mostUpdates = 1000
 // mostReceived is how many updates an execution keeps until its code begins: the turn in which it does takes them all, with what their handlers return.
 const mostReceived = 10
 
-// UpdateHandler is what the code does about the updates of a name.
+// UpdateHandler handles the updates with a name.
 type UpdateHandler struct {
-	// Judge says why an update of that input is refused; nil accepts it. It must only read, and it is asked in turns alone: a replay takes what
-	// was said then from history.
+	// Judge returns why an update with this input is rejected, or nil to accept it. It must only read. Only turns call
+	// it: a replay reads its result from the history.
 	Judge func(input json.RawMessage) *UpdateRefusal
-	// Run does what the update asks for, as code of the orchestration: on a coroutine of its own, which may decide and wait.
+	// Run handles the update as code of the orchestration: on its own coroutine, which may decide and wait.
 	Run func(input json.RawMessage) (json.RawMessage, *history.Failure)
-	// Serialized: it runs once every update of such a handler that was accepted before is over. What waits for that when the execution continues as
-	// new, the next one has.
+	// OneAtATime makes the handler run only after all earlier accepted updates of such handlers have ended. If the
+	// execution continues as new, the next execution takes the updates that still wait.
 	OneAtATime bool
 }
 
-// UpdateRefusal is why an update is rejected: Reason is one of history.UpdateXxx.
+// UpdateRefusal is the reason why an update is rejected. Reason is one of the history.Rejected constants.
 type UpdateRefusal struct {
 	Reason  string
 	Failure *history.Failure
@@ -78,14 +78,14 @@ func changing(x *execution) *updates {
 	return x.updates
 }
 
-// SetUpdateHandler has handler take the updates of a name from now on. It decides nothing: history does not know of it.
+// SetUpdateHandler registers the handler for updates with a name, from now on. The history does not record the call.
 func SetUpdateHandler(c *Context, name string, handler UpdateHandler) {
 	c.x.scheduler.enter()
 	changing(c.x).handlers[name] = handler
 }
 
-// AwaitUpdates waits until no handler of an update runs. It returns why the scope was cancelled, if it is before that. own is true where the handler of one
-// asks, which would wait for itself.
+// AwaitUpdates waits until no update handler runs. If the scope is cancelled before that, it returns the scope's
+// cancellation. own is true if the caller is itself a handler, which would wait for its own end.
 func AwaitUpdates(c *Context) (cancelled *Cancellation, own bool) {
 	c.x.scheduler.enter()
 	for !c.x.updates.isIdle() {
@@ -212,7 +212,8 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 	e := *ev
 	if !x.life.hasBegun() {
 		if u := x.updates; u != nil && len(u.received) >= mostReceived {
-			return rejected(x, ev, tooMany("%d updates wait for the code to begin, and no more do: send it again when it has", len(u.received))), nil
+			return rejected(x, ev, tooMany("%d updates already wait for the code to start: send the update again later",
+				len(u.received))), nil
 		}
 		e.Kind = history.UpdateReceived
 		return &e, nil
@@ -277,7 +278,8 @@ func refusalOf(x *execution, name string, input json.RawMessage) *UpdateRefusal 
 	case !set:
 		return &UpdateRefusal{history.RejectedNoHandler, &history.Failure{Type: history.TypeNotFound, Message: unknownUpdate(x, name)}}
 	case running >= mostUpdates:
-		return tooMany("%d updates are under way, and an execution has no more at a time: send it again when one is done", running)
+		return tooMany("%d updates are running, which is the limit of an execution: send the update again later",
+			running)
 	default:
 		return askValidator(x, handler, input)
 	}
@@ -293,7 +295,8 @@ func unknownUpdate(x *execution, name string) string {
 		known = known[:mostKnownUpdates]
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("the code has set no handler for update %q, as far as it has come; it has %q%s", history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
+	return fmt.Sprintf("update %q has no handler; handlers exist for %q%s",
+		history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
 }
 
 // askValidator runs a validator, which may end its goroutine, and must not decide: so it has one of its own, in the mode of queries. One that does not come
@@ -322,7 +325,9 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 	gate.endQuery()
 	if misuse := gate.takeMisuse(); misuse != nil {
 		refusal = &UpdateRefusal{history.RejectedNotReadOnly, &history.Failure{
-			Type: history.TypeError, Message: "its validator may only read, and has called what decides or waits at " + Where(misuse.Stack), NonRetryable: true,
+			Type:         history.TypeError,
+			Message:      "the validator must only read, but it made a call that decides or waits at " + Where(misuse.Stack),
+			NonRetryable: true,
 		}}
 	}
 	return refusal

@@ -115,7 +115,7 @@ func TestReplayRefusesGaps(t *testing.T) {
 	log := record(t, body(race), message(done(3)))
 	x := replay.New(body(race), options)
 	t.Cleanup(func() { x.Close() })
-	if err := x.Replay(slices.Delete(log, 5, 6)); err == nil || !strings.Contains(err.Error(), "event #7 (ActivityCompleted) where #6 is due") {
+	if err := x.Replay(slices.Delete(log, 5, 6)); err == nil || !strings.Contains(err.Error(), "event #7 (ActivityCompleted) instead of #6") {
 		t.Error(err)
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// DefaultVersion is the version of a change for an execution that had passed it before the code asked for it.
+// DefaultVersion is the version of a change for an execution that passed the place before the code contained the
+// change.
 const DefaultVersion = -1
 
 // versions are the versions of changes that an execution goes by, each of which stays the same until its end: those that history has, and those
 // that it was found not to have.
 type versions map[string]int
 
-// Version returns the version of a change that the execution goes by. Code that reaches the change now goes by the greatest, which is recorded.
-// Code that had reached it in the past goes by what history has there, or by DefaultVersion where it has nothing. It does not return where that
-// is not from least to most: code for it is gone, or not there yet.
+// Version returns the version of a change for this execution. Code that reaches the change for the first time uses
+// most, which Version records. On replay, Version returns the recorded version, or DefaultVersion if none is recorded.
+// If the version is not between least and most, Version fails the turn with a NondeterminismError and does not return.
 func Version(c *Context, change string, least, most int) int {
 	c.x.scheduler.enter()
 	refuse := func(expected, why string) {
@@ -24,7 +25,7 @@ func Version(c *Context, change string, least, most int) int {
 		c.x.scheduler.fail(c.x.options.nondeterminism(c.x.journal.cursor.lastID, expected, got))
 	}
 	if least > most {
-		refuse("nothing that it could be", "its least version is above its greatest")
+		refuse("no version", "minVersion is greater than maxVersion")
 	}
 
 	version, err := c.x.journal.version(change, most)
@@ -40,7 +41,7 @@ func Version(c *Context, change string, least, most int) int {
 // describeVersion shows what an execution goes by.
 func describeVersion(change string, version int) string {
 	if version == DefaultVersion {
-		return fmt.Sprintf("no version of %q: it went on there with the code of before the change", change)
+		return fmt.Sprintf("no version of %q: the execution passed this place before the change", change)
 	}
 	return fmt.Sprintf("version %d of %q", version, change)
 }
@@ -49,11 +50,11 @@ func describeVersion(change string, version int) string {
 func mend(version, least int) string {
 	switch {
 	case version == DefaultVersion:
-		return "the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion as the least version"
+		return "the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion"
 	case version < least:
-		return fmt.Sprintf("the code of version %d is gone: deploy a build that has it, with %d as the least version at most", version, version)
+		return fmt.Sprintf("the code of version %d is missing: deploy a build that contains it, with a minVersion of at most %d", version, version)
 	default:
-		return fmt.Sprintf("the code of version %d is not in this build: deploy one that has it, with %d as the greatest version at least", version, version)
+		return fmt.Sprintf("the code of version %d is not in this build: deploy a build that contains it, with a maxVersion of at least %d", version, version)
 	}
 }
 
@@ -79,7 +80,8 @@ func (j *journal) version(change string, most int) (int, error) {
 	}
 	v, err := strconv.Atoi(ev.Version)
 	if err != nil {
-		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is no number", c.options.InstanceID, ev.ID, ev.Version, ev.ChangeID)
+		return 0, fmt.Errorf("replay: instance %q: event #%d has the version %q of %q, which is not a number",
+			c.options.InstanceID, ev.ID, ev.Version, ev.ChangeID)
 	}
 	c.pass()
 	return c.goBy(change, v), nil

@@ -109,10 +109,10 @@ func TestAVersionThatTheCodeDoesNotHaveSaysWhichCodeIsMissing(t *testing.T) {
 		eventID       int64
 		expected, got string
 	}{
-		"the code of before is gone": {before, 1, 2, 5, `no version of "change"`, `Version("change", 1, 2): the code of before the change is gone: deploy a build that has it, with perdure.DefaultVersion`},
-		"the code is gone":           {second, 3, 4, 6, `version 2 of "change"`, "the code of version 2 is gone: deploy a build that has it, with 2 as the least"},
-		"a build is rolled back":     {second, -1, 1, 6, `version 2 of "change"`, "the code of version 2 is not in this build: deploy one that has it, with 2 as the greatest"},
-		"there is no such range":     {before, 3, 2, 5, "nothing that it could be", "its least version is above its greatest"},
+		"the code of before is gone": {before, 1, 2, 5, `no version of "change"`, `Version("change", 1, 2): the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion`},
+		"the code is gone":           {second, 3, 4, 6, `version 2 of "change"`, "the code of version 2 is missing: deploy a build that contains it, with a minVersion of at most 2"},
+		"a build is rolled back":     {second, -1, 1, 6, `version 2 of "change"`, "the code of version 2 is not in this build: deploy a build that contains it, with a maxVersion of at least 2"},
+		"there is no such range":     {before, 3, 2, 5, "no version", "minVersion is greater than maxVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -9,15 +9,15 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// WaitEnd is how a wait for an external event has ended. No event of history says so: ExternalEventRaised has no word of who takes it, and a wait that
-// the code gives up leaves none.
+// WaitEnd is the end of a wait for an external event. No event of the history records this end: ExternalEventRaised
+// does not name the receiving wait, and the code can give up a wait without an event.
 type WaitEnd struct {
-	// ID is the id of the event that began it, Name that of the external event.
+	// ID is the ID of the event that started the wait. Name is the name of the external event.
 	ID   int64
 	Name string
-	// At is the time of the turn that it has ended in.
+	// At is the time of the turn in which the wait ended.
 	At time.Time
-	// Reason is why it was given up; empty: its event has come.
+	// Reason says why the wait was given up. It is empty if the event arrived.
 	Reason string
 }
 

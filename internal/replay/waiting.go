@@ -43,7 +43,8 @@ func (t *Task) ofScope() *Cancellation {
 	return t.scope.cancelled
 }
 
-// EndedWith returns the cancellation of the task's scope, if the task was cancelled with it and its end was waited for; else nil.
+// EndedWith returns the cancellation of the task's scope if the task was cancelled with the scope and its end is
+// awaited, and otherwise nil.
 func (t *Task) EndedWith() *Cancellation {
 	if t.waits != waitsWithScope {
 		return nil
@@ -85,9 +86,9 @@ func (ts *tasks) waitIn(s *scope, t *Task) {
 	(*e).fresh = append(roomy((*e).fresh, (*Task).IsDone), t)
 }
 
-// AwaitEnds waits for the ends of what was asked for through the context, or through one of a scope under its own, and whose end is waited for.
-// What is not cancelled it cancels first. What comes to be asked for meanwhile is included. In the scope that no cancel reaches, which all
-// share, it cancels nothing.
+// AwaitEnds waits for the ends of tasks that settle only after their end (WaitCancel): the tasks of the context's scope
+// and of the scopes below it, also tasks that are scheduled during the wait. It first cancels the tasks that are not
+// cancelled. The scope of WithoutCancel is shared by all coroutines: AwaitEnds cancels nothing in it.
 func (c *Context) AwaitEnds(reason string) {
 	for c.x.scheduler.enter(); ; c.x.scheduler.enter() {
 		e := *c.x.tasks.endsOf(c.scope)

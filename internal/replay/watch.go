@@ -31,7 +31,8 @@ type result struct {
 // execution is in order, and holds what the turn has come to.
 func (i *Instance) attempt(work func()) (Outcome, error) {
 	if !i.acquire() {
-		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after it was given up", i.x.options.InstanceID)
+		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after the instance was abandoned",
+			i.x.options.InstanceID)
 	}
 
 	go func() {
@@ -139,8 +140,9 @@ func (i *Instance) retire() (before, running bool) {
 	return before, i.running
 }
 
-// Close ends the coroutines: the code's deferred calls run, and none of them gets past a call that decides or waits. It reports whether the
-// coroutines ended within a second. If not they are left behind, and end when they can. It may be called from any goroutine, and again.
+// Close ends the coroutines. The deferred calls of the code run, up to a call that decides or waits. Close reports
+// whether the coroutines ended within a second. Coroutines that did not are abandoned, and end when their code returns.
+// Close may be called from any goroutine, and repeatedly.
 func (i *Instance) Close() bool {
 	before, running := i.retire()
 	switch {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Backup is a table's items at one moment.
+// Backup contains the items of a table at one moment.
 type Backup struct{ items []item }
 
-// Len is how many items the backup has.
+// Len returns the number of items in the backup.
 func (b Backup) Len() int { return len(b.items) }
 
-// Backup copies all items at one moment, as point-in-time recovery sees the table: whole transactions only.
+// Backup copies all items at one moment, with whole transactions only, like point-in-time recovery.
 func (t *Table) Backup() Backup {
 	t.lock(everyShard)
 	defer t.unlock(everyShard)
@@ -46,7 +46,8 @@ func (t *Table) isBeside(partition string) bool {
 	return false
 }
 
-// Restore replaces everything by what a backup holds, other tables too. On AWS that is another table.
+// Restore replaces all items by those of a backup, also in the tables that Add added. On AWS, a restore creates another
+// table.
 func (t *Table) Restore(b Backup) {
 	t.lock(everyShard)
 

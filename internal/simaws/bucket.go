@@ -21,8 +21,8 @@ const (
 	maxKeyBytes = 1024
 )
 
-// Bucket is S3, with the calls that a provider makes. Like S3 it reads and lists what was written, strongly consistent. What is written over is gone, as
-// in a bucket without versions.
+// Bucket simulates S3, with the calls that a provider makes. Like S3, it reads and lists written objects with strong
+// consistency. Overwritten data is lost, as in a bucket without versioning.
 type Bucket struct {
 	cloud *Cloud
 
@@ -35,7 +35,8 @@ type object struct {
 	at   time.Time
 }
 
-// BucketCall is the input of a call of S3, as an [Interceptor] sees it. Data is what is written, To where a copy goes, and Keys what is deleted.
+// BucketCall is the input of an S3 call, as an [Interceptor] receives it. Data is the written object, To the key of a
+// copy, and Keys the keys to delete.
 type BucketCall struct {
 	Bucket, Key, To string
 	Data            []byte
@@ -62,7 +63,7 @@ func (b *Bucket) PutObject(ctx context.Context, bucket, key string, data []byte)
 	return err
 }
 
-// GetObject reads an object of up to most bytes.
+// GetObject reads an object of at most most bytes.
 func (b *Bucket) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
 	data, err := do(ctx, b.cloud, opGetObject, &BucketCall{Bucket: bucket, Key: key}, func() (*[]byte, error) {
 		b.mu.Lock()
@@ -126,7 +127,7 @@ func (b *Bucket) DeleteObjects(ctx context.Context, bucket string, keys []string
 	return err
 }
 
-// ListObjects lists up to 1,000 keys that begin with prefix and are behind after, in the order of their bytes.
+// ListObjects lists up to 1,000 keys that start with prefix and sort after the key after, in byte order.
 func (b *Bucket) ListObjects(ctx context.Context, bucket, prefix, after string) ([]provider.StoredPayload, error) {
 	found, err := do(ctx, b.cloud, opListObjects, &BucketCall{Bucket: bucket, Key: prefix}, func() (*[]provider.StoredPayload, error) {
 		b.mu.Lock()
@@ -153,7 +154,8 @@ func (b *Bucket) ListObjects(ctx context.Context, bucket, prefix, after string) 
 	return *found, nil
 }
 
-// Keys returns the keys of all objects of a bucket that begin with prefix. It is no call.
+// Keys returns the keys of all objects of a bucket that start with prefix. No interceptor receives the call, and it is
+// not counted.
 func (b *Bucket) Keys(bucket, prefix string) (keys []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +171,7 @@ func (b *Bucket) Keys(bucket, prefix string) (keys []string) {
 	return keys
 }
 
-// Expire does what a lifecycle rule of a bucket does: it deletes objects that begin with prefix and are older than age.
+// Expire simulates a lifecycle rule: it deletes objects that start with prefix and are older than age.
 func (b *Bucket) Expire(bucket, prefix string, age time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

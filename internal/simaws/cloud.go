@@ -1,13 +1,18 @@
-// Package simaws is DynamoDB, SQS, EventBridge Scheduler and the few calls of S3 in memory, in the types of the AWS SDK, so that tests and
-// simulations run the real provider without a network.
+// Package simaws simulates DynamoDB, SQS, EventBridge Scheduler and some calls of S3 in memory, with the types of the
+// AWS SDK. Tests and simulations run the real provider on it without a network.
 //
-// It follows AWS where the emulators do not: transactions are all or nothing with a reason for each item, an expired
-// receipt is refused by a FIFO queue, a message group blocks while one of its messages is in flight, a failed condition
-// costs its write units. What AWS does only at times (lost responses, throttling, conflicts, stale reads, duplicates,
-// reordering) is produced on demand: by an [Interceptor], [Table.Lag], [Queues.Disorder] and [Schedules.Disorder].
+// It follows AWS where emulators do not:
 //
-// Every time comes from the clock of the [Cloud]. With the default clock a Cloud that is made inside a testing/synctest
-// bubble lives in the virtual time of that bubble.
+//   - A transaction is all or nothing, with a reason for each item.
+//   - A FIFO queue rejects an expired receipt.
+//   - A message group is blocked while one of its messages is in flight.
+//   - A failed condition consumes write units.
+//
+// Lost responses, throttling, conflicts, stale reads, duplicates and reordering happen on AWS only sometimes. Tests
+// produce them with an [Interceptor], [Table.Lag], [Queues.Disorder] and [Schedules.Disorder].
+//
+// All times come from the clock of the [Cloud]. With the default clock, a Cloud that is created in a testing/synctest
+// bubble uses the virtual time of the bubble.
 package simaws
 
 import (
@@ -22,16 +27,16 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Cloud is one account: a table, its queues, its schedules and the event source mappings that join queues to
+// Cloud simulates one account: a table, its queues, its schedules, and the event source mappings between queues and
 // functions. All methods of a Cloud and of its parts are safe for concurrent use.
 type Cloud struct {
-	// Table serves the DynamoDB calls.
+	// Table handles the DynamoDB calls.
 	Table *Table
-	// Queues serves the SQS calls.
+	// Queues handles the SQS calls.
 	Queues *Queues
-	// Schedules serves the calls of EventBridge Scheduler.
+	// Schedules handles the calls of EventBridge Scheduler.
 	Schedules *Schedules
-	// Bucket serves the S3 calls.
+	// Bucket handles the S3 calls.
 	Bucket *Bucket
 
 	now       func() time.Time
@@ -45,28 +50,28 @@ type Cloud struct {
 	mappings []*mapping
 }
 
-// Call is one request on its way into the Cloud, as an [Interceptor] sees it.
+// Call is a request to the Cloud, as an [Interceptor] receives it.
 type Call struct {
-	// Service is "DynamoDB", "SQS", "Scheduler", "S3", or "Lambda" for what an event source mapping does by itself.
+	// Service is "DynamoDB", "SQS", "Scheduler" or "S3", or "Lambda" for operations of an event source mapping.
 	Service string
-	// Operation is the SDK's name of the call, such as "PutItem". The Lambda operations are "Invoke", with the batch
-	// as []types.Message, and "DeleteMessageBatch", the mapping's own delete.
+	// Operation is the SDK's name of the call, such as "PutItem". The Lambda operations are "Invoke", with the batch as
+	// []types.Message, and "DeleteMessageBatch", by which the mapping deletes messages.
 	Operation string
-	// Input is the SDK's input struct, such as *dynamodb.PutItemInput. It belongs to the caller: read it only.
+	// Input is the SDK's input struct, such as *dynamodb.PutItemInput. It belongs to the caller: do not change it.
 	Input any
-	// Number counts the calls from 1 in order of arrival, over all services.
+	// Number counts the calls of all services from 1, in order of arrival.
 	Number int64
-	// Queue is the URL of the queue whose mapping makes an operation of Lambda; empty of others.
+	// Queue is the URL of the mapping's queue for a Lambda operation. It is empty for other calls.
 	Queue string
 }
 
-// Interceptor stands before every call. Calling next runs the call; returning an error without calling next is a
-// request that never arrived or was refused, returning one after next is a lost response. It may block, until ctx
-// ends. It cannot turn a failed call into a success: the error of next wins over a nil.
-// It is called from many goroutines at once.
+// Interceptor runs before every call. It calls next to run the call. If it returns an error without calling next, the
+// request never arrived or was rejected. If it returns an error after next, the response was lost. It may block until
+// ctx ends. It cannot turn a failed call into a success: if next returns an error, the call fails. Many goroutines call
+// it concurrently.
 type Interceptor func(ctx context.Context, c Call, next func() error) error
 
-// Option sets up a Cloud.
+// Option configures a Cloud.
 type Option func(*settings)
 
 type settings struct {
@@ -75,23 +80,24 @@ type settings struct {
 	table     TableConfig
 }
 
-// WithClock sets the source of time; the default is time.Now. Waiting (long polls and [Cloud.Serve]) is by real timers
-// whose length is reckoned from this clock, so a clock that stands still belongs with [Cloud.Step].
+// WithClock sets the source of time. The default is time.Now. Long polls and [Cloud.Serve] wait with real timers, whose
+// durations are calculated from this clock. Use [Cloud.Step] with a clock that does not advance.
 func WithClock(now func() time.Time) Option {
 	return func(s *settings) { s.now = now }
 }
 
-// WithInterceptor sets the one interceptor of all calls.
+// WithInterceptor sets the interceptor of all calls. There is only one.
 func WithInterceptor(i Interceptor) Option {
 	return func(s *settings) { s.intercept = i }
 }
 
-// WithTable describes the table; the default is partition key "pk" and sort key "sk" under any name, without indexes.
+// WithTable describes the table. The default is a table of any name with partition key "pk", sort key "sk" and no
+// indexes.
 func WithTable(c TableConfig) Option {
 	return func(s *settings) { s.table = c }
 }
 
-// New makes an empty Cloud. It panics when a table's description contradicts itself.
+// New creates an empty Cloud. It panics if the description of a table is inconsistent.
 func New(opts ...Option) *Cloud {
 	s := settings{table: TableConfig{PartitionKey: "pk", SortKey: "sk"}}
 	s.now = time.Now //nolint:forbidigo // the default clock

@@ -36,7 +36,7 @@ const (
 	operations
 )
 
-// String is the name under which an operation is counted.
+// String returns the name under which the operation is counted.
 func (o operation) String() string {
 	return [operations]string{
 		"DynamoDB.GetItem", "DynamoDB.PutItem", "DynamoDB.UpdateItem", "DynamoDB.DeleteItem", "DynamoDB.Query",
@@ -64,9 +64,9 @@ func (c *Cloud) count(op operation) int64 {
 	return c.calls.Add(1)
 }
 
-// Counts returns how often each operation was called, by names such as "DynamoDB.PutItem"; operations that were not
-// called are absent. The entries of a batch are one call. "Lambda.Invoke" counts the batches handed to functions,
-// "Lambda.Errors" those among them that failed as a whole, "Lambda.DeleteMessageBatch" the mappings' own deletes.
+// Counts returns the number of calls of each operation, by names such as "DynamoDB.PutItem". It omits operations that
+// were not called. A batch is one call. "Lambda.Invoke" counts the batches that functions received, "Lambda.Errors" the
+// batches that failed as a whole, and "Lambda.DeleteMessageBatch" the deletes of mappings.
 func (c *Cloud) Counts() map[string]int64 {
 	counts := map[string]int64{}
 
@@ -83,19 +83,19 @@ func (c *Cloud) Counts() map[string]int64 {
 	return counts
 }
 
-// Capacity is consumed DynamoDB capacity in units, by AWS's rules: 1 KB a write unit and 4 KB a read unit, rounded up
-// for each item (reads of a Query: for each page), twice for transactional writes also when they are cancelled, half
-// for eventually consistent reads, and the writes of the secondary indexes.
+// Capacity is the consumed DynamoDB capacity in units. As on AWS, a write unit is 1 KB and a read unit 4 KB, rounded up
+// for each item, or for each page of a Query. Transactional writes cost twice as much, also if they are cancelled.
+// Eventually consistent reads cost half. Writes to secondary indexes are included.
 type Capacity struct {
 	Read, Write float64
 }
 
-// Capacity returns what was consumed since New or the last ResetCounts.
+// Capacity returns the capacity consumed since New or the last ResetCounts.
 func (c *Cloud) Capacity() Capacity {
 	return Capacity{Read: float64(c.usage.halfReads.Load()) / 2, Write: float64(c.usage.writes.Load())}
 }
 
-// ResetCounts sets the counts and the consumed capacity to zero. The numbers of calls go on.
+// ResetCounts sets the counts and the consumed capacity to zero. It does not reset Call.Number.
 func (c *Cloud) ResetCounts() {
 	for op := range operations {
 		c.usage.calls[op].Store(0)

@@ -24,7 +24,7 @@ const (
 	reasonValidation      = "ValidationError"
 )
 
-// Throttled is the error of a request over the table's capacity, for an [Interceptor] to return.
+// Throttled returns the error of a request that exceeds the table's capacity. An [Interceptor] can return it.
 func Throttled() error {
 	return &ddbtypes.ProvisionedThroughputExceededException{
 		Message: aws.String("The level of configured provisioned throughput for the table was exceeded. " +
@@ -32,8 +32,9 @@ func Throttled() error {
 	}
 }
 
-// TransactionConflict is the error of a transaction of n items that met another one under way at the items of these
-// indexes (at all of them when none are given), for an [Interceptor] to return before next.
+// TransactionConflict returns the error of a transaction of n items that conflicts with another transaction. at
+// contains the indexes of the conflicting items; if it is empty, all items conflict. An [Interceptor] can return it
+// before it calls next.
 func TransactionConflict(n int, at ...int) error {
 	reasons := make([]ddbtypes.CancellationReason, n)
 	for i := range reasons {
@@ -50,8 +51,8 @@ func TransactionConflict(n int, at ...int) error {
 	return cancelled(reasons)
 }
 
-// WriteConflict is the error of a plain PutItem, UpdateItem or DeleteItem that met a transaction under way at its
-// item, for an [Interceptor] to return before next.
+// WriteConflict returns the error of a PutItem, UpdateItem or DeleteItem that conflicts with a transaction on its item.
+// An [Interceptor] can return it before it calls next.
 func WriteConflict() error {
 	return &ddbtypes.TransactionConflictException{
 		Message: aws.String("Transaction is ongoing for the item"),

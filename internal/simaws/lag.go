@@ -15,9 +15,10 @@ type change struct {
 	old item
 }
 
-// Lag makes eventually consistent reads stale: GetItem and Query without ConsistentRead, and every Query of an index,
-// see the table as it was n item writes ago (each item of a transaction is one: a transaction can be seen in part).
-// 0, the default, ends it and costs nothing. What was written before Lag was called stays visible.
+// Lag makes eventually consistent reads stale: GetItem and Query without ConsistentRead, and every Query of an index.
+// They read the table as it was n item writes ago. Each item of a transaction counts as one write, so that a read may
+// return part of a transaction. 0, the default, ends the lag and costs nothing. Items written before the call of Lag
+// remain visible.
 func (t *Table) Lag(n int) {
 	t.lock(everyShard)
 	defer t.unlock(everyShard)

@@ -14,22 +14,22 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Mapping is a Lambda event source mapping: what takes messages from a queue and hands them to a function.
+// Mapping is a Lambda event source mapping. It receives messages from a queue and passes them to a function.
 //
-// After Invoke has returned, the mapping deletes the messages that did not fail. Those that failed, all of them when
-// Invoke returns an error or panics or names an id that is not in the batch, come again when their visibility timeout
-// ends, which the function may shorten itself. A batch of a FIFO queue may hold several message groups, each in order;
-// a group is in one batch at a time.
+// After Invoke returns, the mapping deletes the messages that did not fail. Failed messages are redelivered when their
+// visibility timeout ends; the function may shorten the timeout. All messages fail if Invoke returns an error, panics,
+// or names an ID that is not in the batch. A batch of a FIFO queue may contain several message groups, each in order.
+// Only one batch at a time contains messages of a group.
 //
-// A batch that exceeds the payload limit of an invocation, 6 MB, is passed in several, one after the other. AWS does not
-// document what becomes of the later ones if a message of an earlier one fails: those of a FIFO queue are not passed
-// then, and come again, since their groups are in order.
+// If a batch exceeds the payload limit of an invocation, 6 MB, the mapping splits it into several invocations, one
+// after the other. AWS does not document the effect of a failed message on the later invocations. This mapping skips
+// the later invocations of a FIFO queue, because groups are in order. Their messages are redelivered.
 type Mapping struct {
-	// BatchSize is how many messages a batch holds at most; 10 when 0.
+	// BatchSize is the maximum number of messages in a batch. 0 means 10.
 	BatchSize int
-	// Concurrency is how many invocations run at once; 0 is without limit.
+	// Concurrency is the maximum number of concurrent invocations. 0 means no limit.
 	Concurrency int
-	// Invoke is the function. It is called on a goroutine of its own.
+	// Invoke is the function. Each call runs on a new goroutine.
 	Invoke func(ctx context.Context, messages []sqstypes.Message) (failedMessageIDs []string, err error)
 }
 
@@ -45,7 +45,8 @@ type mapping struct {
 	idle chan struct{}
 }
 
-// Map joins a queue to a function. Nothing runs before Step or Serve. It panics on an unknown queue and without Invoke.
+// Map connects a queue to a function. Step and Serve run the mapping. Map panics if the queue is unknown or Invoke is
+// nil.
 func (c *Cloud) Map(queueURL string, m Mapping) {
 	q, err := c.Queues.find(&queueURL)
 	if err != nil || m.Invoke == nil {
@@ -64,7 +65,7 @@ func (c *Cloud) Map(queueURL string, m Mapping) {
 	c.mappings = append(c.mappings, made)
 }
 
-// Unmap takes all mappings away. Invocations that run go on.
+// Unmap removes all mappings. Running invocations continue.
 func (c *Cloud) Unmap() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +81,8 @@ func (c *Cloud) all() []*mapping {
 	return slices.Clip(c.mappings)
 }
 
-// Step takes one batch that is due, of the first mapping that has one, and starts its invocation on a new goroutine. It
-// returns false if nothing can be delivered now. Step and Serve do not go together.
+// Step receives one available batch of the first mapping that has one, and starts its invocation on a new goroutine. It
+// returns false if no batch is available. Do not combine Step with Serve.
 func (c *Cloud) Step() bool {
 	for again := true; again; {
 		again = false
@@ -119,9 +120,9 @@ func (m *mapping) step() (started, buried bool) {
 	return true, b.buried
 }
 
-// NextDue is when the next message of a mapped queue becomes visible, as far as that is known now; what is visible
-// already is due since then. ok is false when there is none. Mappings at their Concurrency are left out: the end of an
-// invocation shows on Changed.
+// NextDue returns the time at which the next known message of a mapped queue becomes visible, which is in the past for
+// visible messages. ok is false if there is no such message. NextDue ignores mappings that have reached their
+// Concurrency. Changed reports the end of an invocation.
 func (c *Cloud) NextDue() (at time.Time, ok bool) {
 	earliest := int64(0)
 
@@ -146,12 +147,12 @@ func (c *Cloud) NextDue() (at time.Time, ok bool) {
 	return time.Unix(0, earliest), true
 }
 
-// Changed holds a token after something happened that may let Step deliver more or make NextDue earlier: a message was
-// sent (also with a delay), its visibility was changed, a message group became free, an invocation ended. Its capacity
-// is one, so it is for one reader, who afterwards looks at everything.
+// Changed returns a channel on which a value arrives after events that let Step deliver more or make NextDue earlier. The
+// events are: a message was sent, also with a delay; its visibility changed; a message group became free; an invocation
+// ended. The capacity of the channel is 1. Use only one reader, and let it check everything after each value.
 func (c *Cloud) Changed() <-chan struct{} { return c.changed }
 
-// InFlight is the number of invocations under way.
+// InFlight returns the number of running invocations.
 func (c *Cloud) InFlight() int { return int(c.inFlight.Load()) }
 
 func (c *Cloud) notify() {

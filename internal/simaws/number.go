@@ -77,7 +77,7 @@ func (d decimal) normal(digits string) (decimal, error) {
 	return d, nil
 }
 
-// String writes the number as DynamoDB returns it, without an exponent.
+// String formats the number without an exponent, like DynamoDB.
 func (d decimal) String() string {
 	if d.digits == "" {
 		return "0"

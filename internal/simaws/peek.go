@@ -2,8 +2,8 @@ package simaws
 
 import "iter"
 
-// Heads yields, for each partition of an index that holds an item, its key and the lowest sort key in it, in no order. It
-// is no call: no interceptor sees it, and nothing counts it. It is for a driver that decides how far time may pass.
+// Heads yields each partition of an index that contains an item: its key and its lowest sort key, in no particular
+// order. No interceptor receives the call, and it is not counted. Drivers use it to decide how far time may advance.
 func (t *Table) Heads(index string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		ix := t.index(index)
@@ -22,7 +22,8 @@ func (t *Table) Heads(index string) iter.Seq2[string, string] {
 	}
 }
 
-// Len returns how many messages a queue holds, visible or not; 0 for an unknown URL. Like [Table.Heads] it is no call.
+// Len returns the number of messages in a queue, visible or not. It returns 0 for an unknown URL. Like [Table.Heads],
+// it is not counted.
 func (q *Queues) Len(queueURL string) int {
 	found, err := q.find(&queueURL)
 	if err != nil {

@@ -33,9 +33,9 @@ type page struct {
 	last    *row // where it stopped before the end
 }
 
-// Query reads items of one partition in the order of their sort keys, a page at a time: at most Limit items, at most
-// 1 MB before anything is filtered or projected. Of the ways to select attributes all of them (ALL_ATTRIBUTES,
-// ALL_PROJECTED_ATTRIBUTES), COUNT and a projection of whole attributes are simulated.
+// Query reads items of one partition in the order of their sort keys, one page at a time. A page contains at most Limit
+// items and at most 1 MB before filters and projections. Query simulates these selections of attributes:
+// ALL_ATTRIBUTES, ALL_PROJECTED_ATTRIBUTES, COUNT, and projections of whole attributes.
 func (t *Table) Query(
 	ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.QueryOutput, error) {

@@ -24,7 +24,8 @@ const (
 // urlScheme is the beginning of every queue URL.
 const urlScheme = "sim://"
 
-// Queues are the SQS queues of a Cloud. It satisfies any interface of the SDK client's methods that it has.
+// Queues simulates the SQS queues of a Cloud. It implements any interface that consists of its methods of the SDK
+// client.
 type Queues struct {
 	cloud *Cloud
 
@@ -34,22 +35,22 @@ type Queues struct {
 
 // QueueConfig describes a queue.
 type QueueConfig struct {
-	// VisibilityTimeout is how long a received message stays invisible: up to 12 hours, 30 seconds when 0.
+	// VisibilityTimeout is the time for which a received message is invisible, up to 12 hours. 0 means 30 seconds.
 	VisibilityTimeout time.Duration
-	// DeadLetterQueue names the queue that takes a message when it would be received for the MaxReceiveCount+1st time.
-	// It must exist, and be FIFO if this one is.
+	// DeadLetterQueue names the queue to which a message moves instead of its receive number MaxReceiveCount+1. The
+	// queue must exist. It must be FIFO if this queue is FIFO.
 	DeadLetterQueue string
 	MaxReceiveCount int
-	// MaximumMessageSize is how many bytes a message may have: 1 MiB when 0, as of new queues. Queues that were made before
-	// August 2025 have 256 KiB.
+	// MaximumMessageSize is the maximum size of a message in bytes. 0 means 1 MiB, the limit of new queues. Queues
+	// created before August 2025 have a limit of 256 KiB.
 	MaximumMessageSize int
-	// PerGroupDeduplication makes a deduplication id count within its message group only, as in the high-throughput
-	// mode of FIFO queues (DeduplicationScope=messageGroup).
+	// PerGroupDeduplication limits a deduplication ID to its message group, as in the high-throughput mode of FIFO
+	// queues (DeduplicationScope=messageGroup).
 	PerGroupDeduplication bool
 }
 
-// Create makes a queue and returns its URL, "sim://" and the name. A name that ends in ".fifo" makes a FIFO queue.
-// Like the registration of an HTTP handler it panics on a name in use and on a configuration that AWS refuses.
+// Create creates a queue and returns its URL: "sim://" and the name. A name that ends in ".fifo" creates a FIFO queue.
+// Create panics if the name is in use or AWS would reject the configuration.
 func (q *Queues) Create(name string, config QueueConfig) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,20 +111,21 @@ func (q *Queues) find(url *string) (*queue, error) {
 	return found, nil
 }
 
-// Disorder is what a standard queue does to its messages, and is allowed to do. The zero value is none of it: messages
-// come in the order in which they became visible, and among equals as they arrived.
+// Disorder describes duplicates and reordering, which AWS allows in a standard queue. With the zero value, messages
+// arrive once, in the order in which they become visible. Messages that become visible at the same time arrive in the
+// order in which they were sent.
 type Disorder struct {
-	// Seed makes the same calls give the same disorder.
+	// Seed selects the disorder. The same calls with the same seed have the same disorder.
 	Seed uint64
-	// Duplicate is the probability (0 to 1) that a message comes twice: a copy of the same MessageId, with receipts and
-	// a receive count of its own, appears between sending and the queue's visibility timeout.
+	// Duplicate is the probability (0 to 1) that a message arrives twice. The copy has the same MessageId, with its own
+	// receipts and receive count. It appears within the queue's visibility timeout after the message was sent.
 	Duplicate float64
-	// Reorder makes visible messages come in random order.
+	// Reorder delivers visible messages in random order.
 	Reorder bool
 }
 
-// Disorder sets what happens to messages sent from now on (Reorder: that become visible from now on). It panics on a
-// URL without a standard queue behind it.
+// Disorder sets the disorder of messages that are sent from now on, and the Reorder of messages that become visible
+// from now on. It panics if the URL does not name a standard queue.
 func (q *Queues) Disorder(queueURL string, d Disorder) {
 	found, err := q.find(&queueURL)
 	if err != nil || found.fifo {

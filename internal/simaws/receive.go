@@ -11,7 +11,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// ReceiveMessage takes up to 10 visible messages, and with WaitTimeSeconds waits for the first.
+// ReceiveMessage receives up to 10 visible messages. With WaitTimeSeconds, it waits for the first message.
 func (q *Queues) ReceiveMessage(
 	ctx context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options),
 ) (*sqs.ReceiveMessageOutput, error) {
@@ -134,8 +134,8 @@ func (b *batch) wait(ctx context.Context, c *Cloud, alarm *time.Timer, timeout <
 	return false, nil
 }
 
-// DeleteMessage deletes a message by the receipt of its latest delivery. On a FIFO queue an expired receipt is refused;
-// on a standard queue it succeeds, and deletes nothing if the message was received again.
+// DeleteMessage deletes a message by the receipt of its latest delivery. A FIFO queue rejects an expired receipt. A
+// standard queue accepts it, but deletes nothing if the message was received again.
 func (q *Queues) DeleteMessage(
 	ctx context.Context, in *sqs.DeleteMessageInput, _ ...func(*sqs.Options),
 ) (*sqs.DeleteMessageOutput, error) {
@@ -153,7 +153,7 @@ func (q *Queues) DeleteMessage(
 	})
 }
 
-// DeleteMessageBatch is DeleteMessage for up to 10 receipts, each with a result of its own.
+// DeleteMessageBatch is like DeleteMessage for up to 10 receipts. Each receipt has its own result.
 func (q *Queues) DeleteMessageBatch(
 	ctx context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options),
 ) (*sqs.DeleteMessageBatchOutput, error) {
@@ -186,8 +186,8 @@ func (q *Queues) deleteBatch(in *sqs.DeleteMessageBatchInput) (*sqs.DeleteMessag
 	return out, nil
 }
 
-// ChangeMessageVisibility makes a message in flight visible after so many seconds from now, up to 12 hours after it was
-// received. A message that is not in flight any more is refused.
+// ChangeMessageVisibility makes a message in flight visible after a number of seconds, at most 12 hours after it was
+// received. It rejects a message that is no longer in flight.
 func (q *Queues) ChangeMessageVisibility(
 	ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options),
 ) (*sqs.ChangeMessageVisibilityOutput, error) {
@@ -205,7 +205,7 @@ func (q *Queues) ChangeMessageVisibility(
 	})
 }
 
-// ChangeMessageVisibilityBatch is ChangeMessageVisibility for up to 10 receipts, each with a result of its own.
+// ChangeMessageVisibilityBatch is like ChangeMessageVisibility for up to 10 receipts. Each receipt has its own result.
 func (q *Queues) ChangeMessageVisibilityBatch(
 	ctx context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options),
 ) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
@@ -242,8 +242,8 @@ func (q *queue) setVisibility(receipt *string, seconds int32) error {
 	return q.changeVisibility(aws.ToString(receipt), time.Duration(seconds)*time.Second)
 }
 
-// GetQueueAttributes answers with the numbers of messages (visible, in flight and delayed), the ARN and the settings
-// of a queue. It looks at every message.
+// GetQueueAttributes returns the numbers of visible, in-flight and delayed messages, the ARN and the settings of a
+// queue. It reads every message.
 func (q *Queues) GetQueueAttributes(
 	ctx context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options),
 ) (*sqs.GetQueueAttributesOutput, error) {
@@ -304,7 +304,7 @@ func (q *queue) attributes() map[string]string {
 	return out
 }
 
-// PurgeQueue deletes all messages of a queue, those in flight too. What it deduplicates by stays.
+// PurgeQueue deletes all messages of a queue, also those in flight. It keeps the deduplication IDs.
 func (q *Queues) PurgeQueue(ctx context.Context, in *sqs.PurgeQueueInput, _ ...func(*sqs.Options)) (*sqs.PurgeQueueOutput, error) {
 	return do(ctx, q.cloud, opPurgeQueue, in, func() (*sqs.PurgeQueueOutput, error) {
 		of, err := q.find(in.QueueUrl)

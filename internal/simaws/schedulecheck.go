@@ -145,7 +145,8 @@ func noSuchSchedule(what string) error {
 	return &schedulertypes.ResourceNotFoundException{Message: aws.String(what + " does not exist.")}
 }
 
-// SchedulesThrottled is the error of a request over Scheduler's rate, for an [Interceptor] to return.
+// SchedulesThrottled returns the error of a request that exceeds Scheduler's rate limit. An [Interceptor] can return
+// it.
 func SchedulesThrottled() error {
 	return &schedulertypes.ThrottlingException{Message: aws.String("Rate exceeded")}
 }

@@ -21,11 +21,11 @@ const precision = time.Minute
 // defaultGroup is the schedule group that every account has.
 const defaultGroup = "default"
 
-// Schedules is EventBridge Scheduler for one-time schedules whose target is a standard queue of the same Cloud. It
-// satisfies any interface of the SDK client's methods that it has.
+// Schedules simulates EventBridge Scheduler for one-time schedules whose target is a standard queue of the same Cloud.
+// It implements any interface that consists of its methods of the SDK client.
 //
-// A schedule that fires is a message in its target from the beginning, which nobody sees before: so whatever waits for
-// the queue waits for its schedules too.
+// A schedule puts an invisible message into its target when it is created. A wait for the queue therefore includes its
+// schedules.
 type Schedules struct {
 	cloud *Cloud
 
@@ -42,20 +42,20 @@ type schedule struct {
 	messages []uint64
 }
 
-// ScheduleDisorder is what Scheduler does to schedules, and is allowed to do. Until [Schedules.Disorder] is called, it is
-// what AWS does every day: each schedule fires late by up to a minute, once.
+// ScheduleDisorder describes delays and duplicates, which AWS allows for schedules. The default, before the first call
+// of [Schedules.Disorder], is typical of AWS: each schedule fires once, up to a minute late.
 type ScheduleDisorder struct {
-	// Seed makes the same names give the same disorder.
+	// Seed selects the disorder. The same names with the same seed have the same disorder.
 	Seed uint64
-	// LateFrom and LateTo bound how late schedules fire, each by its own part of the span.
+	// LateFrom and LateTo limit the delay of each schedule. The delays are spread between them.
 	LateFrom, LateTo time.Duration
 	// Twice is the probability (0 to 1) that a schedule fires a second time, up to a minute after the first.
 	Twice float64
-	// Linger is how long a schedule that has fired for the last time still keeps its name.
+	// Linger is the time for which a schedule keeps its name after it has fired for the last time.
 	Linger time.Duration
 }
 
-// Disorder sets what happens to schedules created from now on.
+// Disorder sets the disorder of schedules that are created from now on.
 func (s *Schedules) Disorder(d ScheduleDisorder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *Schedules) Disorder(d ScheduleDisorder) {
 	s.disorder = d
 }
 
-// CreateGroup makes a schedule group. The group "default" is there.
+// CreateGroup creates a schedule group. The group "default" always exists.
 func (s *Schedules) CreateGroup(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *Schedules) CreateGroup(name string) {
 	s.groups[name] = map[string]*schedule{}
 }
 
-// Count is how many schedules there are.
+// Count returns the number of schedules.
 func (s *Schedules) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Schedules) Count() int {
 	return count
 }
 
-// CreateSchedule makes a schedule.
+// CreateSchedule creates a schedule.
 func (s *Schedules) CreateSchedule(
 	ctx context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options),
 ) (*scheduler.CreateScheduleOutput, error) {
@@ -117,7 +117,7 @@ func (s *Schedules) CreateSchedule(
 	})
 }
 
-// UpdateSchedule replaces all of a schedule.
+// UpdateSchedule replaces all settings of a schedule.
 func (s *Schedules) UpdateSchedule(
 	ctx context.Context, in *scheduler.UpdateScheduleInput, _ ...func(*scheduler.Options),
 ) (*scheduler.UpdateScheduleOutput, error) {
@@ -147,7 +147,7 @@ func (s *Schedules) UpdateSchedule(
 	})
 }
 
-// GetSchedule describes a schedule.
+// GetSchedule returns a schedule.
 func (s *Schedules) GetSchedule(
 	ctx context.Context, in *scheduler.GetScheduleInput, _ ...func(*scheduler.Options),
 ) (*scheduler.GetScheduleOutput, error) {
@@ -174,7 +174,7 @@ func (s *Schedules) GetSchedule(
 // mostListed is how many schedules a page of a list has at most.
 const mostListed = 100
 
-// ListSchedules lists the names of a group's schedules, in their order.
+// ListSchedules lists the names of a group's schedules in sorted order.
 func (s *Schedules) ListSchedules(
 	ctx context.Context, in *scheduler.ListSchedulesInput, _ ...func(*scheduler.Options),
 ) (*scheduler.ListSchedulesOutput, error) {
@@ -207,7 +207,7 @@ func (s *Schedules) ListSchedules(
 	})
 }
 
-// DeleteSchedule deletes a schedule. One that fires at that moment fires all the same.
+// DeleteSchedule deletes a schedule. A schedule that fires at the same moment still fires.
 func (s *Schedules) DeleteSchedule(
 	ctx context.Context, in *scheduler.DeleteScheduleInput, _ ...func(*scheduler.Options),
 ) (*scheduler.DeleteScheduleOutput, error) {
@@ -306,7 +306,7 @@ func scheduleARN(group *string, name string) string {
 	return "arn:aws:scheduler:us-east-1:000000000000:schedule/" + groupName(group) + "/" + name
 }
 
-// ARN is the name under which a queue is the target of a schedule. It panics on a URL without a queue behind it.
+// ARN returns the ARN of a queue, as the target of a schedule. It panics if the URL does not name a queue.
 func (q *Queues) ARN(queueURL string) string {
 	found, err := q.find(&queueURL)
 	if err != nil {

@@ -42,7 +42,7 @@ func (q *Queues) SendMessage(
 	})
 }
 
-// SendMessageBatch sends up to 10 messages. What is wrong with one of them is in its entry of Failed.
+// SendMessageBatch sends up to 10 messages. Failed lists the messages that were rejected, with their errors.
 func (q *Queues) SendMessageBatch(
 	ctx context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options),
 ) (*sqs.SendMessageBatchOutput, error) {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Serve runs the mappings that exist when it is called until ctx ends, each with up to Concurrency invocations at once.
-// Nothing polls. Invocations see the end of ctx, as a function sees the end of its environment; Serve returns when the
-// last of them has ended, and has deleted what it finished.
+// Serve runs the current mappings until ctx ends, each with up to Concurrency concurrent invocations. It does not poll.
+// Invocations receive the end of ctx like the end of a function's environment. Serve returns after the last invocation
+// has ended and its processed messages are deleted.
 func (c *Cloud) Serve(ctx context.Context) {
 	var running sync.WaitGroup
 

@@ -22,29 +22,29 @@ const (
 
 // TableConfig describes the table of a Cloud.
 type TableConfig struct {
-	// Name is what calls must name; empty takes any name.
+	// Name is the name that calls must specify. If it is empty, calls may specify any name.
 	Name string
-	// PartitionKey and SortKey name the attributes of the primary key; a table may do without a sort key.
+	// PartitionKey and SortKey name the attributes of the primary key. SortKey is optional.
 	PartitionKey, SortKey string
 	// Indexes are the secondary indexes.
 	Indexes []Index
-	// NumberKeys names those among all key attributes that are numbers; the others are strings.
+	// NumberKeys names the key attributes that are numbers. The others are strings.
 	NumberKeys []string
 }
 
 // Index describes a global secondary index. It is sparse: items without its keys are not in it.
 type Index struct {
 	Name string
-	// PartitionKey and SortKey name the attributes of the index key; an index may do without a sort key.
+	// PartitionKey and SortKey name the attributes of the index key. SortKey is optional.
 	PartitionKey, SortKey string
-	// Include names the attributes projected beside the keys of index and table; nil projects all.
+	// Include names the projected attributes, in addition to the keys of the index and the table. Nil projects all.
 	Include []string
 }
 
 // shardCount is as many locks as there are bits in a mask of them.
 const shardCount = 64
 
-// Table is one DynamoDB table. It satisfies any interface of the SDK client's methods that it has.
+// Table simulates a DynamoDB table. It implements any interface that consists of its methods of the SDK client.
 type Table struct {
 	TableConfig
 
@@ -92,8 +92,8 @@ func newTable(c *Cloud, config TableConfig) *Table {
 	return t
 }
 
-// Add adds another table, which calls of this one name, also in one transaction with it. It has no indexes, no Lag, and is in no Backup. It is called before
-// any call.
+// Add adds another table, which calls of this one can name, also in the same transaction. It has no indexes and no Lag,
+// and backups do not contain it. Call Add before any other call.
 func (t *Table) Add(config TableConfig) {
 	if config.Name == "" || t.Name == "" || config.Name == t.Name || t.beside[config.Name] != nil || len(config.Indexes) > 0 {
 		panic(fmt.Sprintf("simaws: table %q needs a name of its own, and no indexes", config.Name))

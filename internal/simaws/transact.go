@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// TransactWriteItems writes up to 100 items, all or none. A repeated ClientRequestToken is answered without writing
-// for ten minutes; without one nothing is remembered (the SDK's client makes up a token for each call).
+// TransactWriteItems writes up to 100 items, all or none. For ten minutes, a repeated ClientRequestToken returns
+// success without writing. Calls without a token are not remembered; the SDK's client generates a token for each call.
 func (t *Table) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {

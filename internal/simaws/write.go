@@ -242,7 +242,7 @@ func (t *Table) single(w *write) (old item, used consumed, err error) {
 	return old, used, nil
 }
 
-// PutItem stores an item whole. ReturnValues may be NONE or ALL_OLD.
+// PutItem stores a whole item. ReturnValues may be NONE or ALL_OLD.
 //
 //nolint:dupl // as DeleteItem, in types of the SDK that share nothing
 func (t *Table) PutItem(
@@ -306,7 +306,7 @@ func (t *Table) DeleteItem(
 	})
 }
 
-// UpdateItem changes attributes of an item, and makes the item if there is none.
+// UpdateItem changes attributes of an item. It creates the item if it does not exist.
 func (t *Table) UpdateItem(
 	ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.UpdateItemOutput, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// ErrCrashed is what every AWS call of an invocation gets once its process has died.
+// ErrCrashed is the error of every AWS call of an invocation whose process has crashed.
 var ErrCrashed = errors.New("simhub: the function's process has crashed")
 
 type invocationKey struct{}
@@ -34,8 +34,8 @@ func (i *invocation) err() error {
 	return nil
 }
 
-// Crash makes an interceptor that kills the invocation which makes the call at says, before the call or after it. Calls from
-// outside functions (a client's) are never chosen.
+// Crash returns an interceptor that kills an invocation before or after a call for which at returns true. It ignores
+// calls that do not come from a function, such as those of a client.
 func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		inv, ok := ctx.Value(invocationKey{}).(*invocation)
@@ -59,15 +59,16 @@ func Crash(at func(c simaws.Call) (before, after bool)) simaws.Interceptor {
 	}
 }
 
-// Die kills the invocation that an activity's context is of, as code does that ends its process. The hub's interceptor must be
-// one of Crash, which keeps what is dead from calling AWS.
+// Die kills the invocation that runs the activity of ctx, like code that ends its process. The hub's interceptor must
+// reject AWS calls of killed invocations, as that of Crash does.
 func Die(ctx context.Context) {
 	if inv, ok := ctx.Value(invocationKey{}).(*invocation); ok {
 		inv.crashed.Store(true)
 	}
 }
 
-// Process says which invocation, or process of a client's, a context is of, and whether that has died. One outside of them has no name.
+// Process returns the name of the invocation or client process of ctx, and whether it has crashed. Other contexts have
+// no name.
 func Process(ctx context.Context) (name string, died bool) {
 	inv, ok := ctx.Value(invocationKey{}).(*invocation)
 	if !ok {
@@ -76,7 +77,8 @@ func Process(ctx context.Context) (name string, died bool) {
 	return inv.name, inv.crashed.Load()
 }
 
-// CrashAt kills the invocation that makes the n-th call of all functions, before that call or after it. calls counts them.
+// CrashAt kills the invocation that makes the n-th call of all functions, before or after that call. calls is the
+// number of calls.
 func CrashAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64) {
 	calls = &atomic.Int64{}
 	return Crash(func(simaws.Call) (bool, bool) {
@@ -85,11 +87,11 @@ func CrashAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.I
 	}), calls
 }
 
-// ErrFailed is what a call gets that FailAt has picked.
+// ErrFailed is the error of a call that FailAt has selected.
 var ErrFailed = errors.New("simhub: the call failed")
 
-// FailAt fails the n-th call of all functions, which live on: it never arrived or, with after, its response was lost. calls counts
-// them.
+// FailAt fails the n-th call of all functions, without a crash. The call never arrived or, with after, its response was
+// lost. calls is the number of calls.
 func FailAt(n int64, after bool) (intercept simaws.Interceptor, calls *atomic.Int64) {
 	calls = &atomic.Int64{}
 	return func(ctx context.Context, _ simaws.Call, next func() error) error {

@@ -7,8 +7,9 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// Deploy has the functions run another build's code from now on, as a deployment does: invocations that are under way end with the code that they
-// began with. What was blocked in an earlier build is woken. Nothing may be invoked meanwhile.
+// Deploy makes the functions run the code of another build from now on, like a deployment. Running invocations end with
+// the code with which they started. Deploy wakes instances that were blocked in an earlier build. Do not invoke
+// functions during the call.
 func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) error {
 	h.options.Registry, h.options.BuildID = r, build
 	for _, queue := range h.workQueues() {
@@ -30,7 +31,7 @@ func (h *Hub) Deploy(ctx context.Context, r *perdure.Registry, build string) err
 	return nil
 }
 
-// AddQueue adds a work queue, with a worker, unless it is there. Nothing may be invoked meanwhile.
+// AddQueue adds a work queue with a worker, unless it exists. Do not invoke functions during the call.
 func (h *Hub) AddQueue(name string) error {
 	if !h.addWorkQueue(name) {
 		return nil

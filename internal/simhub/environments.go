@@ -9,13 +9,14 @@ import (
 
 // environments are those of the orchestrator function.
 type environments struct {
-	// Orchestrators are the orchestrator function's environments. Beside invocations they are read by Environment and changed by Replace.
+	// Orchestrators are the environments of the orchestrator function. Besides invocations, Environment reads them and
+	// Replace changes them.
 	Orchestrators []*dispatch.Orchestrator
 	replacing     sync.Mutex
 }
 
-// Replace has orchestrators take the place of the first of the function's environments, and returns all that were there before. Invocations
-// that are under way end with the code that they began with.
+// Replace replaces the first environments of the orchestrator function, and returns all previous environments. Running
+// invocations end with the code with which they started.
 func (e *environments) Replace(these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	e.replacing.Lock()
 	defer e.replacing.Unlock()
@@ -24,7 +25,7 @@ func (e *environments) Replace(these ...*dispatch.Orchestrator) (before []*dispa
 	return before
 }
 
-// Environment is the nth of the orchestrator function's environments: behind the last the first comes again.
+// Environment returns the nth environment of the orchestrator function. It starts with the first again after the last.
 func (e *environments) Environment(n int) *dispatch.Orchestrator {
 	e.replacing.Lock()
 	defer e.replacing.Unlock()

@@ -63,7 +63,7 @@ func (h *Hub) joinWorkers(where dynamo.HubConfig, name string) error {
 // hubName is the name of every hub.
 const hubName = "test"
 
-// PayloadBucket is the bucket of a hub that has one.
+// PayloadBucket is the name of the bucket of a hub with Options.Bucket.
 const PayloadBucket = "payloads"
 
 // buildID is that of all functions where a hub names none.
@@ -145,7 +145,7 @@ func (o *holders) take(inv *invocation, batch []sqstypes.Message) {
 	}
 }
 
-// Records are messages as a function is handed them.
+// Records converts messages to the records that a function receives.
 func Records(ms []sqstypes.Message) []provider.Record {
 	rs := make([]provider.Record, len(ms))
 	for i := range ms {

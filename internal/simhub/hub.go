@@ -24,80 +24,90 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Options says what a hub is made of. Registry is required.
+// Options configure a hub. Registry is required.
 type Options struct {
 	Registry *perdure.Registry
-	// Environments is how many orchestrator environments take turns, each with its own warm orchestrations. Default 1.
+	// Environments is the number of orchestrator environments that take turns, each with its own warm instances.
+	// Default 1.
 	Environments int
-	// Concurrency bounds the invocations of each function at once; 0 does not.
+	// Concurrency limits the concurrent invocations of each function. 0 means no limit.
 	Concurrency int
-	// BatchSize is that of every mapping; default 10. With 1 nothing runs side by side within an invocation.
+	// BatchSize is the batch size of every mapping. Default 10. With 1, an invocation processes one message at a time.
 	BatchSize int
-	// CacheBytes is as in the options of package dispatch.
+	// CacheBytes is passed to package dispatch.
 	CacheBytes int
-	// TurnLimit is as in the options of package dispatch.
+	// TurnLimit is passed to package dispatch as TurnTimeout.
 	TurnLimit time.Duration
-	// Exclusive is that each work queue has the FIFO queue beside it that exclusive keys need.
+	// Exclusive adds to each work queue the FIFO queue that exclusive keys require.
 	Exclusive bool
-	// Reports is that workers tell the hub that they are there, as the functions do: a call when they start, and one every five minutes in which they
-	// are at work.
+	// Reports makes workers report to the hub as deployed functions do: at their start, and every five minutes while
+	// they work.
 	Reports bool
-	// Jitter leaves retry policies theirs; without it, retries are exact.
+	// Jitter keeps the jitter of retry policies. Without it, retry delays are exact.
 	Jitter bool
-	// Retention is as in the options of package dispatch.
+	// Retention is passed to package dispatch.
 	Retention time.Duration
-	// MaxAttempts and SendAnewAfter are as in the options of package dispatch.
+	// MaxAttempts and SendAnewAfter are passed to package dispatch as MaxCrashes and ResendAfterDeliveries.
 	MaxAttempts, SendAnewAfter int
-	// Rollup is how many segments a rollup holds at least, and so many are never in one. Default as everywhere.
+	// Rollup is the smallest number of segments in a rollup. The first segments of an execution, as many as Rollup, are
+	// never in one. The default is the same as in deployments.
 	Rollup int64
-	// Intercept stands before every AWS call.
+	// Intercept runs before every AWS call.
 	Intercept simaws.Interceptor
-	// Clients, if set, makes the clients that the hub's functions and its Provider call the cloud with, such as those of package simsdk.
+	// Clients, if set, creates the clients with which the hub's functions and its Provider call the cloud, such as
+	// those of package simsdk.
 	Clients func(c *simaws.Cloud) dynamo.Clients
-	// Metrics is as in the options of package dispatch; the hub is called "test" in them.
+	// Metrics is passed to package dispatch. The hub's name in metrics is "test".
 	Metrics dispatch.Metrics
-	// Interceptors are those of all functions.
+	// Interceptors are installed in all functions.
 	Interceptors []perdure.Interceptor
-	// Tasks hears what turns begin and end, and CheckRest holds that against the histories. Default: nobody does.
+	// Tasks records the tasks that turns schedule and end, and CheckRest compares it with the histories. The default is
+	// nil.
 	Tasks *TaskWitness
-	// Codecs are those of all functions.
+	// Codecs are installed in all functions.
 	Codecs []perdure.Codec
-	// Bucket is that the hub has a bucket for large payloads.
+	// Bucket adds a bucket for large payloads.
 	Bucket bool
-	// Begins, on a hub with a schedule, is called with the context of each activity whose code is about to begin.
+	// Begins is called with the context of each activity before its code starts, if the hub has a Schedule.
 	Begins func(ctx context.Context)
-	// BeginsInline is the same for each inline activity that an orchestrator runs, with its input.
+	// BeginsInline is called for each inline activity, with its input, before its code starts.
 	BeginsInline func(ctx context.Context, input json.RawMessage)
-	// InlineTimeout is as in the options of package dispatch.
+	// InlineTimeout is passed to package dispatch.
 	InlineTimeout time.Duration
-	// Schedule, if there is one, decides on the order of all that happens.
+	// Schedule, if set, determines the order of all calls.
 	Schedule *Schedule
-	// Ordered is that what happens side by side is put in order by Hub.Order, for a hub without a schedule.
+	// Ordered adds an Order, which runs concurrent calls in a fixed order. It requires a hub without a Schedule.
 	Ordered bool
-	// Sweep gives the hub a Sweeper, for a hub in virtual time without a schedule.
+	// Sweep adds a Sweeper. It requires virtual time and a hub without a Schedule.
 	Sweep bool
-	// Mortal is that an invocation is over when one of its messages is delivered again, as a function's timeout sees to it. Otherwise
-	// it goes on, as one that was frozen.
+	// Mortal ends an invocation when one of its messages is redelivered, as a function's timeout does. Otherwise the
+	// invocation continues, like one that was frozen.
 	Mortal bool
-	// Logger is where everything logs. Default: nowhere.
+	// Logger receives all logs. The default discards them.
 	Logger *slog.Logger
-	// Visibility is that of the inbox and of the work queues. Defaults: 90 s and 15 minutes, as in the stack.
+	// InboxVisibility and WorkVisibility are the visibility timeouts of the inbox and the work queues. The defaults are
+	// those of the stack: 90 s and 15 minutes.
 	InboxVisibility, WorkVisibility time.Duration
-	// LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval and CancellationGracePeriod are as in the options of package dispatch.
+	// LockAfter is passed to package dispatch as LeaseAfter, and the others under their own names.
 	LockAfter, LockTimeout, LockRenewalBuffer, CancelPollInterval, CancellationGracePeriod time.Duration
-	// MaxReceiveCount is how often a queue delivers a message before it moves it to its dead letters. Default 100, as in the stack.
+	// MaxReceiveCount is the number of deliveries before a queue moves a message to its dead-letter queue. The default
+	// is that of the stack: 100.
 	MaxReceiveCount int
-	// InvocationLimit is the timeout of every function: the deadline of its invocations' contexts. Default: none.
+	// InvocationLimit is the timeout of every function, and the deadline of the contexts of its invocations. The
+	// default is no timeout.
 	InvocationLimit time.Duration
-	// On is an earlier hub, closed by now, whose cloud and table this one takes over, and its queues unless NewQueues begins the
-	// names of others. Its functions run no more. Intercept, Schedule and Ordered are then those of the earlier hub.
+	// On is a closed hub whose cloud and table the new hub takes over. The new hub also takes over the queues, unless
+	// NewQueues is set: it is the prefix of the names of new queues. The functions of the closed hub no longer run.
+	// Intercept, Schedule and Ordered of the closed hub remain in effect.
 	On        *Hub
 	NewQueues string
-	// SameGroup: new queues beside the schedule group of the earlier hub, as those of a stack that is deployed anew.
+	// SameGroup creates new queues, but keeps the schedule group of the earlier hub, like a stack that is deployed
+	// again.
 	SameGroup bool
-	// BuildID is that of all functions. Default: "test".
+	// BuildID is the build ID of all functions. The default is "test".
 	BuildID string
-	// Timers is how long timers are held, as in dynamo.HubConfig. Default: dynamo.TimersSchedules, as in the stack.
+	// Timers selects how timers are held, as in dynamo.HubConfig. The default is that of the stack:
+	// dynamo.TimersSchedules.
 	Timers string
 }
 
@@ -127,20 +137,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Hub is a task hub in memory. Drive it by Cloud.Step or Cloud.Serve, or by Scheduler.Run when it has a schedule.
+// Hub is a task hub in memory. Drive it with Cloud.Step or Cloud.Serve, or with Scheduler.Run if it has a Schedule.
 type Hub struct {
 	environments
 
 	Cloud      *simaws.Cloud
 	Provider   *dynamo.Provider
 	Timekeeper *dispatch.Renewer
-	// Workers are the worker functions' environments, by queue.
+	// Workers contains the environments of the worker functions, by queue.
 	Workers map[string]*dispatch.Worker
-	// Scheduler drives a hub that has a schedule; nil on others.
+	// Scheduler drives a hub with the option Schedule. It is nil on other hubs.
 	Scheduler *Scheduler
-	// Order lets the calls of a hub go one by one that is Ordered; nil on others.
+	// Order runs the calls of a hub with the option Ordered one at a time. It is nil on other hubs.
 	Order *Order
-	// Sweeper runs the watch of a hub with the option Sweep; nil on others.
+	// Sweeper runs the sweeps of a hub with the option Sweep. It is nil on other hubs.
 	Sweeper *Sweeper
 
 	options Options
@@ -151,7 +161,7 @@ type Hub struct {
 	end     context.CancelFunc
 }
 
-// New makes a hub with its functions mapped to their queues.
+// New creates a hub, with its functions mapped to their queues.
 func New(o Options) (*Hub, error) {
 	o = o.withDefaults()
 	h := &Hub{options: o, Workers: map[string]*dispatch.Worker{}, holders: holders{by: map[string]*invocation{}}}
@@ -233,7 +243,7 @@ func (h *Hub) putKey(table string) error {
 	return nil
 }
 
-// Close ends the context of all invocations and unwinds the warm orchestrations.
+// Close ends the contexts of all invocations and unwinds the warm instances.
 func (h *Hub) Close() {
 	h.end()
 	if h.Scheduler != nil {
@@ -247,7 +257,8 @@ func (h *Hub) Close() {
 	}
 }
 
-// QueryInstance has an orchestrator environment of the hub answer a query, as an invocation of the function does. Its calls are a client's to what injects faults.
+// QueryInstance runs a query in an orchestrator environment of the hub, like an invocation of the function. For fault
+// injection, its calls count as those of a client.
 func (h *Hub) QueryInstance(ctx context.Context, q provider.QueryRequest) (json.RawMessage, error) {
 	return h.Environment(0).QueryInstance(ctx, q)
 }

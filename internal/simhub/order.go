@@ -13,10 +13,10 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// Order makes what goes on side by side on a hub happen one after the other: each AWS call of an invocation parks, and Next lets the first
-// go, by the name of its invocation and of what it is about. So what several do at one moment of virtual time, in whatever order their
-// goroutines run, comes out the same each time. The hub must live in a testing/synctest bubble, whose goroutines are all blocked when Next
-// is called.
+// Order runs concurrent calls of a hub one at a time. Each AWS call of an invocation parks, and Next releases the first
+// one. The names of invocations and the inputs of calls define the order. Concurrent work at one moment of virtual time
+// therefore has the same order in each run. The hub must be in a testing/synctest bubble, and all goroutines of the
+// bubble must be blocked when Next is called.
 type Order struct {
 	mu      sync.Mutex
 	parked  []*turnstile  // in order of their names
@@ -92,7 +92,7 @@ func (o *Order) park(name string) {
 	}
 }
 
-// Next lets the first call go that is parked, and reports whether there was one.
+// Next releases the first parked call, and reports whether there was one.
 func (o *Order) Next() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +108,7 @@ func (o *Order) Next() bool {
 	return true
 }
 
-// Arrived tells that a call has parked since Next was last called.
+// Arrived returns a channel on which a value arrives after a call has parked. Next discards the value.
 func (o *Order) Arrived() <-chan struct{} { return o.arrived }
 
 // end lets all go that are parked or will be. It may be called again.

@@ -130,11 +130,11 @@ func (s *Scheduler) stop(inv *invocation, p *point) error {
 	return inv.err()
 }
 
-// Step parks an activity that runs on a hub with a schedule; elsewhere it does nothing. Every activity parks by itself before it
-// begins and before its outcome is known.
+// Step parks an activity on a hub with a Schedule. On other hubs it does nothing. The hub itself parks every activity
+// before its start and before its outcome.
 func Step(ctx context.Context) { stepAt(ctx, "in") }
 
-// Idle lets a client of Scheduler.Go do nothing while n other things are decided on, so that a seed chooses its moment.
+// Idle lets a client of Scheduler.Go wait for n other decisions, so that the seed selects the moment of its next call.
 func Idle(ctx context.Context, n int) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.schedule == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ServeFor lets the functions run for d, and returns when the last invocation has ended.
+// ServeFor lets the functions run for d, and returns after the last invocation has ended.
 func (h *Hub) ServeFor(ctx context.Context, d time.Duration) {
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan struct{})
@@ -31,8 +31,8 @@ func (h *Hub) ServeFor(ctx context.Context, d time.Duration) {
 	<-served
 }
 
-// CheckRest says what is wrong with a hub that has come to rest: an instance that is not over, an execution whose history is no valid
-// log, a message or a schedule that is left.
+// CheckRest returns the errors of a hub at rest: an instance that has not ended, an execution with an invalid history,
+// a remaining message or schedule.
 func (h *Hub) CheckRest(ctx context.Context) error {
 	h.Cloud.Table.Lag(0)
 	return errors.Join(h.checkInstances(ctx), h.checkQueues(ctx))
@@ -44,11 +44,11 @@ func (h *Hub) checkInstances(ctx context.Context) error {
 	for {
 		page, err := h.Provider.ListInstances(ctx, q)
 		if err != nil {
-			return fmt.Errorf("simhub: the instances cannot be listed: %w", err)
+			return fmt.Errorf("simhub: list instances: %w", err)
 		}
 		for _, in := range page.Instances {
 			if !in.Status.Terminal() {
-				errs = append(errs, fmt.Errorf("instance %q is not over, but %s", in.InstanceID, in.Status))
+				errs = append(errs, fmt.Errorf("instance %q has not ended, its status is %s", in.InstanceID, in.Status))
 			}
 			errs = append(errs, h.checkExecutions(ctx, in))
 		}
@@ -63,10 +63,10 @@ func (h *Hub) checkExecutions(ctx context.Context, in provider.Instance) error {
 	left := in.ExecutionNumber
 	for x, err := range h.Provider.ListExecutions(ctx, in.InstanceID) {
 		if err != nil {
-			return fmt.Errorf("instance %q: its executions cannot be listed: %w", in.InstanceID, err)
+			return fmt.Errorf("instance %q: list executions: %w", in.InstanceID, err)
 		}
 		if x.Number != left {
-			errs = append(errs, fmt.Errorf("instance %q: there is execution %d where %d should be", in.InstanceID, x.Number, left))
+			errs = append(errs, fmt.Errorf("instance %q: execution %d found, want %d", in.InstanceID, x.Number, left))
 		}
 		left--
 		errs = append(errs, h.checkHistory(ctx, in.InstanceID, x.ExecutionID))
@@ -81,13 +81,13 @@ func (h *Hub) checkHistory(ctx context.Context, instanceID, executionID string) 
 	var events []history.Event
 	for e, err := range h.Provider.ReadHistory(ctx, instanceID, executionID, 0) {
 		if err != nil {
-			return fmt.Errorf("instance %q: its history cannot be read: %w", instanceID, err)
+			return fmt.Errorf("instance %q: read history: %w", instanceID, err)
 		}
 		events = append(events, e)
 	}
 	err := errors.Join(CheckLog(events), checkUpdates(ctx, h, instanceID, executionID, events), h.options.Tasks.check(executionID, events))
 	if err == nil && !events[len(events)-1].Kind.Terminal() {
-		err = fmt.Errorf("it ends with %s", events[len(events)-1].String())
+		err = fmt.Errorf("the history ends with %s", events[len(events)-1].String())
 	}
 	if err != nil {
 		return fmt.Errorf("instance %q, execution %s: %w", instanceID, executionID, err)
@@ -108,14 +108,14 @@ func checkUpdates(ctx context.Context, h *Hub, instanceID, executionID string, e
 			want := provider.UpdateResultOf(provider.Origin{InstanceID: instanceID, ExecutionID: executionID, StartID: events[0].StartID}, e)
 			switch a, err := h.Provider.ReadUpdate(ctx, instanceID, e.EventID); {
 			case err != nil:
-				errs = append(errs, fmt.Errorf("update %q, which is %s, has no answer: %w", e.EventID, e.String(), err))
+				errs = append(errs, fmt.Errorf("update %q (%s) has no response: %w", e.EventID, e.String(), err))
 			case !reflect.DeepEqual(a, want):
-				errs = append(errs, fmt.Errorf("update %q is answered with %+v, want %+v", e.EventID, a, want))
+				errs = append(errs, fmt.Errorf("update %q has the response %+v, want %+v", e.EventID, a, want))
 			}
 		}
 	}
 	if len(open) > 0 && events[len(events)-1].Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waited for its turn
-		errs = append(errs, fmt.Errorf("%d updates are accepted and have no end: %v", len(open), open))
+		errs = append(errs, fmt.Errorf("%d accepted updates have not ended: %v", len(open), open))
 	}
 	return errors.Join(errs...)
 }
@@ -134,8 +134,8 @@ func arrivedAs(e *history.Event) string {
 	}
 }
 
-// CheckLog says what is wrong with a history: it has a gap, an event after its end, an id that is settled twice, or an external
-// event or an update twice.
+// CheckLog returns the errors of a history: a gap, an event after its end, a task that is settled twice, or an external
+// event or an update that occurs twice.
 func CheckLog(events []history.Event) error {
 	var errs []error
 	settled, raised := map[int64]bool{}, map[string]bool{}
@@ -143,19 +143,20 @@ func CheckLog(events []history.Event) error {
 		e := &events[i]
 		if e.IsInput() && e.Kind.HasSource() && !requestsCancel(e.Kind) { // an outcome after a request stands beside it
 			if settled[e.SourceEventID] {
-				errs = append(errs, fmt.Errorf("#%d is settled twice, again by %s", e.SourceEventID, e.String()))
+				errs = append(errs, fmt.Errorf("#%d settled twice, the second time by %s", e.SourceEventID, e.String()))
 			}
 			settled[e.SourceEventID] = true
 		}
 		if id := arrivedAs(e); id != "" {
 			if raised[id] {
-				errs = append(errs, fmt.Errorf("%q is there twice, again as %s", id, e.String()))
+				errs = append(errs, fmt.Errorf("%q occurs twice, the second time as %s", id, e.String()))
 			}
 			raised[id] = true
 		}
 		if e.Kind == history.UpdateCompleted {
 			if settled[e.SourceEventID] {
-				errs = append(errs, fmt.Errorf("update #%d is over twice, again by %s", e.SourceEventID, e.String()))
+				errs = append(errs, fmt.Errorf("update #%d ended twice, the second time by %s", e.SourceEventID,
+					e.String()))
 			}
 			settled[e.SourceEventID] = true
 		}
@@ -180,12 +181,12 @@ func (h *Hub) checkQueues(ctx context.Context) error {
 	}
 	var errs []error
 	if at, some := h.Cloud.NextDue(); some {
-		errs = append(errs, fmt.Errorf("a message is left, which is visible from %v on", at))
+		errs = append(errs, fmt.Errorf("a message is left, visible from %v", at))
 	}
 	for _, url := range urls {
 		out, err := h.Cloud.Queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10})
 		if err != nil {
-			return fmt.Errorf("simhub: queue %s cannot be looked at: %w", url, err)
+			return fmt.Errorf("simhub: receive from queue %s: %w", url, err)
 		}
 		if n := len(out.Messages); n > 0 {
 			errs = append(errs, fmt.Errorf("%d messages are left in %s, such as %s", n, url, *out.Messages[0].Body))

@@ -15,37 +15,38 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// Schedule makes the order in which everything happens on a hub a matter of a seed: the same seed, the same order. The hub must
-// live in a testing/synctest bubble, and is driven by Scheduler.Run.
+// Schedule makes a seed determine the order of all calls on a hub. The same seed gives the same order. The hub must be
+// in a testing/synctest bubble, and Scheduler.Run must drive it.
 //
-// The faults are probabilities (0 to 1) for each call, or each side of it.
+// The faults are probabilities (0 to 1) for each call, or for each side of it.
 type Schedule struct {
 	Seed uint64
-	// Crash is that an invocation dies, before a call or after it, or beside an activity.
+	// Crash kills an invocation, before or after a call or during an activity.
 	Crash float64
-	// Fail is that a call fails without having been done, and Lose that its response is lost.
+	// Fail fails a call without executing it. Lose loses the response of a call.
 	Fail, Lose float64
-	// Repeat is that a call's response is lost and the SDK makes the call again: what it sends to a queue is there twice.
+	// Repeat loses the response of a call that the SDK then repeats. A sent message is then in the queue twice.
 	Repeat float64
-	// Freeze is that a process stands still for FreezeFor in the midst of a call, while time goes on for all others, and then goes on as
-	// if nothing had been.
+	// Freeze pauses a process for FreezeFor during a call. Time passes for all others, and the process then continues
+	// normally.
 	Freeze    float64
 	FreezeFor time.Duration
-	// Apart has no two things happen at one moment: a nanosecond passes after each. Where many wait for as long as others, timers would end together
-	// else, and what they let go would race.
+	// Apart lets a nanosecond pass after each decision, so that no two happen at one moment. Otherwise the timers of
+	// processes that wait for the same duration would end together, and the processes would race.
 	Apart bool
-	// Storm is after how many decisions there are no more faults, and time stands still while anything can be done: so
-	// that what should end does. Default 500.
+	// Storm is the number of decisions after which there are no more faults. Time then stops while any call can
+	// proceed, so that the work ends. Default 500.
 	Storm int
-	// StormFor is for how long, in virtual time, there are faults instead: an outage, however much happens in it.
+	// StormFor replaces Storm by a duration in virtual time. It simulates an outage, regardless of the number of
+	// decisions.
 	StormFor time.Duration
 }
 
-// Scheduler lets one goroutine go at a time. Each AWS call of an invocation parks before it is done, and again before its result is
-// handed back; so does each activity, before it begins and before its outcome is known. When all goroutines of the bubble are
-// blocked, the seed picks one that is parked, or has a batch delivered, or lets time pass.
+// Scheduler releases one goroutine at a time. Each AWS call of an invocation parks before it is executed and before its
+// result is returned. Each activity parks before its start and before its outcome. When all goroutines of the bubble
+// are blocked, the seed selects the next step: it releases a parked goroutine, delivers a batch, or lets time pass.
 //
-// What is parked has a name that does not depend on when it got there, and is picked by it.
+// The scheduler selects parked goroutines by their names, which do not depend on the time at which they parked.
 type Scheduler struct {
 	schedule Schedule
 	cloud    *simaws.Cloud
@@ -148,7 +149,7 @@ func (s *Scheduler) thaws(due, now time.Time) time.Time {
 	return due
 }
 
-// Frozen is how many processes have stood still. It is not for use while Run is under way.
+// Frozen returns the number of processes that were frozen. Do not call it while Run is running.
 func (s *Scheduler) Frozen() int { return len(s.frozen) }
 
 // insert puts a point to those that are parked, in its place.
@@ -183,8 +184,9 @@ func (s *Scheduler) wake() {
 	}
 }
 
-// Go runs f on a goroutine as a client of the hub: its AWS calls park under its name, and no harm is done to them. Run does not
-// return before f has. A provider's calls that hold a lock, as those that start instances do, are for one client at a time.
+// Go runs f on a goroutine as a client of the hub. The AWS calls of the client park under its name, without faults. Run
+// returns only after f. Calls of a provider that hold a lock, such as starts of instances, are limited to one client at
+// a time.
 func (s *Scheduler) Go(ctx context.Context, name string, f func(ctx context.Context)) {
 	s.mu.Lock()
 	s.clients++
@@ -200,8 +202,8 @@ func (s *Scheduler) Go(ctx context.Context, name string, f func(ctx context.Cont
 	}()
 }
 
-// Exposed is ctx for a process of a client's of its own: its calls park under that name, and what harms functions harms it. Once it
-// has crashed all of them fail with ErrCrashed.
+// Exposed returns a context for a separate client process. The calls of the process park under its name, with the same
+// faults as functions. After a crash, all calls of the process fail with ErrCrashed.
 func (s *Scheduler) Exposed(ctx context.Context, name string) context.Context {
 	ctx, _ = begin(ctx, name, s)
 	return ctx
@@ -213,8 +215,8 @@ const longestPause = time.Minute
 // mostDecisions bounds what no schedule of a test comes near to.
 const mostDecisions = 100_000
 
-// Run drives the hub until it is at rest: nothing is parked, no message is left and no client is under way. It fails when that takes
-// longer than limit, in virtual time. It is for the goroutine that has made the hub.
+// Run drives the hub until it is at rest: no goroutine is parked, no message is left and no client is running. It fails
+// if that takes longer than limit, in virtual time. Call it from the goroutine that created the hub.
 func (s *Scheduler) Run(ctx context.Context, limit time.Duration) error {
 	deadline := bubbleTime().Add(limit)
 	for n := 0; ; n++ {
@@ -370,10 +372,10 @@ func (s *Scheduler) end() {
 	}
 }
 
-// Trace are the decisions so far, a line for each. It is not for use while Run is under way.
+// Trace returns all decisions so far, one on each line. Do not call it while Run is running.
 func (s *Scheduler) Trace() []string { return s.Tail(len(s.decisions)) }
 
-// Tail are the last n decisions.
+// Tail returns the last n decisions.
 func (s *Scheduler) Tail(n int) []string {
 	from := max(0, len(s.decisions)-n)
 	lines := make([]string, 0, len(s.decisions)-from)

@@ -19,11 +19,11 @@ import (
 // SweepInterval is the time between two ticks of the sweeper, as in the stack: EventBridge invokes the renewer every 2 minutes.
 const SweepInterval = 2 * time.Minute
 
-// Sweeper runs the watch of a hub (dispatch.Renewer.Sweep) in virtual time as a deployed hub does: at ticks of SweepInterval, counted from the
-// creation of the hub. It skips the ticks at which the watch would find nothing, so that years without work cost nothing.
+// Sweeper runs the sweeps of a hub (dispatch.Renewer.Sweep) in virtual time, at ticks of SweepInterval after the
+// creation of the hub. It skips the ticks at which a sweep would find no work, so that years without work cost nothing.
 //
-// The driver of the hub moves the clock no further than Next, and then calls Step until nothing is left to do, and Close. All methods are safe for
-// concurrent use.
+// The driver of the hub advances the clock to Next at most. It then calls Step until no work is left, and then Close.
+// All methods are safe for concurrent use.
 type Sweeper struct {
 	hub   *Hub
 	began time.Time
@@ -54,7 +54,7 @@ func (s *Sweeper) putMark(table string) error {
 	return nil
 }
 
-// Next returns the first tick at which there is something to do; ok is false if there is none, or a sweep is under way.
+// Next returns the first tick with work. ok is false if there is none, or if a sweep is running.
 func (s *Sweeper) Next() (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Sweeper) tick(from time.Time) time.Time {
 	return s.began.Add(max(after, wanted))
 }
 
-// Step starts a sweep if a tick has come at which there is something to do, and reports whether it did.
+// Step starts a sweep if a tick with work is due, and reports whether it did.
 func (s *Sweeper) Step() bool {
 	at, ok := s.Next()
 	now := bubbleTime()
@@ -111,7 +111,7 @@ func (s *Sweeper) sweep(ctx context.Context, k *dispatch.Renewer) {
 	}
 }
 
-// Close ends the ticks up to now: work that arrives later waits for the next one.
+// Close closes the ticks up to now: work that arrives later waits for the next tick.
 func (s *Sweeper) Close() {
 	now := bubbleTime()
 	s.mu.Lock()
@@ -119,18 +119,18 @@ func (s *Sweeper) Close() {
 	s.closed = now
 }
 
-// Ended holds a token after a sweep has ended. It is for one reader.
+// Ended returns a channel on which a value arrives after a sweep has ended. Use only one reader.
 func (s *Sweeper) Ended() <-chan struct{} { return s.ended }
 
-// IsRunning reports whether a sweep is under way.
+// IsRunning reports whether a sweep is running.
 func (s *Sweeper) IsRunning() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running
 }
 
-// IsBusy reports whether the sweeper has work under way that changes other instances, or lets them go on: a sweep, a job, a deletion, dead letters.
-// What becomes due by time alone, such as a retention, does not count.
+// IsBusy reports whether the sweeper has work that changes other instances or lets them continue: a sweep, a bulk job,
+// a deletion, dead letters. Work that becomes due only by time, such as a retention, does not count.
 func (s *Sweeper) IsBusy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +138,8 @@ func (s *Sweeper) IsBusy() bool {
 	return s.running || len(s.jobs) > 0 || deleting || s.hasLetters()
 }
 
-// StartMayBeLost tells the sweeper that an instance was written now which no function may know of: its client failed before it sent the wake, or commits
-// the start in a transaction of its own.
+// StartMayBeLost notifies the sweeper of a start that may have sent no wake: the client failed before it sent the wake,
+// or it commits the start in its own transaction.
 func (s *Sweeper) StartMayBeLost() {
 	now := bubbleTime()
 	s.mu.Lock()
@@ -151,7 +151,8 @@ func (s *Sweeper) StartMayBeLost() {
 	}
 }
 
-// OutageUntil tells the sweeper that a service fails until a time: what queues move to their dead letters in an outage, the first sweep after it picks up.
+// OutageUntil notifies the sweeper that a service fails until a time. The first sweep after that time recovers the
+// messages that queues moved to their dead-letter queues.
 func (s *Sweeper) OutageUntil(end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

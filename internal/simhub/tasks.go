@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// TaskWitness hears which tasks turns begin and end, and holds it against the histories of a hub that has come to rest.
+// TaskWitness records the tasks that turns schedule and end, and compares them with the histories of a hub at rest.
 type TaskWitness struct {
-	// All: nothing takes a process with it, so that all must have been told.
+	// All requires a report for every task. Set it if no process crashes.
 	All bool
 
 	mu         sync.Mutex
@@ -23,7 +23,7 @@ type TaskWitness struct {
 // heard is what was told of an execution, by the ids of tasks.
 type heard struct{ begun, ended map[int64]perdure.TaskInfo }
 
-// Interceptor is what listens.
+// Interceptor returns the interceptor that records the tasks.
 func (w *TaskWitness) Interceptor() perdure.Interceptor { return perdure.Interceptor{OnTasks: w.hear} }
 
 func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
@@ -40,13 +40,13 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 	for _, task := range t.Scheduled {
 		w.once(t, x.begun, task)
 		if task.ScheduledInTurn != t.Sequence || task.Outcome != "" || !task.EndedAt.IsZero() {
-			w.wrongf("turn %d of %s begins %+v", t.Sequence, t.ExecutionID, task)
+			w.wrongf("turn %d of %s reports an invalid scheduled task %+v", t.Sequence, t.ExecutionID, task)
 		}
 	}
 	for _, task := range t.Ended {
 		w.once(t, x.ended, task)
 		if begun, is := x.begun[task.ID]; is && begun.ScheduledInTurn != task.ScheduledInTurn || task.ScheduledInTurn > t.Sequence || task.Outcome == "" || task.EndedAt.Before(task.ScheduledAt) {
-			w.wrongf("turn %d of %s ends %+v", t.Sequence, t.ExecutionID, task)
+			w.wrongf("turn %d of %s reports an invalid ended task %+v", t.Sequence, t.ExecutionID, task)
 		}
 	}
 }
@@ -54,7 +54,8 @@ func (w *TaskWitness) hear(_ context.Context, t perdure.TurnTasks) {
 // once notes a task, which was not told before.
 func (w *TaskWitness) once(t perdure.TurnTasks, in map[int64]perdure.TaskInfo, task perdure.TaskInfo) {
 	if before, is := in[task.ID]; is {
-		w.wrongf("turn %d of %s tells %+v, of which was told: %+v", t.Sequence, t.ExecutionID, task, before)
+		w.wrongf("turn %d of %s reports %+v, which was already reported as %+v", t.Sequence, t.ExecutionID, task,
+			before)
 	}
 	in[task.ID] = task
 }
@@ -81,7 +82,7 @@ func (w *TaskWitness) check(executionID string, events []history.Event) error {
 	}
 	for id, ended := range x.ended {
 		if begins[id] == nil && events[0].InstanceID == "" { // else it was taken over by a restart
-			errs = append(errs, fmt.Errorf("what history has not has ended: %+v", ended))
+			errs = append(errs, fmt.Errorf("reported end of a task that is not in the history: %+v", ended))
 		}
 	}
 	return errors.Join(append(errs, checkEnds(x, events)...)...)
@@ -106,11 +107,11 @@ func (w *TaskWitness) checkTask(x *heard, e *history.Event, silent bool) error {
 	ended, is := x.ended[e.ID]
 	switch endless := e.Kind == history.DetachedOrchestrationScheduled || silent && e.Kind == history.ExternalEventSubscribed; {
 	case was && !isOf(e, begun), is && !isOf(e, ended):
-		return fmt.Errorf("of %s was told %+v, then %+v", e.String(), begun, ended)
+		return fmt.Errorf("%s was reported as scheduled with %+v, as ended with %+v", e.String(), begun, ended)
 	case w.All && !was:
-		return fmt.Errorf("nobody was told that %s has begun", e.String())
+		return fmt.Errorf("the start of %s was not reported", e.String())
 	case w.All && !is && !endless:
-		return fmt.Errorf("nobody was told that %s has ended", e.String())
+		return fmt.Errorf("the end of %s was not reported", e.String())
 	default:
 		return nil
 	}
@@ -149,7 +150,7 @@ func checkEnds(x *heard, events []history.Event) (errs []error) {
 		}
 		end, failure := endOf(e, cancelled[id])
 		if got := ended.Failure; ended.Outcome != end || (got == nil) != (failure == nil) || got != nil && got.Message != failure.Message || end == perdure.TaskCancelled && ended.Reason == "" {
-			errs = append(errs, fmt.Errorf("%s ends %+v, which is %s", e.String(), ended, end))
+			errs = append(errs, fmt.Errorf("%s was reported as ended with %+v, want %s", e.String(), ended, end))
 		}
 	}
 	return errs

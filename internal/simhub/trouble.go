@@ -10,7 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// Trouble makes functions die and services fail while a hub runs that has its Intercept. Its methods may be called from any goroutine.
+// Trouble injects crashes and outages into a running hub whose option Intercept is Trouble.Intercept. Its methods may
+// be called from any goroutine.
 type Trouble struct {
 	mu    sync.Mutex
 	calls int64
@@ -18,7 +19,7 @@ type Trouble struct {
 	until map[string]time.Time
 }
 
-// Intercept is the hub's interceptor.
+// Intercept is the interceptor for the hub.
 func (t *Trouble) Intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv != nil && inv.crashed.Load() {
@@ -75,21 +76,21 @@ func (t *Trouble) unavailable(c simaws.Call) error {
 	return nil
 }
 
-// CrashAt kills the process of a function that makes the n-th call from now on, before the call is done or after it.
+// CrashAt kills the process of a function that makes the n-th call from now on, before or after the call is executed.
 func (t *Trouble) CrashAt(n int64, after bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.crash = crash{t.calls + n, after}
 }
 
-// Calls is how many calls functions have made.
+// Calls returns the number of calls that functions have made.
 func (t *Trouble) Calls() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.calls
 }
 
-// Fail has all calls of a service fail until a time.
+// Fail makes all calls of a service fail until a time.
 func (t *Trouble) Fail(service string, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package sleep waits, as long as it is worth it.
+// Package sleep waits for a duration or the end of a context.
 package sleep
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for so long. When ctx ends before it returns the cause of that.
+// For waits for d. If ctx ends first, it returns the cause.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

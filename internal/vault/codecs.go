@@ -9,7 +9,7 @@ import (
 )
 
 // errPanicked is about a codec whose code is wrong: this program's.
-var errPanicked = errors.New("the codec has panicked")
+var errPanicked = errors.New("codec panicked")
 
 // encoded is what a codec makes of data. A codec that panics is in error, and takes nobody else's work with it: the error stays, until its code is another.
 func encoded(ctx context.Context, c perdure.Codec, about perdure.PayloadInfo, data []byte) (out []byte, err error) {

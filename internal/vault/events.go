@@ -14,7 +14,8 @@ import (
 // storesAtOnce is how many payloads of a turn are stored side by side. A write takes some 30 ms, and a payload is up to 32 MiB in memory.
 const storesAtOnce = 16
 
-// SealEvents seals the payloads of events of an execution, in place, but those of some kinds. What is large is stored side by side.
+// SealEvents encodes the payloads of events of an execution in place, except those of some kinds of events. It stores
+// large payloads concurrently.
 func (v *Vault) SealEvents(ctx context.Context, about perdure.PayloadInfo, events []history.Event, except ...history.Kind) error {
 	if v == nil {
 		return nil
@@ -42,8 +43,8 @@ func (v *Vault) SealEvents(ctx context.Context, about perdure.PayloadInfo, event
 	return b.wait()
 }
 
-// SealFailure seals the details of a failure and its causes, in place. Those that the codec will not encode for good are left out, and the failure says so; any
-// other error is returned.
+// SealFailure encodes the details of a failure and its causes in place. If the codec cannot encode details (IsFinal),
+// they are omitted, and the failure says so. Any other error is returned.
 func (v *Vault) SealFailure(ctx context.Context, about perdure.PayloadInfo, f *history.Failure) error {
 	if v == nil {
 		return nil
@@ -63,13 +64,14 @@ func (v *Vault) SealFailure(ctx context.Context, about perdure.PayloadInfo, f *h
 	return nil
 }
 
-// Arrival is a payload that a message has brought to an execution, or that the message is to have.
+// Arrival is a payload of a message to an execution, received or about to be sent.
 type Arrival struct {
 	About   perdure.PayloadInfo
 	Payload *history.Payload
 }
 
-// Take seals what messages have brought that their senders have not sealed, and has the execution own what lies in the store for a message, in place.
+// Take encodes the received payloads that their senders did not encode, in place. If the payload store holds a payload
+// for a message, Take makes a copy that the execution owns.
 func (v *Vault) Take(ctx context.Context, arrived []Arrival) error {
 	var b batch
 	for i := range arrived {
@@ -89,7 +91,7 @@ func (v *Vault) Take(ctx context.Context, arrived []Arrival) error {
 	return b.wait()
 }
 
-// OwnAll has an execution own payloads that lie in the store for another, in place, side by side. Those that are gone stay as they are.
+// OwnAll calls Own for all payloads concurrently, and replaces them in place. Payloads that are gone remain unchanged.
 func (v *Vault) OwnAll(ctx context.Context, all []Arrival) error {
 	var b batch
 	for i := range all {
@@ -105,7 +107,8 @@ func (v *Vault) OwnAll(ctx context.Context, all []Arrival) error {
 	return b.wait()
 }
 
-// Mail copies in the store what events of an execution send to other instances, or answer, each for its message.
+// Mail copies stored payloads that events of an execution send to other instances, also in responses: one copy for each
+// message.
 func (v *Vault) Mail(ctx context.Context, x provider.Origin, events []history.Event) error {
 	if !v.Stores() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// Replay opens the sealed payloads of one execution for its code, and compares them: it implements replay.Seals.
+// Replay decodes and compares the encoded payloads of one execution. It implements replay.Seals.
 type Replay struct {
 	vault *Vault
 	about perdure.PayloadInfo
@@ -18,12 +18,12 @@ type Replay struct {
 	opened struct{ payloads, bytes int64 }
 }
 
-// ForReplay is a Replay of an execution, whose calls are made within ctx.
+// ForReplay returns the Replay of an execution. It makes its calls with ctx.
 func (v *Vault) ForReplay(ctx context.Context, about perdure.PayloadInfo) Replay {
 	return Replay{vault: v, about: about, ctx: ctx}
 }
 
-// Within has the next calls made within another context.
+// Within replaces the context of the following calls.
 func (r *Replay) Within(ctx context.Context) {
 	if ctx == r.ctx {
 		return
@@ -54,7 +54,7 @@ func (r *Replay) outOfTime(err error) error {
 	if r.ctx.Err() == nil || r.opened.payloads == 0 {
 		return err
 	}
-	return fmt.Errorf("the time of the invocation is over, in which the code has taken %d large payloads with %d bytes: it needs a longer one (InboxTimeout), or must take less: %w", r.opened.payloads, r.opened.bytes, err)
+	return fmt.Errorf("the invocation timed out after the code read %d large payloads with %d bytes: increase InboxTimeout or read less in a turn: %w", r.opened.payloads, r.opened.bytes, err)
 }
 
 // Same implements replay.Seals.

@@ -1,5 +1,6 @@
-// Package vault seals payloads on their way into history, messages and records, and opens them again: by the codec that a program has, and by the
-// store of large payloads that a hub has. A nil Vault is that of a program with neither: what it seals stays as it is.
+// Package vault encodes payloads before they are stored in histories, messages and records, and decodes them again. It
+// uses the codec of a program and the payload store of a hub. For a program with neither, New returns nil, which leaves
+// payloads unchanged.
 package vault
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Vault seals and opens payloads. It is safe for concurrent use.
+// Vault encodes and decodes payloads. It is safe for concurrent use.
 type Vault struct {
 	codec perdure.Codec // nil: nothing is encoded
 	known map[string]perdure.Codec
@@ -26,7 +27,7 @@ type Vault struct {
 	cache *cache
 }
 
-// StoreOf returns the store of large payloads that a provider, or a client's hub, has; nil where it has none.
+// StoreOf returns the payload store of a provider or of a client's hub, or nil if there is none.
 func StoreOf(hub any) provider.PayloadStore {
 	if k, ok := hub.(provider.PayloadStoreProvider); ok {
 		return k.Payloads()
@@ -34,23 +35,25 @@ func StoreOf(hub any) provider.PayloadStore {
 	return nil
 }
 
-// New makes a vault: the first of the codecs encodes, unless it is nil, and all of them decode; store is for what is too large to be kept inline, and may be
-// nil. It returns nil where there is nothing to seal or open with.
+// New returns the encoder and decoder of a program. The first codec, if it is not nil, encodes; all codecs decode.
+// Payloads that are too large to be inline go to store, which may be nil. New returns nil if there are no codecs and no
+// store.
 func New(codecs []perdure.Codec, store provider.PayloadStore) (*Vault, error) {
 	v := &Vault{known: map[string]perdure.Codec{}, store: store, cache: newCache()}
 	for i, c := range codecs {
 		if c == nil {
 			if i > 0 {
-				return nil, errors.New("a codec to read with is nil")
+				return nil, errors.New("a codec for decoding is nil")
 			}
 			continue
 		}
 		id := c.ID()
 		switch {
 		case !history.IsCodecID(id):
-			return nil, fmt.Errorf("the id of a codec must be 1 to %d letters, digits, dots, dashes and underlines, is %q", history.MaxCodecIDBytes, id)
+			return nil, fmt.Errorf("the ID of a codec must have 1 to %d letters, digits, dots, dashes and underscores, is %q",
+				history.MaxCodecIDBytes, id)
 		case v.known[id] != nil:
-			return nil, fmt.Errorf("two codecs have the id %q", id)
+			return nil, fmt.Errorf("two codecs have the ID %q", id)
 		}
 		v.known[id] = c
 		if i == 0 {
@@ -63,10 +66,10 @@ func New(codecs []perdure.Codec, store provider.PayloadStore) (*Vault, error) {
 	return v, nil
 }
 
-// Stores reports whether there is a store of large payloads.
+// Stores reports whether there is a payload store.
 func (v *Vault) Stores() bool { return v != nil && v.store != nil }
 
-// Limit is the limit of a payload's document, in bytes.
+// Limit returns the size limit of a payload's document, in bytes.
 func (v *Vault) Limit() int {
 	if v.Stores() {
 		return perdure.MaxLargePayloadBytes
@@ -77,14 +80,14 @@ func (v *Vault) Limit() int {
 // keyOf is where a payload with a hash is to lie in the store.
 type keyOf func(hash string) string
 
-// Seal returns a document of an execution as it is to be stored and sent: encoded, where there is a codec, and in the store, where it is too large then to
-// be kept inline.
+// Seal returns a document of an execution in the form in which it is stored and sent. It encodes the document if there
+// is a codec, and moves it to the payload store if it is then too large to be inline.
 func (v *Vault) Seal(ctx context.Context, about perdure.PayloadInfo, doc json.RawMessage) (history.Payload, error) {
 	return v.seal(ctx, about, ownKey(about.ExecutionID), doc)
 }
 
-// SealMail is Seal of what is sent to an instance of which no execution is known, in a message of a kind; id is what makes it the same message when it is
-// sent again.
+// SealMail is like Seal for a payload of a message whose receiver has no known execution. kind and id identify the
+// message: the message has the same id if it is sent again.
 func (v *Vault) SealMail(ctx context.Context, about perdure.PayloadInfo, kind provider.MessageKind, id string, p history.Payload) (history.Payload, error) {
 	doc, plain := p.Document()
 	if v == nil || len(p) == 0 || !plain {
@@ -158,7 +161,8 @@ func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s
 		return &perdure.PayloadError{Payload: about, Codec: s.Codec, Key: s.Key, Err: err}
 	}
 	if len(data) > provider.MaxStoredPayloadBytes {
-		return nil, problem(perdure.NonRetryable(fmt.Errorf("it has become %d bytes, of %d at the most", len(data), provider.MaxStoredPayloadBytes)))
+		return nil, problem(perdure.NonRetryable(fmt.Errorf("the encoded payload has %d bytes, which exceeds the limit of %d bytes",
+			len(data), provider.MaxStoredPayloadBytes)))
 	}
 	if s.Codec != "" {
 		digest := sha256.Sum256(doc)
@@ -174,7 +178,8 @@ func (v *Vault) put(ctx context.Context, about perdure.PayloadInfo, key keyOf, s
 	return s.Payload(), nil
 }
 
-// SealPayload is Seal of a payload, which stays as it is where it is sealed or refers to a place in history.
+// SealPayload is like Seal for a payload. It leaves a payload unchanged that is already encoded or refers to a place in
+// the history.
 func (v *Vault) SealPayload(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
 	if v == nil || len(p) == 0 {
 		return p, nil
@@ -186,8 +191,8 @@ func (v *Vault) SealPayload(ctx context.Context, about perdure.PayloadInfo, p hi
 	return v.Seal(ctx, about, doc)
 }
 
-// Own has an execution own a payload that lies in the store for a message, or for another execution: it gets a copy of its own. Where that is gone the
-// payload comes back as it is: whoever opens it is told.
+// Own copies a payload that the payload store holds for a message, or for another execution, so that the execution has
+// its own copy. If the stored payload is gone, Own returns p unchanged, and Open reports the error.
 func (v *Vault) Own(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (history.Payload, error) {
 	from := p.StorageKey()
 	if from == "" || provider.ExecutionOfPayload(from) == about.ExecutionID {
@@ -209,7 +214,8 @@ func (v *Vault) Own(ctx context.Context, about perdure.PayloadInfo, p history.Pa
 	}
 }
 
-// Forget deletes what lies in the store under keys of an execution that has never begun. Where that fails a sweep does it.
+// Forget deletes the given keys of an execution that never began from the payload store. If it fails, the sweeper
+// deletes them later.
 func (v *Vault) Forget(ctx context.Context, keys ...string) error {
 	if !v.Stores() {
 		return nil
@@ -222,7 +228,7 @@ func (v *Vault) Forget(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// Open returns the document of a payload that is inline or sealed.
+// Open returns the document of a payload that is inline or encoded.
 func (v *Vault) Open(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (json.RawMessage, error) {
 	if doc, plain := p.Document(); plain {
 		return doc, nil
@@ -235,10 +241,10 @@ func (v *Vault) Open(ctx context.Context, about perdure.PayloadInfo, p history.P
 }
 
 // errUnknownSeal is about a payload that is sealed in a way which this release does not know.
-var errUnknownSeal = errors.New("it lies elsewhere, where this release cannot read it")
+var errUnknownSeal = errors.New("this release does not support the encoding of the payload")
 
 // errNoStore is about a payload in a store that this program does not have.
-var errNoStore = errors.New("it lies in the bucket of large payloads, which this program was given none of")
+var errNoStore = errors.New("the payload is in the payload store, but this program has no payload store")
 
 func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.EncodedPayload) (json.RawMessage, error) {
 	problem := func(err error) error {
@@ -258,13 +264,14 @@ func (v *Vault) open(ctx context.Context, about perdure.PayloadInfo, s *history.
 		}
 	}
 	if int64(len(doc)) != s.Bytes || !json.Valid(doc) {
-		return nil, problem(fmt.Errorf("%w: the codec made %d bytes of it, which are not the document of %d bytes that was encoded", provider.ErrCorrupt, len(doc), s.Bytes))
+		return nil, problem(fmt.Errorf("%w: the payload decodes to %d bytes, but the encoded JSON document had %d bytes",
+			provider.ErrCorrupt, len(doc), s.Bytes))
 	}
 	return doc, nil
 }
 
-// Stored returns what lies in the store of a payload, as it lies there: encoded, where a codec has encoded it. It is checked. The error is a
-// *perdure.PayloadError.
+// Stored returns the data of a payload as the payload store holds it: encoded, if a codec encoded it. Stored checks the
+// data. The error is a *perdure.PayloadError.
 func (v *Vault) Stored(ctx context.Context, about perdure.PayloadInfo, p history.Payload) ([]byte, error) {
 	s, _ := p.Encoded()
 	err := errUnknownSeal
@@ -305,7 +312,8 @@ func (v *Vault) stored(ctx context.Context, s *history.EncodedPayload) (data []b
 	return data, nil
 }
 
-// Same reports whether a document is that of a payload which is sealed. What lies in the store is compared by its digest, and not fetched.
+// Same reports whether doc is the document of an encoded payload. It compares payloads in the payload store by digest,
+// without fetching them.
 func (v *Vault) Same(ctx context.Context, about perdure.PayloadInfo, p history.Payload, doc json.RawMessage) (bool, error) {
 	doc = history.CompactJSON(doc)
 	s, ok := p.Encoded()
@@ -324,8 +332,8 @@ func (v *Vault) Same(ctx context.Context, about perdure.PayloadInfo, p history.P
 	return err == nil && bytes.Equal(stored, doc), err
 }
 
-// IsFinal reports whether an error of a vault stays what it is however often it is tried: a codec that the program does not have, that panics, or that says so, what
-// is not there, and what is not what was stored. Anything else may be an outage.
+// IsFinal reports whether an error of this package is permanent: the codec is unknown, panics or marks the error as not
+// retryable, or the payload is missing or corrupt. Any other error may be an outage.
 func IsFinal(err error) bool {
 	if _, ok := errors.AsType[*perdure.PayloadError](err); !ok {
 		return false
@@ -340,7 +348,8 @@ func IsFinal(err error) bool {
 	return ok && marked.NonRetryable()
 }
 
-// IsOfThisBuild reports whether an error of a vault is that this program lacks what another may have: a codec, a bucket, or a codec that does not panic.
+// IsOfThisBuild reports whether another build may be able to process the payload: this program lacks the codec, the
+// payload store or the encoding, or its codec panicked.
 func IsOfThisBuild(err error) bool {
 	return errors.Is(err, perdure.ErrUnknownCodec) || errors.Is(err, errNoStore) || errors.Is(err, errUnknownSeal) || errors.Is(err, errPanicked)
 }

@@ -191,7 +191,7 @@ func TestCodeThatCannotGoOnIsReported(t *testing.T) {
 		"a body that blocks outside": {func(*perdure.OrchestrationContext) error {
 			time.Sleep(time.Hour)
 			return nil
-		}, history.TypeBlockingCall, []string{`instance "i"`, "did not come back within 1s", "not a future"}},
+		}, history.TypeBlockingCall, []string{`instance "i"`, "did not return within 1s", "not a future"}},
 		"a call on a goroutine": {func(ctx *perdure.OrchestrationContext) error {
 			done := make(chan bool)
 			go func() {
@@ -200,7 +200,7 @@ func TestCodeThatCannotGoOnIsReported(t *testing.T) {
 			}()
 			<-done
 			return nil
-		}, history.TypeForeignGoroutine, []string{`instance "i"`, "a goroutine that is not the orchestration's"}},
+		}, history.TypeForeignGoroutine, []string{`instance "i"`, "a goroutine that does not belong to the orchestration"}},
 		"a call of a closure": {func(ctx *perdure.OrchestrationContext) error {
 			name := "x"
 			perdure.CallActivity(ctx, func(context.Context, int) (string, error) { return name, nil }, 1)
