@@ -26,10 +26,10 @@ type QueryCode = provider.QueryCode
 // Codes of a QueryError.
 const (
 	// QueryNotStarted means that the current execution has not run its first turn yet. Query again later.
-	QueryNotStarted = provider.QueryNotBegun
+	QueryNotStarted = provider.QueryNotStarted
 	// QueryHandlerNotFound means that the code has not set a handler of this name so far. Known holds the names that it has
 	// set.
-	QueryHandlerNotFound = provider.QueryUnknown
+	QueryHandlerNotFound = provider.QueryHandlerNotFound
 	// QueryUnregistered means that the build does not have the orchestration in the instance's version.
 	QueryUnregistered = provider.QueryUnregistered
 	// QueryBlocked means that the code cannot replay the history. Failure is the diagnosis.
@@ -39,15 +39,15 @@ const (
 	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
 	QueryFailed = provider.QueryFailed
 	// QueryNotReadOnly means that the handler tried to schedule, wait or decide something. Message has the position.
-	QueryNotReadOnly = provider.QueryMisused
+	QueryNotReadOnly = provider.QueryNotReadOnly
 	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
-	QueryHandlerTimedOut = provider.QueryHung
+	QueryHandlerTimedOut = provider.QueryHandlerTimedOut
 	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes. Failure has the size.
-	QueryResultTooLarge = provider.QueryAnswerTooLarge
+	QueryResultTooLarge = provider.QueryResultTooLarge
 	// QueryTimedOut means that no response arrived in time, because the function is busy or the history is long.
 	QueryTimedOut = provider.QueryTimedOut
 	// QueryFunctionFailed means that the orchestrator function crashed or failed.
-	QueryFunctionFailed = provider.QueryDied
+	QueryFunctionFailed = provider.QueryFunctionFailed
 	// QueryUnsupported means that the orchestrator function runs a release without queries.
 	QueryUnsupported = provider.QueryUnsupported
 )

@@ -164,7 +164,7 @@ func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 			t.Errorf("of no instance: %v", err)
 		}
 		in := h.start("counting", 3)
-		h.wantNoAnswer("heard", "0", provider.QueryNotBegun, "has not run yet")
+		h.wantNoAnswer("heard", "0", provider.QueryNotStarted, "has not run yet")
 
 		h.turn(0)
 		h.wantAsked("heard", "0", "0")
@@ -209,7 +209,7 @@ func TestAQueryOfWhatWasTerminated(t *testing.T) {
 				t.Fatalf("it is %s", now.Status)
 			}
 			if turns == 0 {
-				h.wantNoAnswer("heard", "0", provider.QueryNotBegun)
+				h.wantNoAnswer("heard", "0", provider.QueryNotStarted)
 			} else {
 				h.wantAsked("heard", "0", "0")
 			}
@@ -257,7 +257,7 @@ func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 3)
 		h.turn(0)
-		e := h.wantNoAnswer("late", "0", provider.QueryUnknown, `"heard"`)
+		e := h.wantNoAnswer("late", "0", provider.QueryHandlerNotFound, `"heard"`)
 		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
 			t.Errorf("known are %q", e.Known)
 		}
@@ -276,9 +276,9 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		for _, query := range []string{
 			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
-			h.wantNoAnswer(query, "0", provider.QueryMisused, "may only read", "dispatch/ask_test.go:")
+			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "may only read", "dispatch/ask_test.go:")
 		}
-		h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s", "dispatch/ask_test.go:")
+		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/ask_test.go:")
 		time.Sleep(time.Hour) // it has come back
 
 		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf", "dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
@@ -293,7 +293,7 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
 			t.Errorf("failed with %+v", f)
 		}
-		if f := h.wantNoAnswer("large", "{}", provider.QueryAnswerTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {
+		if f := h.wantNoAnswer("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {
 			t.Errorf("failed with %+v", f)
 		}
 		h.wantAsked("nothing", "{}", "null")
@@ -371,7 +371,7 @@ func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
 		h.wantAsked("generation 1", "", "1")
 		h.tell(in, "1")
 		h.wantAsked("generation 2", "", "2")
-		h.wantNoAnswer("generation 1", "", provider.QueryUnknown, "generation 2")
+		h.wantNoAnswer("generation 1", "", provider.QueryHandlerNotFound, "generation 2")
 	})
 }
 
@@ -434,7 +434,7 @@ func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 		invocation, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		_, err := h.Orchestrators[0].QueryInstance(invocation, provider.QueryRequest{InstanceID: "i-1", Name: "blocks"})
-		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHung || invocation.Err() != nil {
+		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHandlerTimedOut || invocation.Err() != nil {
 			t.Errorf("%v, %v", err, invocation.Err())
 		}
 		time.Sleep(time.Hour) // it has come back

@@ -24,17 +24,17 @@ func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
 		h.start("counting", 1)
 		h.turn(0)
 		for range 3 {
-			h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s")
+			h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
 		}
 		before := time.Now()
-		h.wantNoAnswer("blocks", "0", provider.QueryHung, "3 calls", "not called until one has")
+		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "3 calls", "not called until one has")
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("it took %v: it was called once more", took)
 		}
 		h.wantAsked("heard", "0", "0") // another has nothing to do with it
 
 		time.Sleep(time.Hour) // they have come back
-		h.wantNoAnswer("blocks", "0", provider.QueryHung, "within 1s")
+		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
 		time.Sleep(time.Hour)
 	})
 }
@@ -54,8 +54,8 @@ func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
 		h.start("two", 1)
 		h.turn(0)
-		h.wantNoAnswer("second", "", provider.QueryHung, "func1.2 (dispatch/asklimit_test.go:")
-		if e := h.wantNoAnswer("first", "", provider.QueryHung, "func1.1 (dispatch/asklimit_test.go:"); strings.Contains(e.Message, "func1.2") {
+		h.wantNoAnswer("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/asklimit_test.go:")
+		if e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/asklimit_test.go:"); strings.Contains(e.Message, "func1.2") {
 			t.Error(e)
 		}
 		time.Sleep(2 * time.Hour) // they have come back
@@ -125,7 +125,7 @@ func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		h.start("many", 1000)
 		h.turn(0)
-		e := h.wantNoAnswer("none", "", provider.QueryUnknown, "and 900 more")
+		e := h.wantNoAnswer("none", "", provider.QueryHandlerNotFound, "and 900 more")
 		if len(e.Known) != 100 || len(e.Message) > 30_000 {
 			t.Errorf("%d names, a text of %d bytes", len(e.Known), len(e.Message))
 		}

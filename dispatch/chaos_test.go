@@ -100,7 +100,7 @@ func asksThroughout(ctx context.Context, h *hub, until time.Time) {
 		if ok && e.Failure != nil && e.Failure.Type == history.TypePoison {
 			return
 		}
-		if !ok || e.Code != provider.QueryUnknown && e.Code != provider.QueryNotBegun {
+		if !ok || e.Code != provider.QueryHandlerNotFound && e.Code != provider.QueryNotStarted {
 			h.t.Errorf("a query in the storm: %v", err)
 		}
 		time.Sleep(3 * time.Second)

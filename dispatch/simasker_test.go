@@ -111,8 +111,8 @@ func (m *meddler) askOnce(ctx context.Context, n int) error {
 // judgeRefusal says what is wrong with a query's not being answered.
 func (m *meddler) judgeRefusal(e *provider.QueryError, begun bool) error {
 	verdicts, _ := m.w.found()
-	switch want := map[string]provider.QueryCode{"schedules": provider.QueryMisused, "hangs": provider.QueryHung, "nobody's": provider.QueryUnknown}[e.Query]; {
-	case e.Code == want, e.Code == provider.QueryNotBegun && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
+	switch want := map[string]provider.QueryCode{"schedules": provider.QueryNotReadOnly, "hangs": provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound}[e.Query]; {
+	case e.Code == want, e.Code == provider.QueryNotStarted && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
 		return nil
 	default:
 		return e

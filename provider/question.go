@@ -39,10 +39,10 @@ type QueryCode string
 
 // The codes of a QueryError.
 const (
-	// QueryNotBegun means that the code of the current execution has not run yet. Repeat the query later.
-	QueryNotBegun QueryCode = "not_begun"
-	// QueryUnknown means that the code has not set a handler with this name. Known lists the handlers that it has set.
-	QueryUnknown QueryCode = "unknown_query"
+	// QueryNotStarted means that the code of the current execution has not run yet. Repeat the query later.
+	QueryNotStarted QueryCode = "not_begun"
+	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the handlers that it has set.
+	QueryHandlerNotFound QueryCode = "unknown_query"
 	// QueryUnregistered means that the build does not register the orchestration in its version.
 	QueryUnregistered QueryCode = "unregistered"
 	// QueryBlocked means that the code cannot replay its history. Failure is the diagnosis.
@@ -51,16 +51,16 @@ const (
 	QueryBadInput QueryCode = "bad_input"
 	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
 	QueryFailed QueryCode = "failed"
-	// QueryMisused means that the handler scheduled work, waited or made another decision. Message has the position.
-	QueryMisused QueryCode = "misused"
-	// QueryHung means that the handler did not return in time. Message has the position.
-	QueryHung QueryCode = "hung"
-	// QueryAnswerTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
-	QueryAnswerTooLarge QueryCode = "answer_too_large"
+	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message has the position.
+	QueryNotReadOnly QueryCode = "misused"
+	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
+	QueryHandlerTimedOut QueryCode = "hung"
+	// QueryResultTooLarge means that the result exceeds perdure.MaxQueryResultBytes.
+	QueryResultTooLarge QueryCode = "answer_too_large"
 	// QueryTimedOut means that there was no response in time, because the function is busy or the history is long.
 	QueryTimedOut QueryCode = "timed_out"
-	// QueryDied means that the function crashed or failed otherwise.
-	QueryDied QueryCode = "died"
+	// QueryFunctionFailed means that the function crashed or failed otherwise.
+	QueryFunctionFailed QueryCode = "died"
 	// QueryUnsupported means that the function's release does not support queries.
 	QueryUnsupported QueryCode = "unsupported"
 )
@@ -71,7 +71,7 @@ type QueryError struct {
 	Query      string    `json:"query"`
 	Code       QueryCode `json:"code"`
 	Message    string    `json:"message"`
-	// Known lists up to 100 queries that the code has set handlers for, if Code is QueryUnknown.
+	// Known lists up to 100 queries that the code has set handlers for, if Code is QueryHandlerNotFound.
 	Known []string `json:"known,omitempty"`
 	// Failure is the error of the handler, or the diagnosis of blocked code, or nil.
 	Failure *history.Failure `json:"failure,omitempty"`

@@ -13,7 +13,7 @@ func TestQueryPrintsTheAnswer(t *testing.T) {
 	h.wantError(exitError, "no orchestrator function", "query", "order-7", "progress")
 	h.AnswerWith(func(q provider.QueryRequest) (json.RawMessage, error) {
 		if q.Name == "lost" {
-			return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnknown, Message: `its code has "progress"`, Known: []string{"progress"}}
+			return nil, &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound, Message: `its code has "progress"`, Known: []string{"progress"}}
 		}
 		return json.RawMessage(`{"with":` + string(q.Input) + `}`), nil
 	})

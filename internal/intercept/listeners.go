@@ -42,9 +42,9 @@ func (l *Listeners[I]) Names() (all []string) {
 	return all
 }
 
-// Tell calls the functions one after the other. If a function panics, Tell logs the panic and calls the next function.
-// Tell logs the name of a function that has not returned by the deadline of the context.
-func (l *Listeners[I]) Tell(ctx context.Context, info I) {
+// Notify calls the functions one after the other. If a function panics, Notify logs the panic and calls the next function.
+// Notify logs the name of a function that has not returned by the deadline of the context.
+func (l *Listeners[I]) Notify(ctx context.Context, info I) {
 	if l == nil {
 		return
 	}

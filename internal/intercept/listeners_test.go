@@ -29,7 +29,7 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 		return func(_ context.Context, info string) { told = append(told, name+" "+info) }
 	}
 	l := newListeners(slog.New(slog.NewTextHandler(&log, nil)), nil, hears("a"), func(context.Context, string) { panic("mine") }, hears("b"))
-	l.Tell(t.Context(), "it")
+	l.Notify(t.Context(), "it")
 	if !slices.Equal(told, []string{"a it", "b it"}) {
 		t.Errorf("told %q", told)
 	}
@@ -45,7 +45,7 @@ func TestListenersAreToldInTheirOrder(t *testing.T) {
 func TestNoListenersCostNothing(t *testing.T) {
 	none := newListeners(slog.Default(), nil, nil)
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { none.Tell(ctx, "it") }); none != nil || n != 0 || none.Names() != nil {
+	if n := testing.AllocsPerRun(100, func() { none.Notify(ctx, "it") }); none != nil || n != 0 || none.Names() != nil {
 		t.Errorf("listeners %v, %v allocations", none, n)
 	}
 }
@@ -58,7 +58,7 @@ func TestAListenerThatDoesNotReturnIsNamedWhenTheTimeIsOver(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			var log bytes.Buffer
-			newListeners(slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, string) {}, func(context.Context, string) { time.Sleep(hangs) }).Tell(ctx, "it")
+			newListeners(slog.New(slog.NewTextHandler(&log, nil)), func(context.Context, string) {}, func(context.Context, string) { time.Sleep(hangs) }).Notify(ctx, "it")
 			synctest.Wait() // for the log
 			if got := strings.Count(log.String(), "interceptor=github.com/perdure/perdure/internal/intercept_test.TestAListenerThatDoesNotReturn"); got != named {
 				t.Errorf("hangs for %v: the log says %q", hangs, log.String())

@@ -73,7 +73,7 @@ func died(q *provider.QueryRequest, payload []byte) error {
 		why.Message = string(payload)
 	}
 	e := &provider.QueryError{
-		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryDied,
+		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryFunctionFailed,
 		Message: strings.TrimSpace("orchestrator function failed: " + why.Type + " " + why.Message),
 	}
 	if why.Type == "Sandbox.Timedout" || strings.Contains(why.Message, "Task timed out") {

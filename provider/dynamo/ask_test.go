@@ -83,14 +83,14 @@ func TestAskWithoutAnAnswer(t *testing.T) {
 		code      provider.QueryCode
 		retryable bool
 	}{
-		"of the handler":       {answer: answering(`{"error":{"instanceId":"order-7","query":"progress","code":"unknown_query","message":"m","known":["a"]}}`), code: provider.QueryUnknown},
+		"of the handler":       {answer: answering(`{"error":{"instanceId":"order-7","query":"progress","code":"unknown_query","message":"m","known":["a"]}}`), code: provider.QueryHandlerNotFound},
 		"no such instance":     {answer: answering(`{"error":{"code":"not_found"}}`), is: provider.ErrNotFound},
 		"damaged":              {answer: answering(`{"error":{"code":"corrupt","message":"h#3"}}`), is: provider.ErrCorrupt},
 		"the store is away":    {answer: answering(`{"error":{"code":"unavailable"}}`), retryable: true},
 		"a release before":     {answer: answering(`{"batchItemFailures":[]}`), code: provider.QueryUnsupported},
 		"no function":          {answer: failing(&types.ResourceNotFoundException{}), is: provider.ErrQueriesUnsupported},
 		"the function is over": {answer: dying(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 30.00 seconds"}`), code: provider.QueryTimedOut},
-		"the process dies":     {answer: dying(`{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`), code: provider.QueryDied},
+		"the process dies":     {answer: dying(`{"errorType":"Runtime.ExitError","errorMessage":"exit status 2"}`), code: provider.QueryFunctionFailed},
 		"throttled throughout": {answer: failing(&types.TooManyRequestsException{}), retryable: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,7 @@ func answerOf(q *provider.QueryRequest, answer *replay.QueryAnswer, err error) (
 	case answer.BadInput:
 		return nil, refusal(q, provider.QueryBadInput, f.Message, f)
 	case answer.TooLarge:
-		return nil, refusal(q, provider.QueryAnswerTooLarge, f.Message, f)
+		return nil, refusal(q, provider.QueryResultTooLarge, f.Message, f)
 	case f.Type == history.TypePanic:
 		return nil, refusal(q, provider.QueryFailed, "its handler panicked: "+f.Message, f)
 	default:
@@ -129,22 +129,22 @@ const mostKnown = 100
 
 func queryRefusal(q *provider.QueryRequest, err error) error {
 	if _, ok := errors.AsType[*replay.NotBegunError](err); ok {
-		return refusal(q, provider.QueryNotBegun, "its code has not run yet: ask later", nil)
+		return refusal(q, provider.QueryNotStarted, "its code has not run yet: ask later", nil)
 	}
 	if e, ok := errors.AsType[*replay.UnknownQueryError](err); ok {
 		known, more := e.Known, ""
 		if n := len(known) - mostKnown; n > 0 {
 			known, more = known[:mostKnown], fmt.Sprintf(" and %d more", n)
 		}
-		r := refusal(q, provider.QueryUnknown, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q%s", known, more), nil)
+		r := refusal(q, provider.QueryHandlerNotFound, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q%s", known, more), nil)
 		r.Known = known
 		return r
 	}
 	if e, ok := errors.AsType[*replay.QueryMisuseError](err); ok {
-		return refusal(q, provider.QueryMisused, "its handler may only read, and has called what decides or waits at "+replay.Where(e.Stack), nil)
+		return refusal(q, provider.QueryNotReadOnly, "its handler may only read, and has called what decides or waits at "+replay.Where(e.Stack), nil)
 	}
 	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
-		return refusal(q, provider.QueryHung, fmt.Sprintf("its handler did not come back within %v: it was at %s", e.Limit, replay.Where(e.Stack)), nil)
+		return refusal(q, provider.QueryHandlerTimedOut, fmt.Sprintf("its handler did not come back within %v: it was at %s", e.Limit, replay.Where(e.Stack)), nil)
 	}
 	return fmt.Errorf("dispatch: query %q: instance %q: %w", q.Name, q.InstanceID, err)
 }

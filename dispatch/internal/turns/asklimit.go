@@ -51,7 +51,7 @@ func (l *askLimits) check(q *provider.QueryRequest, code *replay.Orchestration) 
 	key := askedCode{code.Name, q.Name}
 	l.hung[key] = slices.DeleteFunc(l.hung[key], isClosed)
 	if len(l.hung[key]) >= mostHung { // more, where several were called at once
-		return refusal(q, provider.QueryHung, fmt.Sprintf("%d calls of its handler, or replays for it, have not come back in this process: it is not called until one has", len(l.hung[key])), nil)
+		return refusal(q, provider.QueryHandlerTimedOut, fmt.Sprintf("%d calls of its handler, or replays for it, have not come back in this process: it is not called until one has", len(l.hung[key])), nil)
 	}
 	if len(l.hung[key]) == 0 {
 		delete(l.hung, key)

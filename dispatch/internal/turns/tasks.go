@@ -112,7 +112,7 @@ func noteTasks(s *session, t *provider.Turn, waits []replay.WaitEnd) {
 func tellTasks(ctx context.Context, s *session) {
 	if told := s.tasks; told != nil {
 		s.tasks = nil
-		s.o.listeners.Tell(ctx, *told)
+		s.o.listeners.Notify(ctx, *told)
 	}
 }
 

@@ -40,7 +40,7 @@ func (h *hub) QueryInstance(_ context.Context, q provider.QueryRequest) (json.Ra
 		return json.RawMessage(fmt.Sprintf(`{"of":%q,"input":%s,"share":0.50}`, q.InstanceID, q.Input)), nil
 	}
 	return nil, &provider.QueryError{
-		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnknown, Known: []string{"progress"},
+		InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryHandlerNotFound, Known: []string{"progress"},
 		Message: `unknown query, known queries: ["progress"]`,
 	}
 }
