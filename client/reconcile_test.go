@@ -109,7 +109,7 @@ func TestATableIsReconciledWhereverItWasCut(t *testing.T) {
 func TestAReconciliationIsChecked(t *testing.T) {
 	t.Parallel()
 	withLetters(t, 1, func(ctx context.Context, h *lettered) {
-		for field, r := range map[string]client.ReconcileOptions{"back": {Lookback: 29 * 24 * time.Hour}, "atOnce": {Concurrency: 1000}, "cursor": {Cursor: "nonsense"}} {
+		for field, r := range map[string]client.ReconcileOptions{"lookback": {Lookback: 29 * 24 * time.Hour}, "concurrency": {Concurrency: 1000}, "cursor": {Cursor: "nonsense"}} {
 			if _, err := h.Reconcile(ctx, r); !hasField(err, field) {
 				t.Errorf("%s: %v", field, err)
 			}

@@ -115,7 +115,7 @@ func TestAChildIsCancelledWhoseParentWasBeingDeleted(t *testing.T) {
 	})
 }
 
-// A parent left its child when it continued as new, three weeks ago. --back does not reach the execution that has decided so, and the child is
+// A parent left its child when it continued as new, three weeks ago. --lookback does not reach the execution that has decided so, and the child is
 // cancelled.
 func TestAChildIsCancelledThatAPastExecutionHasLeftLongAgo(t *testing.T) {
 	t.Parallel()
@@ -269,7 +269,7 @@ func TestAChildOfLongAgoThatLivesGoesOn(t *testing.T) {
 	})
 }
 
-// A living instance has started something three weeks ago, which has not arrived: its wake leads to that, whatever --back says, so it is sent, and not
+// A living instance has started something three weeks ago, which has not arrived: its wake leads to that, whatever --lookback says, so it is sent, and not
 // counted as left out.
 func TestWhatALivingInstanceHasStartedIsNotCountedAsLeftOut(t *testing.T) {
 	t.Parallel()

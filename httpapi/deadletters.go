@@ -165,7 +165,7 @@ func (l letters) one(w http.ResponseWriter, r *http.Request, _ url.Values) error
 		return err
 	}
 	if size := wireSize(doc); size > answerLimit {
-		return errAnswerTooLarge("body", "the body of this dead letter", size, "use perdure dead show")
+		return errAnswerTooLarge("body", "the body of this dead letter", size, "use perdure dead-letters show")
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }

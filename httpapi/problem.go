@@ -159,7 +159,7 @@ func problemOf(err error) problem {
 		return problem{
 			Status: http.StatusNotFound, Code: codeNoDeadLetters,
 			Detail: "this API has no access to dead letters; grant it with DeadLetters in the stack, or use the " +
-				"command perdure dead",
+				"command perdure dead-letters",
 		}
 	case errors.Is(err, client.ErrActivityNotFound):
 		return problem{

@@ -100,4 +100,12 @@ func notNow(err error) string {
 	}
 }
 
+// asFlag names the flag in an error about the field that the flag sets. It returns other errors unchanged.
+func asFlag(err error, field, flag string) error {
+	if e, is := errors.AsType[*provider.FieldError](err); is && e.Field == field {
+		return &provider.FieldError{Field: flag, Problem: e.Problem}
+	}
+	return err
+}
+
 func oneLine(s string) string { return clean(strings.Join(strings.Fields(s), " ")) }

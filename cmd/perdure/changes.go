@@ -44,7 +44,7 @@ type changeCounts struct {
 	// Read is the number of histories that were read. Unread are the IDs of instances with unreadable histories.
 	Read     int      `json:"read"`
 	Unread   []string `json:"unread,omitempty"`
-	Complete bool     `json:"complete"` // false if there are more instances than --most
+	Complete bool     `json:"complete"` // false if there are more instances than --max-instances
 }
 
 // changes prints the versions of changes in the histories of current executions.
@@ -82,7 +82,7 @@ func printChanges(c *command, found *changeCounts) error {
 func (n *changeCounts) exit() error {
 	var lacks []string
 	if !n.Complete {
-		lacks = append(lacks, fmt.Sprintf("%d histories read, but more instances are running; increase --most", n.Read))
+		lacks = append(lacks, fmt.Sprintf("%d histories read, but more instances are running; increase --max-instances", n.Read))
 	}
 	if len(n.Unread) > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read and are not counted: %s",

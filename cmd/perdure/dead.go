@@ -21,7 +21,7 @@ type deadFlags struct {
 	all, dryRun, yes, force bool
 }
 
-// deadLetters is the --json output of dead list.
+// deadLetters is the --json output of dead-letters list.
 type deadLetters struct {
 	DeadLetters []httpapi.DeadLetter     `json:"deadLetters"`
 	Queues      []client.DeadLetterCount `json:"queues"`
@@ -37,13 +37,13 @@ type deadResult struct {
 	Complete       bool     `json:"complete"`
 }
 
-// deadVerbs creates the subcommands of dead.
+// deadVerbs creates the subcommands of dead-letters.
 type deadVerbs struct{ *command }
 
 func deadVerb(c *command) *cobra.Command {
 	cmd := choice(&cobra.Command{
-		Use: "dead", Short: "Show, redrive and drop dead letters",
-		Long: `Show, redrive and drop dead letters.
+		Use: "dead-letters", Short: "Manage dead letters",
+		Long: `Manage dead letters.
 
 A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
 The reason of a dead letter decides how to proceed:
@@ -54,10 +54,10 @@ The reason of a dead letter decides how to proceed:
   picked up:   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
   (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
   other        this release cannot read it. Deploy a release that can, then redrive it.`,
-		Example: `  perdure dead list
-  perdure dead show 5fea7756-0ea4-451a-a703-a558b933e274
-  perdure dead redrive --reason corrupt: --instance order-7
-  perdure dead drop --reason poison: --dry-run`,
+		Example: `  perdure dead-letters list
+  perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274
+  perdure dead-letters redrive --reason corrupt: --instance order-7
+  perdure dead-letters drop --reason poison: --dry-run`,
 	})
 	d := &deadVerbs{c}
 	cmd.AddCommand(d.listVerb(), d.showVerb(), d.redriveVerb(), d.dropVerb())
@@ -109,7 +109,7 @@ SQS has no order and no pages for dead letters. The command receives them and ma
 the end. It does not list dead letters that another process has received. The sweeper hides them in this way
 for one minute, every two minutes. The command lists at most ten dead letters of one instance in the inbox.
 If the list is incomplete, the total is printed on stderr.`
-	cmd.Example = "  perdure dead list --queue inbox --reason corrupt:"
+	cmd.Example = "  perdure dead-letters list --queue inbox --reason corrupt:"
 	f.add(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 100, limitUsage)
 	return cmd
@@ -147,12 +147,12 @@ func (c *deadVerbs) showVerb() *cobra.Command {
 			}
 			return c.print(deadText(letter))
 		})
-	cmd.Example = "  perdure dead show 5fea7756-0ea4-451a-a703-a558b933e274"
+	cmd.Example = "  perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274"
 	return cmd
 }
 
 func noDeadLetter(id string) error {
-	return &exit{exitError, fmt.Sprintf("dead letter %s not found; see perdure dead list, "+
+	return &exit{exitError, fmt.Sprintf("dead letter %s not found; see perdure dead-letters list, "+
 		"and retry in a minute because the sweeper may hide it", clean(id))}
 }
 
@@ -171,8 +171,8 @@ Select dead letters by ID or by filter. Each one is sent as a new record and the
 interrupted, repeat it: no message is lost. Within five minutes no message takes effect twice, and later only an
 event without an event ID can. Dead letters with the reasons poison: and picked up: are kept, because their
 content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
-	cmd.Example = `  perdure dead redrive 5fea7756-0ea4-451a-a703-a558b933e274
-  perdure dead redrive --reason corrupt: --instance order-7`
+	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
+  perdure dead-letters redrive --reason corrupt: --instance order-7`
 	cmd.Flags().BoolVar(&f.force, "force", false, "inclusion of dead letters with the reasons poison: and picked up:")
 	return cmd
 }
@@ -187,7 +187,7 @@ func (c *deadVerbs) dropVerb() *cobra.Command {
 
 Select dead letters by ID or by filter. Deleted dead letters cannot be restored. A dead letter with the
 reason corrupt:, or without a reason, is the only copy of its message.`
-	cmd.Example = "  perdure dead drop --reason poison: --dry-run"
+	cmd.Example = "  perdure dead-letters drop --reason poison: --dry-run"
 	return cmd
 }
 
@@ -277,7 +277,7 @@ func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult
 	case len(ids) == 1 && done.Done+done.Skipped == 0:
 		return noDeadLetter(ids[0])
 	case int64(len(ids)) > done.Done+done.Skipped:
-		return &exit{exitError, fmt.Sprintf("%d of %d dead letters not found; see perdure dead list, "+
+		return &exit{exitError, fmt.Sprintf("%d of %d dead letters not found; see perdure dead-letters list, "+
 			"and retry in a minute because the sweeper may hide them", int64(len(ids))-done.Done-done.Skipped, len(ids))}
 	case !done.Complete:
 		return &exit{exitError, fmt.Sprintf("%s: %d done, but more may remain; repeat the command", name, done.Done)}
@@ -286,7 +286,7 @@ func (c *deadVerbs) done(name string, ids []string, done client.DeadLetterResult
 	}
 	if done.Skipped > 0 {
 		fmt.Fprintf(c.err, "%d kept, because their content is in the history or was sent again; "+
-			"use --force to redrive them, or perdure dead drop to delete them\n", done.Skipped)
+			"use --force to redrive them, or perdure dead-letters drop to delete them\n", done.Skipped)
 	}
 	if done.TooRecent > 0 {
 		fmt.Fprintf(c.err, "%d skipped, because they arrived after the command started; "+

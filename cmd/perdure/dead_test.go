@@ -63,54 +63,54 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 		buried(h.t, hub, "default", "poison: 13 deaths", `{"v":1,"instanceId":"order-8","executionId":"x","seq":1,"activityId":3,"name":"inc","queue":"default","attempt":2}`)
 		buried(h.t, hub, provider.QueueTimers, "later: field fireAt", `{"v":9,"instanceId":"order-9","timerId":4}`)
 
-		got := h.mustRun("dead", "list")
+		got := h.mustRun("dead-letters", "list")
 		for _, want := range []string{"order-7", "eventRaised e", "corrupt: item x#1 h#2", "activity inc #3", "timer #4"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in %s", want, got)
 			}
 		}
-		if got := h.mustRun("dead", "list", "--instance", "order-8", "--json"); strings.Count(got, `"id":`) != 1 || !strings.Contains(got, `"reason":"poison: 13 deaths"`) ||
+		if got := h.mustRun("dead-letters", "list", "--instance", "order-8", "--json"); strings.Count(got, `"id":`) != 1 || !strings.Contains(got, `"reason":"poison: 13 deaths"`) ||
 			!strings.Contains(got, `{"queue":"inbox","visible":1,"hidden":0}`) {
 			t.Errorf("listed %s", got)
 		}
 
 		var listed deadLetters
-		if err := json.Unmarshal([]byte(h.mustRun("dead", "list", "--queue", "timers", "--json")), &listed); err != nil || len(listed.DeadLetters) != 1 {
+		if err := json.Unmarshal([]byte(h.mustRun("dead-letters", "list", "--queue", "timers", "--json")), &listed); err != nil || len(listed.DeadLetters) != 1 {
 			t.Fatalf("%s: %v", h.out.String(), err)
 		}
 		id := listed.DeadLetters[0].ID
-		if got := h.mustRun("dead", "show", id); !strings.Contains(got, "\n  \"v\": 9,\n") || !strings.Contains(got, "Reason         later: field fireAt\n") {
+		if got := h.mustRun("dead-letters", "show", id); !strings.Contains(got, "\n  \"v\": 9,\n") || !strings.Contains(got, "Reason         later: field fireAt\n") {
 			t.Errorf("shown is %s", got)
 		}
-		if got := h.mustRun("dead", "show", id, "--json"); !strings.Contains(got, `"body":{"v":9,`) {
+		if got := h.mustRun("dead-letters", "show", id, "--json"); !strings.Contains(got, `"body":{"v":9,`) {
 			t.Errorf("shown is %s", got)
 		}
-		h.wantError(exitError, "perdure dead list", "dead", "show", "nothing")
+		h.wantError(exitError, "perdure dead-letters list", "dead-letters", "show", "nothing")
 
-		if h.mustRun("dead", "redrive", "--all", "--dry-run"); !strings.Contains(h.out.String(), "order-9") {
+		if h.mustRun("dead-letters", "redrive", "--all", "--dry-run"); !strings.Contains(h.out.String(), "order-9") {
 			t.Errorf("a dry run prints %s", h.out.String())
 		}
-		if got := h.mustRun("dead", "redrive", "--reason", "corrupt:", "--yes"); got != "1\n" {
+		if got := h.mustRun("dead-letters", "redrive", "--reason", "corrupt:", "--yes"); got != "1\n" {
 			t.Errorf("redriven are %q", got)
 		}
 		hub.ServeFor(ctx, time.Second)
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
 			t.Errorf("redriven, it is %s", got)
 		}
-		if got := h.mustRun("dead", "redrive", "--queue", "default", "--yes", "--json"); got != `{"done":0,"kept":1,"failed":0,"complete":true}`+"\n" {
+		if got := h.mustRun("dead-letters", "redrive", "--queue", "default", "--yes", "--json"); got != `{"done":0,"kept":1,"failed":0,"complete":true}`+"\n" {
 			t.Errorf("poison is redriven: %s", got)
 		}
 
 		h.in = "no\n"
-		if code := h.run(ctx, "dead", "drop", id); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
+		if code := h.run(ctx, "dead-letters", "drop", id); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
 		h.in = "yes\n"
-		if got := h.mustRun("dead", "drop", id); got != "1\n" {
+		if got := h.mustRun("dead-letters", "drop", id); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
-		h.wantError(exitError, "dead letter "+id+" not found", "dead", "drop", id, "--yes")
-		if got := h.mustRun("dead", "drop", "--all", "--yes"); got != "1\n" {
+		h.wantError(exitError, "dead letter "+id+" not found", "dead-letters", "drop", id, "--yes")
+		if got := h.mustRun("dead-letters", "drop", "--all", "--yes"); got != "1\n" {
 			t.Errorf("dropped are %q", got)
 		}
 	})
@@ -119,11 +119,11 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "specify ids, a filter such as --reason, or --all", "dead", "drop", "--yes")
-	h.wantError(exitError, "not both", "dead", "redrive", "a", "--all")
-	h.wantError(exitError, "--instance must not be empty", "dead", "drop", "--queue", "inbox", "--instance", "", "--yes")
-	h.wantError(exitError, "hub does not support dead letters", "dead", "list")
-	h.wantError(exitError, "must be 1 to 1000", "dead", "list", "--limit", "0")
+	h.wantError(exitError, "specify ids, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
+	h.wantError(exitError, "not both", "dead-letters", "redrive", "a", "--all")
+	h.wantError(exitError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance", "", "--yes")
+	h.wantError(exitError, "hub does not support dead letters", "dead-letters", "list")
+	h.wantError(exitError, "must be 1 to 1000", "dead-letters", "list", "--limit", "0")
 }
 
 func TestWhatIsNotListedIsCounted(t *testing.T) {
@@ -132,10 +132,10 @@ func TestWhatIsNotListedIsCounted(t *testing.T) {
 		for i := range 12 {
 			buried(h.t, hub, provider.QueueInbox, "corrupt: it", fmt.Sprintf(`{"v":1,"kind":"wake","instanceId":"one","seq":%d}`, i))
 		}
-		if h.mustRun("dead", "list"); strings.Count(h.out.String(), "corrupt:") != 10 || !strings.Contains(h.err.String(), "inbox about 12") {
+		if h.mustRun("dead-letters", "list"); strings.Count(h.out.String(), "corrupt:") != 10 || !strings.Contains(h.err.String(), "inbox about 12") {
 			t.Errorf("printed %s%s", h.out.String(), h.err.String())
 		}
-		if got := h.mustRun("dead", "drop", "--instance", "one", "--yes"); got != "12\n" {
+		if got := h.mustRun("dead-letters", "drop", "--instance", "one", "--yes"); got != "12\n" {
 			t.Errorf("dropped are %q", got)
 		}
 	})

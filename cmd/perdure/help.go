@@ -87,5 +87,5 @@ func rootHelp(root *cobra.Command) string {
 
 // helpEntry returns a command and its short description, padded to half a line of 100 columns.
 func helpEntry(cmd *cobra.Command) string {
-	return fmt.Sprintf("  %-10s  %-36s", cmd.Name(), cmd.Short)
+	return fmt.Sprintf("  %-12s  %-34s", cmd.Name(), cmd.Short)
 }

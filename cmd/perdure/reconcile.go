@@ -19,29 +19,29 @@ import (
 
 // reconcileFlags are the flags of reconcile.
 type reconcileFlags struct {
-	back          string
-	restored, yes bool
-	how           client.ReconcileOptions
+	lookback          string
+	afterRestore, yes bool
+	how               client.ReconcileOptions
 }
 
 // The defaults of flags.
 const (
-	usualBack   = "14d"
-	usualAtOnce = 32
+	defaultLookback    = "14d"
+	defaultConcurrency = 32
 )
 
-// next returns the command that goes on where this call has stopped, with all flags that this one has but those that say where it begins:
-// those are where. What was emptied is not emptied again.
+// next returns the command that continues this one. where has the flags that say where it starts. The other flags are
+// those of this command, without --after-restore, which would delete what was sent since.
 func (f *reconcileFlags) next(c *command, where string) string {
 	words := []string{"perdure reconcile"}
 	if c.hub != defaultHub {
 		words = append(words, "--hub "+shellQuoted(c.hub))
 	}
-	if f.back != usualBack {
-		words = append(words, "--back "+shellQuoted(f.back))
+	if f.lookback != defaultLookback {
+		words = append(words, "--lookback "+shellQuoted(f.lookback))
 	}
-	if f.how.Concurrency != usualAtOnce {
-		words = append(words, fmt.Sprintf("--at-once %d", f.how.Concurrency))
+	if f.how.Concurrency != defaultConcurrency {
+		words = append(words, fmt.Sprintf("--concurrency %d", f.how.Concurrency))
 	}
 	if f.yes {
 		words = append(words, "--yes")
@@ -57,7 +57,7 @@ func (f *reconcileFlags) next(c *command, where string) string {
 
 func reconcileVerb(c *command) *cobra.Command {
 	var f reconcileFlags
-	cmd := c.verb("reconcile", "Send lost messages and timers again", "",
+	cmd := c.verb("reconcile", "Resend lost messages and timers", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
 			return reconcile(ctx, c, cl, &f)
 		})
@@ -67,15 +67,17 @@ Use this command after queues have lost messages, with new queues, or after the 
 again what instances wait for: work items, timers, retries, child starts and messages to other instances.
 Finished work does not run again, but work in progress may run twice. If queues lost messages and still exist,
 wait six minutes first. After a restore, pause the hub, wait until its functions have finished, drop the dead
-letters, and use --restored with --back set to the age of the restored state plus 14 days. The whole procedure
-is in docs/operate/runbooks.md.`
+letters, and use --after-restore with --lookback set to the age of the restored state plus 14 days. The whole
+procedure is in docs/operate/runbooks.md.`
 	cmd.Example = `  perdure reconcile
-  perdure reconcile --restored --back 17d
+  perdure reconcile --after-restore --lookback 17d
   perdure reconcile --instance order-7 --instance order-8`
-	cmd.Flags().BoolVar(&f.restored, "restored", false,
+	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
 		"deletion of all messages and schedules first, after a restore of the table")
-	cmd.Flags().StringVar(&f.back, "back", usualBack, "maximum age of detached starts to send again, up to 28d")
-	cmd.Flags().IntVar(&f.how.Concurrency, "at-once", usualAtOnce, "number of instances to process concurrently, up to 256")
+	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
+		"maximum age of detached starts and events to send again, up to 28d")
+	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,
+		"number of instances to process concurrently, up to 256")
 	cmd.Flags().StringVar(&f.how.Cursor, "cursor", "", "position at which an earlier run stopped")
 	cmd.Flags().StringArrayVar(&f.how.Instances, "instance", nil,
 		"ID of an instance to reconcile; repeatable (default: all)")
@@ -84,18 +86,18 @@ is in docs/operate/runbooks.md.`
 }
 
 func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
-	back, err := days.Parse(f.back)
+	lookback, err := days.Parse(f.lookback)
 	if err != nil {
-		return &provider.FieldError{Field: "--back", Problem: "is " + err.Error()}
+		return &provider.FieldError{Field: "--lookback", Problem: "is " + err.Error()}
 	}
-	f.how.Lookback = back
-	if f.restored && f.how.Cursor != "" {
-		return errors.New("--restored deletes what was sent so far; do not use it with --cursor")
+	f.how.Lookback = lookback
+	if f.afterRestore && f.how.Cursor != "" {
+		return errors.New("--after-restore deletes what was sent so far; do not use it with --cursor")
 	}
-	if f.restored && len(f.how.Instances) > 0 {
-		return errors.New("--restored deletes the messages of all instances; do not use it with --instance")
+	if f.afterRestore && len(f.how.Instances) > 0 {
+		return errors.New("--after-restore deletes the messages of all instances; do not use it with --instance")
 	}
-	if f.restored {
+	if f.afterRestore {
 		if err := atRest(ctx, c); err != nil {
 			return err
 		}
@@ -103,7 +105,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 	if !f.yes {
 		fmt.Fprintf(c.err, "hub %s: messages and timers are sent again, work in progress may run twice\n",
 			clean(c.hub))
-		if f.restored {
+		if f.afterRestore {
 			fmt.Fprintln(c.err, "all messages in its queues and all its schedules are deleted first")
 		}
 		if !c.confirmed("reconcile") {
@@ -112,7 +114,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 	}
 
 	f.how.OnStall = func(w client.Stall) { fmt.Fprintln(c.err, waitingText(w.Service, w.Elapsed)) }
-	if f.restored {
+	if f.afterRestore {
 		if err := emptyQueues(ctx, c, cl, f); err != nil {
 			return err
 		}
@@ -126,6 +128,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 			from)
 	}
 	so, err := cl.Reconcile(ctx, f.how)
+	err = asFlag(asFlag(err, "lookback", "--lookback"), "concurrency", "--concurrency")
 	return reconciled(c, f, so, err)
 }
 
@@ -174,7 +177,7 @@ func waitingText(service string, soFar time.Duration) string {
 
 // emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
 func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
-	again := f.next(c, "--restored")
+	again := f.next(c, "--after-restore")
 	fmt.Fprintf(c.err, "deleting messages and schedules; nothing is sent for %v after that\n", provider.QueuePurgeCooldown)
 	told := 0
 	emptied, err := cl.PurgeQueues(ctx, client.OnStall(f.how.OnStall), client.OnProgress(func(so provider.QueuePurgeResult) {
@@ -185,7 +188,7 @@ func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcil
 	}))
 	if errors.Is(err, provider.ErrBusy) {
 		return &exit{exitError, err.Error() + "; pause the hub (perdure pause), stop polling processes, " +
-			"wait until all messages are processed, and drop the dead letters (perdure dead drop); then run " + again}
+			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); then run " + again}
 	}
 	if err != nil {
 		return &exit{exitError, fmt.Sprintf("%v; start again with %s", err, again)}
@@ -199,7 +202,7 @@ func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcil
 }
 
 func reconciled(c *command, f *reconcileFlags, so client.ReconcileResult, err error) error {
-	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.restored {
+	if err != nil && so.Instances == 0 && so.Cursor == "" && !f.afterRestore {
 		return err // nothing was begun
 	}
 	if c.json {
@@ -234,7 +237,7 @@ func (f *reconcileFlags) goOn(c *command, so client.ReconcileResult, err error) 
 // reconciledText returns the summary of a run. next returns the command that processes the remaining instances.
 func reconciledText(so client.ReconcileResult, next func(where string) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --back, %d ended earlier; "+
+	fmt.Fprintf(&b, "%d instances: %d not ended, %d ended within --lookback, %d ended earlier; "+
 		"%d deletions finished, %d not found, %d failed\n", so.Instances, so.Active, so.Ended, so.EndedBeforeLookback, so.Deleted,
 		so.NotFound, so.Failed)
 	fmt.Fprintf(&b, "%d messages, work items and timers sent\n", so.Sent)
@@ -245,7 +248,7 @@ func reconciledText(so client.ReconcileResult, next func(where string) string) s
 	if so.SkippedOutputs > 0 {
 		fmt.Fprintf(&b,
 			"%d detached starts and events for other instances skipped as delivered, because they are older "+
-				"than --back (28 days for running instances)\n", so.SkippedOutputs)
+				"than --lookback (28 days for running instances)\n", so.SkippedOutputs)
 	}
 	if so.TruncatedInstances > 0 {
 		fmt.Fprintf(&b, "%d instances continued as new more than %d times since then; "+

@@ -28,7 +28,7 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		if code := h.run(ctx, "reconcile"); code != exitError || !strings.Contains(h.err.String(), "nothing was changed") {
 			t.Errorf("not confirmed: %d, %s", code, h.err.String())
 		}
-		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 not ended, 0 ended within --back, 0 ended earlier") {
+		if got := h.mustRun("reconcile", "--yes"); !strings.Contains(got, "2 instances: 2 not ended, 0 ended within --lookback, 0 ended earlier") {
 			t.Errorf("printed %s", got)
 		}
 		if h.mustRun("reconcile", "--instance", "order-7", "--instance", "ordr-8", "--yes"); !strings.Contains(h.err.String(), "1 of the specified instances not found") {
@@ -42,13 +42,13 @@ func TestReconcileSendsAgainWhatQueuesHaveLost(t *testing.T) {
 		}
 		deployed(h, hub)
 		h.mustRun("pause", "--yes")
-		if got := h.mustRun("reconcile", "--restored", "--yes", "--json"); !strings.Contains(got, `"instances":2,"living":2,"over":0,"old":0,"deleted":0,"gone":0,"failed":0,`) || !strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
+		if got := h.mustRun("reconcile", "--after-restore", "--yes", "--json"); !strings.Contains(got, `"instances":2,"living":2,"over":0,"old":0,"deleted":0,"gone":0,"failed":0,`) || !strings.Contains(h.err.String(), "nothing is sent for 6m10s") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
 		buried(h.t, hub, "timers", "corrupt: it", "{}")
-		h.wantErrorAfter("perdure dead drop", "reconcile", "--restored", "--yes")
-		h.wantError(exitError, "must be 0 to 28 days", "reconcile", "--back", "40d", "--yes")
-		h.wantError(exitError, "do not use it with --cursor", "reconcile", "--restored", "--cursor", "x", "--yes")
+		h.wantErrorAfter("perdure dead-letters drop", "reconcile", "--after-restore", "--yes")
+		h.wantError(exitError, "--lookback must be 0 to 28 days", "reconcile", "--lookback", "40d", "--yes")
+		h.wantError(exitError, "do not use it with --cursor", "reconcile", "--after-restore", "--cursor", "x", "--yes")
 	})
 }
 
@@ -60,7 +60,7 @@ func (h *tool) wantErrorAfter(tells string, args ...string) {
 	}
 }
 
-// --restored on a hub that nobody has paused, such as another one than was meant, deletes nothing that was accepted.
+// --after-restore on a hub that nobody has paused, such as another one than was meant, deletes nothing that was accepted.
 func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
@@ -68,12 +68,12 @@ func TestAHubThatIsNotPausedIsNotEmptied(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		hub.ServeFor(ctx, time.Minute)
 		h.mustRun("raise", "order-7", "e", "--data", "1")
-		h.wantError(exitError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--restored", "--yes")
+		h.wantError(exitError, `hub "default" is not paused (worker of function perdure-test-worker is Enabled), and nothing was deleted`, "reconcile", "--after-restore", "--yes")
 
 		h.mustRun("pause", "--yes")
 		m.set(aws.String("worker"), "Enabling") // one of them alone
 		m.looks["worker"] = 3
-		h.wantError(exitError, "is Enabling), and nothing was deleted", "reconcile", "--restored", "--yes")
+		h.wantError(exitError, "is Enabling), and nothing was deleted", "reconcile", "--after-restore", "--yes")
 		h.mustRun("resume", "--all")
 		hub.ServeFor(ctx, time.Hour)
 		if got := h.mustRun("status", "order-7"); !strings.Contains(got, "Completed") {
@@ -104,7 +104,7 @@ func TestAPauseThatCannotBeSeenForAWhileIsWaitedFor(t *testing.T) {
 		h.mustRun("start", "hello", "--id", "order-7")
 		h.mustRun("pause", "--yes")
 		h.adminHub.Lambda = &throttledMappings{m, time.Now().Add(time.Hour)}
-		if got := h.mustRun("reconcile", "--restored", "--yes"); !strings.Contains(got, "1 instances: 1 not ended") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
+		if got := h.mustRun("reconcile", "--after-restore", "--yes"); !strings.Contains(got, "1 instances: 1 not ended") || !strings.Contains(h.err.String(), "waiting for Lambda, EventBridge or SQS, 3 minutes so far\n") {
 			t.Errorf("printed %s%s", got, h.err.String())
 		}
 	})

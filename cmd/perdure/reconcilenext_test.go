@@ -59,7 +59,7 @@ func (h *tool) startMany(ctx context.Context, n int) (ids []string) {
 	return ids
 }
 
-// Who pastes what is printed goes on with the --back and the --hub that were given: otherwise starts would be left out.
+// Who pastes what is printed goes on with the --lookback and the --hub that were given: otherwise starts would be left out.
 func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 	t.Parallel()
 	onThrottled(t, func(ctx context.Context, h *tool, throttle *func(id string) bool) {
@@ -72,19 +72,19 @@ func TestWhatReconcilePrintsGoesOnTheSameWay(t *testing.T) {
 			}
 			return false
 		}
-		if code := h.run(dying, "reconcile", "--yes", "--back", "17d", "--hub", "staging", "--at-once", "3"); code != exitError {
+		if code := h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--hub", "staging", "--concurrency", "3"); code != exitError {
 			t.Fatal(code)
 		}
-		if got := h.err.String(); !strings.Contains(got, "continue with perdure reconcile --hub staging --back 17d --at-once 3 --yes --cursor ") {
+		if got := h.err.String(); !strings.Contains(got, "continue with perdure reconcile --hub staging --lookback 17d --concurrency 3 --yes --cursor ") {
 			t.Errorf("interrupted, it says %s", got)
 		}
 
 		*throttle = func(id string) bool { return id == ids[3] }
 		h.env["PERDURE_HUB"] = "staging"
-		if code := h.run(ctx, "reconcile", "--yes", "--back", "17d"); code != exitError {
+		if code := h.run(ctx, "reconcile", "--yes", "--lookback", "17d"); code != exitError {
 			t.Fatal(code)
 		}
-		if got := h.out.String(); !strings.Contains(got, "remaining: perdure reconcile --hub staging --back 17d --yes --instance "+ids[3]+"\n") {
+		if got := h.out.String(); !strings.Contains(got, "remaining: perdure reconcile --hub staging --lookback 17d --yes --instance "+ids[3]+"\n") {
 			t.Errorf("with one left, it says %s", got)
 		}
 	})
@@ -125,8 +125,8 @@ func TestProgressIsPrintedWhileTheFirstPageHasOneSetAside(t *testing.T) {
 			}
 			return id == ids[1599]
 		}
-		h.run(dying, "reconcile", "--yes", "--back", "17d", "--at-once", "1")
-		_, cursor, found := strings.Cut(h.err.String(), "interrupted; continue with perdure reconcile --back 17d --at-once 1 --yes --cursor ")
+		h.run(dying, "reconcile", "--yes", "--lookback", "17d", "--concurrency", "1")
+		_, cursor, found := strings.Cut(h.err.String(), "interrupted; continue with perdure reconcile --lookback 17d --concurrency 1 --yes --cursor ")
 		*throttle = nil
 		if got := h.mustRun("reconcile", "--yes", "--cursor", strings.TrimSpace(cursor)); !found || !strings.Contains(got, "101 instances: 101 not ended") {
 			t.Errorf("interrupted, it says %s, and goes on with %s", h.err.String(), got)

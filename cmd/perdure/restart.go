@@ -24,12 +24,12 @@ func restartVerb(c *command) *cobra.Command {
 		if cmd.Flags().Changed("version") {
 			opts = append(opts, client.WithVersion(version))
 		}
-		if cmd.Flags().Changed("from") {
+		if cmd.Flags().Changed("from-event") {
 			opts = append(opts, client.FromEvent(from))
 		}
 		restarted, err := cl.Restart(ctx, old, opts...)
 		if err != nil {
-			return err
+			return asFlag(err, "from", "--from-event")
 		}
 		return started(ctx, c, cl, httpapi.NewStartResponse(restarted), wait)
 	}
@@ -40,17 +40,17 @@ The command starts a new instance with the input, version and tags of the last e
 The old instance and its history stay, and its work is not undone. A repeated restart of the same instance
 prints the same ID, unless --id is set.
 
-With --from EVENT, the new instance takes over the history up to that event. Completed work is not repeated.
+With --from-event EVENT, the new instance takes over the history up to that event. Completed work is not repeated.
 Work in progress starts again with new timeouts. To recover from a bug, deploy the fix and restart from the
 last event that the faulty code received. Before that, purge children that were in progress and whose IDs are
 set by the code. perdure history of the new instance shows its origin as ExecutionRestarted.`
 	cmd.Example = `  perdure restart order-7
-  perdure restart order-7 --from 12
+  perdure restart order-7 --from-event 12
   perdure restart order-7 --id order-7-again --version 2 --wait`
 	cmd.Flags().StringVar(&id, "id", "", "ID of the new instance (default: the old ID with .restart- and eight digits)")
 	cmd.Flags().StringVar(&version, "version", "",
 		"orchestration version, empty for the highest (default: the same version)")
-	cmd.Flags().Int64Var(&from, "from", 0, "ID of the last event to take over from the history")
+	cmd.Flags().Int64Var(&from, "from-event", 0, "ID of the last event to take over from the history")
 	cmd.Flags().DurationVar(&delay, "delay", 0, delayUsage)
 	cmd.Flags().BoolVar(&wait, "wait", false, waitUsage)
 	return cmd

@@ -35,11 +35,11 @@ func TestRestartFromAnEvent(t *testing.T) {
 	h.mustRun("start", "hello", "--id", "one", "--input", "7")
 	h.Append("one", at(time.Second, history.Event{Kind: history.TurnStarted, Version: "1.0.0"}), at(time.Second, history.Event{Kind: history.ActivityScheduled, Name: "charge"}),
 		at(2*time.Second, history.Event{Kind: history.TurnStarted}), at(2*time.Second, history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Result: history.Payload("1")}), completed(`1`))
-	h.wantError(exitError, "from cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from", "2")
-	h.wantError(exitError, "must be", "restart", "one", "--from", "5", "--version", "2")
+	h.wantError(exitError, "--from-event cannot be event 2: the code made further decisions in the same turn; the nearest possible events are 1 and 3", "restart", "one", "--from-event", "2")
+	h.wantError(exitError, "must be", "restart", "one", "--from-event", "5", "--version", "2")
 
-	id := strings.TrimSpace(h.mustRun("restart", "one", "--from", "5"))
-	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from", "5") != id+"\n" || h.mustRun("restart", "one") == id+"\n" {
+	id := strings.TrimSpace(h.mustRun("restart", "one", "--from-event", "5"))
+	if !strings.HasPrefix(id, "one.restart-") || h.mustRun("restart", "one", "--from-event", "5") != id+"\n" || h.mustRun("restart", "one") == id+"\n" {
 		t.Errorf("printed %q, then %q", id, h.out.String())
 	}
 	if got := h.mustRun("history", id); !strings.Contains(got, "ExecutionRestarted") || !strings.Contains(got, "from event 5 of instance one, execution x1") {

@@ -26,7 +26,7 @@ func scheduleVerb(c *command) *cobra.Command {
 
 A schedule is the instance schedule:ID. Its history lists what it started, and perdure status shows what it
 waits for. Its runs are the instances ID@TIME.`,
-		Example: `  perdure schedule put nightly --orchestration report --when "0 2 * * *" --time-zone Europe/Berlin
+		Example: `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Europe/Berlin
   perdure schedule list
   perdure schedule pause nightly --message "for the migration"
   perdure list --parent schedule:nightly`,
@@ -77,7 +77,7 @@ func (f *scheduleFlags) read(c *command, id string) (s schedule.Schedule, err er
 	case f.Orchestration == "":
 		return s, errors.New("--orchestration is required")
 	case f.Expression == "":
-		return s, errors.New("--when is required; see perdure schedule put --help")
+		return s, errors.New("--expression is required; see perdure schedule put --help")
 	}
 	s = f.Schedule
 	s.ID, s.Overlap, s.CatchUp = id, schedule.OverlapPolicy(f.overlap), schedule.CatchUpPolicy(f.catchUp)
@@ -96,7 +96,7 @@ func putScheduleVerb(c *command) *cobra.Command {
 			return err
 		}
 		if err := cl.PutSchedule(ctx, s); err != nil {
-			return ofSchedule(c, err)
+			return ofSchedule(c, asFlag(err, "when", "--expression"))
 		}
 		return c.accepted(schedule.InstanceID(id))
 	}
@@ -105,17 +105,17 @@ func putScheduleVerb(c *command) *cobra.Command {
 
 A replaced schedule keeps its current run and stays paused. Flags that are not set have their defaults.
 
---when is one of
+--expression is one of
   rate(5 minutes)      minutes, hours or days
   cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
   0 2 * * MON-FRI      as in crontab (0 and 7 are Sunday)
   @daily               also @hourly, @weekly, @monthly, @yearly`
-	cmd.Example = `  perdure schedule put nightly --orchestration report --when "0 2 * * *" --time-zone Europe/Berlin
-  perdure schedule put poll --orchestration poll --when "rate(5 minutes)" --overlap cancel --input @poll.json`
+	cmd.Example = `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Europe/Berlin
+  perdure schedule put poll --orchestration poll --expression "rate(5 minutes)" --overlap cancel --input @poll.json`
 	flags := cmd.Flags()
 	flags.StringVar(&f.Orchestration, "orchestration", "", "orchestration to start (required)")
 	flags.StringVar(&f.Version, "version", "", "orchestration version (default: the highest at each run)")
-	flags.StringVar(&f.Expression, "when", "", "rate or cron expression (required)")
+	flags.StringVar(&f.Expression, "expression", "", "rate or cron expression (required)")
 	flags.StringVar(&f.TimeZone, "time-zone", "",
 		"time zone of a cron expression, such as Europe/Berlin (default: UTC)")
 	flags.StringVar(&f.input, "input", "null", "input of each run: JSON, @FILE, or - for stdin")

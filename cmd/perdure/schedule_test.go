@@ -19,8 +19,8 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	env := perduretest.New(t, r)
 	h := setup(t)
 	h.client = env.Client()
-	h.mustRun("schedule", "put", "hourly", "--orchestration", "report", "--when", "0 * * * *", "--input", `"sales"`, "--overlap", "queue")
-	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--version", "0", "--when", "cron(0 2 * * ? *)", "--time-zone", "Europe/Berlin", "--from", "2000-01-02T00:00:00Z", "--input", `"all"`)
+	h.mustRun("schedule", "put", "hourly", "--orchestration", "report", "--expression", "0 * * * *", "--input", `"sales"`, "--overlap", "queue")
+	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--version", "0", "--expression", "cron(0 2 * * ? *)", "--time-zone", "Europe/Berlin", "--from", "2000-01-02T00:00:00Z", "--input", `"all"`)
 	env.Advance(2*time.Hour + 5*time.Minute)
 	if got, want := h.mustRun("schedule", "run", "hourly"), "hourly@2000-01-01T02:05:0"; !strings.HasPrefix(got, want) {
 		t.Errorf("printed %s, want %s…", got, want)
@@ -75,9 +75,9 @@ func TestAScheduleThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.wantError(exitError, "missing argument SCHEDULE", "schedule", "put")
-	h.wantError(exitError, "--orchestration is required", "schedule", "put", "s", "--when", "@daily")
-	h.wantError(exitError, `when "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--when", "often")
-	h.wantError(exitError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--when", "@daily", "--from", "soon")
+	h.wantError(exitError, "--orchestration is required", "schedule", "put", "s", "--expression", "@daily")
+	h.wantError(exitError, `--expression "often": must be like "rate(5 minutes)"`, "schedule", "put", "s", "--orchestration", "hello", "--expression", "often")
+	h.wantError(exitError, "--from must be an RFC 3339 time", "schedule", "put", "s", "--orchestration", "hello", "--expression", "@daily", "--from", "soon")
 	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "show", "nobody")
 	h.wantError(exitError, `schedule not found in hub "default"`, "schedule", "resume", "nobody")
 }

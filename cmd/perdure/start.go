@@ -43,14 +43,14 @@ func startVerb(c *command) *cobra.Command {
 	cmd.Long = cmd.Short + ` of an orchestration.
 
 The command prints the ID of the instance. With --wait, it also waits for the end and exits like perdure wait.
-With --raise or --update, it starts the instance with --id only if it does not exist, and sends it the event
+With --event or --update, it starts the instance with --id only if it does not exist, and sends it the event
 or the update. With --update, it prints the result of the update. If --timeout expires first, the command exits
 with code 4 and the update continues.`
 	cmd.Example = `  perdure start fulfil --input '{"order": 7}'
   perdure start fulfil --id order-7 --input @order.json --wait
   perdure start remind --delay 72h --tag team=billing --tag order=7
   perdure start fulfil --id order-7 --if-exists replace
-  perdure start cart --id cart-ann --raise added --data '"tea"' --idempotency-key add-99
+  perdure start cart --id cart-ann --event added --data '"tea"' --idempotency-key add-99
   perdure start cart --id cart-ann --update add --data '"tea"' --idempotency-key add-99 --timeout 30s
   perdure start charge --idempotency-key invoice-2026-07 --version 1.2.0`
 	cmd.Flags().StringVar(&f.input, "input", "null", "input: JSON, @FILE, or - for stdin")
@@ -58,7 +58,7 @@ with code 4 and the update continues.`
 	cmd.Flags().StringVar(&f.version, "version", "", "orchestration version (default: the highest)")
 	cmd.Flags().StringVar(&f.ifExists, "if-exists", "",
 		"policy if --id is in use: ignore (keep it), replace (terminate and delete it) (default: error)")
-	cmd.Flags().StringVar(&f.event, flagRaise, "",
+	cmd.Flags().StringVar(&f.event, flagEvent, "",
 		"event for the instance with --id; --idempotency-key is also the event ID")
 	cmd.Flags().StringVar(&f.update, flagUpdate, "",
 		"update for the instance with --id; --idempotency-key is also the update ID")
@@ -96,7 +96,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 	}
 
 	switch {
-	case given(flagRaise):
+	case given(flagEvent):
 		return startOrRaise(ctx, c, cl, name, input, f, opts)
 	case given(flagUpdate):
 		return startOrUpdate(ctx, c, cl, name, input, f, opts)
@@ -109,7 +109,7 @@ func (c *command) start(ctx context.Context, cl *client.Client, name string, f s
 }
 
 const (
-	flagRaise  = "raise"
+	flagEvent  = "event"
 	flagUpdate = "update"
 )
 
@@ -122,12 +122,12 @@ const (
 
 // checkTold checks the flags for the event or update that follows the start.
 func checkTold(f startFlags, given func(flag string) bool) error {
-	told := given(flagRaise) || given(flagUpdate)
+	told := given(flagEvent) || given(flagUpdate)
 	switch {
-	case given(flagRaise) && given(flagUpdate):
-		return &provider.FieldError{Field: "--update", Problem: "and --raise are mutually exclusive"}
+	case given(flagEvent) && given(flagUpdate):
+		return &provider.FieldError{Field: "--update", Problem: "and --event are mutually exclusive"}
 	case given("data") && !told:
-		return &provider.FieldError{Field: "--data", Problem: "requires --raise or --update"}
+		return &provider.FieldError{Field: "--data", Problem: "requires --event or --update"}
 	case f.data == "-" && f.input == "-":
 		return &provider.FieldError{Field: "--data", Problem: "cannot be read from stdin together with --input"}
 	case f.wait && given(flagUpdate):

@@ -107,25 +107,25 @@ func TestStartOrRaise(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	h.in = `{"from":"stdin"}`
-	args := []string{"start", "hello", "--id", "one", "--raise", "paid", "--data", "-", "--idempotency-key", "k"}
+	args := []string{"start", "hello", "--id", "one", "--event", "paid", "--data", "-", "--idempotency-key", "k"}
 	if got := h.mustRun(args...); got != "one\n" || h.err.Len() > 0 {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
-	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "instance already exists") {
+	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge"); got != "one\n" || !strings.Contains(h.err.String(), "instance already exists") {
 		t.Errorf("printed %q, %q", got, h.err.String())
 	}
-	if got := h.mustRun("start", "hello", "--id", "one", "--raise", "nudge", "--json"); !strings.HasSuffix(got, `,"started":false}`+"\n") {
+	if got := h.mustRun("start", "hello", "--id", "one", "--event", "nudge", "--json"); !strings.HasSuffix(got, `,"started":false}`+"\n") {
 		t.Errorf("printed %q", got)
 	}
 	sent := h.Sent()
 	if len(sent) != 3 || sent[0].Name != "paid" || sent[0].EventID != "k" || string(sent[0].Data) != h.in || string(sent[1].Data) != "null" || sent[1].EventID == "" {
 		t.Errorf("sent %+v", sent)
 	}
-	h.wantError(exitError, "instanceId is required", "start", "hello", "--raise", "paid")
-	h.wantError(exitError, "requires --raise or --update", "start", "hello", "--id", "two", "--data", "1")
-	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--raise", "paid", "--data", "-", "--input", "-")
+	h.wantError(exitError, "instanceId is required", "start", "hello", "--event", "paid")
+	h.wantError(exitError, "requires --event or --update", "start", "hello", "--id", "two", "--data", "1")
+	h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--event", "paid", "--data", "-", "--input", "-")
 	h.Append("one", at(0, history.Event{Kind: history.OrchestrationCompleted}))
-	h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--raise", "paid")
+	h.wantError(exitError, "has ended", "start", "hello", "--id", "one", "--event", "paid")
 }
 
 func TestStartOrUpdate(t *testing.T) {
@@ -159,7 +159,7 @@ func TestStartOrUpdate(t *testing.T) {
 		h.wantError(exitError, `it has ["address"]`, "start", "hello", "--id", "one", "--update", "lost")
 		sent := len(h.Sent())
 		h.wantError(exitError, "instanceId is required", "start", "hello", "--update", "address")
-		h.wantError(exitError, "--update and --raise are mutually exclusive", "start", "hello", "--id", "two", "--raise", "paid", "--update", "address")
+		h.wantError(exitError, "--update and --event are mutually exclusive", "start", "hello", "--id", "two", "--event", "paid", "--update", "address")
 		h.wantError(exitError, "--wait and --update are mutually exclusive", "start", "hello", "--id", "two", "--update", "address", "--wait")
 		h.wantError(exitError, "--timeout requires --update", "start", "hello", "--id", "two", "--timeout", "1s")
 		h.wantError(exitError, "cannot be read from stdin", "start", "hello", "--id", "two", "--update", "address", "--data", "-", "--input", "-")

@@ -14,7 +14,7 @@ import (
 // verifyFlags are the flags of verify.
 type verifyFlags struct {
 	binary, name string
-	most         int
+	maxInstances int
 	timeout      time.Duration
 	allowUnread  string
 	allowed      allowance // parsed allowUnread
@@ -22,14 +22,14 @@ type verifyFlags struct {
 
 func verifyVerb(c *command) *cobra.Command {
 	var f verifyFlags
-	cmd := c.verb("verify", "Replay instances against a new build", "",
+	cmd := c.verb("verify", "Replay instances with a new build", "",
 		func(ctx context.Context, cl *client.Client, _ string) error { return verify(ctx, c, cl, &f) })
 	cmd.Long = cmd.Short + `.
 
 An orchestrator binary, built for this machine, replays the histories of instances that have not ended. The
 command lists the instances that the new build would block, with the event and the difference. Nothing is
 written and no activity runs. The binary gets no hub settings and no AWS credentials, and the command reads
-large payloads for it. If there are more than --most instances, each orchestration and version gets an equal
+large payloads for it. If there are more than --max-instances, each orchestration and version gets an equal
 share, and repeated runs replay the same instances.
 
 Exit codes:
@@ -39,11 +39,11 @@ Exit codes:
   4  --timeout expired`
 	cmd.Example = `  go build -o dist/orchestrator ./functions/orchestrator
   perdure verify --binary dist/orchestrator --hub production
-  perdure verify --binary dist/orchestrator --name fulfil --most 10000 --json
+  perdure verify --binary dist/orchestrator --name fulfil --max-instances 10000 --json
   perdure verify --binary dist/orchestrator --allow-unread 1%`
 	cmd.Flags().StringVar(&f.binary, "binary", "", "path of the orchestrator binary for this machine (required)")
 	cmd.Flags().StringVar(&f.name, "name", "", "orchestration of the instances")
-	cmd.Flags().IntVar(&f.most, "most", 1000, "maximum number of instances to replay")
+	cmd.Flags().IntVar(&f.maxInstances, "max-instances", 1000, "maximum number of instances to replay")
 	cmd.Flags().StringVar(&f.allowUnread, "allow-unread", "0",
 		"number or share (such as 1%) of instances that may be unreadable")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 10*time.Minute, "time limit of the command")
@@ -55,8 +55,8 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 	switch {
 	case f.binary == "":
 		return errors.New("--binary is required: the path of an orchestrator binary for this machine")
-	case f.most < 1:
-		return fmt.Errorf("--most must be 1 or more, is %d", f.most)
+	case f.maxInstances < 1:
+		return fmt.Errorf("--max-instances must be 1 or more, is %d", f.maxInstances)
 	case f.timeout <= 0:
 		return fmt.Errorf("--timeout must be more than 0, is %v", f.timeout)
 	}
@@ -68,7 +68,7 @@ func verify(ctx context.Context, c *command, cl *client.Client, f *verifyFlags) 
 	limited, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	v := newVerification(c, cl, f.binary)
-	err = v.run(limited, f.name, f.most)
+	err = v.run(limited, f.name, f.maxInstances)
 	overdue := ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded)
 	if err != nil && !overdue {
 		return err
@@ -142,7 +142,7 @@ func (v *verified) exit(f *verifyFlags, overdue bool) error {
 	case overdue:
 		return &exit{
 			exitTimeout,
-			fmt.Sprintf("%d of %d instances replayed after %s%s; increase --timeout or reduce --most",
+			fmt.Sprintf("%d of %d instances replayed after %s%s; increase --timeout or reduce --max-instances",
 				v.Replayed, v.Chosen, f.timeout, v.waits),
 		}
 	case !f.allowed.allows(v.unread(), v.Replayed):

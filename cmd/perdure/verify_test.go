@@ -248,7 +248,7 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	} {
 		h.wantError(exitError, tells, "verify", "--binary", binary)
 	}
-	h.wantError(exitError, "--most must be 1 or more", "verify", "--binary", "x", "--most", "0")
+	h.wantError(exitError, "--max-instances must be 1 or more", "verify", "--binary", "x", "--max-instances", "0")
 	h.wantError(exitError, "--timeout must be more than 0", "verify", "--binary", "x", "--timeout", "0s")
 }
 

@@ -136,7 +136,7 @@ func TestVerifyReadsWhatARestartHasTakenOver(t *testing.T) {
 				scheduled = e.ID
 			}
 		}
-		h.mustRun("restart", "a", "--id", "b", "--from", strconv.FormatInt(scheduled, 10))
+		h.mustRun("restart", "a", "--id", "b", "--from-event", strconv.FormatInt(scheduled, 10))
 		hub.ServeFor(t.Context(), time.Minute)
 		h.mustRun("purge", "a")
 		hub.ServeFor(t.Context(), time.Hour)

@@ -18,17 +18,17 @@ import (
 func versionsVerb(c *command) *cobra.Command {
 	var name string
 	var ofChanges bool
-	most := 0
+	maxInstances := 0
 	var cmd *cobra.Command
 	cmd = c.verb("versions", "Count running instances by version", "",
 		func(ctx context.Context, cl *client.Client, _ string) error {
 			switch {
-			case most < 1:
-				return fmt.Errorf("--most must be 1 or more, is %d", most)
+			case maxInstances < 1:
+				return fmt.Errorf("--max-instances must be 1 or more, is %d", maxInstances)
 			case ofChanges:
-				return changes(ctx, c, cl, name, most)
-			case cmd.Flags().Changed("most"):
-				return errors.New("--most requires --changes")
+				return changes(ctx, c, cl, name, maxInstances)
+			case cmd.Flags().Changed("max-instances"):
+				return errors.New("--max-instances requires --changes")
 			default:
 				return versions(ctx, c, cl, name)
 			}
@@ -38,19 +38,19 @@ func versionsVerb(c *command) *cobra.Command {
 The command counts the instances that have not ended, by orchestration and version. You can remove the code of
 a version when no instance is counted under it. An instance that was started without a version gets one in
 its first turn. The command reads all instances of the hub from an index that may be a second behind. With
---changes, it reads the histories of at most --most instances and counts the versions of changes
+--changes, it reads the histories of up to --max-instances instances and counts the versions of changes
 (perdure.Version) instead. In that table, "none" means that the instance has not reached the change, or passed
 it before the change existed. A version without changes has one row.
 
 Exit codes:
   0  all instances were counted
-  1  error, or --changes skipped instances because of --most or unreadable histories`
+  1  error, or --changes skipped instances because of --max-instances or unreadable histories`
 	cmd.Example = `  perdure versions
-  perdure versions --changes --name fulfil --most 10000
+  perdure versions --changes --name fulfil --max-instances 10000
   perdure versions --name fulfil`
 	cmd.Flags().StringVar(&name, "name", "", "orchestration of the instances")
 	cmd.Flags().BoolVar(&ofChanges, "changes", false, "count by versions of changes, which reads the histories")
-	cmd.Flags().IntVar(&most, "most", 1000, "maximum number of histories to read with --changes")
+	cmd.Flags().IntVar(&maxInstances, "max-instances", 1000, "maximum number of instances to read with --changes")
 	return cmd
 }
 

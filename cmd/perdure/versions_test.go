@@ -34,7 +34,7 @@ func TestVersionsCountsWhatIsNotOver(t *testing.T) {
 	if got := h.mustRun("versions", "--name", "hello", "--json"); got != want {
 		t.Errorf("as JSON: %s", got)
 	}
-	h.wantError(exitError, "--most requires --changes", "versions", "--most", "10")
+	h.wantError(exitError, "--max-instances requires --changes", "versions", "--max-instances", "10")
 	if got := h.mustRun("versions", "--name", "nothing", "--json"); got != `{"versions":[]}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
@@ -83,7 +83,7 @@ func TestVersionsCountsChanges(t *testing.T) {
 	if got := h.mustRun("versions", "--changes", "--name", "nothing", "--json"); got != `{"changes":[],"withoutChanges":[],"read":0,"complete":true}`+"\n" {
 		t.Errorf("of nothing: %s", got)
 	}
-	if code := h.run(t.Context(), "versions", "--changes", "--most", "0"); code == 0 || !strings.Contains(h.err.String(), "--most") {
+	if code := h.run(t.Context(), "versions", "--changes", "--max-instances", "0"); code == 0 || !strings.Contains(h.err.String(), "--max-instances") {
 		t.Errorf("exit %d, %s", code, h.err.String())
 	}
 }
@@ -103,10 +103,10 @@ func TestVersionsTellsOfHistoriesThatItHasNotCounted(t *testing.T) {
 				t.Errorf("%s %v: printed %s", form, more, h.out.String())
 			}
 		}
-		exits("2 histories read, but more instances are running; increase --most", `"read":2,"complete":false`, "--most", "2")
+		exits("2 histories read, but more instances are running; increase --max-instances", `"read":2,"complete":false`, "--max-instances", "2")
 		h.Damage("x1", fmt.Errorf("h#2: %w", provider.ErrCorrupt))
 		exits("1 of 10 histories cannot be read and are not counted: i0", `"read":9,"unread":["i0"],"complete":true`)
-		exits("increase --most; 1 of 4 histories cannot be read", `"complete":false`, "--most", "4")
+		exits("increase --max-instances; 1 of 4 histories cannot be read", `"complete":false`, "--max-instances", "4")
 		if code := h.run(t.Context(), "versions", form); code != 0 {
 			t.Errorf("%s: exit %d without --changes", form, code)
 		}

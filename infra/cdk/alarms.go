@@ -90,7 +90,7 @@ func (h alarmList) queueAlarms() []alarmSpec {
 		specs = append(specs, alarmSpec{
 			name: "DeadLetters-" + q.name, metric: h.MetricDeadLetters(q.queue),
 			description: "A message of the queue " + q.name + " could not be processed. " +
-				"An instance may miss a result or an event. Run perdure dead list",
+				"An instance may miss a result or an event. Run perdure dead-letters list",
 		})
 	}
 	return specs

@@ -109,7 +109,7 @@ type TaskHubProps struct {
 	UI bool
 	// DeadLetters allows the API function to list, redrive and drop dead letters, for the routes under /v1/dead-letters
 	// and the web UI. It adds permissions to receive from and delete in the dead-letter queues, and to send to the work
-	// queues. The command perdure dead does not need it. Default: false.
+	// queues. The command perdure dead-letters does not need it. Default: false.
 	DeadLetters bool
 	// Schedules start orchestrations at fixed times.
 	Schedules []Schedule

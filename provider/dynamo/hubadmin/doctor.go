@@ -225,7 +225,7 @@ func (x *examination) deadLetters(ctx context.Context) {
 		if n := attributes["ApproximateNumberOfMessages"]; n != "0" {
 			x.wrong(of, "the queue contains about "+n+" dead letters",
 				"SQS deletes them after 14 days, and some are the only copy of a message",
-				"inspect them with perdure dead list --queue "+name)
+				"inspect them with perdure dead-letters list --queue "+name)
 		}
 	}
 }
