@@ -85,16 +85,16 @@ var (
 	mapOrder = &rule{
 		id: "maporder",
 		finds: "A range over a map, or over an iterator of package maps, whose order matters. The body calls " +
-			"perdure, also through a method with the context in its struct; appends to or fills a slice that is not " +
-			"sorted afterwards; writes text; returns or keeps the current element when it stops; or keeps the last " +
-			"element in a variable that is read later. Also slices of a map's keys or values that are not sorted. A " +
-			"loop that sums, counts, fills a map or searches is allowed, and so is a loop after a comparison of the " +
-			"map's `len` with 1.",
+			"perdure, also through a method with the context in its struct. Or it appends to or fills a slice that " +
+			"is not sorted afterwards, or writes text. Or it returns or keeps the current element when it stops, or " +
+			"keeps the last element in a variable that is read later. Slices of a map's keys or values that are not " +
+			"sorted are findings too. A loop that sums, counts, fills a map or searches is allowed, and so is a loop " +
+			"after a comparison of the map's `len` with 1.",
 		why:     "map order differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
-		misses: "Sums of floats; ties in a search for the largest element, or in a sort that compares values of the " +
-			"map or parts of them; the last element that meets a condition; your own iterators and those of " +
-			"`reflect`; sorting in your own functions without package sort or slices.",
+		misses: "Sums of floats. Ties in a search for the largest element, or in a sort that compares values of the " +
+			"map or parts of them. The last element that meets a condition. Your own iterators and those of " +
+			"`reflect`. Sorting in your own functions without package sort or slices.",
 	}
 	globals = &rule{
 		id:      "globals",

@@ -69,9 +69,9 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 // notWhole is the error for an instance whose item and history are not of one moment, as in a copy of the table that was made item by item: the
 // transaction which started it, or had it continue as new, is there in part.
 func notWhole(instanceID, executionID string, lost bool) error {
-	why := "has continued as another execution, but the instance does not refer to that one"
+	why := "has continued as new, but the instance does not refer to the next execution"
 	if lost {
-		why = "is the current one, but has no items"
+		why = "is the current one, but has no items in the table"
 	}
 	return fmt.Errorf("dynamo: instance %q: execution %s: %w: the execution %s", instanceID, executionID,
 		provider.ErrCorrupt, why)
