@@ -62,11 +62,11 @@ const maxJobs = 100
 func (c *Client) StartJob(ctx context.Context, b JobRequest) (Job, error) {
 	j, err := c.newJob(b)
 	if err != nil {
-		return Job{}, fmt.Errorf("client: bulk: %w", err)
+		return Job{}, fmt.Errorf("client: start job: %w", err)
 	}
 	j.RequestedBy = c.caller(ctx)
 	if err := c.call(ctx, callBulk, "", "", func(ctx context.Context) error { return c.putJob(ctx, &j) }); err != nil {
-		return Job{}, fmt.Errorf("client: bulk: %w", err)
+		return Job{}, fmt.Errorf("client: start job: %w", err)
 	}
 	return j, nil
 }
@@ -110,13 +110,13 @@ func (c *Client) PreviewJob(ctx context.Context, b JobRequest) (JobPreview, erro
 	p := JobPreview{Sample: []string{}}
 	j, err := c.newJob(b)
 	if err != nil {
-		return p, fmt.Errorf("client: bulk: %w", err)
+		return p, fmt.Errorf("client: preview job: %w", err)
 	}
 	p.StartedBefore = j.Filter.StartedBefore
 	for began := c.now(); c.now().Sub(began) < previewTime; {
 		found, next, err := c.hub.MatchInstances(ctx, j.Filter, j.Next, previewPage)
 		if err != nil {
-			return p, fmt.Errorf("client: bulk: %w", err)
+			return p, fmt.Errorf("client: preview job: %w", err)
 		}
 		for _, t := range found[:min(len(found), previewSample-len(p.Sample))] {
 			p.Sample = append(p.Sample, t.InstanceID)

@@ -35,7 +35,7 @@ func OnStall(f func(Stall)) PurgeQueuesOption { return func(e *emptying) { e.wai
 func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (provider.QueuePurgeResult, error) {
 	hub, ok := offered.By[provider.Reconciler](c.hub)
 	if !ok {
-		return provider.QueuePurgeResult{}, fmt.Errorf("client: empty queues: %w", ErrReconcileUnsupported)
+		return provider.QueuePurgeResult{}, fmt.Errorf("client: purge queues: %w", ErrReconcileUnsupported)
 	}
 	var how emptying
 	for _, opt := range opts {
@@ -62,7 +62,7 @@ func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (pr
 		err = c.sleep(ctx, quietTime)
 	}
 	if err != nil {
-		return emptied, fmt.Errorf("client: empty queues: %w", err)
+		return emptied, fmt.Errorf("client: purge queues: %w", err)
 	}
 	return emptied, nil
 }

@@ -55,7 +55,7 @@ func (o *startOptions) checkIfExists() error {
 		return &provider.FieldError{Field: fieldIfExists, Problem: fmt.Sprintf("must be %s or %s, is %q",
 			UseExisting, Replace, provider.Excerpt(*o.ifExists))}
 	case o.instanceID == nil:
-		return &provider.FieldError{Field: fieldIfExists, Problem: "requires an instance id"}
+		return &provider.FieldError{Field: fieldIfExists, Problem: "requires an instance ID"}
 	default:
 		return nil
 	}

@@ -118,6 +118,6 @@ func TestAnOldChildDoesNotRunAgainByARedrive(t *testing.T) {
 		if so := h.mustReconcile(); so.LostChildren != 1 {
 			t.Errorf("%+v", so)
 		}
-		h.wantToldOnce("whether it has run is not known")
+		h.wantToldOnce("its start is too old to tell whether it ran")
 	})
 }

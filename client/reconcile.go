@@ -145,7 +145,8 @@ func (r *ReconcileOptions) check() (from place, err error) {
 	switch {
 	case r.Lookback < 0 || r.Lookback > provider.MaxReconcileLookback:
 		return from, &provider.FieldError{
-			Field: "lookback", Problem: fmt.Sprintf("must be 0 to %d days", provider.MaxReconcileLookback/(24*time.Hour)),
+			Field:   "lookback",
+			Problem: fmt.Sprintf("must be 0 to %d days", provider.MaxReconcileLookback/(24*time.Hour)),
 		}
 	case r.Concurrency < 1 || r.Concurrency > mostAtOnce:
 		return from, &provider.FieldError{Field: "concurrency", Problem: fmt.Sprintf("must be 1 to %d", mostAtOnce)}

@@ -189,7 +189,7 @@ func TestWhatNoQueueTakesFails(t *testing.T) {
 			t.Fatalf("%+v, %v", so, err)
 		}
 		h.ServeFor(h.ctx, time.Minute)
-		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "does not have") {
+		if s, err := h.Status(h.ctx, "i"); err != nil || s.Status != client.StatusFailed || !strings.Contains(s.Failure.Message, "does not exist in hub") {
 			t.Errorf("it is %s, %+v, %v", s.Status, s.Failure, err)
 		}
 	})

@@ -201,7 +201,7 @@ func TestAParentIsToldThatItsChildWasPurged(t *testing.T) {
 		if so := h.mustReconcile(); so.LostChildren != 0 {
 			t.Errorf("%+v", so)
 		}
-		h.wantToldOnce("was purged before its outcome had arrived")
+		h.wantToldOnce("was purged before its outcome arrived")
 	})
 }
 
@@ -237,7 +237,7 @@ func TestAChildThatWasPurgedLongAgoDoesNotRunAgain(t *testing.T) {
 					all.Wait()
 				}
 				h.ServeFor(h.ctx, 10*time.Minute)
-				h.wantToldOnce("whether it has run is not known")
+				h.wantToldOnce("its start is too old to tell whether it ran")
 			})
 		})
 	}

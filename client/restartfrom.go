@@ -133,8 +133,8 @@ func (c *Client) checkChildren(ctx context.Context, of history.ExecutionRef, sta
 		}
 		switch child, err := c.hub.ReadInstance(ctx, o.InstanceID); {
 		case err == nil:
-			problem := fmt.Sprintf("cannot be this event: child %q of event %d must be started again, but its id is in "+
-				"use; purge the child, or choose an event before %d or after the end of the child",
+			problem := fmt.Sprintf("cannot be this event: child %q of event %d must be started again, but its ID is "+
+				"in use; purge the child, or choose an event before %d or after the end of the child",
 				o.InstanceID, o.ID, o.ID)
 			return fmt.Errorf("%w: %w", &provider.FieldError{Field: fieldFrom, Problem: problem},
 				provider.NewAlreadyExistsError(o.InstanceID, &child, ErrAlreadyExists))

@@ -39,15 +39,15 @@ var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a tr
 func (c *Client) PrepareStart(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
 	preparer, ok := offered.By[provider.StartPreparer](c.hub)
 	if !ok {
-		return nil, fmt.Errorf("client: start item %q: %w", orchestration, ErrPrepareStartUnsupported)
+		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}
 	err := onlyStarts(opts)
 	if err != nil {
-		return nil, fmt.Errorf("client: start item: %w", err)
+		return nil, fmt.Errorf("client: prepare start: %w", err)
 	}
 	s, err := c.startOf(ctx, orchestration, input, opts)
 	if err != nil {
-		return nil, fmt.Errorf("client: start item: %w", err)
+		return nil, fmt.Errorf("client: prepare start: %w", err)
 	}
 
 	var prepared provider.PreparedStart
@@ -57,7 +57,7 @@ func (c *Client) PrepareStart(ctx context.Context, orchestration string, input a
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("client: start item %q: %w", orchestration, err)
+		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, err)
 	}
 	return prepared, nil
 }

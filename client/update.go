@@ -205,7 +205,7 @@ func (u *updating) unanswered(ctx context.Context, err error) error {
 	}
 	return &UpdateError{
 		InstanceID: u.instanceID, Update: u.name, UpdateID: u.id, Code: UpdatePending, Status: u.status, cause: ctx.Err(),
-		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same id to continue waiting",
+		Message: fmt.Sprintf("no response in time: instance is %s; call again with the same ID to continue waiting",
 			u.status),
 	}
 }

@@ -164,7 +164,7 @@ func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 			t.Errorf("of no instance: %v", err)
 		}
 		in := h.start("counting", 3)
-		h.wantNoAnswer("heard", "0", provider.QueryNotStarted, "has not run yet")
+		h.wantNoAnswer("heard", "0", provider.QueryNotStarted, "has not run its first turn")
 
 		h.turn(0)
 		h.wantAsked("heard", "0", "0")
@@ -276,7 +276,7 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		for _, query := range []string{
 			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
-			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "may only read", "dispatch/ask_test.go:")
+			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/ask_test.go:")
 		}
 		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/ask_test.go:")
 		time.Sleep(time.Hour) // it has come back
@@ -410,7 +410,7 @@ func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
 			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
 		}
-		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "process down"); e.Failure == nil || e.Failure.Type != history.TypePoison {
+		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil || e.Failure.Type != history.TypePoison {
 			t.Errorf("the diagnosis is %+v", e.Failure)
 		}
 	})

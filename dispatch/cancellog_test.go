@@ -180,8 +180,8 @@ func TestACancelOfAChildThatIsRefusedIsLogged(t *testing.T) {
 		for range 3 {
 			h.turn(0)
 		}
-		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p", "parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested", `error="instance \"c\" is of another start"`)
-		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1", `first="#3 c"`, `error="instance \"c\" is of another start"`)
+		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p", "parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested", `error="instance \"c\" belongs to another start"`)
+		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1", `first="#3 c"`, `error="instance \"c\" belongs to another start"`)
 		h.send(cancelMessage("nobody", "s1"))
 		h.turn(0)
 		log.wantLine(t, lineNobody, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px", "parentEventId=3", "reason=parent_cancelled")

@@ -514,7 +514,7 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") || took != 5*time.Second {
 			t.Errorf("Poll returned after %v with %v", took, err)
 		}
-		if cause := <-causes; cause == nil || !strings.Contains(cause.Error(), "stopped") {
+		if cause := <-causes; cause == nil || !strings.Contains(cause.Error(), "stopping") {
 			t.Errorf("the activity's context ended with %v", cause)
 		}
 		synctest.Wait()

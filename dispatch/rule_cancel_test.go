@@ -143,7 +143,7 @@ func TestCancelChildNotFound(t *testing.T) {
 				t.Fatalf("%s: it failed", step)
 			}
 		}
-		h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" is of another start`)
+		h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
 		if s := h.read(stranger).Status; s == provider.StatusCancelled {
 			t.Error("the other instance is cancelled")
 		}
@@ -178,7 +178,7 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 					t.Fatalf("%s: it failed", step)
 				}
 			}
-			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" is over`)
+			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" has ended`)
 		})
 	})
 	t.Run("it is told each time", func(t *testing.T) {

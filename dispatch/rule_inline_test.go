@@ -135,7 +135,7 @@ func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 	never := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
 	inWorkshop(t, w, simhub.Options{Intercept: never, MaxAttempts: 2}, nil, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))
-		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "took") {
+		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "crashed the process") {
 			t.Errorf("ended with %s %v", end.String(), end.Error)
 		}
 		if all, outside := w.ran(); all-outside != 1 {

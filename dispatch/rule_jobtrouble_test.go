@@ -276,7 +276,7 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 		for ; !j.Ended() && looks < 60; looks++ {
 			j = h.look(j)
 		}
-		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "too long") {
+		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "time limit of the job step") {
 			t.Errorf("%s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 		}
 		t.Logf("it ended after %d looks", looks)

@@ -374,12 +374,12 @@ func TestR26ALimitEndsAPendingAttempt(t *testing.T) {
 		at   time.Duration
 		want string
 	}{
-		"start-to-close":          {question{StartToClose: 20 * time.Minute}, 20 * time.Minute, "start-to-close time is over"},
-		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour, "start-to-close time is over"},
-		"no time for another":     {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute, Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close time is over"},
-		"heartbeat":               {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute, "heartbeat timeout of 5m0s is over"},
+		"start-to-close":          {question{StartToClose: 20 * time.Minute}, 20 * time.Minute, "start-to-close timeout expired"},
+		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour, "start-to-close timeout expired"},
+		"no time for another":     {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute, Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close timeout expired"},
+		"heartbeat":               {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute, "heartbeat timeout of 5m0s expired"},
 		"schedule-to-close":       {question{ScheduleToClose: 10 * time.Minute}, 10*time.Minute + time.Second, "schedule-to-close"},
-		"waited for":              {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute, "start-to-close time is over"},
+		"waited for":              {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute, "start-to-close timeout expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -714,7 +714,7 @@ func TestR26TheHeartbeatsOfItsWorkerCount(t *testing.T) {
 		a.serveFor(9*time.Minute - time.Since(began) - time.Second)
 		a.wantOpen(in)
 		a.serveFor(20 * time.Second)
-		a.wantEnd(in, "heartbeat timeout of 5m0s is over")
+		a.wantEnd(in, "heartbeat timeout of 5m0s expired")
 		a.checkRest()
 	})
 }

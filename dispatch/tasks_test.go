@@ -118,7 +118,7 @@ func TestAnInterceptorIsToldOfTheTasksOfATurn(t *testing.T) {
 			"begins timer limit", "begins timer patience", "begins update set",
 			"ends activity flaky completed after 2 attempts", "ends activity inc completed", "ends activity refuses failed: no", "ends external_event add completed",
 			"ends external_event left cancelled orchestration_terminal_completed", "ends external_event never cancelled select_loser",
-			`ends sent_event hear failed: there is no instance "nobody"`, "ends sent_update set completed", "ends sub_orchestration child completed",
+			`ends sent_event hear failed: instance "nobody" not found`, "ends sent_update set completed", "ends sub_orchestration child completed",
 			"ends sub_orchestration child failed: nothing to do", "ends timer limit cancelled select_loser", "ends timer patience completed", "ends update set completed",
 		}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -55,8 +55,7 @@ func queryProblem(err error) (p problem, ok bool) {
 	if errors.Is(err, client.ErrQueriesUnsupported) {
 		return problem{
 			Status: http.StatusConflict, Code: codeNobodyToAsk,
-			Detail: "no orchestrator function is available for queries: the hub's code runs elsewhere, or its " +
-				"release has no queries",
+			Detail: "the hub has no orchestrator function that answers queries; deploy one of this release",
 		}, true
 	}
 	e, ok := errors.AsType[*client.QueryError](err)

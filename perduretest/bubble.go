@@ -218,7 +218,7 @@ func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(co
 
 // errNoWait reports a wait that would not end.
 var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an " +
-	"instance: virtual time stands still while it runs")
+	"instance, because virtual time does not advance while it runs")
 
 // pollEvery is how long an activity that waits for an instance lets pass between two looks.
 const pollEvery = time.Second

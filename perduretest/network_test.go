@@ -132,7 +132,7 @@ func TestAnActivityOfTheNetworkIsStillOne(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := env.Client().Wait(ctx, id); err == nil || !strings.Contains(err.Error(), "virtual time stands still") {
+		if _, err := env.Client().Wait(ctx, id); err == nil || !strings.Contains(err.Error(), "virtual time does not advance") {
 			return "", perdure.NonRetryable(fmt.Errorf("it waits: %w", err))
 		}
 		perdure.Heartbeat(ctx, id)
@@ -160,7 +160,7 @@ func TestAServerThatAnActivityCallsUsesTheClient(t *testing.T) {
 		if err == nil {
 			err = env.Client().RaiseEvent(r.Context(), id, "paid", string(s.Status))
 		}
-		if _, waits := env.Client().Wait(r.Context(), id); err == nil && (waits == nil || !strings.Contains(waits.Error(), "virtual time stands still")) {
+		if _, waits := env.Client().Wait(r.Context(), id); err == nil && (waits == nil || !strings.Contains(waits.Error(), "virtual time does not advance")) {
 			err = fmt.Errorf("it waits: %w", waits)
 		}
 		fmt.Fprint(w, err)

@@ -51,7 +51,7 @@ type SentError struct {
 
 // Error implements error.
 func (e *SentError) Error() string {
-	return fmt.Sprintf("sent again, but not deleted: %s: %v", strings.Join(e.IDs, ", "), e.Err)
+	return fmt.Sprintf("dead letters sent again but not deleted: %s: %v", strings.Join(e.IDs, ", "), e.Err)
 }
 
 // Unwrap returns Err.

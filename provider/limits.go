@@ -55,7 +55,7 @@ func CheckTags(tags map[string]string) error {
 	}
 	const field = "tags"
 	if n := len(tags); n > MaxTags {
-		return &FieldError{Field: field, Problem: fmt.Sprintf("must be at most %d, but are %d", MaxTags, n)}
+		return &FieldError{Field: field, Problem: fmt.Sprintf("must have at most %d entries, has %d", MaxTags, n)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if problem := textProblem(key, 1, MaxTagKeyBytes); problem != "" {

@@ -34,12 +34,15 @@ func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
 
 // EndedFailure returns the failure of an external event for an instance that has ended.
 func EndedFailure(instanceID string) *history.Failure {
-	return &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q is over", instanceID), NonRetryable: true}
+	return &history.Failure{
+		Type: history.TypeEnded, Message: fmt.Sprintf("instance %q has ended", instanceID),
+		NonRetryable: true,
+	}
 }
 
 // NotFoundFailure returns the failure of an external event for an instance that does not exist.
 func NotFoundFailure(instanceID string) *history.Failure {
-	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("there is no instance %q", instanceID)}
+	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q not found", instanceID)}
 }
 
 // answers collects the responses of a segment to the senders of external events: one message for consecutive events of

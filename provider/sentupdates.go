@@ -51,15 +51,25 @@ func UpdateReply(instanceID string, sender history.Parent, trace history.TracePa
 func (a *UpdateResult) Failure() *history.Failure {
 	switch {
 	case a.Outcome == UpdateRejected:
-		f := &history.Failure{Type: history.TypeUpdateRejected, Reason: a.Reason, Cause: a.Error, Message: "it was rejected"}
+		f := &history.Failure{
+			Type: history.TypeUpdateRejected, Reason: a.Reason, Cause: a.Error,
+			Message: "update was rejected",
+		}
 		if a.Error != nil {
 			f.Message = a.Error.Message
 		}
 		return f
 	case a.Outcome == UpdateAborted:
-		return &history.Failure{Type: history.TypeUpdateAborted, Message: fmt.Sprintf("execution %s of instance %q ended before its handler returned (%s)", a.ExecutionID, a.InstanceID, a.Reason)}
+		return &history.Failure{
+			Type: history.TypeUpdateAborted,
+			Message: fmt.Sprintf("execution %s of instance %q ended before the update's handler returned (%s)",
+				a.ExecutionID, a.InstanceID, a.Reason),
+		}
 	case a.Outcome == UpdateResultExpired:
-		return &history.Failure{Type: history.TypeUpdateResultExpired, Message: "it was taken long ago, and what came of it is not known any more"}
+		return &history.Failure{
+			Type:    history.TypeUpdateResultExpired,
+			Message: "update was accepted earlier, and its result is no longer stored",
+		}
 	case a.Error != nil:
 		return &history.Failure{Type: history.TypeUpdateFailed, Message: a.Error.Message, Cause: a.Error}
 	default:
@@ -69,14 +79,19 @@ func (a *UpdateResult) Failure() *history.Failure {
 
 // PurgedFailure returns the failure of an update that may be a copy of one that a purged instance with the same ID consumed.
 func PurgedFailure(instanceID string) *history.Failure {
-	return &history.Failure{Type: history.TypeUpdatePurged, Message: fmt.Sprintf("the instance %q that may have taken it is purged", instanceID), NonRetryable: true}
+	return &history.Failure{
+		Type:         history.TypeUpdatePurged,
+		Message:      fmt.Sprintf("instance %q, which may have accepted the update, was purged", instanceID),
+		NonRetryable: true,
+	}
 }
 
 // TooManyWaitersFailure returns the failure of an update that too many orchestrations wait for already.
 func TooManyWaitersFailure(instanceID string) *history.Failure {
 	return &history.Failure{
 		Type: history.TypeUpdateRejected, Reason: history.RejectedLimit,
-		Message: fmt.Sprintf("too many wait for the updates of instance %q: send it again when some are done", instanceID),
+		Message: fmt.Sprintf("too many callers wait for updates of instance %q; try again when some have returned",
+			instanceID),
 	}
 }
 

@@ -82,7 +82,8 @@ func printChanges(c *command, found *changeCounts) error {
 func (n *changeCounts) exit() error {
 	var lacks []string
 	if !n.Complete {
-		lacks = append(lacks, fmt.Sprintf("%d histories read, but more instances are running; increase --max-instances", n.Read))
+		lacks = append(lacks,
+			fmt.Sprintf("%d histories read, but more instances are running; increase --max-instances", n.Read))
 	}
 	if len(n.Unread) > 0 {
 		lacks = append(lacks, fmt.Sprintf("%d of %d histories cannot be read and are not counted: %s",

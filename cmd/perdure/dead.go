@@ -37,6 +37,9 @@ type deadResult struct {
 	Complete       bool     `json:"complete"`
 }
 
+// reasonRecovered is the stored reason of dead letters that the sweeper sent again.
+const reasonRecovered = "picked up:"
+
 // deadVerbs creates the subcommands of dead-letters.
 type deadVerbs struct{ *command }
 
@@ -51,7 +54,7 @@ The reason of a dead letter decides how to proceed:
   poison:      processing it repeatedly ended the process. The failure is in the history, or the
                instance is blocked and the input is parked. Fix the cause, then drop it.
   corrupt:     the history could not be read. This is the only copy. Redrive it when it can be read.
-  picked up:   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
+  ` + reasonRecovered + `   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
   (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
   other        this release cannot read it. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead-letters list
@@ -173,7 +176,8 @@ event without an event ID can. Dead letters with the reasons poison: and picked 
 content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
-	cmd.Flags().BoolVar(&f.force, "force", false, "inclusion of dead letters with the reasons poison: and picked up:")
+	cmd.Flags().BoolVar(&f.force, "force", false,
+		"inclusion of dead letters that are in the history or were sent again")
 	return cmd
 }
 
@@ -203,9 +207,9 @@ func (c *deadVerbs) action(
 			}
 			switch {
 			case len(ids) > 0 && f.selects():
-				return fmt.Errorf("specify ids or a filter, not both; see %s --help", cmd.CommandPath())
+				return fmt.Errorf("specify IDs or a filter, not both; see %s --help", cmd.CommandPath())
 			case len(ids) == 0 && !f.selects():
-				return fmt.Errorf("specify ids, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
+				return fmt.Errorf("specify IDs, a filter such as --reason, or --all; see %s --help", cmd.CommandPath())
 			}
 			cl, err := c.open(cmd.Context(), c.hub)
 			if err != nil {

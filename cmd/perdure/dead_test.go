@@ -119,7 +119,7 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 func TestDeadLettersWantIDsOrAFilter(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
-	h.wantError(exitError, "specify ids, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
+	h.wantError(exitError, "specify IDs, a filter such as --reason, or --all", "dead-letters", "drop", "--yes")
 	h.wantError(exitError, "not both", "dead-letters", "redrive", "a", "--all")
 	h.wantError(exitError, "--instance must not be empty", "dead-letters", "drop", "--queue", "inbox", "--instance", "", "--yes")
 	h.wantError(exitError, "hub does not support dead letters", "dead-letters", "list")

@@ -188,7 +188,8 @@ func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcil
 	}))
 	if errors.Is(err, provider.ErrBusy) {
 		return &exit{exitError, err.Error() + "; pause the hub (perdure pause), stop polling processes, " +
-			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); then run " + again}
+			"wait until all messages are processed, and drop the dead letters (perdure dead-letters drop); " +
+			"then run " + again}
 	}
 	if err != nil {
 		return &exit{exitError, fmt.Sprintf("%v; start again with %s", err, again)}

@@ -26,7 +26,7 @@ func scheduleVerb(c *command) *cobra.Command {
 
 A schedule is the instance schedule:ID. Its history lists what it started, and perdure status shows what it
 waits for. Its runs are the instances ID@TIME.`,
-		Example: `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Europe/Berlin
+		Example: `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Asia/Tokyo
   perdure schedule list
   perdure schedule pause nightly --message "for the migration"
   perdure list --parent schedule:nightly`,
@@ -110,7 +110,7 @@ A replaced schedule keeps its current run and stays paused. Flags that are not s
   cron(0 2 * * ? *)    as in EventBridge Scheduler: minute, hour, day, month, day of week (1 is Sunday), year
   0 2 * * MON-FRI      as in crontab (0 and 7 are Sunday)
   @daily               also @hourly, @weekly, @monthly, @yearly`
-	cmd.Example = `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Europe/Berlin
+	cmd.Example = `  perdure schedule put nightly --orchestration report --expression "0 2 * * *" --time-zone Asia/Tokyo
   perdure schedule put poll --orchestration poll --expression "rate(5 minutes)" --overlap cancel --input @poll.json`
 	flags := cmd.Flags()
 	flags.StringVar(&f.Orchestration, "orchestration", "", "orchestration to start (required)")

@@ -90,7 +90,7 @@ func TestStartIfExists(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	h.wantError(exitError, "must be ignore or replace", "start", "hello", "--id", "one", "--if-exists", "keep")
-	h.wantError(exitError, "requires an instance id", "start", "hello", "--if-exists", "replace")
+	h.wantError(exitError, "requires an instance ID", "start", "hello", "--if-exists", "replace")
 	if got := h.mustRun("status", "one"); !strings.Contains(got, "n=1") {
 		t.Errorf("replaced: %s", got)
 	}

@@ -124,7 +124,7 @@ func allFrom(cancels provider.Cancels) provider.Cancels {
 }
 
 func tooManyCancels(decisions, bytes int) error {
-	return fmt.Errorf("%w: %d cancellations of activities take %d bytes compressed, the limit is %d; "+
+	return fmt.Errorf("%w: %d cancellations of activities have %d bytes compressed, more than the limit of %d; "+
 		"cancel more activities with one call, or in several turns",
 		provider.ErrTooLarge, decisions, bytes, recordLimit)
 }

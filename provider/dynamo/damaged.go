@@ -38,7 +38,7 @@ func (p *Provider) TerminateCorrupt(ctx context.Context, m *provider.InboxMessag
 		Cancels: provider.Cancels{{All: true, Reason: history.TerminalReason(end.Kind), At: now}},
 	}
 	if _, err = p.AckOrchestrationItem(ctx, t); err != nil {
-		return fmt.Errorf("dynamo: instance %q: end the damaged history: %w", in.InstanceID, err)
+		return fmt.Errorf("dynamo: instance %q: end the unreadable history: %w", in.InstanceID, err)
 	}
 	return nil
 }

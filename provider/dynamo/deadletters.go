@@ -42,7 +42,8 @@ func (p *Provider) movedFrom(ctx context.Context, queue string) iter.Seq2[provid
 		for seen := 0; seen < lookLimit; {
 			letters, err := p.receiveDead(ctx, queue)
 			if err != nil {
-				yield(provider.DeadLetteredRecord{}, fmt.Errorf("dynamo: dead letters of %s: %w", queue, err))
+				yield(provider.DeadLetteredRecord{}, fmt.Errorf("dynamo: receive dead letters of queue %s: %w", queue,
+					err))
 				return
 			}
 			if len(letters) == 0 {

@@ -128,7 +128,7 @@ func (p *Provider) RedriveDeadLetters(ctx context.Context, queue string, letters
 	again := make([]entry, len(letters))
 	for i := range letters {
 		if again[i], err = p.redriven(ctx, queue, &letters[i]); err != nil {
-			return fmt.Errorf("dynamo: dead letter %s of %s: %w", letters[i].Record.ID, queue, err)
+			return fmt.Errorf("dynamo: dead letter %s of queue %s: %w", letters[i].Record.ID, queue, err)
 		}
 		again[i].id = int64(i)
 	}

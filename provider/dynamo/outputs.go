@@ -36,7 +36,8 @@ func (p *Provider) entriesOf(ctx context.Context, out *provider.Outputs) (queues
 
 func refusedBySQS(never []refusedEntry) (refused []provider.OutputFailure) {
 	for _, e := range never {
-		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS does not take the message: %s %s", e.code, e.message))
+		refused = append(refused, refuse(e.id, "OutputRefusedError", "SQS rejected the message: %s %s", e.code,
+			e.message))
 	}
 	return refused
 }
@@ -78,10 +79,14 @@ func (p *Provider) workEntries(ctx context.Context, items []provider.WorkItem, q
 // unknownQueue returns the rejection of a work item for which the hub has no queue.
 func (p *Provider) unknownQueue(w *provider.WorkItem) provider.OutputFailure {
 	if beside, exclusive := history.BaseQueue(w.Queue); exclusive {
-		return refuse(w.ActivityID, "ExclusiveQueueError", "activity %q was called with an exclusive key, and task hub %q has no FIFO queue for that beside its work queue %q: "+
-			"set Exclusive in the construct's WorkQueueProps of %q, and deploy the stack before the code", w.Name, p.hub.Name, beside, beside)
+		return refuse(w.ActivityID, "ExclusiveQueueError",
+			"activity %q has an exclusive key, but hub %q has no FIFO queue for its work queue %q; "+
+				"set Exclusive in the WorkQueueProps of %q, and deploy the stack before the code",
+			w.Name, p.hub.Name, beside, beside)
 	}
-	return refuse(w.ActivityID, "UnknownQueueError", "activity %q is for the work queue %q, which task hub %q does not have", w.Name, w.Queue, p.hub.Name)
+	return refuse(w.ActivityID, "UnknownQueueError",
+		"activity %q: work queue %q does not exist in hub %q; add it to the stack, or correct OnQueue",
+		w.Name, w.Queue, p.hub.Name)
 }
 
 // messageEntries adds messages for other instances to the entries of the inbox.
@@ -146,7 +151,7 @@ func newEntry(v any, id int64, most int) (entry, error) {
 	}
 	body := sqsText(b)
 	if len(body) > most {
-		return entry{}, fmt.Errorf("%d bytes are more than the %d that a message may have", len(body), most)
+		return entry{}, fmt.Errorf("message of %d bytes exceeds the limit of %d bytes", len(body), most)
 	}
 	return entry{id: id, body: body}, nil
 }

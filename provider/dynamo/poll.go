@@ -91,7 +91,7 @@ func (p *Provider) visibility(ctx context.Context, url string) (time.Duration, e
 	if err != nil || seconds < 1 {
 		return 0, fmt.Errorf("dynamo: hub %q: queue %s: %w", p.hub.Name, url, &provider.FieldError{
 			Field:   string(name),
-			Problem: fmt.Sprintf("is %q, so records cannot be locked", out.Attributes[string(name)]),
+			Problem: fmt.Sprintf("is %q, so records of the queue cannot be locked", out.Attributes[string(name)]),
 		})
 	}
 	d := time.Duration(seconds) * time.Second

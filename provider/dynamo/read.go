@@ -70,9 +70,9 @@ func (p *Provider) readCurrent(ctx context.Context, instanceID, executionID stri
 // notWhole returns the error for an instance whose item and history are not from the same moment, as in a table that
 // was copied item by item: it contains only a part of the transaction that started the instance or continued it as new.
 func notWhole(instanceID, executionID string, lost bool) error {
-	why := "has continued as another execution, but the instance does not refer to that one"
+	why := "has continued as new, but the instance does not refer to the next execution"
 	if lost {
-		why = "is the current one, but has no items"
+		why = "is the current one, but has no items in the table"
 	}
 	return fmt.Errorf("dynamo: instance %q: execution %s: %w: the execution %s", instanceID, executionID,
 		provider.ErrCorrupt, why)

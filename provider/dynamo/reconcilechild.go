@@ -114,9 +114,9 @@ func (p *Provider) seeToOne(ctx context.Context, x provider.Origin, e *history.E
 func lostOutcome(it item, instanceID, startID string) *history.Failure {
 	f := &history.Failure{Type: history.TypeOutcomeLost, NonRetryable: true}
 	if wasALife(it, startID) {
-		f.Message = fmt.Sprintf("instance %q was purged before its outcome had arrived", instanceID)
+		f.Message = fmt.Sprintf("instance %q was purged before its outcome arrived", instanceID)
 	} else {
-		f.Message = fmt.Sprintf("instance %q is not there, and its start is of long ago: whether it has run is not known", instanceID)
+		f.Message = fmt.Sprintf("instance %q not found, and its start is too old to tell whether it ran", instanceID)
 	}
 	return f
 }

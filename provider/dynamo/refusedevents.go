@@ -63,7 +63,7 @@ func (p *Provider) readRefused(ctx context.Context, instanceID string) (writes i
 		return 0, nil, err
 	}
 	if err := json.Unmarshal([]byte(getString(out.Item, attrRefusedEvents)), &senders); err != nil {
-		return 0, nil, fmt.Errorf("dynamo: instance %q: refused events: %w: %w", instanceID, provider.ErrCorrupt, err)
+		return 0, nil, fmt.Errorf("dynamo: instance %q: rejected events: %w: %w", instanceID, provider.ErrCorrupt, err)
 	}
 	return getNumber(out.Item, attrWrites), senders, nil
 }
@@ -139,7 +139,7 @@ func withRefused(senders []refusedSender, ms []*provider.InboxMessage) []refused
 func (p *Provider) putRefused(instanceID string, writes int64, senders []refusedSender) (*types.Put, error) {
 	doc, err := json.Marshal(senders)
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: instance %q: refused events: %w", instanceID, err)
+		return nil, fmt.Errorf("dynamo: instance %q: rejected events: %w", instanceID, err)
 	}
 	it := refusedEventsKey(instanceID)
 	it[attrRefusedEvents] = str(string(doc))

@@ -321,7 +321,8 @@ func (c *retrying) send(ctx context.Context) ([]provider.OutputFailure, error) {
 		case errors.Is(err, errStub):
 			return nil, fmt.Errorf("dynamo: instance %q: segment %d: %w: %w", c.InstanceID, a.segment, provider.ErrConflict, err)
 		case errors.Is(err, provider.ErrNotFound):
-			refused = append(refused, refuse(a.activityID, "OutputRefusedError", "attempt %d: segment %d schedules no such activity", a.number, a.segment))
+			refused = append(refused, refuse(a.activityID, "OutputRefusedError",
+				"attempt %d: segment %d does not schedule this activity", a.number, a.segment))
 			continue
 		case err != nil:
 			return nil, err

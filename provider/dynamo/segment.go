@@ -90,12 +90,14 @@ func encodeSegment(executionID, nonce string, s provider.Segment) ([]item, error
 func pack(doc []byte) ([]byte, error) {
 	const advice = "pass references instead of large payloads, or schedule fewer tasks in one turn"
 	if len(doc) > decodeLimit {
-		return nil, fmt.Errorf("%w: events take %d bytes, the limit is %d; %s", provider.ErrTooLarge, len(doc),
+		return nil, fmt.Errorf("%w: events have %d bytes, more than the limit of %d; %s", provider.ErrTooLarge,
+			len(doc),
 			decodeLimit, advice)
 	}
 	packed := compressor.EncodeAll(doc, nil)
 	if len(packed) > turnLimit {
-		return nil, fmt.Errorf("%w: events take %d bytes compressed, the limit is %d; %s", provider.ErrTooLarge,
+		return nil, fmt.Errorf("%w: events have %d bytes compressed, more than the limit of %d; %s",
+			provider.ErrTooLarge,
 			len(packed), turnLimit, advice)
 	}
 	return packed, nil

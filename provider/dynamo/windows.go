@@ -213,7 +213,7 @@ func (b *outbox) stopSending(ctx context.Context, c *sendCursor, why error) erro
 	}
 	return &provider.Error{
 		Op: "SendOutputs", InstanceID: c.instanceID, Retryable: true,
-		Err: fmt.Errorf("segment %d was sent up to event #%d of #%d, the next delivery continues: %w", c.sequence,
+		Err: fmt.Errorf("segment %d sent up to event #%d of #%d; the next delivery continues: %w", c.sequence,
 			max(c.reached, c.upTo), c.last, why),
 	}
 }

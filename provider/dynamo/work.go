@@ -76,7 +76,7 @@ func ownOutcomes(done []provider.CompletedWorkItem, now time.Time) (own []provid
 		}
 		lost = append(lost, d.Record)
 		errs = append(errs,
-			fmt.Errorf("dynamo: instance %q: activity #%d: %w: outcome was not sent", d.InstanceID, d.ActivityID,
+			fmt.Errorf("dynamo: instance %q: activity #%d: outcome not sent: %w", d.InstanceID, d.ActivityID,
 				provider.ErrLockLost))
 	}
 	return own, lost, errors.Join(errs...)
@@ -189,7 +189,8 @@ func tooLargeToSend(o *provider.ActivityOutcome, bytes int) *provider.ActivityOu
 	cut.Result = nil
 	cut.Error = &history.Failure{
 		Type: history.TypePayloadTooLarge, NonRetryable: true,
-		Message: fmt.Sprintf("the outcome of activity #%d takes %d bytes, of %d that a message has for it", o.ActivityID, bytes, bundleBytes),
+		Message: fmt.Sprintf("outcome of activity #%d has %d bytes, more than the limit of %d for a message",
+			o.ActivityID, bytes, bundleBytes),
 	}
 	return &cut
 }

@@ -95,7 +95,7 @@ func emptyRecord(f *fixture) {
 	f.left("x")
 	f.left("x", provider.ActivityRecord{ActivityID: 3})
 	if all := f.recordsOf("x"); len(all) > 0 {
-		f.t.Errorf("left: %s", text(all))
+		f.t.Errorf("unexpected activity records: %s", text(all))
 	}
 }
 
@@ -105,7 +105,7 @@ func unknownRecord(f *fixture) {
 	for _, executionID := range []string{e.instance.ExecutionID, "nobody's"} {
 		f.wantRecord(executionID, provider.ActivityRecord{ActivityID: 3})
 		if all := f.recordsOf(executionID); len(all) > 0 {
-			f.t.Errorf("left: %s", text(all))
+			f.t.Errorf("unexpected activity records: %s", text(all))
 		}
 	}
 }
@@ -132,7 +132,7 @@ func recordsPerExecution(f *fixture) {
 	f.wantRecord("x", beat(3, now, `"of x"`))
 	f.wantRecord("x", provider.ActivityRecord{ActivityID: 4})
 	if all := f.recordsOf("y"); len(all) != 2 || string(all[0].Details) != `"of y"` {
-		f.t.Errorf("left: %s", text(all))
+		f.t.Errorf("unexpected activity records: %s", text(all))
 	}
 }
 
@@ -143,7 +143,7 @@ func fewRecords(f *fixture) {
 		for r, err := range all {
 			f.must(err)
 			if r.ActivityID != 3 {
-				f.t.Errorf("it begins with %d", r.ActivityID)
+				f.t.Errorf("first record is of activity %d, want 3", r.ActivityID)
 			}
 			break
 		}
@@ -218,7 +218,7 @@ func strongRecords(f *fixture) {
 	f.left("x", beat(3, now, `2`), beat(4, now, `3`))
 	f.wantRecord("x", beat(3, now, `2`))
 	if all := f.recordsOf("x"); len(all) != 2 {
-		f.t.Errorf("left: %s", text(all))
+		f.t.Errorf("unexpected activity records: %s", text(all))
 	}
 }
 
@@ -227,7 +227,7 @@ func refusedRecords(f *fixture) {
 	f.wantPermanent(f.p.PutActivityRecords(f.ctx(), "x", beat(3, f.now(), `1`), beat(4, f.now(), `1`)))
 	f.Fail(Fault{})
 	if all := f.recordsOf("x"); len(all) > 0 {
-		f.t.Errorf("left: %s", text(all))
+		f.t.Errorf("unexpected activity records: %s", text(all))
 	}
 	hits := f.Fail(Fault{Operation: Update, Failure: Throttled, Times: 1})
 	f.left("x", beat(3, f.now(), `1`))

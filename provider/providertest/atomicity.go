@@ -45,7 +45,7 @@ func endAndOutputs(f *fixture) {
 	e.wantSegments(t)
 	f.wantStatus("a", provider.StatusCompleted)
 	if ms := f.messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {
-		f.t.Errorf("in the inbox beside the wake: %s, want the start of the detached orchestration", text(ms))
+		f.t.Errorf("inbox messages besides the wake: %s, want the start of the detached orchestration", text(ms))
 	}
 	f.wantNothingSent() // only work that the execution still waits for
 }
@@ -89,7 +89,7 @@ func oneOfMany(f *fixture) {
 	}
 	e.wantSegments(turns[winner])
 	if n := len(f.work(Queue)); n != winner+1 {
-		f.t.Errorf("%d work items, want the winner's %d", n, winner+1)
+		f.t.Errorf("%d work items, want the %d of the committed turn", n, winner+1)
 	}
 }
 
@@ -126,7 +126,7 @@ func refusedCommit(f *fixture) {
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.wantPermanent(err)
 	if errors.Is(err, provider.ErrConflict) {
-		f.t.Error("a refused call is taken for a conflict")
+		f.t.Error("a rejected call is reported as a conflict")
 	}
 	e.wantSegments()
 	f.wantNothingSent()
@@ -139,11 +139,11 @@ func unsentOutputs(f *fixture) {
 	hits := f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	t := e.turn(turnStarted(), detached("b"), ended(`1`))
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil || errors.Is(err, provider.ErrConflict) {
-		f.t.Errorf("error %v of a turn whose message was refused", err)
+		f.t.Errorf("error of a turn whose message was rejected: %v", err)
 	}
 	e.wantSegments(t)
 	if hits() != 1 {
-		f.t.Errorf("%d sends refused, want 1", hits())
+		f.t.Errorf("%d sends rejected, want 1", hits())
 	}
 	// The status is written last, because the ID may be used again only when all outputs were accepted.
 	f.wantStatus("a", provider.StatusPending)

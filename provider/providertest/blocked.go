@@ -55,13 +55,13 @@ func parkedBlocks(f *fixture) {
 	e.commit(parked("b1", completed(3)))
 	in := f.instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.t.Errorf("it is %s", in.Status)
+		f.t.Errorf("status is %s", in.Status)
 	}
 	f.wantEqual("diagnosis", in.Diagnosis, parked("").Error)
 	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{Status: provider.StatusBlocked})
 	f.must(err)
 	if len(page.Instances) != 1 {
-		f.t.Errorf("%d are listed as blocked, want 1", len(page.Instances))
+		f.t.Errorf("%d instances are listed as blocked, want 1", len(page.Instances))
 	}
 	f.wantBlocked()
 }
@@ -94,7 +94,7 @@ func turnUnblocks(f *fixture) {
 	f.must(err)
 	e.follow(t)
 	if in := f.instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.t.Errorf("it is %s: %+v", in.Status, in.Diagnosis)
+		f.t.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.wantBlocked()
 	e.commit(parked("b1"))
@@ -136,7 +136,7 @@ func blockRepaired(f *fixture) {
 	e.commit(turnStarted())
 	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(parked("b1"))); err == nil {
-		f.t.Error("a status that was not written is no error")
+		f.t.Error("no error although the status was not written")
 	}
 	f.redispatch(e, at(2))
 	f.wantStatus("a", provider.StatusBlocked)

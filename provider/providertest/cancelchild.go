@@ -48,7 +48,7 @@ func cancelSent(f *fixture) {
 			return
 		}
 	}
-	f.t.Errorf("sent %s, and no cancel", text(ms))
+	f.t.Errorf("sent %s, but no cancel", text(ms))
 }
 
 func cancelOfEndingParent(f *fixture) {
@@ -67,7 +67,7 @@ func cancelBeforeStart(f *fixture) {
 	}
 	ms := f.messages()
 	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
-		f.t.Errorf("the parent is told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 	_, err := f.p.CreateOrchestration(f.ctx(), startMessageOf("c", "s1"))
 	f.wantIs(err, provider.ErrAlreadyExists)

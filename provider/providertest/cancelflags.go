@@ -129,10 +129,10 @@ func fetchSurfaces(f *fixture) {
 	e.ack(t)
 	items := f.work(Queue)
 	if len(items) != 2 {
-		f.t.Fatalf("%d work items, want 2: a cancelled one is fetched as well", len(items))
+		f.t.Fatalf("%d work items, want 2: a cancelled one must be received too", len(items))
 	}
 	f.wantEqual("cancel flag", f.flag(&items[0]), provider.CancelInfo{Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time})
-	f.wantEqual("of the other", f.flag(&items[1]), provider.CancelInfo{})
+	f.wantEqual("cancel flag of the other activity", f.flag(&items[1]), provider.CancelInfo{})
 }
 
 // flag returns the cancel of a received work item's activity.
@@ -141,7 +141,7 @@ func (f *fixture) flag(it *provider.LockedWorkItem) provider.CancelInfo {
 	info, next, err := it.Cancel.Of(it.ActivityID)
 	f.must(err)
 	if next < it.Segment {
-		f.t.Errorf("read up to segment %d, the activity was scheduled in %d", next, it.Segment)
+		f.t.Errorf("cancel flags read up to segment %d, but the activity was scheduled in segment %d", next, it.Segment)
 	}
 	return info
 }
@@ -155,7 +155,7 @@ func fetchAsksOnce(f *fixture) {
 	f.behind()
 	reads := f.count(Read)
 	items := f.work(Queue)
-	reads.want(0, "to adopt reads nothing")
+	reads.want(0, "receiving must not read cancel flags")
 	a.ack(a.cancelTurn(turnStarted(), cancels("select_loser", one(4))))
 	b.ack(b.cancelTurn(turnStarted(), cancels("timeout", one(3))))
 	reads = f.count(Read)
@@ -164,7 +164,7 @@ func fetchAsksOnce(f *fixture) {
 		got[items[i].InstanceID+text(items[i].ActivityID)] = f.flag(&items[i]).Reason
 	}
 	f.wantEqual("flags", got, map[string]string{"a3": "", "a4": "select_loser", "b3": "timeout"})
-	reads.want(2, "one read an execution")
+	reads.want(2, "one read per execution")
 }
 
 // fetchUnreadable: an unreadable cancel record is an error for all items of the execution, and does not set Requested.
@@ -184,11 +184,11 @@ func enqueueAndCancel(f *fixture) {
 	f.behind()
 	writes := f.count(Write)
 	e.ack(e.cancelTurn(turnStarted(), activity(Queue), cancels("requested", one(3))))
-	writes.want(1, "the turn and its flags are one write")
+	writes.want(1, "a turn and its cancel flags are one write")
 	e.wantReasons("", "", "requested")
 	items := f.work(Queue)
 	if len(items) != 1 || !f.flag(&items[0]).Requested {
-		f.t.Errorf("fetched %s, want the activity, cancelled", text(items))
+		f.t.Errorf("received %s, want the cancelled activity", text(items))
 	}
 }
 
@@ -200,7 +200,7 @@ func failedAckLeavesNoFlag(f *fixture) {
 	f.wantIs(err, provider.ErrConflict)
 	e.wantReasons("", "", "")
 	if n := len(f.drain(OtherQueue)); n > 0 {
-		f.t.Errorf("%d work items of the turn that lost", n)
+		f.t.Errorf("%d work items of the turn that was not committed, want none", n)
 	}
 }
 
@@ -229,11 +229,11 @@ func massCancel(f *fixture) {
 	e.ack(e.recordTurn(cancels("select_loser", history.Range{First: 3, Last: 2 + losers})))
 	c := f.cancels(e.head.ExecutionID)
 	if len(c) != 1 || c.Of(2).Requested || !c.Of(3).Requested || !c.Of(2+losers).Requested || c.Of(3+losers).Requested {
-		f.t.Errorf("record %s", shorten(text(c)))
+		f.t.Errorf("cancel record: %s", shorten(text(c)))
 	}
 	for _, op := range []Operation{Write, Update, Read, Send, Delete} {
 		few, many := f.callsToCancel(op, 1), f.callsToCancel(op, losers)
-		f.wantEqual(fmt.Sprintf("calls of the kind %s for %d cancels, as for one", op, losers), many, few)
+		f.wantEqual(fmt.Sprintf("calls of kind %s for %d cancels must not exceed those for one", op, losers), many, few)
 	}
 }
 
@@ -368,7 +368,8 @@ func manyCancellingTurns(f *fixture) {
 			segment, decided := decidedIn[id]
 			switch got := record.Of(id).Reason; {
 			case decided && segment >= from && got != reasonOf(id/10), !decided && got != "":
-				f.t.Fatalf("from segment %d: activity %d, cancelled in segment %d (%v), has the reason %q, want %q", from, id, segment, decided, got, reasonOf(id/10))
+				f.t.Fatalf("read from segment %d: activity %d, cancelled in segment %d (%v), has reason %q, want %q",
+					from, id, segment, decided, got, reasonOf(id/10))
 			}
 		}
 	}
@@ -383,7 +384,7 @@ func readingOn(f *fixture) {
 	e.commit(turnStarted(), activity(Queue), activity(Queue))
 	known, next := f.cancelsFrom(x, 1)
 	if len(known) > 0 {
-		f.t.Errorf("nothing is cancelled, and the record says %s", text(known))
+		f.t.Errorf("nothing is cancelled, but the record contains %s", text(known))
 	}
 	for n := range int64(provider.CancelBlockTurns + 40) {
 		e.ack(e.recordTurn(cancels(reasonOf(n), one(100+n))))
@@ -399,12 +400,13 @@ func readingOn(f *fixture) {
 	e.commit(turnStarted())
 	quiet, _ := f.cancelsFrom(x, e.head.Segment)
 	if len(quiet) > 0 {
-		f.t.Errorf("from the last segment on nothing is cancelled, and the record says %s", text(quiet))
+		f.t.Errorf("nothing is cancelled from the last segment, but the record contains %s", text(quiet))
 	}
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	for _, from := range []int64{1, next, e.head.Segment, e.head.Segment + 100} {
 		if known, _ = f.cancelsFrom(x, from); !known.Of(3).Deleted {
-			f.t.Errorf("from segment %d on nobody is told that the instance is deleted: %s", from, shorten(text(known)))
+			f.t.Errorf("read from segment %d: record does not mark the instance as deleted: %s", from,
+				shorten(text(known)))
 		}
 	}
 }
@@ -436,12 +438,12 @@ func pollingOn(f *fixture) {
 		e.ack(e.recordTurn(cancels(want[id], one(id))))
 		poll()
 		for id, reason := range seen {
-			f.wantEqual("what is seen is what was decided", reason, want[id])
+			f.wantEqual("cancel info must equal the decision", reason, want[id])
 		}
 	}
 	f.Lag(0)
 	poll()
-	f.wantEqual("what was seen", seen, want)
+	f.wantEqual("cancel info", seen, want)
 }
 
 func strongCancels(f *fixture) {
@@ -465,10 +467,11 @@ func severalItems(f *fixture) {
 		record, _ := f.cancelsFrom(e.head.ExecutionID, from)
 		for i := range t.Cancels {
 			if got := record.Of(int64(i + 3)).Reason; got != t.Cancels[i].Reason {
-				f.t.Fatalf("from segment %d: activity %d: %q, want %q", from, i+3, shorten(got), shorten(t.Cancels[i].Reason))
+				f.t.Fatalf("read from segment %d: activity %d has reason %q, want %q", from, i+3, shorten(got),
+					shorten(t.Cancels[i].Reason))
 			}
 		}
-		f.wantEqual("the reason of another turn", record.Of(9999).Reason, "requested")
+		f.wantEqual("reason of another turn", record.Of(9999).Reason, "requested")
 	}
 }
 
@@ -502,7 +505,7 @@ func cancelUnknown(f *fixture) {
 	e.commit(turnStarted(), activity(Queue))
 	f.wantStatus("a", provider.StatusRunning)
 	if c := f.cancels("nobody's"); len(c) > 0 {
-		f.t.Errorf("an execution that never was has the record %s", text(c))
+		f.t.Errorf("unknown execution has the record %s", text(c))
 	}
 }
 
@@ -513,7 +516,7 @@ func (f *fixture) cancelledWork() []provider.LockedWorkItem {
 	e.commit(turnStarted(), activity(Queue), activity(Queue), activity(Queue))
 	items, unreadable := f.p.DecodeWorkItems(f.ctx(), f.fetch(Queue, 3))
 	if len(items) != 3 || len(unreadable) > 0 {
-		f.t.Fatalf("%d work items, %d cannot be read", len(items), len(unreadable))
+		f.t.Fatalf("%d work items, %d unreadable", len(items), len(unreadable))
 	}
 	slices.SortFunc(items, func(a, b provider.LockedWorkItem) int { return int(a.ActivityID - b.ActivityID) })
 	e.ack(e.cancelTurn(turnStarted(), cancels("requested", one(4))))
@@ -546,7 +549,7 @@ func renewSurfaces(f *fixture) {
 	}
 	none, err := f.p.RenewWorkItemLocks(f.ctx(), Queue, longLock)
 	f.must(err)
-	f.wantEqual("renewals of none", len(none), 0)
+	f.wantEqual("renewals without records", len(none), 0)
 }
 
 // renewLeases: a caller has only the token and the receipt handle of a message. A lost lease does not affect the
@@ -565,7 +568,7 @@ func renewLeases(f *fixture) {
 	f.wantRenewals(renewals)
 	for i, r := range renewals {
 		if r.Until.Before(began.Add(longLock)) || r.Until.After(f.Now().Add(longLock)) {
-			f.t.Errorf("renewal %d: locked until %v, and it is %v", i, r.Until, f.Now())
+			f.t.Errorf("renewal %d: locked until %v, now is %v", i, r.Until, f.Now())
 		}
 	}
 	f.Advance(pastLock)
@@ -628,7 +631,7 @@ func ackWithoutCompletion(f *fixture) {
 		f.t.Errorf("%d failed", len(failed))
 	}
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("the orchestration is told %s", text(ms))
+		f.t.Errorf("messages to the orchestration: %s", text(ms))
 	}
 	f.Advance(pastLock)
 	f.wantNothingSent()
@@ -643,7 +646,7 @@ func attemptsOfCancelled(f *fixture) {
 			items, _ = f.p.DecodeWorkItems(f.ctx(), f.fetch(Queue, 3))
 		}
 		if len(items) != 3 {
-			f.t.Fatalf("delivery %d is of %d work items, want all three", delivery, len(items))
+			f.t.Fatalf("delivery %d has %d work items, want 3", delivery, len(items))
 		}
 		for _, it := range items {
 			f.wantEqual("delivery and attempt", []int{it.Record.ReceiveCount, it.Attempt}, []int{delivery, 1})
@@ -662,7 +665,7 @@ func completionAfterCancel(f *fixture) {
 	f.must(err)
 	ms := f.messages()
 	if len(failed) != 0 || len(ms) != 1 {
-		f.t.Fatalf("%d failed, %d messages; want the outcome sent", len(failed), len(ms))
+		f.t.Fatalf("%d failed, %d messages; want the outcome to be sent", len(failed), len(ms))
 	}
 	f.wantEqual("the outcome", ms[0].Outcomes, []provider.ActivityOutcome{*done.Outcome})
 }
@@ -674,10 +677,10 @@ func cancelPerExecution(f *fixture) {
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	if !f.cancels(e.instance.ExecutionID).Of(3).Requested {
-		f.t.Error("the execution that ended has no record")
+		f.t.Error("ended execution has no cancel record")
 	}
 	if f.cancels("x2").Of(3).Requested {
-		f.t.Error("the next execution has the record of the one before")
+		f.t.Error("next execution has the cancel record of the previous one")
 	}
 }
 
@@ -737,7 +740,7 @@ func lateCancelAfterDelete(f *fixture) {
 	f.wantIs(err, provider.ErrConflict)
 	e.wantReasons("instance_deleted", "instance_deleted", "select_loser", "instance_deleted")
 	if record := f.cancels(e.head.ExecutionID); !record.Of(3).Deleted || !record.Of(4).Deleted {
-		f.t.Errorf("nobody is told that the instance is deleted: %s", text(record))
+		f.t.Errorf("record does not mark the instance as deleted: %s", text(record))
 	}
 }
 

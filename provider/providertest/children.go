@@ -44,7 +44,7 @@ func (f *fixture) create(m *provider.InboxMessage) *execution {
 	o, err := f.p.CreateOrchestration(f.ctx(), m)
 	f.must(err)
 	if !o.Verified {
-		f.t.Error("what was created is not verified")
+		f.t.Error("created execution is not marked as verified")
 	}
 	return &execution{f: f, instance: f.instance(m.InstanceID), head: o.Head, next: 2, base: number(m.Position)}
 }
@@ -82,7 +82,7 @@ func startMessage(f *fixture) {
 func startConsumed(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	if e.head.Watermark != at(9) || e.read().Head != e.head {
-		f.t.Errorf("head %+v, read %+v, want the start's place as watermark", e.head, e.read().Head)
+		f.t.Errorf("head %+v, read %+v, want the start's position as watermark", e.head, e.read().Head)
 	}
 	f.redispatch(e, at(9))
 	f.wantStatus("c", provider.StatusPending) // it has had no turn
@@ -104,7 +104,7 @@ func startRepeatedLater(f *fixture) {
 		f.t.Errorf("head %+v, want the current %+v", again.head, next.head)
 	}
 	if f.instance("c").ExecutionID != "x2" {
-		f.t.Error("the instance was made anew")
+		f.t.Error("the instance was created again")
 	}
 }
 
@@ -128,14 +128,14 @@ func refusalAnswered(f *fixture) {
 	}
 	ms := f.messages()
 	if len(ms) == 0 {
-		f.t.Fatal("nobody is told")
+		f.t.Fatal("no message to the parent")
 	}
 	got := ms[0].Message
 	if got.InstanceID != "p" || got.ExecutionID != "px" || got.SourceEventID != 5 || got.ChildID != "c" || got.Kind != provider.MessageChildOutcome {
-		f.t.Errorf("told %s", text(got))
+		f.t.Errorf("messages to the parent: %s", text(got))
 	}
 	if got.Error == nil || got.Error.Type != history.TypeAlreadyExists || !got.Error.NonRetryable {
-		f.t.Errorf("told %s, want that the id is in use, for good", text(got.Error))
+		f.t.Errorf("failure %s, want a non-retryable already_exists", text(got.Error))
 	}
 	f.wantStatus("c", provider.StatusPending)
 }
@@ -146,7 +146,7 @@ func refusalOfDetached(f *fixture) {
 	m.Parent, m.Detached = nil, true
 	f.must(f.p.RejectStart(f.ctx(), m))
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 }
 
@@ -160,7 +160,7 @@ func manyRefusals(f *fixture) {
 		f.must(f.p.RejectStart(f.ctx(), m))
 	}
 	if n := len(f.messages()); n != many {
-		f.t.Errorf("%d answers, want %d", n, many)
+		f.t.Errorf("%d messages to parents, want %d", n, many)
 	}
 }
 
@@ -198,7 +198,7 @@ func toldFirst(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`1`))); err == nil {
-		f.t.Error("a parent that was not told is no error")
+		f.t.Error("no error although the message to the parent was not sent")
 	}
 	f.wantStatus("c", provider.StatusPending)
 	f.redispatch(e, at(10))
@@ -234,7 +234,7 @@ func delayedMessage(f *fixture) {
 	e := f.create(m)
 	ts := f.timers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != e.head.ExecutionID || !ts[0].FireAt.Equal(due) {
-		f.t.Errorf("timers %s, want one that starts it", text(ts))
+		f.t.Errorf("timers %s, want one that starts the instance", text(ts))
 	}
 	if at := f.instance("c").StartAt; !at.Equal(due) {
 		f.t.Errorf("the instance starts at %v, want %v", at, due)
@@ -247,19 +247,19 @@ func delayedStart(f *fixture) {
 	in, err := f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("woken %v early: %s", s.StartAt.Sub(f.Now()), text(ms))
+		f.t.Errorf("woken %v too early: %s", s.StartAt.Sub(f.Now()), text(ms))
 	}
 	if ts := f.timers(); len(ts) > 0 {
-		f.t.Errorf("the timer came %v early: %s", s.StartAt.Sub(f.Now()), text(ts))
+		f.t.Errorf("timer received %v too early: %s", s.StartAt.Sub(f.Now()), text(ts))
 	}
 	f.Advance(s.StartAt.Sub(f.Now()))
 	ts := f.dueTimers()
 	if len(ts) != 1 || ts[0].TimerID != 1 || ts[0].ExecutionID != in.ExecutionID || !ts[0].FireAt.Equal(s.StartAt) {
-		f.t.Errorf("timers when it is due: %s", text(ts))
+		f.t.Errorf("timers at the due time: %s", text(ts))
 	}
 	e := &execution{f: f, instance: in}
 	if at := e.log()[0].StartAt; at == nil || !at.Equal(s.StartAt) || !f.instance("a").StartAt.Equal(s.StartAt) {
-		f.t.Errorf("history says %v", at)
+		f.t.Errorf("history contains start time %v", at)
 	}
 }
 

@@ -86,7 +86,7 @@ func damagedEnd(f *fixture) {
 		f.Damage(e.instance.ExecutionID, 1, d)
 		end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 		if err == nil {
-			f.t.Errorf("%s: the end is %s", d, end.String())
+			f.t.Errorf("%s: final event is %s", d, end.String())
 		}
 		if d != NoEvents || !errors.Is(err, provider.ErrNotFound) { // no remaining data shows that it has ended
 			f.wantCorrupt(string(d), e, err)
@@ -117,7 +117,7 @@ func canBeEnded(f *fixture) {
 	f.wantStatus("a", provider.StatusFailed)
 	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
-	f.wantEqual("the end", end, t.Events[0])
+	f.wantEqual("final event", end, t.Events[0])
 }
 
 // terminateDamaged: wherever the damage is, the terminal event is appended once, after it.
@@ -139,9 +139,10 @@ func terminateDamaged(f *fixture) {
 		f.wantStatus(id, provider.StatusTerminated)
 		end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 		f.must(err)
-		f.wantEqual("the end", []string{string(end.Kind), end.Message}, []string{string(history.OrchestrationTerminated), "enough"})
+		f.wantEqual("final event", []string{string(end.Kind), end.Message},
+			[]string{string(history.OrchestrationTerminated), "enough"})
 		if info := f.cancels(e.instance.ExecutionID).Of(4); info.Reason != "orchestration_terminal_terminated" {
-			f.t.Errorf("its activity is not cancelled: %+v", info)
+			f.t.Errorf("activity is not cancelled: %+v", info)
 		}
 	}
 }
@@ -159,6 +160,6 @@ func terminateDamagedChild(f *fixture) {
 	}
 	told := f.messages()
 	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil || told[0].Error.Type != history.TypeTerminated {
-		f.t.Errorf("the parent is told %s", text(told))
+		f.t.Errorf("messages to the parent: %s", text(told))
 	}
 }

@@ -75,7 +75,7 @@ func requester(f *fixture) {
 	started, err = f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 	if started.RequestedBy == s.RequestedBy {
-		f.t.Errorf("a caller is taken for the engine")
+		f.t.Errorf("requester of a client is the reserved name of the engine")
 	}
 }
 
@@ -83,7 +83,7 @@ func startWakes(f *fixture) {
 	e := f.start("a")
 	ms := f.messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "a" || ms[0].ExecutionID != e.instance.ExecutionID {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 }
 
@@ -93,7 +93,7 @@ func repeatedStart(f *fixture) {
 	again := f.start("a")
 	f.wantEqual("repeated", again.instance, first.instance)
 	if ms := f.messages(); len(ms) != 1 || ms[0].ExecutionID != first.instance.ExecutionID {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 	first.wantSegments()
 }
@@ -133,10 +133,10 @@ func otherStart(f *fixture) {
 	refused("over")
 	e.wantSegments(one, two)
 	if in := f.instance("a"); in.StartID != e.instance.StartID || in.ExecutionID != e.instance.ExecutionID {
-		f.t.Errorf("the instance is now %+v", in)
+		f.t.Errorf("instance after the rejected start: %+v", in)
 	}
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("a refused start has sent %s", text(ms))
+		f.t.Errorf("rejected start sent %s", text(ms))
 	}
 }
 
@@ -169,10 +169,10 @@ func concurrentStarts(f *fixture) {
 		f.wantEqual("the instance", f.instance("a"), ins[i])
 	}
 	if won != 1 {
-		f.t.Errorf("%d starts won, want 1", won)
+		f.t.Errorf("%d starts succeeded, want 1", won)
 	}
 	if ms := f.messages(); len(ms) != 1 {
-		f.t.Errorf("%d wakes, want the winner's", len(ms))
+		f.t.Errorf("%d wakes, want that of the successful start", len(ms))
 	}
 }
 
@@ -240,7 +240,7 @@ func firstReport(f *fixture) {
 	two, err := f.p.ReadBuild(f.ctx(), "b2")
 	f.must(err)
 	if !one.FirstReportedAt.Before(two.FirstReportedAt) || !one.LastReportedAt.After(two.LastReportedAt) || two.LastReportedAt.Before(two.FirstReportedAt) || one.ID != "b1" || len(one.Orchestrations[order]) != 1 {
-		f.t.Errorf("b1 reported first, and again last: %+v, %+v", one, two)
+		f.t.Errorf("build b1, reported first and again last: %+v, %+v", one, two)
 	}
 	_, err = f.p.ReadBuild(f.ctx(), "b3")
 	f.wantIs(err, provider.ErrNotFound)
@@ -260,7 +260,7 @@ func onlyStartCreates(f *fixture) {
 	}
 	items := f.inbox()
 	if len(items) != 1 || len(items[0].Messages) != 3 {
-		f.t.Fatalf("in the inbox: %s", text(items))
+		f.t.Fatalf("inbox messages: %s", text(items))
 	}
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		_, err := f.p.ReadOrchestration(f.ctx(), items[0], c)
@@ -284,13 +284,13 @@ func anyID(f *fixture) {
 		t := e.commit(turnStarted(), activity(Queue))
 		e.wantSegments(t, e.commit(completed(3), ended(`1`)))
 		if in := f.instance(id); in.InstanceID != id || in.Status != provider.StatusCompleted {
-			f.t.Errorf("%q is read as %q, %s", id, in.InstanceID, in.Status)
+			f.t.Errorf("%q read back as %q, %s", id, in.InstanceID, in.Status)
 		}
 		if ms := f.messages(); len(ms) != 1 || ms[0].InstanceID != id {
-			f.t.Errorf("%q: in the inbox: %s", id, text(ms))
+			f.t.Errorf("%q: inbox messages: %s", id, text(ms))
 		}
 		if ws := f.work(Queue); len(ws) != 1 || ws[0].InstanceID != id {
-			f.t.Errorf("%q: in the work queue: %s", id, text(ws))
+			f.t.Errorf("%q: work items: %s", id, text(ws))
 		}
 	}
 	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
@@ -304,7 +304,7 @@ func similarIDs(f *fixture) {
 	similar := []string{"a", "A", "a ", " a", "a#", "a#i", "á", "a\u0301", "ａ"}
 	for i, id := range similar {
 		s := startOf(id)
-		s.Input, s.StartID = history.Payload(strconv.Itoa(i)), "the same for all"
+		s.Input, s.StartID = history.Payload(strconv.Itoa(i)), "same for all"
 		_, err := f.p.StartOrchestration(f.ctx(), s)
 		f.must(err)
 	}
@@ -314,7 +314,7 @@ func similarIDs(f *fixture) {
 		executions[in.ExecutionID] = true
 		log := (&execution{f: f, instance: in}).log()
 		if string(log[0].Input) != strconv.Itoa(i) {
-			f.t.Errorf("%q has the input of another: %s", id, log[0].Input)
+			f.t.Errorf("%q has the input of another instance: %s", id, log[0].Input)
 		}
 	}
 	if len(executions) != len(similar) {
@@ -364,7 +364,7 @@ func lookingStart(f *fixture) {
 	f.must(err)
 	f.wantEqual("repeated", again, f.instance("a"))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Kind != provider.MessageWake {
-		f.t.Errorf("a repeated start sends %s", text(ms))
+		f.t.Errorf("repeated start sent %s", text(ms))
 	}
 	e.commit(completed(3), ended(`1`))
 	refused("over", provider.StatusCompleted)
@@ -375,7 +375,7 @@ func lookingStart(f *fixture) {
 	next, err := look("the next")
 	f.must(err)
 	if next.ExecutionID == in.ExecutionID || next.Status != provider.StatusPending {
-		f.t.Errorf("started %s", text(next))
+		f.t.Errorf("started instance: %s", text(next))
 	}
 	_, err = look("start of a")
 	f.wantIs(err, provider.ErrPurged) // whichever incarnation has the ID now

@@ -73,7 +73,7 @@ func (f *fixture) wantGone(id string, executions ...string) {
 		}
 	}
 	if slices.Contains(f.list(provider.ListQuery{}), id) {
-		f.t.Errorf("instance %q is listed", id)
+		f.t.Errorf("deleted instance %q is listed", id)
 	}
 }
 
@@ -159,7 +159,7 @@ func lateEnd(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`1`))); err == nil {
-		f.t.Error("a parent that was not told is no error")
+		f.t.Error("no error although the message to the parent was not sent")
 	}
 	o := e.read()
 	for _, deleted := range []bool{false, true} {
@@ -212,7 +212,7 @@ func (f *fixture) wantTold(start *provider.InboxMessage, result string, failure 
 		f.wantEqual("told", m.Message, want)
 	}
 	if told == 0 {
-		f.t.Errorf("the parent of %q is not told", start.InstanceID)
+		f.t.Errorf("no message to the parent of %q", start.InstanceID)
 	}
 }
 
@@ -233,7 +233,7 @@ func answerLost(f *fixture) {
 	e := f.create(startMessageOf("c", "s1"))
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), ended(`"paid"`))); err == nil {
-		f.t.Error("a parent that was not told is no error")
+		f.t.Error("no error although the message to the parent was not sent")
 	}
 	f.wantIs(f.p.DeleteInstance(f.ctx(), "c", false), provider.ErrNotEnded) // its end has not been sent
 	f.remove("c")
@@ -247,7 +247,7 @@ func outlivesDeletion(f *fixture) {
 	e := f.quiet("a")
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), detached("b"))); err == nil {
-		f.t.Error("an output that was not sent is no error")
+		f.t.Error("no error although an output was not sent")
 	}
 	f.remove("a")
 	if ms := f.messages(); len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].InstanceID != "b" {
@@ -260,7 +260,7 @@ func outlivesAcross(f *fixture) {
 	e := f.quiet("a")
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.continuing("x2", turnStarted(), detached("b"))); err == nil {
-		f.t.Error("an output that was not sent is no error")
+		f.t.Error("no error although an output was not sent")
 	}
 	f.remove("a")
 	if ms := f.messages(); len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].InstanceID != "b" {

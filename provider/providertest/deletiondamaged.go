@@ -34,7 +34,7 @@ func damagedDeleted(f *fixture) {
 		}
 	}
 	if n := len(f.drain(OtherQueue)); n > 0 {
-		f.t.Errorf("%d work items of turns that came too late", n)
+		f.t.Errorf("%d work items of turns after the deletion, want none", n)
 	}
 }
 
@@ -51,7 +51,7 @@ func damagedOver(f *fixture) {
 		}
 		_, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`"paid"`)))
 		if (err == nil) != told {
-			f.t.Errorf("%s: the end: %v", id, err)
+			f.t.Errorf("%s: final event: %v", id, err)
 		}
 		f.Damage(e.instance.ExecutionID, 1, Undecodable)
 		f.must(f.p.DeleteInstance(f.ctx(), id, !told))
@@ -70,7 +70,7 @@ func damagedEndDeleted(f *fixture) {
 	f.Advance(6 * time.Minute) // otherwise a queue takes another response for a repetition
 	f.remove("c")
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 	f.wantGone("c", e.instance.ExecutionID)
 }

@@ -18,7 +18,7 @@ func (f *fixture) stopDeletion(id string, fault Fault) {
 	err := f.p.DeleteInstance(f.ctx(), id, true)
 	f.Fail(Fault{})
 	if err == nil {
-		f.t.Fatalf("the deletion of %q did not fail", id)
+		f.t.Fatalf("deletion of %q did not fail", id)
 	}
 }
 
@@ -56,10 +56,10 @@ func (f *fixture) wantFamilyDeleted(id string) {
 	}
 	f.wantGone(id, "next of "+id)
 	if !f.cancels("next of " + id).Of(4).Requested {
-		f.t.Errorf("%s: its activity is not cancelled", id)
+		f.t.Errorf("%s: activity is not cancelled", id)
 	}
 	if _, err := f.p.StartOrchestration(f.ctx(), startOf(id)); !errors.Is(err, provider.ErrAlreadyExists) {
-		f.t.Errorf("%s: its own start begins it again: %v", id, err)
+		f.t.Errorf("%s: repeated start created the instance again: %v", id, err)
 	}
 }
 
@@ -143,13 +143,13 @@ func ownStartMeanwhile(f *fixture) {
 	f.stopDeletion("c", Fault{Operation: Send, Failure: Rejected, Times: 1})
 	f.must(f.p.RejectStart(f.ctx(), startMessageOf("c", "s1")))
 	if ms := f.messages(); len(ms) > 0 {
-		f.t.Errorf("told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 	other := startMessageOf("c", "s2")
 	other.Parent.EventID = 6
 	f.must(f.p.RejectStart(f.ctx(), other))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeAlreadyExists {
-		f.t.Errorf("told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 	f.remove("c")
 	f.wantTold(startMessageOf("c", "s1"), "", wasDeleted())
@@ -167,7 +167,7 @@ func cancelMeanwhile(f *fixture) {
 	m.Kind, m.Reason = provider.MessageCancel, "requested"
 	f.must(f.p.RejectCancel(f.ctx(), m))
 	if ms := f.messages(); len(ms) != 1 || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled {
-		f.t.Errorf("told %s", text(ms))
+		f.t.Errorf("messages to the parent: %s", text(ms))
 	}
 	f.wantStatus("c", provider.StatusDeleting)
 	f.remove("c")
@@ -183,7 +183,7 @@ func staysDeleting(f *fixture) {
 			f.must(err)
 			for _, in := range some {
 				if ids = append(ids, in.InstanceID); in.Status != provider.StatusDeleting {
-					f.t.Errorf("found %s", text(in))
+					f.t.Errorf("instance in the list of deletions: %s", text(in))
 				}
 			}
 		}
@@ -192,23 +192,23 @@ func staysDeleting(f *fixture) {
 	f.stopDeletion("a", Fault{Operation: Send, Failure: Rejected, Times: 1})
 	f.Advance(time.Minute)
 	if ids := deleting(); len(ids) > 0 {
-		f.t.Errorf("after a minute %q stay", ids)
+		f.t.Errorf("deletions after a minute: %q", ids)
 	}
 	f.Advance(90 * time.Second)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
-		f.t.Errorf("after 2.5 minutes %q stay", ids)
+		f.t.Errorf("deletions after 2.5 minutes: %q", ids)
 	}
 	f.stopDeletion("a", Fault{Operation: Update, Failure: Rejected, Times: 1, After: 1}) // the deletion makes progress
 	if ids := deleting(); len(ids) > 0 {
-		f.t.Errorf("after progress %q stay", ids)
+		f.t.Errorf("deletions after progress: %q", ids)
 	}
 	f.Advance(3 * time.Minute)
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
-		f.t.Errorf("then %q stay", ids)
+		f.t.Errorf("deletions at the end: %q", ids)
 	}
 	f.remove("a")
 	if ids := deleting(); len(ids) > 0 {
-		f.t.Errorf("when it is gone %q stay", ids)
+		f.t.Errorf("deletions after the instance is removed: %q", ids)
 	}
 }
 
@@ -224,7 +224,7 @@ func idIsFree(f *fixture) {
 	in, err := f.p.StartOrchestration(f.ctx(), s)
 	f.must(err)
 	if in.ExecutionID == old.instance.ExecutionID || in.Status != provider.StatusPending {
-		f.t.Errorf("started %s", text(in))
+		f.t.Errorf("started instance: %s", text(in))
 	}
 	next := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
 	t := next.commit(turnStarted(), activity(Queue))
@@ -237,7 +237,7 @@ func idIsFree(f *fixture) {
 	f.wantIs(err, provider.ErrPurged) // whichever incarnation has the ID now
 	s.StartID = "another"
 	if _, err = f.p.StartOrchestration(f.ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) || errors.Is(err, provider.ErrPurged) {
-		f.t.Errorf("a start that never was: %v", err)
+		f.t.Errorf("deletion of an unknown start: %v", err)
 	}
 	f.remove("a") // and again
 	for _, id := range []string{"start of a", "the next"} {
@@ -300,7 +300,7 @@ func (f *fixture) wantConsumed(id, executionID string, number int) {
 	o, err := f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: id}, provider.Strong)
 	f.must(err)
 	if o.Head != (provider.Head{ExecutionID: executionID, Watermark: at(number)}) {
-		f.t.Errorf("%s: the next life begins at %+v, want behind the message at %d", id, o.Head, number)
+		f.t.Errorf("%s: next incarnation starts at position %+v, want after message %d", id, o.Head, number)
 	}
 }
 
@@ -321,7 +321,7 @@ func deletedByMany(f *fixture) {
 		}
 	}
 	if succeeded == 0 {
-		f.t.Error("nobody has deleted it")
+		f.t.Error("no deletion succeeded")
 	}
 	f.wantFamilyDeleted("a")
 }

@@ -34,7 +34,7 @@ func exclusiveKey(f *fixture) {
 		}
 	}
 	if len(came["a"]) != ofA || len(came["b"]) != 1 || !slices.IsSorted(came["a"]) {
-		f.t.Errorf("came of each key: %v", came)
+		f.t.Errorf("activities received by key: %v", came)
 	}
 }
 
@@ -44,7 +44,8 @@ func (f *fixture) ofOtherKeys(queue string, held []provider.LockedWorkItem) []pr
 	more := f.locked(queue)
 	for i := range more {
 		if slices.ContainsFunc(held, func(h provider.LockedWorkItem) bool { return h.ExclusiveKey == more[i].ExclusiveKey }) {
-			f.t.Errorf("activity %d of the key %q is delivered while another of it is under way", more[i].ActivityID, more[i].ExclusiveKey)
+			f.t.Errorf("activity %d with key %q was delivered while another one with the same key is running",
+				more[i].ActivityID, more[i].ExclusiveKey)
 		}
 	}
 	return more
@@ -69,7 +70,8 @@ func exclusiveAgain(f *fixture) {
 	}{{copied, 0}, {anew, 1}, {next, 1}} {
 		f.must(f.p.PutWorkItems(f.ctx(), again.item))
 		if got := len(f.drain(queue)); got != again.come {
-			f.t.Errorf("attempt %d, anew %d: %d were delivered, want %d", again.item.Attempt, again.item.ResendCount, got, again.come)
+			f.t.Errorf("attempt %d, resend %d: %d delivered, want %d", again.item.Attempt, again.item.ResendCount,
+				got, again.come)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func take(e *execution, t *provider.Turn) {
 	clear(lent.Events)
 	lent = provider.Turn{Events: lent.Events}
 	if len(refused) > 0 {
-		e.f.t.Fatalf("refused: %v", refused)
+		e.f.t.Fatalf("rejected outputs: %v", refused)
 	}
 	e.follow(t)
 }

@@ -52,7 +52,7 @@ func (e *execution) continueAs(next string, events ...history.Event) *execution 
 	refused, err := e.f.p.AckOrchestrationItem(e.f.ctx(), t)
 	e.f.must(err)
 	if len(refused) > 0 {
-		e.f.t.Fatalf("refused: %v", refused)
+		e.f.t.Fatalf("rejected outputs: %v", refused)
 	}
 	return e.f.executionAfter(t)
 }
@@ -73,7 +73,7 @@ func makesTheNext(f *fixture) {
 	}
 	o := next.read()
 	if o.Previous != e.instance.ExecutionID || len(o.Segments) != 1 || o.Head != (provider.Head{ExecutionID: "x2", Watermark: at(2)}) {
-		f.t.Errorf("read %s", text(o))
+		f.t.Errorf("execution read: %s", text(o))
 	}
 	t := next.turn(turnStarted(), activity(Queue))
 	_, err := f.p.AckOrchestrationItem(f.ctx(), t)
@@ -118,17 +118,17 @@ func continueOrNot(f *fixture, wins bool) {
 	_, err = f.p.AckOrchestrationItem(f.ctx(), loser)
 	f.wantIs(err, provider.ErrConflict)
 	if got := f.instance("a").ExecutionID == "x2"; got != wins {
-		f.t.Errorf("the instance continues as new: %v, want %v", got, wins)
+		f.t.Errorf("instance continued as new: %v, want %v", got, wins)
 	}
 	if n := len(f.work(OtherQueue)); (n == 0) != wins {
 		f.t.Errorf("%d work items", n)
 	}
 	if n := len(f.messages()); (n == 2) != wins {
-		f.t.Errorf("%d messages beside the wake", n-1)
+		f.t.Errorf("%d messages besides the wake, want none", n-1)
 	}
 	for _, err := range f.p.ReadHistory(f.ctx(), "a", "x2", 0) {
 		if (err == nil) != wins {
-			f.t.Errorf("history of the next: %v", err)
+			f.t.Errorf("history of the next execution: %v", err)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func oldHistory(f *fixture) {
 	f.wantEqual("history before", after[:len(before)], before)
 	last := after[len(after)-1]
 	if len(after) != len(before)+2 || last.Kind != history.OrchestrationContinuedAsNew || last.ExecutionID != "x2" {
-		f.t.Errorf("it ends with %s", text(last))
+		f.t.Errorf("history ends with %s", text(last))
 	}
 	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
@@ -239,7 +239,7 @@ func foreignExecution(f *fixture) {
 	o, err := f.p.ReadOrchestration(f.ctx(), it, provider.Strong)
 	f.must(err)
 	if o.Head != b.head {
-		f.t.Errorf("instance b reads %+v, want its own %+v", o.Head, b.head)
+		f.t.Errorf("instance b has head %+v, want its own %+v", o.Head, b.head)
 	}
 }
 
@@ -304,7 +304,7 @@ func unsentAcross(f *fixture) {
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	t := e.continuing("x2", turnStarted(), detached("b"))
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), t); err == nil {
-		f.t.Error("an output that was not sent is no error")
+		f.t.Error("no error although an output was not sent")
 	}
 	next := f.executionAfter(t)
 	f.redispatch(next, at(1))
@@ -331,7 +331,7 @@ func customStatusStays(f *fixture) {
 	e.commit(turnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`1`)})
 	next := e.continueAs("x2", activity(Queue))
 	if got := string(next.instance.CustomStatus); got != "1" {
-		f.t.Errorf("custom status %s, want that of the execution before", got)
+		f.t.Errorf("custom status %s, want that of the previous execution", got)
 	}
 	_, err := f.p.AckOrchestrationItem(f.ctx(), next.turn(turnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`2`)}))
 	f.must(err)

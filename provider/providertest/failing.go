@@ -145,7 +145,7 @@ func refusedCalls(f *fixture) {
 			f.t.Errorf("%s: error %v, want a permanent *provider.Error", name, err)
 		}
 		if hits() != 1 {
-			f.t.Errorf("%s: %d calls were refused, want 1", name, hits())
+			f.t.Errorf("%s: %d calls were rejected, want 1", name, hits())
 		}
 	})
 }

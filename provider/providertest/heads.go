@@ -72,7 +72,7 @@ func readUnknown(f *fixture) {
 		o, err := f.p.ReadOrchestration(f.ctx(), it, c)
 		f.must(err)
 		if o.Head != e.head { // a message for it does not affect the others of the batch
-			f.t.Errorf("read for an execution that never was: %+v, want the instance's own %+v", o.Head, e.head)
+			f.t.Errorf("head for an unknown execution: %+v, want the current %+v", o.Head, e.head)
 		}
 		_, err = f.p.ReadOrchestration(f.ctx(), &provider.OrchestrationItem{InstanceID: "nobody"}, c)
 		f.wantIs(err, provider.ErrNotFound)
@@ -87,7 +87,7 @@ func (f *fixture) wantWhole(o *provider.Orchestration) {
 	}
 	for i, s := range o.Segments {
 		if s.Sequence != int64(i) || len(s.Events) == 0 {
-			f.t.Errorf("segment %d of %d events where %d is due", s.Sequence, len(s.Events), i)
+			f.t.Errorf("segment %d with %d events, want segment %d", s.Sequence, len(s.Events), i)
 		}
 	}
 	if last := o.Segments[len(o.Segments)-1]; o.Head.Segment != last.Sequence || o.Head.Watermark != last.Watermark {
@@ -109,11 +109,11 @@ func behindNotTorn(f *fixture) {
 		f.wantWhole(o)
 		behind = behind || o.Head.Segment < turns
 		if o.Head.Segment < turns && o.Verified {
-			f.t.Errorf("lag %d: a read up to %d of %d says that it is verified", lag, o.Head.Segment, turns)
+			f.t.Errorf("lag %d: a read up to segment %d of %d reports that it is verified", lag, o.Head.Segment, turns)
 		}
 	}
 	if !behind {
-		f.t.Error("no read was behind: nothing is tested")
+		f.t.Error("no read was stale, so nothing was tested")
 	}
 	f.Lag(100)
 	if head := e.read().Head.Segment; head != turns {
@@ -128,7 +128,7 @@ func instanceIsLatest(f *fixture) {
 	e.commit(turnStarted(), ended(`1`))
 	f.wantStatus("a", provider.StatusCompleted)
 	if _, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID); err != nil {
-		f.t.Errorf("the end of a completed instance: %v", err)
+		f.t.Errorf("final event of a completed instance: %v", err)
 	}
 }
 

@@ -100,7 +100,7 @@ func endIs(f *fixture, last history.Event) {
 	t := e.commit(completed(3), last)
 	end, err := f.p.ReadTerminalEvent(f.ctx(), e.instance.ExecutionID)
 	f.must(err)
-	f.wantEqual("the end", end, t.Events[1])
+	f.wantEqual("final event", end, t.Events[1])
 	want, _ := history.StatusAfter(last.Kind)
 	f.wantStatus("a", want)
 }

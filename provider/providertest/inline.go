@@ -28,7 +28,7 @@ func interruptionsNoted(f *fixture) {
 		f.enqueue(m)
 		at, err := f.p.ReadInterruption(f.ctx(), m.InstanceID)
 		if f.must(err); at.IsZero() != (i < len(none)) || !at.IsZero() && (at.Before(before) || at.After(f.now())) {
-			f.t.Errorf("%s: noted at %v, between %v and %v", m.Kind, at, before, f.now())
+			f.t.Errorf("%s: interruption stored at %v, want between %v and %v", m.Kind, at, before, f.now())
 		}
 	}
 }
@@ -51,7 +51,7 @@ func whatRanInlineIsNotSent(f *fixture) {
 	t.Running = map[int64]bool{5: true}
 	refused, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	if f.must(err); len(refused) > 0 {
-		f.t.Fatalf("refused: %v", refused)
+		f.t.Fatalf("rejected outputs: %v", refused)
 	}
 	e.follow(t)
 	f.wantWork(Queue, 6, 7)

@@ -79,7 +79,7 @@ func jobWriters(f *fixture) {
 		})
 	}
 	writing.Wait()
-	f.wantEqual("writers that won", won.Load(), 1)
+	f.wantEqual("writers that succeeded", won.Load(), 1)
 	f.wantIs(f.p.PutJob(f.ctx(), j), provider.ErrConflict)
 	got, err := f.p.ReadJob(f.ctx(), "a")
 	f.must(err)
@@ -137,12 +137,12 @@ func (f *fixture) matched(filter provider.Filter, most int) (ids []string) {
 		found, more, err := f.p.MatchInstances(f.ctx(), filter, next, most)
 		f.must(err)
 		if len(found) > most {
-			f.t.Errorf("%d were matched, of at most %d", len(found), most)
+			f.t.Errorf("%d instances matched, want at most %d", len(found), most)
 		}
 		for _, of := range found {
 			ids = append(ids, of.InstanceID)
 			if created := f.instance(of.InstanceID).CreatedAt; !created.Equal(of.CreatedAt) {
-				f.t.Errorf("instance %q is of %v, matched as of %v", of.InstanceID, created, of.CreatedAt)
+				f.t.Errorf("instance %q was created at %v, matched with %v", of.InstanceID, created, of.CreatedAt)
 			}
 		}
 		if next = more; next == "" {

@@ -66,7 +66,7 @@ func largeStarts(f *fixture) {
 		f.must(err)
 		e := &execution{f: f, instance: in, head: provider.Head{ExecutionID: in.ExecutionID}, next: 2}
 		if log := e.log(); len(log) != 1 || string(log[0].Input) != string(s.Input) {
-			f.t.Errorf("%s: the input has not come back", id)
+			f.t.Errorf("%s: input was not read back", id)
 		}
 		e.commit(turnStarted(), ended(`1`))
 		f.wantStatus(id, provider.StatusCompleted)

@@ -52,10 +52,10 @@ func fetchedAgain(f *fixture) {
 	f.Advance(pastLock)
 	again := f.fetch(Queue, 1)[0]
 	if again.ID != first.ID || again.ReceiveCount != 2 || again.ReceiptHandle == first.ReceiptHandle {
-		f.t.Errorf("fetched %s, and then %s", text(first), text(again))
+		f.t.Errorf("received %s, then %s", text(first), text(again))
 	}
 	if first.Held(f.Now()) || !again.Held(f.Now()) {
-		f.t.Errorf("held by the first: %v, by the second: %v", first.Held(f.Now()), again.Held(f.Now()))
+		f.t.Errorf("lock held by the first receive: %v, by the second: %v", first.Held(f.Now()), again.Held(f.Now()))
 	}
 }
 
@@ -63,16 +63,16 @@ func pollAbandonedAtOnce(f *fixture) {
 	first := f.lockedActivities(1)
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, first...))
 	if first[0].Held(f.Now()) {
-		f.t.Error("what was given back is held")
+		f.t.Error("released record is still locked")
 	}
 	if again := f.fetch(Queue, 1)[0]; again.ID != first[0].ID || again.ReceiveCount != 2 {
-		f.t.Errorf("fetched %s", text(again))
+		f.t.Errorf("received %s", text(again))
 	}
 }
 
 func pollAbandonedWithDelay(f *fixture) {
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 2*time.Second, f.lockedActivities(2)...))
-	f.wantNone(Queue, "before the delay is over")
+	f.wantNone(Queue, "before the delay has passed")
 	f.Advance(2500 * time.Millisecond)
 	f.fetch(Queue, 2)
 }
@@ -114,7 +114,7 @@ func renewalOfSome(f *fixture) {
 	f.Advance(pastLock)
 	f.wantLost(f.renew(Queue, longLock, records...), records[1])
 	if !records[0].Held(f.Now()) || !records[2].Held(f.Now()) {
-		f.t.Error("what was renewed is not held")
+		f.t.Error("renewed record is not locked")
 	}
 }
 
@@ -152,7 +152,7 @@ func (f *fixture) lockedAgain(id string) time.Time {
 	f.t.Helper()
 	items, _ := f.p.DecodeOrchestrationItems(f.fetch(provider.QueueInbox, 1))
 	if items[0].InstanceID != id {
-		f.t.Fatalf("fetched instance %s, want %s", items[0].InstanceID, id)
+		f.t.Fatalf("received instance %s, want %s", items[0].InstanceID, id)
 	}
 	return items[0].LockedUntil()
 }
@@ -179,7 +179,7 @@ func outcomeAfterLock(f *fixture) {
 	}
 	ms := f.messages()
 	if len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != items[1].ActivityID {
-		f.t.Errorf("sent: %s, want the outcome of #%d alone", text(ms), items[1].ActivityID)
+		f.t.Errorf("sent: %s, want only the outcome of #%d", text(ms), items[1].ActivityID)
 	}
 	f.fetch(Queue, 2) // the others remain in the queue to run again
 }
@@ -189,7 +189,7 @@ func abandonAfterExpiry(f *fixture) {
 	f.Advance(pastLock)
 	f.wantLost(f.renew(Queue, longLock, f.fetch(Queue, 1)...))
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, first...))
-	f.wantNone(Queue, "abandoned by who had lost it")
+	f.wantNone(Queue, "released without holding the lock")
 }
 
 // slow returns the record for a process whose clock has stopped.
@@ -213,7 +213,7 @@ func deletionAfterExpiry(f *fixture) {
 	f.Advance(pastLock)
 	second := f.fetch(provider.QueueInbox, 1)
 	if err := f.p.DeleteRecords(f.ctx(), provider.QueueInbox, first); err == nil {
-		f.t.Error("a deletion with a lock that is over was accepted")
+		f.t.Error("deletion with an expired lock was accepted")
 	}
 	f.must(f.p.AbandonRecords(f.ctx(), provider.QueueInbox, 0, second...))
 	f.fetch(provider.QueueInbox, 1)

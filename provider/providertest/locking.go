@@ -36,7 +36,7 @@ func (f *fixture) polling() provider.Poller {
 	f.t.Helper()
 	p, ok := f.p.(provider.Poller)
 	if !ok {
-		f.t.Fatalf("the capability %q is declared, and %T is no provider.Poller", Polling, f.p)
+		f.t.Fatalf("capability %q is declared, but %T is not a provider.Poller", Polling, f.p)
 	}
 	return p
 }
@@ -53,7 +53,7 @@ func (f *fixture) fetch(queue string, n int) (all []provider.Record) {
 		all = append(all, records...)
 	}
 	if len(all) != n {
-		f.t.Fatalf("fetched %d records of %s, want %d", len(all), queue, n)
+		f.t.Fatalf("received %d records of %s, want %d", len(all), queue, n)
 	}
 	return all
 }
@@ -74,10 +74,10 @@ func fetchedAreLocked(f *fixture) {
 		r := f.fetch(queue, 1)[0]
 		f.wantNone(queue, "fetched")
 		if until := r.LockedUntil(); until.Before(before.Add(longVisibility)) || until.After(f.Now().Add(longVisibility)) || !r.Held(f.Now()) {
-			f.t.Errorf("fetched at %v, locked for %v until %v", before, longVisibility, until)
+			f.t.Errorf("received at %v, locked for %v until %v", before, longVisibility, until)
 		}
 		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 || (queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
-			f.t.Errorf("of %s: %s", queue, text(r))
+			f.t.Errorf("record of %s: %s", queue, text(r))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func oneHolder(f *fixture) {
 	f.enqueue(fired("a", 1))
 	first := f.fetch(provider.QueueInbox, 1)
 	f.enqueue(fired("a", 2), fired("a", 3))
-	f.wantNone(provider.QueueInbox, "while the instance is held")
+	f.wantNone(provider.QueueInbox, "while the instance is locked")
 	f.must(f.p.DeleteRecords(f.ctx(), provider.QueueInbox, first...))
 	f.wantTimers(f.adopted(f.fetch(provider.QueueInbox, 2)), 2, 2)
 }
@@ -109,7 +109,7 @@ func unhindered(f *fixture) {
 	f.fetch(provider.QueueInbox, 1)
 	f.enqueue(fired("a", 2), fired("b", 1))
 	if ms := f.adopted(f.fetch(provider.QueueInbox, 1)); ms[0].InstanceID != "b" {
-		f.t.Errorf("fetched a message of %q, want of b", ms[0].InstanceID)
+		f.t.Errorf("received a message of %q, want one of b", ms[0].InstanceID)
 	}
 }
 
@@ -120,7 +120,7 @@ func uniqueTokens(f *fixture) {
 		records := f.fetch(Queue, 15)
 		for _, r := range records {
 			if seen[r.ReceiptHandle] {
-				f.t.Errorf("token %q was given twice", r.ReceiptHandle)
+				f.t.Errorf("receipt handle %q was returned twice", r.ReceiptHandle)
 			}
 			seen[r.ReceiptHandle] = true
 		}
@@ -133,7 +133,7 @@ func unknownToken(f *fixture) {
 	made.Hold = provider.NewHold(f.Now(), time.Minute)
 	f.wantLost(f.renew(Queue, time.Minute, made), made)
 	if made.Held(f.Now()) {
-		f.t.Error("it counts as held")
+		f.t.Error("unknown record is reported as locked")
 	}
 }
 
@@ -148,14 +148,14 @@ func (f *fixture) renew(queue string, lock time.Duration, records ...provider.Re
 func (f *fixture) wantLost(lost []provider.Record, want ...provider.Record) {
 	f.t.Helper()
 	if len(lost) != len(want) {
-		f.t.Fatalf("%d records are lost, want %d", len(lost), len(want))
+		f.t.Fatalf("%d locks are lost, want %d", len(lost), len(want))
 	}
 	for i := range want {
 		if lost[i].ID != want[i].ID {
-			f.t.Errorf("record %s is lost, want %s", lost[i].ID, want[i].ID)
+			f.t.Errorf("lock of record %s is lost, want record %s", lost[i].ID, want[i].ID)
 		}
 		if !want[i].Hold.Ended() {
-			f.t.Errorf("record %s is lost, and its hold goes on", lost[i].ID)
+			f.t.Errorf("lock of record %s is lost, but the record is reported as locked", lost[i].ID)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (f *fixture) fetchers(goroutines int, queue string, records int, handle fun
 	}
 	all.Wait()
 	if handled != records {
-		f.t.Errorf("%d records were handled, want %d", handled, records)
+		f.t.Errorf("%d records were processed, want %d", handled, records)
 	}
 }
 
@@ -265,7 +265,7 @@ func (h *holders) take(items []*provider.OrchestrationItem) {
 	defer h.mu.Unlock()
 	for _, it := range items {
 		if h.held[it.InstanceID] {
-			h.f.t.Errorf("instance %s has two holders", it.InstanceID)
+			h.f.t.Errorf("instance %s is locked by two receivers", it.InstanceID)
 		}
 		h.held[it.InstanceID] = true
 		for i := range it.Messages {
@@ -310,7 +310,7 @@ func fetchEnds(f *fixture) {
 		f.must(err)
 	}
 	if len(records) != 1 {
-		f.t.Errorf("fetched %d records after the fetch that ended, want 1", len(records))
+		f.t.Errorf("received %d records after the cancelled receive, want 1", len(records))
 	}
 }
 
@@ -346,7 +346,7 @@ func failedRenewal(f *fixture) {
 	f.wantPermanent(err)
 	f.wantLost(lost)
 	if !r.LockedUntil().Equal(until) {
-		f.t.Errorf("locked until %v after a renewal that was refused, want %v", r.LockedUntil(), until)
+		f.t.Errorf("locked until %v after a rejected renewal, want %v", r.LockedUntil(), until)
 	}
 	f.Fail(Fault{Operation: Delay, Failure: Throttled, Times: 2})
 	f.wantLost(f.renew(Queue, time.Hour, r))

@@ -60,7 +60,7 @@ func (f *fixture) pages(q provider.ListQuery) (pages [][]provider.Instance) {
 		}
 		for _, in := range page.Instances {
 			if !last.IsZero() && in.CreatedAt.After(last) {
-				f.t.Errorf("%q is newer than the one before", in.InstanceID)
+				f.t.Errorf("%q is newer than the previous one", in.InstanceID)
 			}
 			last = in.CreatedAt
 		}
@@ -175,7 +175,8 @@ func filterByTime(f *fixture) {
 	f.start(young)
 	f.wantEqual("after", f.list(provider.ListQuery{StartedAfter: between}), []string{young})
 	f.wantEqual("after, in another zone", f.list(provider.ListQuery{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{young})
-	f.wantEqual("from before", f.list(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}), []string{young, "old"})
+	f.wantEqual("from an earlier time", f.list(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}),
+		[]string{young, "old"})
 	f.wantEqual("in the future", f.list(provider.ListQuery{StartedAfter: between.Add(time.Hour)}), []string(nil))
 }
 
@@ -200,7 +201,7 @@ func filtersAndPaging(f *fixture) {
 func (f *fixture) wantFieldError(what, field string, err error) {
 	f.t.Helper()
 	if e, ok := errors.AsType[*provider.FieldError](err); !ok || e.Field != field {
-		f.t.Errorf("%s: error %v, want one of field %q", what, err, field)
+		f.t.Errorf("%s: error %v, want a FieldError of %q", what, err, field)
 	}
 }
 
@@ -210,9 +211,18 @@ func foreignCursor(f *fixture) {
 	page, err := f.p.ListInstances(f.ctx(), q)
 	f.must(err)
 	for name, other := range map[string]provider.ListQuery{
-		"no filter": {}, "another name": {Name: refund}, "a status more": {Name: order, Status: provider.StatusPending},
-		"a time more": {Name: order, StartedAfter: f.Now().Add(-time.Hour)}, "an end more": {Name: order, StartedBefore: f.Now().Add(time.Hour)},
-		"a version more": {Name: order, Version: v1}, "a parent more": {Name: order, Parent: "p"}, "a tag more": {Name: order, Tags: map[string]string{"k": "v"}},
+		"no filter": {}, "another name": {Name: refund}, "one more status": {
+			Name:   order,
+			Status: provider.StatusPending,
+		},
+		"one more time": {Name: order, StartedAfter: f.Now().Add(-time.Hour)}, "one more end time": {
+			Name:          order,
+			StartedBefore: f.Now().Add(time.Hour),
+		},
+		"one more version": {Name: order, Version: v1}, "one more parent": {
+			Name:   order,
+			Parent: "p",
+		}, "one more tag": {Name: order, Tags: map[string]string{"k": "v"}},
 	} {
 		other.Cursor = page.NextCursor
 		_, err := f.p.ListInstances(f.ctx(), other)
@@ -305,7 +315,7 @@ func attentionCounted(f *fixture) {
 		return a
 	}
 	f.start("well").commit(turnStarted())
-	f.wantEqual("of a hub that is well", attention(), provider.AttentionCounts{})
+	f.wantEqual("of a healthy hub", attention(), provider.AttentionCounts{})
 
 	f.report("b1")
 	for _, id := range []string{"blocked-1", "blocked-2"} {

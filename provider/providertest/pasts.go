@@ -28,11 +28,12 @@ func pastTakenOver(f *fixture) {
 
 	again, past := f.startWithPast(e, "b")
 	if repeated, _ := f.startWithPast(e, "b"); repeated.instance.ExecutionID != again.instance.ExecutionID {
-		f.t.Errorf("a repetition is execution %s, after %s", repeated.instance.ExecutionID, again.instance.ExecutionID)
+		f.t.Errorf("repeated start has execution %s, want %s", repeated.instance.ExecutionID,
+			again.instance.ExecutionID)
 	}
 	f.wantStatus("b", provider.StatusPending)
 	if ms := f.messages(); len(ms) != 2 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "b" {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 	wantPast(again, e, past)
 }
@@ -46,16 +47,16 @@ func wantPast(e, from *execution, past []history.Event) {
 	}
 	for i := range past[:last] {
 		if log[i].Kind != past[i].Kind || log[i].ID != past[i].ID || !log[i].Time.Equal(past[i].Time) {
-			f.t.Errorf("%s was taken over as %s", past[i].String(), log[i].String())
+			f.t.Errorf("event %s was copied as %s", past[i].String(), log[i].String())
 		}
 	}
 	restarted := &log[last]
 	if restarted.Kind != history.ExecutionRestarted || restarted.ExecutionID != e.instance.ExecutionID || len(restarted.Inputs) != 1 || restarted.Inputs[0].SourceEventID != past[last].SourceEventID {
-		f.t.Errorf("it ends with %s", text(restarted))
+		f.t.Errorf("history ends with %s", text(restarted))
 	}
 	f.wantEqual("from", restarted.Parent, &history.Parent{InstanceID: from.instance.InstanceID, ExecutionID: from.instance.ExecutionID, EventID: past[last].ID})
 	if o := e.read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
-		f.t.Errorf("%d segments, %d events taken over", len(o.Segments), len(o.RestartedEvents()))
+		f.t.Errorf("%d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
 	}
 }
 
@@ -78,6 +79,6 @@ func openPastIsSent(f *fixture) {
 	}
 	ms := f.messages()
 	if len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].Parent == nil || ms[0].Parent.InstanceID != "b" || ms[0].Parent.EventID != 7 {
-		f.t.Errorf("in the inbox: %s, want the start of the child", text(ms))
+		f.t.Errorf("inbox messages: %s, want the start of the child", text(ms))
 	}
 }

@@ -36,7 +36,7 @@ func (f *fixture) wantPaused(want ...string) {
 	for i := range page.Instances {
 		got = append(got, page.Instances[i].InstanceID)
 		if page.Instances[i].Paused == nil {
-			f.t.Errorf("%s is listed as paused by nobody", page.Instances[i].InstanceID)
+			f.t.Errorf("%s is listed as paused, but has no pause", page.Instances[i].InstanceID)
 		}
 	}
 	slices.Sort(got)
@@ -49,12 +49,12 @@ func pausedIsShown(f *fixture) {
 	e.commit(suspended())
 	in := f.instance("a")
 	if in.Status != provider.StatusPaused || in.Paused == nil || in.Paused.By != "ann" || in.Paused.Message != "to look at it" || in.Paused.At.IsZero() {
-		f.t.Errorf("it is %s: %+v", in.Status, in.Paused)
+		f.t.Errorf("status is %s: %+v", in.Status, in.Paused)
 	}
 	f.wantPaused("a")
 	e.commit(resumed())
 	if in := f.instance("a"); in.Status != provider.StatusRunning || in.Paused != nil {
-		f.t.Errorf("resumed, it is %s: %+v", in.Status, in.Paused)
+		f.t.Errorf("after resume, status is %s: %+v", in.Status, in.Paused)
 	}
 	f.wantPaused()
 }
@@ -81,11 +81,11 @@ func pausedAndBlocked(f *fixture) {
 	f.report("b2")
 	f.wantBlocked()
 	if in := f.instance("a"); in.Status != provider.StatusPaused || in.Diagnosis != nil || in.BlockedBy != "" {
-		f.t.Errorf("it is %s in %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
+		f.t.Errorf("status is %s in execution %q: %+v", in.Status, in.BlockedBy, in.Diagnosis)
 	}
 	e.commit(resumed())
 	if in := f.instance("a"); in.Status != provider.StatusBlocked || in.Paused != nil || in.BlockedBy != "b1" {
-		f.t.Errorf("resumed, it is %s in %q: %+v", in.Status, in.BlockedBy, in.Paused)
+		f.t.Errorf("after resume, status is %s in execution %q: %+v", in.Status, in.BlockedBy, in.Paused)
 	}
 	f.wantBlocked("a")
 	f.wantPaused()
@@ -104,7 +104,7 @@ func pausedIsNotPending(f *fixture) {
 	}
 	e.commit(suspended())
 	if found := pending(); len(found) > 0 {
-		f.t.Errorf("%v are pending", found)
+		f.t.Errorf("pending instances: %v", found)
 	}
 	e.commit(resumed())
 	f.wantStatus("a", provider.StatusPending)

@@ -50,7 +50,7 @@ func canonical(doc []byte) []byte {
 func (f *fixture) wantSame(what string, got history.Payload, want string) {
 	f.t.Helper()
 	if !same(got, []byte(want)) {
-		f.t.Errorf("%s: %s came back as %s", what, shorten(want), shorten(string(got)))
+		f.t.Errorf("%s: %s read back as %s", what, shorten(want), shorten(string(got)))
 	}
 }
 

@@ -72,11 +72,11 @@ func completionTokens(f *fixture) {
 	got, err := f.p.VerifyCompletionToken(f.ctx(), token)
 	f.must(err)
 	got.Hub = ""
-	f.wantEqual("what the token opens", got, want)
+	f.wantEqual("contents of the token", got, want)
 	next := want
 	next.Attempt++
 	if f.signed(&next) == token {
-		f.t.Error("two attempts have one token")
+		f.t.Error("two attempts have the same token")
 	}
 	_, err = f.p.VerifyWorkItemToken(f.ctx(), token)
 	f.wantIs(err, provider.ErrInvalidToken)
@@ -102,14 +102,14 @@ func noCompletionTokens(f *fixture) {
 	} {
 		w, err := f.p.VerifyCompletionToken(f.ctx(), token)
 		f.wantIs(err, provider.ErrInvalidToken)
-		f.wantEqual("what it opens", w, provider.WorkItem{})
+		f.wantEqual("contents of an invalid token", w, provider.WorkItem{})
 	}
 	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
 	_, err := f.p.VerifyCompletionToken(f.ctx(), foreign)
 	f.wantIs(err, provider.ErrInvalidToken)
 	var of *provider.ForeignTokenError
 	if !errors.As(err, &of) || of.Hub != "another-hub" {
-		f.t.Errorf("%v does not name the hub of the token", err)
+		f.t.Errorf("error %v does not name the hub of the token", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func keptOnce(f *fixture) {
 		f.t.Fatalf("%+v", first)
 	}
 	f.wantIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
-	f.wantEqual("kept by another", e.retryOf(), first)
+	f.wantEqual("stored by another process", e.retryOf(), first)
 	timers := f.dueTimers()
 	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) || timers[0].Segment != 1 {
 		f.t.Errorf("%+v", timers)
@@ -197,7 +197,7 @@ func pendingNoMore(f *fixture) {
 		k := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), NextCheckID: fmt.Sprint("m-", by)}
 		f.wantIs(f.p.PutPendingAttempts(f.ctx(), "b", other.head, k), want)
 	}
-	f.wantEqual("by whom the second attempt is kept", other.retryOf().NextCheckID, "m-0")
+	f.wantEqual("owner of the second attempt", other.retryOf().NextCheckID, "m-0")
 }
 
 func limitToldAgain(f *fixture) {

@@ -46,7 +46,7 @@ func countsFromOne(f *fixture) {
 		for _, queue := range []string{provider.QueueInbox, Queue, provider.QueueTimers} {
 			rs := f.Receive(queue)
 			if len(rs) != 1 || rs[0].ReceiveCount != want {
-				f.t.Fatalf("delivery %d from %s: %s", want, queue, text(rs))
+				f.t.Fatalf("delivery %d from queue %s: %s", want, queue, text(rs))
 			}
 		}
 		f.Advance(3 * time.Second)
@@ -66,12 +66,12 @@ func countsEach(f *fixture) {
 		}
 	}
 	if n := counts[first[0].ID]; len(counts) != 2 || n < 1 || n > 2 {
-		f.t.Errorf("%d deliveries of the first message, of %d", n, len(counts))
+		f.t.Errorf("first message has %d deliveries, want 1 or 2; %d messages, want 2", n, len(counts))
 	}
 	delete(counts, first[0].ID)
 	for _, n := range counts {
 		if n != 1 {
-			f.t.Errorf("%d deliveries of a message that was received once", n)
+			f.t.Errorf("%d deliveries reported of a message that was received once", n)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func (f *fixture) wantDied(a provider.Attempt, want int) {
 	died, err := f.p.PutCrashMarker(f.ctx(), a)
 	f.must(err)
 	if died != want {
-		f.t.Errorf("%d deliveries before the %dth of %s died, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
+		f.t.Errorf("%d crashes before delivery %d of %s, want %d", died, a.Record.ReceiveCount, a.Record.ID, want)
 	}
 }
 
@@ -113,7 +113,7 @@ func lostMark(f *fixture) {
 	hits := f.Fail(Fault{Operation: Update, Failure: ResponseLost, Times: 1})
 	f.wantDied(attempt("r", 11), 0)
 	if hits() != 1 {
-		f.t.Error("no answer was lost")
+		f.t.Error("no response was lost")
 	}
 	f.wantDied(attempt("r", 12), 1)
 }
@@ -211,10 +211,10 @@ func marksAreApart(f *fixture) {
 func refusedMarks(f *fixture) {
 	f.Fail(Fault{Operation: Update, Failure: Rejected})
 	if _, err := f.p.PutCrashMarker(f.ctx(), attempt("r", 11)); err == nil {
-		f.t.Error("a mark that was refused is no error")
+		f.t.Error("no error although the crash marker was rejected")
 	}
 	if err := f.p.DeleteCrashMarker(f.ctx(), attempt("r", 11)); err == nil {
-		f.t.Error("an unmark that was refused is no error")
+		f.t.Error("no error although the deletion of the crash marker was rejected")
 	}
 }
 
@@ -235,7 +235,7 @@ func hubQueues() []string {
 
 func movedAreFound(f *fixture) {
 	if ms := f.moved(); len(ms) > 0 {
-		f.t.Errorf("nothing was moved, and found are %s", text(ms))
+		f.t.Errorf("records that SQS moved: %s, want none", text(ms))
 	}
 	for n, queue := range hubQueues() {
 		f.PutDeadLetter(queue, record(n, "body of "+queue))
@@ -247,7 +247,7 @@ func movedAreFound(f *fixture) {
 		}
 	}
 	if g := found[provider.QueueInbox][0].Record.Group; g != "g" {
-		f.t.Errorf("its group is %q", g)
+		f.t.Errorf("message group is %q", g)
 	}
 }
 
@@ -268,16 +268,16 @@ func keptAreCopies(f *fixture) {
 		f.PutDeadLetter(queue, record(n, "moved"))
 	}
 	for _, ms := range f.moved() {
-		f.must(f.p.AnnotateDeadLetter(f.ctx(), ms[0], errors.New("picked up")))
+		f.must(f.p.AnnotateDeadLetter(f.ctx(), ms[0], errors.New("recovered")))
 	}
 	for _, queue := range hubQueues() {
 		if rs := f.ReceiveDead(queue); len(rs) != 1 || rs[0].Body != "moved" {
-			f.t.Errorf("dead letters of %s: %s, want the copy alone", queue, text(rs))
+			f.t.Errorf("dead letters of %s: %s, want only the copy", queue, text(rs))
 		}
 	}
 	f.Advance(3 * time.Second)
 	if ms := f.moved(); len(ms) > 0 {
-		f.t.Errorf("found again: %s", text(ms))
+		f.t.Errorf("returned again: %s", text(ms))
 	}
 }
 
@@ -295,7 +295,7 @@ func manyMoved(f *fixture) {
 			for m, err := range f.p.DeadLetteredRecords(f.ctx()) {
 				f.must(err)
 				if m.Queue == queue {
-					f.must(f.p.AnnotateDeadLetter(f.ctx(), m, errors.New("picked up")))
+					f.must(f.p.AnnotateDeadLetter(f.ctx(), m, errors.New("recovered")))
 				}
 			}
 		}
@@ -308,7 +308,7 @@ func manyMoved(f *fixture) {
 		}
 	}
 	if len(seen) != n {
-		f.t.Errorf("%d records are among the dead letters, want %d", len(seen), n)
+		f.t.Errorf("%d dead letters, want %d", len(seen), n)
 	}
 }
 
@@ -317,7 +317,7 @@ func movedAgain(f *fixture) {
 	first := f.moved()[Queue]
 	f.Advance(5 * time.Minute)
 	if again := f.moved()[Queue]; len(first) != 1 || len(again) != 1 {
-		f.t.Errorf("found %d, and then %d", len(first), len(again))
+		f.t.Errorf("moved records: %d, then %d; want 1 each time", len(first), len(again))
 	}
 }
 
@@ -329,7 +329,7 @@ func blockedWithout(f *fixture) {
 	f.must(f.p.BlockInstance(f.ctx(), "a", e.instance.ExecutionID, "b1", why))
 	in := f.instance("a")
 	if in.Status != provider.StatusBlocked {
-		f.t.Errorf("it is %s", in.Status)
+		f.t.Errorf("status is %s", in.Status)
 	}
 	f.wantEqual("diagnosis", in.Diagnosis, why)
 	f.wantBlocked()
@@ -337,7 +337,7 @@ func blockedWithout(f *fixture) {
 	f.wantBlocked("a")
 	f.must(f.p.BlockInstance(f.ctx(), "a", e.instance.ExecutionID, "b2", nil))
 	if in := f.instance("a"); in.Status != provider.StatusRunning || in.Diagnosis != nil {
-		f.t.Errorf("it is %s: %+v", in.Status, in.Diagnosis)
+		f.t.Errorf("status is %s: %+v", in.Status, in.Diagnosis)
 	}
 	f.wantBlocked()
 	e.commit(completed(3), ended(`1`)) // its own turns still write the status
@@ -374,7 +374,7 @@ func heldLater(f *fixture) {
 	held := f.timers()
 	slices.SortFunc(held, func(a, b provider.LockedTimer) int { return int(a.TimerID - b.TimerID) })
 	if len(held) != 2 {
-		f.t.Fatalf("%d timers after a quarter of an hour", len(held))
+		f.t.Fatalf("%d timers after 15 minutes", len(held))
 	}
 	e.commit(turnStarted(), history.Event{Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByOrchestration})
 	f.must(f.p.HoldTimers(f.ctx(), held[0].Timer, held[1].Timer))
@@ -387,5 +387,5 @@ func heldLater(f *fixture) {
 			f.must(f.p.HoldTimers(f.ctx(), t.Timer))
 		}
 	}
-	f.t.Error("the timer that is waited for is not seen")
+	f.t.Error("pending timer was not received")
 }

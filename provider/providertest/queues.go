@@ -83,11 +83,11 @@ func positionsGrow(f *fixture) {
 	ms := f.messages()
 	for i := 1; i < len(ms); i++ {
 		if before, here := ms[i-1].Position, ms[i].Position; !here.Covers(before) || before.Covers(here) || !here.Covers(here) {
-			f.t.Errorf("position %+v does not come after %+v", here, before)
+			f.t.Errorf("position %+v is not after %+v", here, before)
 		}
 	}
 	if (provider.Position{}).Covers(ms[0].Position) {
-		f.t.Error("the zero position covers a message")
+		f.t.Error("zero position includes a message")
 	}
 }
 
@@ -146,7 +146,7 @@ func messageFields(f *fixture) {
 func messageUntouched(f *fixture) {
 	ms := []provider.Message{fired("a", 1)}
 	f.must(f.p.EnqueueForOrchestrator(f.ctx(), ms...))
-	f.wantEqual("the caller's message", ms[0], fired("a", 1))
+	f.wantEqual("message of the caller", ms[0], fired("a", 1))
 }
 
 func repeatedOutcome(f *fixture) {
@@ -187,7 +187,7 @@ func pickedUpIsSent(f *fixture) {
 		f.enqueue(m)
 		ms := f.messages()
 		if len(ms) != 1 {
-			f.t.Fatalf("picked up for the %d. time, there are %d messages, want 1", m.Redrive.Times, len(ms))
+			f.t.Fatalf("recovered %d times: %d messages, want 1", m.Redrive.Times, len(ms))
 		}
 		f.wantEqual("picked up", ms[0].Redrive, m.Redrive)
 	}
@@ -237,7 +237,7 @@ func deletedStayAway(f *fixture) {
 	f.Advance(3 * time.Second)
 	for _, queue := range []string{Queue, provider.QueueTimers, provider.QueueInbox} {
 		if rs := f.Receive(queue); len(rs) > 0 {
-			f.t.Errorf("%s: %s came back", queue, rs[0].Body)
+			f.t.Errorf("%s: %s was redelivered", queue, rs[0].Body)
 		}
 	}
 }

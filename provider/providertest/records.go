@@ -184,9 +184,9 @@ func noRecords(f *fixture) {
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, time.Second))
 	f.must(f.p.DeleteRecords(f.ctx(), Queue))
 	if items, bad := f.p.DecodeOrchestrationItems(nil); len(items)+len(bad) > 0 {
-		f.t.Errorf("adopted %v, %v from nothing", items, bad)
+		f.t.Errorf("decoded %v, %v from no records", items, bad)
 	}
 	if failed, err := f.p.AckWorkItems(f.ctx(), Queue, nil); err != nil || len(failed) > 0 {
-		f.t.Errorf("acknowledged nothing: %v, %v", failed, err)
+		f.t.Errorf("acknowledge without outcomes: %v, %v", failed, err)
 	}
 }

@@ -132,7 +132,7 @@ func refusedAgain(f *fixture) {
 	refused, err := f.p.AckOrchestrationItem(f.ctx(), t)
 	f.must(err)
 	f.work(Queue)
-	f.wantEqual("refused again", f.redispatch(e, at(1)), refused)
+	f.wantEqual("rejected again", f.redispatch(e, at(1)), refused)
 	f.wantWork(Queue, 4)
 }
 
@@ -166,7 +166,7 @@ func statusRefreshed(f *fixture) {
 	wake := provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.head.ExecutionID, Segment: 1, TimerID: ts[0].TimerID, Refresh: 1}
 	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if f.p.RefreshStatus(f.ctx(), &wake) == nil {
-		f.t.Error("a refresh that has failed is no error")
+		f.t.Error("no error although the status refresh failed")
 	}
 	f.Advance(time.Minute)
 	if ts = f.timers(); len(ts) != 1 || ts[0].Refresh != 2 {
@@ -174,7 +174,7 @@ func statusRefreshed(f *fixture) {
 	}
 	f.must(f.p.RefreshStatus(f.ctx(), &wake))
 	if in := f.instance("a"); in.Status != provider.StatusRunning || in.Version != v1 || string(in.CustomStatus) != `"on it"` {
-		f.t.Errorf("refreshed to %s", text(in))
+		f.t.Errorf("custom status after the refresh: %s", text(in))
 	}
 	f.wantWork(Queue, 4)
 	f.must(f.p.RefreshStatus(f.ctx(), &wake))
@@ -188,7 +188,7 @@ func endNotRefreshed(f *fixture) {
 	f.work(Queue)
 	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); err == nil {
-		f.t.Error("an end that was not written is no error")
+		f.t.Error("no error although the final status was not written")
 	}
 	f.must(f.p.RefreshStatus(f.ctx(), &provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.head.ExecutionID, Segment: 1, TimerID: 2, Refresh: 1}))
 	f.wantStatus("a", provider.StatusRunning)
@@ -201,7 +201,7 @@ func endRepaired(f *fixture) {
 	f.work(Queue)
 	f.Fail(Fault{Operation: Update, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(completed(3), ended(`1`))); !errors.Is(err, provider.ErrDispatchIncomplete) {
-		f.t.Errorf("an end that was not written: %v", err)
+		f.t.Errorf("redispatch of a final status that was not written: %v", err)
 	}
 	f.wantStatus("a", provider.StatusRunning)
 	f.redispatch(e, at(2))
@@ -213,7 +213,7 @@ func unsentSent(f *fixture) {
 	e := f.start("a")
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	if _, err := f.p.AckOrchestrationItem(f.ctx(), e.turn(turnStarted(), activity(Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
-		f.t.Errorf("an output that was not sent: %v", err)
+		f.t.Errorf("redispatch of an output that was not sent: %v", err)
 	}
 	f.wantNothingSent()
 	f.redispatch(e, at(1))

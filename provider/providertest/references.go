@@ -76,9 +76,9 @@ func readsDocuments(f *fixture) {
 		}
 	}
 	o := next.read()
-	f.wantEqual("what is carried", len(o.Start().CarriedEvents)+len(o.Start().Inputs), len(places))
+	f.wantEqual("number of carried events and inputs", len(o.Start().CarriedEvents)+len(o.Start().Inputs), len(places))
 	if ref, ok := o.Start().CarriedEvents[0].Data.Reference(); !ok || ref.Ref != places[0].String() {
-		f.t.Errorf("a reference is read as %.80s", o.Start().CarriedEvents[0].Data)
+		f.t.Errorf("reference read as %.80s", o.Start().CarriedEvents[0].Data)
 	}
 }
 
@@ -121,11 +121,11 @@ func showsDocuments(f *fixture) {
 			if doc, ok := data.Document(); ok && (string(doc) == `"x"` || string(doc) == string(noise(100<<10))) {
 				shown++
 			} else {
-				f.t.Errorf("event %s shows %.80s", e.String(), *data)
+				f.t.Errorf("payload shown for event %s: %.80s", e.String(), *data)
 			}
 		})
 	}
-	f.wantEqual("documents that are shown", shown, len(places)+1)
+	f.wantEqual("documents shown", shown, len(places)+1)
 }
 
 func showsBounded(f *fixture) {
@@ -146,7 +146,7 @@ func showsBounded(f *fixture) {
 		})
 	}
 	if shown > provider.MaxResolvedBytes || shown < provider.MaxResolvedBytes/2 || left < 10 {
-		f.t.Errorf("%d bytes are shown, %d references are left", shown, left)
+		f.t.Errorf("%d bytes shown, %d references left", shown, left)
 	}
 }
 
@@ -159,7 +159,7 @@ func damagedDocument(f *fixture) {
 	}
 	got, err := f.p.ReadDocument(f.ctx(), "a", refers(places[1], json.RawMessage(`"x"`)))
 	f.must(err)
-	f.wantEqual("what is not damaged", string(got), `"x"`)
+	f.wantEqual("undamaged document", string(got), `"x"`)
 }
 
 func loadsBounded(f *fixture) {
@@ -188,6 +188,6 @@ func loadsBounded(f *fixture) {
 		})
 	}
 	if held > 17<<20 || held < 8<<20 || referred < 10 {
-		f.t.Errorf("%d MiB are held, %d documents are referred to", held>>20, referred)
+		f.t.Errorf("%d MiB in memory, %d documents referenced", held>>20, referred)
 	}
 }

@@ -60,7 +60,7 @@ func endDue(f *fixture) {
 	f.wantEqual("due after two days", f.due(), []string(nil))
 	done, err := f.p.ApplyRetention(f.ctx(), "a")
 	f.must(err)
-	f.wantEqual("retired before its time", done, provider.RetentionResult{})
+	f.wantEqual("deleted before its retention expired", done, provider.RetentionResult{})
 	f.Advance(2 * aDay)
 	f.wantEqual("due after four days", f.due(), []string{"a"})
 	done, err = f.p.ApplyRetention(f.ctx(), "a")

@@ -126,7 +126,7 @@ func failureToldAgain(f *fixture) {
 	e.wantVerdicts(e.retry(o), provider.RetryNext)
 	again, err := f.p.ReadRetry(f.ctx(), e.instance.ExecutionID, 3)
 	f.must(err)
-	f.wantEqual("told again", again, first)
+	f.wantEqual("sent again", again, first)
 	for _, w := range f.work(Queue) { // the second one may be known to have arrived
 		if w.Attempt != 2 || !w.NotBefore.Equal(first.At) {
 			f.t.Errorf("sent: %s", text(w))
@@ -209,10 +209,10 @@ func refusedAttempt(f *fixture) {
 	e.head.Segment, e.head.Watermark = 1, at(1)
 	done := e.retry(e.attempted(3, 1, "m.1", time.Millisecond))
 	if e.wantVerdicts(done, provider.RetryNext); len(done.RejectedOutputs) != 1 || done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
-		f.t.Errorf("refused %s", text(done.RejectedOutputs))
+		f.t.Errorf("rejected outputs: %s", text(done.RejectedOutputs))
 	}
 	again := e.retry(e.attempted(3, 1, "m.1", time.Millisecond))
-	f.wantEqual("refused again", again.RejectedOutputs, done.RejectedOutputs)
+	f.wantEqual("rejected again", again.RejectedOutputs, done.RejectedOutputs)
 }
 
 func manyRetries(f *fixture) {
@@ -231,7 +231,7 @@ func manyRetries(f *fixture) {
 		f.t.Errorf("verdicts %v", done.Failed)
 	}
 	if items := f.work(Queue); len(items) < n-2 || len(items) > n-1 { // one of the two may be known to have arrived
-		f.t.Errorf("%d were sent", len(items))
+		f.t.Errorf("%d work items sent", len(items))
 	}
 }
 
@@ -240,7 +240,7 @@ func attemptNotSent(f *fixture) {
 	f.Fail(Fault{Operation: Send, Failure: Rejected, Times: 1})
 	r := provider.RetryRequest{InstanceID: "a", Head: e.head, Failed: []provider.ActivityOutcome{e.attempted(3, 1, "m.1", time.Millisecond)}}
 	if _, err := f.p.RetryActivities(f.ctx(), &r); err == nil {
-		f.t.Error("what was not sent is no error")
+		f.t.Error("no error although a work item was not sent")
 	}
 	f.wantAttempts()
 	e.wantVerdicts(e.retry(r.Failed...), provider.RetryNext)
@@ -317,17 +317,17 @@ func settledSince(f *fixture) {
 		f.t.Errorf("%+v", s)
 	}
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {
-		f.t.Errorf("from 3: %v, %+v", ids, s)
+		f.t.Errorf("settled from segment 3: %v, %+v", ids, s)
 	}
 	e.commit(bulky(900<<10), history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{completed(4)}, Error: &history.Failure{Type: "T"}}) // several parts
 	ids, s = settled(5)
 	f.wantEqual("parked", ids, []int64{4})
 	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Ended {
-		f.t.Errorf("nothing more: %v, %+v", got, s)
+		f.t.Errorf("settled after the last page: %v, %+v", got, s)
 	}
 	e.commit(ended(`1`))
 	if _, s := settled(6); !s.Ended || s.Deleted || s.Next != 7 {
-		f.t.Errorf("over: %+v", s)
+		f.t.Errorf("settled of an ended execution: %+v", s)
 	}
 }
 
@@ -336,11 +336,11 @@ func settledOfDeleted(f *fixture) {
 	f.must(f.p.DeleteInstance(f.ctx(), "a", true))
 	for _, from := range []int64{1, 2} {
 		if s, err := f.p.ReadSettled(f.ctx(), e.instance.ExecutionID, from); err != nil || !s.Ended || !s.Deleted {
-			f.t.Errorf("from %d: %+v, %v", from, s, err)
+			f.t.Errorf("settled of a deleted instance from segment %d: %+v, %v", from, s, err)
 		}
 	}
 	if s, err := f.p.ReadSettled(f.ctx(), "nobody's", 1); err != nil || s.Next != 1 || s.Ended {
-		f.t.Errorf("nobody's: %+v, %v", s, err)
+		f.t.Errorf("settled of an unknown execution: %+v, %v", s, err)
 	}
 }
 

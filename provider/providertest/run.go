@@ -75,7 +75,7 @@ func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				if c.long && testing.Short() {
-					t.Skip("takes long, and -short is set")
+					t.Skip("takes long; skipped with -short")
 				}
 				config := Config{Visibility: c.visibility}
 				if config.Visibility == 0 {

@@ -25,7 +25,7 @@ func (f *fixture) noted() (all []provider.ScheduleEntry) {
 }
 
 func schedulesNoted(f *fixture) {
-	f.wantEqual("noted at first", len(f.noted()), 0)
+	f.wantEqual("stored at first", len(f.noted()), 0)
 	at := f.now().Truncate(time.Millisecond)
 	const many = 30
 	for i := range many {
@@ -54,7 +54,7 @@ func scheduleNotedAgain(f *fixture) {
 	f.must(f.p.PutScheduleEntry(f.ctx(), first))
 	f.must(f.p.PutScheduleEntry(f.ctx(), again))
 	f.must(f.p.DeleteScheduleEntry(f.ctx(), first))
-	f.wantEqual("noted again", f.noted(), []provider.ScheduleEntry{again})
+	f.wantEqual("stored again", f.noted(), []provider.ScheduleEntry{again})
 	f.must(f.p.DeleteScheduleEntry(f.ctx(), again))
 	f.must(f.p.DeleteScheduleEntry(f.ctx(), again)) // a call whose response was lost
 	f.wantEqual("forgotten", len(f.noted()), 0)

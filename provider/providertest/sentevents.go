@@ -85,7 +85,7 @@ func eventsOutliveTheirSender(f *fixture) {
 	}
 	for i := range ms {
 		if ms[i].Kind != provider.MessageEventSent {
-			f.t.Errorf("sent again %s", text(ms[i]))
+			f.t.Errorf("sent again: %s", text(ms[i]))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func eventsForNobody(f *fixture) {
 	f.wantRefusedEvents(want)
 	for id, has := range map[int64]bool{2: false, 3: true, 8: true, 9: false} {
 		if m := eventMessage("c", "px", id); want.Has(&m.Message) != has {
-			f.t.Errorf("event %d is refused: %v", id, !has)
+			f.t.Errorf("event %d is rejected: %v", id, !has)
 		}
 	}
 	_, err := f.p.ReadInstance(f.ctx(), "c")
@@ -162,7 +162,7 @@ func eventsForNobody(f *fixture) {
 	page, err := f.p.ListInstances(f.ctx(), provider.ListQuery{})
 	f.must(err)
 	if len(page.Instances) > 0 {
-		f.t.Errorf("what was refused is listed: %s", text(page))
+		f.t.Errorf("rejected event is listed: %s", text(page))
 	}
 }
 
@@ -208,7 +208,7 @@ func manySenders(f *fixture) {
 	refused, err := f.p.ReadRejectedEvents(f.ctx(), "c")
 	f.must(err)
 	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 || refused["x045"].First != 0 {
-		f.t.Errorf("%d senders are kept: %s", len(refused), text(refused))
+		f.t.Errorf("%d senders stored: %s", len(refused), text(refused))
 	}
 	f.messages()
 }

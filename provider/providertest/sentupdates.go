@@ -93,7 +93,7 @@ func startBrings(f *fixture) {
 	f.create(m) // again, because the function died
 	got := e.read().Start().Inputs
 	if len(got) != 2 || got[0].EventID != "u" || *got[0].Parent != who || string(got[1].Data) != "1" || got[0].Time.IsZero() {
-		f.t.Errorf("the start has %s", text(got))
+		f.t.Errorf("start contains %s", text(got))
 	}
 }
 
@@ -111,6 +111,6 @@ func doubtfulStart(f *fixture) {
 	f.create(later)
 	in, err := f.p.ReadInstance(f.ctx(), "c")
 	if since := f.now().Sub(in.PurgedAt); err != nil || since < -time.Minute || since > time.Hour {
-		f.t.Errorf("the life before was purged at %v (%v)", in.PurgedAt, err)
+		f.t.Errorf("previous incarnation was purged at %v (%v)", in.PurgedAt, err)
 	}
 }

@@ -35,7 +35,7 @@ func (f *fixture) store() provider.PayloadStore {
 	f.t.Helper()
 	k, ok := f.p.(provider.PayloadStoreProvider)
 	if !ok || k.Payloads() == nil {
-		f.t.Fatal("the provider has no store of large payloads")
+		f.t.Fatal("provider has no payload store")
 	}
 	return k.Payloads()
 }
@@ -72,7 +72,7 @@ func storeReads(f *fixture) {
 	found, err := f.store().ListPayloads(f.ctx(), provider.PayloadPrefix("01A"), provider.PayloadKey("01A", "1"))
 	f.must(err)
 	if len(found) != 1 || found[0].Key != provider.PayloadKey("01A", "2") || f.Now().Sub(found[0].StoredAt).Abs() > time.Minute {
-		f.t.Errorf("behind the first: %+v, at %v", found, f.Now())
+		f.t.Errorf("after the first: %+v, at %v", found, f.Now())
 	}
 	for _, key := range []string{odd, provider.PayloadKey("01B", "1")} {
 		f.wantEqual("the execution of "+key, provider.PayloadPrefix(provider.ExecutionOfPayload(key)), key[:len(provider.PayloadPrefix(provider.ExecutionOfPayload(key)))])
@@ -103,7 +103,7 @@ func storeCopies(f *fixture) {
 	f.must(err)
 	f.wantEqual("data", string(data), "data of "+from)
 	if !provider.IsMessagePayloadKey(from) || provider.IsMessagePayloadKey(to) || provider.ExecutionOfPayload(from) != "" {
-		f.t.Error("the keys do not say what they are of")
+		f.t.Error("storage keys do not distinguish payloads of messages from payloads of executions")
 	}
 }
 
@@ -168,7 +168,7 @@ func mailsCopies(f *fixture) {
 	for _, m := range f.messages() {
 		for _, p := range []history.Payload{m.Input, m.Data} {
 			if len(p) > 0 && (!want[p.StorageKey()] || !provider.IsMessagePayloadKey(p.StorageKey())) {
-				f.t.Errorf("message %s has %s, want one of %v", m.Kind, p, want)
+				f.t.Errorf("message %s has payload %s, want one of %v", m.Kind, p, want)
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func referredPayloadsStay(f *fixture) {
 		_, err = f.p.ApplyRetention(f.ctx(), "a")
 		f.must(err)
 		if there := slices.Contains(f.keys(provider.PayloadPrefix(first)), key); there != (n < 2) {
-			f.t.Errorf("in execution %d the payload is there: %t", n+2, there)
+			f.t.Errorf("execution %d: payload exists: %t", n+2, there)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (f *fixture) sweep() (deleted int) {
 	f.t.Helper()
 	k, ok := f.p.(provider.PayloadStoreProvider)
 	if !ok {
-		f.t.Fatal("the provider has no store of large payloads")
+		f.t.Fatal("provider has no payload store")
 	}
 	for at := ""; ; {
 		next, n, err := k.SweepPayloads(f.ctx(), at)

@@ -28,7 +28,7 @@ func turnsTimers(f *fixture) {
 	e := f.start("a")
 	e.commit(turnStarted(), timer(f.now()), timer(f.now().Add(time.Hour)))
 	if ts := f.timers(); len(ts) != 1 || ts[0].TimerID != 3 {
-		f.t.Errorf("visible at once: %s, want timer 3", text(ts))
+		f.t.Errorf("visible immediately: %s, want timer 3", text(ts))
 	}
 }
 
@@ -49,13 +49,13 @@ func heldUntilDue(f *fixture) {
 	f.must(f.p.HoldTimers(f.ctx(), timerDue(3, due)))
 	for range 2 {
 		if ts := f.timers(); len(ts) > 0 {
-			f.t.Errorf("%v early", due.Sub(f.Now()))
+			f.t.Errorf("timer received %v too early", due.Sub(f.Now()))
 		}
 		f.Advance(time.Second)
 	}
 	f.Advance(due.Sub(f.Now()))
 	if ts := f.dueTimers(); len(ts) != 1 {
-		f.t.Errorf("%d timers when it is due, want 1", len(ts))
+		f.t.Errorf("%d timers at the due time, want 1", len(ts))
 	}
 }
 
@@ -63,7 +63,7 @@ func dueAtOnce(f *fixture) {
 	now := f.now()
 	f.must(f.p.HoldTimers(f.ctx(), timerDue(3, now), timerDue(4, now.Add(-100*365*24*time.Hour)), timerDue(5, now.Add(900*time.Millisecond))))
 	if ts := f.timers(); len(ts) != 3 {
-		f.t.Errorf("%d timers at once, want 3: the last is less than a second early", len(ts))
+		f.t.Errorf("%d timers immediately, want 3: the last is due in less than a second", len(ts))
 	}
 }
 
@@ -93,7 +93,7 @@ func longTimers(f *fixture) {
 		}
 		for n, due := range dues {
 			if late := f.Now().Sub(due); late > 2*time.Second {
-				f.t.Fatalf("timer %d is not seen %v after it was due", n, late)
+				f.t.Fatalf("timer %d was not received %v after it was due", n, late)
 			}
 		}
 	}

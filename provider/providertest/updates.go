@@ -165,7 +165,7 @@ func manyAnswers(f *fixture) {
 	for n := range many {
 		a, err := f.p.ReadUpdate(f.ctx(), "a", fmt.Sprint("u-", n))
 		f.must(err)
-		f.wantEqual("the event of the answer", a.EventID, int64(n+3))
+		f.wantEqual("event of the answer", a.EventID, int64(n+3))
 	}
 }
 
@@ -195,7 +195,7 @@ func largeAnswers(f *fixture) {
 	got, err := f.p.ReadUpdate(f.ctx(), "a", "huge")
 	f.must(err)
 	if got.Error == nil || got.Error.Message != "outer" {
-		f.t.Errorf("of an error that no item holds there is %+v", got.Error)
+		f.t.Errorf("stored error that exceeds the item size: %+v", got.Error)
 	}
 }
 

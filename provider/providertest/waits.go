@@ -49,7 +49,7 @@ func (e *execution) wantTaken(r provider.Run, held bool, before string) provider
 		had = taken.PreviousRun.Token
 	}
 	if taken.Held != held || had != before {
-		e.f.t.Errorf("run %s: held %v, before %q; want %v, %q", r.Token, taken.Held, had, held, before)
+		e.f.t.Errorf("run %s: held %v, previous run %q; want %v, %q", r.Token, taken.Held, had, held, before)
 	}
 	return taken
 }
@@ -106,7 +106,8 @@ func runGivenUp(f *fixture) {
 	second := e.wantTaken(e.run("three", 1, time.Hour), true, "two")
 	next := e.wantTaken(e.run("next", 2, time.Hour), true, "three")
 	if !first.PreviousRun.Abandoned || !second.PreviousRun.Abandoned || !next.PreviousRun.Abandoned {
-		f.t.Errorf("given up: %v, %v, of the next attempt %v", first.PreviousRun.Abandoned, second.PreviousRun.Abandoned, next.PreviousRun.Abandoned)
+		f.t.Errorf("abandoned: %v, %v, of the next attempt %v", first.PreviousRun.Abandoned,
+			second.PreviousRun.Abandoned, next.PreviousRun.Abandoned)
 	}
 }
 
@@ -116,17 +117,17 @@ func runEnded(f *fixture) {
 	e.wantTaken(one, true, "")
 	o := provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload(`"x"`)}
 	if err := f.p.CompleteRun(f.ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
-		f.t.Errorf("another's run: %v", err)
+		f.t.Errorf("completion of a run that another delivery holds: %v", err)
 	}
 	f.must(f.p.CompleteRun(f.ctx(), one, &o))
 	f.must(f.p.CompleteRun(f.ctx(), one, &o))
 	taken := e.wantTaken(late, false, "one")
 	f.wantEqual("kept", taken.Outcome, &o)
 	if taken := e.wantTaken(e.run("next", 2, time.Hour), true, "one"); taken.Outcome != nil {
-		f.t.Errorf("of an earlier attempt: %s", text(taken))
+		f.t.Errorf("outcome of an earlier attempt: %s", text(taken))
 	}
 	if taken := e.wantTaken(e.run("stale", 1, time.Hour), false, ""); taken.Outcome != nil {
-		f.t.Errorf("of an earlier attempt: %s", text(taken))
+		f.t.Errorf("outcome of an earlier attempt: %s", text(taken))
 	}
 }
 
@@ -186,11 +187,11 @@ func turnTellsEnd(f *fixture) {
 			ends = append(ends, m.Outcomes...)
 		}
 		if len(ends) != c.told {
-			f.t.Errorf("%s: told %s", id, text(ends))
+			f.t.Errorf("%s: messages: %s", id, text(ends))
 		}
 		for _, o := range ends {
 			if o.ActivityID != 3 || o.Attempt != 1 || o.Ended != history.OutcomeReturned || o.Error == nil {
-				f.t.Errorf("%s: told %s", id, text(o))
+				f.t.Errorf("%s: messages: %s", id, text(o))
 			}
 		}
 	}
@@ -229,6 +230,6 @@ func (f *fixture) wantRefusedAs(refused []provider.OutputFailure, ended string) 
 	f.t.Helper()
 	f.wantRefused(refused)
 	if len(refused) == 1 && refused[0].Ended != ended {
-		f.t.Errorf("it is said to have ended %q, want %q", refused[0].Ended, ended)
+		f.t.Errorf("rejected output has outcome %q, want %q", refused[0].Ended, ended)
 	}
 }

@@ -28,7 +28,7 @@ func noneReported(f *fixture) {
 	f.wantEqual("reports", len(f.reports()), 0)
 	r := f.reports()[Queue]
 	if !r.Missing(f.Now()) {
-		f.t.Error("a worker that has never reported is not missed")
+		f.t.Error("worker that never reported is not reported as missing")
 	}
 }
 
@@ -38,7 +38,7 @@ func reportOfAQueue(f *fixture) {
 	f.must(f.p.ReportWorker(f.ctx(), provider.WorkerReport{Queue: Queue, BuildID: "b2", StartedAt: f.Now()}))
 	reports := f.reports()
 	if r := reports[Queue]; len(reports) != 1 || r.Queue != Queue || r.BuildID != "b2" || r.StartedAt.Before(before) || r.SeenAt.Before(before) || r.Missing(f.Now()) {
-		f.t.Errorf("reports %s", text(reports))
+		f.t.Errorf("worker reports: %s", text(reports))
 	}
 }
 
@@ -47,11 +47,11 @@ func reportAtWork(f *fixture) {
 	started := f.reports()[Queue].StartedAt
 	f.Advance(provider.WorkerMissingAfter + time.Second)
 	if r := f.reports()[Queue]; !r.Missing(f.Now()) {
-		f.t.Errorf("nobody misses it: %s", text(r))
+		f.t.Errorf("worker is not reported as missing: %s", text(r))
 	}
 	f.must(f.p.ReportWorker(f.ctx(), provider.WorkerReport{Queue: Queue, BuildID: "b1"}))
 	if r := f.reports()[Queue]; !r.StartedAt.Equal(started) || r.Missing(f.Now()) {
-		f.t.Errorf("report %s of one that started at %v", text(r), started)
+		f.t.Errorf("report %s of a worker that started at %v", text(r), started)
 	}
 }
 

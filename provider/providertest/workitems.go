@@ -64,7 +64,7 @@ func (f *fixture) unsigned(w provider.WorkItem) provider.WorkItem {
 	opened, err := f.p.VerifyWorkItemToken(f.ctx(), w.Token)
 	f.must(err)
 	want := provider.WorkItem{V: provider.WireVersion, Queue: w.Queue, ExecutionID: w.ExecutionID, Segment: w.Segment, ActivityID: w.ActivityID, Attempt: w.Attempt}
-	f.wantEqual("what the token opens", opened, want)
+	f.wantEqual("contents of the token", opened, want)
 	w.Token = ""
 	return w
 }
@@ -89,7 +89,7 @@ func tokensOfWorkItems(f *fixture) {
 		f.must(f.p.PutWorkItems(f.ctx(), anew))
 		sent := f.work(Queue)
 		if len(sent) != 1 {
-			f.t.Fatalf("%d work items, want the one that was sent anew", len(sent))
+			f.t.Fatalf("%d work items, want the one that was sent again", len(sent))
 		}
 		f.unsigned(sent[0].WorkItem)
 	}
@@ -97,7 +97,7 @@ func tokensOfWorkItems(f *fixture) {
 	for _, it := range append(f.work(Queue), f.work(OtherQueue)...) {
 		f.unsigned(it.WorkItem)
 		if !tokens[it.Token] {
-			f.t.Errorf("activity %d: what is sent again has another token", it.ActivityID)
+			f.t.Errorf("activity %d: resent work item has another token", it.ActivityID)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func noTokens(f *fixture) {
 	for _, token := range []string{"", ".", "w1", "w1..", good[:len(good)-1], good + "A", good[:len(good)-2] + "AA", strings.Replace(good, "w1.", "w2.", 1), strings.Repeat(good, 5000), "\x00", " " + good} {
 		w, err := f.p.VerifyWorkItemToken(f.ctx(), token)
 		f.wantIs(err, provider.ErrInvalidToken)
-		f.wantEqual("what it opens", w, provider.WorkItem{})
+		f.wantEqual("contents of an invalid token", w, provider.WorkItem{})
 	}
 	_, err := f.p.VerifyWorkItemToken(f.ctx(), good)
 	f.must(err)
@@ -145,7 +145,7 @@ func limitedActivity(f *fixture) {
 func (f *fixture) wantRefused(refused []provider.OutputFailure) {
 	f.t.Helper()
 	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable || refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
-		f.t.Errorf("refused %s, want the output of event 3 with its reason", shorten(text(refused)))
+		f.t.Errorf("rejected outputs %s, want the output of event 3 with its reason", shorten(text(refused)))
 	}
 }
 
@@ -156,7 +156,7 @@ func unknownQueue(f *fixture) {
 	f.must(err)
 	f.wantRefused(refused)
 	if len(refused) == 1 && !strings.Contains(refused[0].Failure.Message, "nowhere") {
-		f.t.Errorf("the reason does not name the queue: %s", refused[0].Failure.Message)
+		f.t.Errorf("reason does not name the queue: %s", refused[0].Failure.Message)
 	}
 	f.wantWork(Queue, 4)
 	e.wantSegments(t)
@@ -240,7 +240,7 @@ func left(f *fixture) {
 	}
 	f.must(f.p.AbandonRecords(f.ctx(), Queue, 0, all[1].Record))
 	if again := f.fetch(Queue, 1); len(again) != 1 || again[0].ID != all[1].Record.ID {
-		f.t.Errorf("there is %s again, want %s", text(again), all[1].Record.ID)
+		f.t.Errorf("received %s again, want %s", text(again), all[1].Record.ID)
 	}
 }
 
@@ -275,10 +275,10 @@ func acknowledged(f *fixture) {
 	f.acknowledge(Queue, done(f.locked(Queue), smallResult))
 	f.Advance(3 * time.Second)
 	if again := f.locked(Queue); len(again) > 0 {
-		f.t.Errorf("came back: %s", text(again))
+		f.t.Errorf("redelivered work items: %s", text(again))
 	}
 	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 3 {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 }
 
@@ -288,7 +288,7 @@ func withoutOutcome(f *fixture) {
 	all[0].Outcome = nil
 	f.acknowledge(Queue, all)
 	if ms := f.messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 	f.wantNothingSent()
 }
@@ -302,7 +302,7 @@ func unsentOutcome(f *fixture) {
 	f.wantEqual("failed", failed, []provider.Record{all[0].Record, all[1].Record})
 	f.Advance(3 * time.Second)
 	if again := f.locked(Queue); len(again) != 2 {
-		f.t.Errorf("%d records came back, want 2", len(again))
+		f.t.Errorf("%d records were redelivered, want 2", len(again))
 	}
 }
 
@@ -312,7 +312,7 @@ func undeletedRecords(f *fixture) {
 	f.Fail(Fault{Operation: Delete, Failure: Rejected, Times: 1})
 	f.acknowledge(Queue, all) // the outcome is in the inbox, and another delivery of the record sends the same
 	if ms := f.messages(); len(ms) != 1 {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 }
 
@@ -327,6 +327,6 @@ func abandonedWork(f *fixture) {
 	f.wantEqual("work item", again[0].WorkItem, first[0].WorkItem)
 	f.acknowledge(OtherQueue, done(again, smallResult))
 	if ms := f.messages(); len(ms) != 1 {
-		f.t.Errorf("in the inbox: %s", text(ms))
+		f.t.Errorf("inbox messages: %s", text(ms))
 	}
 }

@@ -73,7 +73,7 @@ func TestWhatIsWaitedForIsTraced(t *testing.T) {
 			"timer payment window":   {took: 3 * time.Minute, end: "completed"},
 			"external event paid":    {took: 3 * time.Minute, end: "cancelled", reason: "select_loser"},
 			"sub-orchestration ship": {begun: "1", end: "failed", instance: "shipment", fails: "no truck"},
-			"sent event hear":        {begun: "1", end: "failed", instance: "nobody", fails: `there is no instance "nobody"`},
+			"sent event hear":        {begun: "1", end: "failed", instance: "nobody", fails: `instance "nobody" not found`},
 			"sent update set":        {begun: "1", end: "completed", instance: "order-7"},
 		} {
 			s := named(t, all, span, 1)[0]

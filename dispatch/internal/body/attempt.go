@@ -69,7 +69,7 @@ func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop co
 
 	limit, what := a.StartToClose, ""
 	if limit > 0 {
-		what = fmt.Sprintf("its start-to-close time of %v is over", limit)
+		what = fmt.Sprintf("start-to-close timeout of %v expired", limit)
 	}
 	if a.CloseBy != nil {
 		if left := a.CloseBy.Sub(a.Now()); what == "" || left < limit {
@@ -96,7 +96,10 @@ func Closed(name string) *history.Failure {
 
 // Vanished returns the failure of an activity whose code ended its goroutine.
 func Vanished(name string) *history.Failure {
-	return &history.Failure{Type: history.TypeGoexit, Message: fmt.Sprintf("activity %q called runtime.Goexit (t.FailNow does)", name)}
+	return &history.Failure{
+		Type:    history.TypeGoexit,
+		Message: fmt.Sprintf("activity %q called runtime.Goexit, directly or with t.FailNow", name),
+	}
 }
 
 // returned is the result of an activity's code.

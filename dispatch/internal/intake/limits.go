@@ -20,7 +20,7 @@ func WaitUntil(ctx context.Context, clock func() time.Time, at time.Time) error 
 		return nil
 	}
 	if err := sleep.For(ctx, left); err != nil {
-		return fmt.Errorf("dispatch: waiting until %v: %w", at, err)
+		return fmt.Errorf("dispatch: wait until %v: %w", at, err)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ const Reserve = 2 * time.Second
 
 // CloseMessage is the message of the failure of an activity whose schedule-to-close timeout expired, whichever
 // component detects that.
-const CloseMessage = "its schedule-to-close time is over"
+const CloseMessage = "schedule-to-close timeout expired"
 
 // TimedOut returns the failure of an activity whose timeout expired.
 func TimedOut(message string) *history.Failure {

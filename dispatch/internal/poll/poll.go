@@ -59,7 +59,7 @@ func (o Options) withDefaults(queue string) Options {
 }
 
 // errStopped is the cause of contexts that end after the grace period.
-var errStopped = errors.New("dispatch: the process is being stopped")
+var errStopped = errors.New("dispatch: process is stopping")
 
 // Poll implements dispatch.Poll.
 func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
@@ -95,7 +95,8 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx 
 	if left == 0 {
 		return nil
 	}
-	return fmt.Errorf("dispatch: queue %q: %d records were not finished within %v of the end, and went back", queue, left, q.options.GracePeriod)
+	return fmt.Errorf("dispatch: queue %q: %d records were not processed within the grace period of %v "+
+		"and were released", queue, left, q.options.GracePeriod)
 }
 
 // within waits for at most d, and reports whether the event came.

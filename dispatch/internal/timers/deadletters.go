@@ -23,6 +23,9 @@ func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
 	}
 }
 
+// reasonRecovered starts the stored reason of a dead letter that was sent again.
+const reasonRecovered = "picked up: "
+
 func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.DeadLetteredRecord) error {
 	became, of, err := k.resume(ctx, m)
 	if errors.Is(err, errUnreadable) {
@@ -33,16 +36,16 @@ func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.DeadLetteredRecor
 	if err == nil {
 		k.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(of,
 			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
-		err = k.provider.AnnotateDeadLetter(ctx, m, fmt.Errorf("picked up: %s", became))
+		err = k.provider.AnnotateDeadLetter(ctx, m, errors.New(reasonRecovered+became))
 	}
 	if err != nil {
-		return fmt.Errorf("dispatch: dead letter %s of %s: %w", m.Record.ID, m.Queue, err)
+		return fmt.Errorf("dispatch: recover dead letter %s of queue %s: %w", m.Record.ID, m.Queue, err)
 	}
 	return nil
 }
 
 // errUnreadable: this release cannot read a record.
-var errUnreadable = errors.New("dispatch: it cannot be read")
+var errUnreadable = errors.New("record cannot be read")
 
 // resume sends for a moved record what leads on, and returns what that was, and of what.
 func (k *Timekeeper) resume(ctx context.Context, m provider.DeadLetteredRecord) (became string, of []any, err error) {
@@ -62,7 +65,8 @@ func (k *Timekeeper) resume(ctx context.Context, m provider.DeadLetteredRecord) 
 			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
 		}
 		timer := timers[0].Timer
-		return "the timer is held again", whose(timer.InstanceID, "timerId", timer.TimerID), k.provider.HoldTimers(ctx, timer)
+		return "the timer is scheduled again", whose(timer.InstanceID, "timerId",
+			timer.TimerID), k.provider.HoldTimers(ctx, timer)
 	default:
 		items, bad := k.provider.DecodeWorkItems(ctx, records)
 		if len(bad) > 0 {

@@ -144,10 +144,10 @@ func noteError(j *provider.Job, err error) {
 }
 
 // errNoTurn: the time of the step was over before this instance was dealt with.
-var errNoTurn = errors.New("dispatch: it had no turn")
+var errNoTurn = errors.New("dispatch: no time was left for the instance")
 
 // errSlow: the time of the step was over before it was done.
-var errSlow = errors.New("it takes too long")
+var errSlow = errors.New("time limit of the job step exceeded")
 
 // dealWithAll deals with a batch, side by side, until the time of the step is over, and returns what became of each.
 func (k jobRunner) dealWithAll(ctx context.Context, j *provider.Job, share jobShare) []error {
@@ -192,7 +192,7 @@ func (k jobRunner) dealWith(ctx context.Context, j *provider.Job, of provider.Ta
 	case provider.OperationTerminate:
 		m.Kind = provider.MessageTerminate
 	default:
-		return fmt.Errorf("dispatch: this release knows no operation %q", j.Operation)
+		return fmt.Errorf("dispatch: operation %q is not supported by this release", j.Operation)
 	}
 	return k.provider.EnqueueForOrchestrator(ctx, m)
 }

@@ -22,7 +22,7 @@ func (k *Timekeeper) retire(ctx context.Context, t *tally) {
 	}
 	for id, err := range k.provider.DueInstances(ctx) {
 		if err != nil {
-			t.note(ctx, fmt.Errorf("dispatch: what is due: %w", err))
+			t.note(ctx, fmt.Errorf("dispatch: list instances whose retention has expired: %w", err))
 			break
 		}
 		if ids <- id; ctx.Err() != nil {

@@ -61,7 +61,7 @@ func (k *Timekeeper) Watch(ctx context.Context) (woken int, err error) {
 		}
 	}
 	if len(errs) > 0 {
-		return woken, fmt.Errorf("dispatch: watch: %w", errors.Join(errs...))
+		return woken, fmt.Errorf("dispatch: sweep: %w", errors.Join(errs...))
 	}
 	return woken, nil
 }
@@ -98,7 +98,7 @@ func (k *Timekeeper) conclude(ctx context.Context, name string, t *tally) error 
 	}
 	switch {
 	case t.failed > len(t.errs):
-		return fmt.Errorf("%s: %d failed, among them: %w", name, t.failed, errors.Join(t.errs...))
+		return fmt.Errorf("%s: %d failed, first errors: %w", name, t.failed, errors.Join(t.errs...))
 	case t.failed > 0:
 		return fmt.Errorf("%s: %w", name, errors.Join(t.errs...))
 	case t.cut && t.woken+t.done == 0:
@@ -108,7 +108,7 @@ func (k *Timekeeper) conclude(ctx context.Context, name string, t *tally) error 
 }
 
 // errNothingDone: of a duty that gets nowhere the next look cannot go on.
-var errNothingDone = errors.New("its time was over before anything was done")
+var errNothingDone = errors.New("time limit expired before any progress")
 
 // errorsKept bounds the errors of a duty that a look returns. When a service is away there is one for each instance.
 const errorsKept = 10

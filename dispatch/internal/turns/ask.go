@@ -73,12 +73,14 @@ func noteHung(o *Orchestrator, q *provider.QueryRequest, code *replay.Orchestrat
 func codeFor(o *Orchestrator, q *provider.QueryRequest, state *history.State) (replay.Orchestration, error) {
 	if o.isBlockedAsPoison(&state.Summary) {
 		why := state.Blocked.Diagnoses[o.options.BuildID]
-		return replay.Orchestration{}, refusal(q, provider.QueryBlocked, "its code has taken its process down, and is not run: "+why.Message, why)
+		return replay.Orchestration{}, refusal(q, provider.QueryBlocked,
+			"the instance's code crashed its process and does not run in this build: "+why.Message, why)
 	}
 	code, ok := o.registry.Orchestration(state.Name, state.Version)
 	if !ok {
 		e := &unregisteredError{InstanceID: q.InstanceID, Name: state.Name, Version: state.Version}
-		return code, refusal(q, provider.QueryUnregistered, fmt.Sprintf("%v, %q: ask one that has it", e, o.options.BuildID), nil)
+		return code, refusal(q, provider.QueryUnregistered, fmt.Sprintf("%v (%q); deploy a build that registers it",
+			e, o.options.BuildID), nil)
 	}
 	return code, nil
 }
@@ -102,7 +104,7 @@ func replayRefusal(q *provider.QueryRequest, err error) error {
 	if why == nil {
 		return fmt.Errorf("dispatch: query %q: instance %q: replay: %w", q.Name, q.InstanceID, err)
 	}
-	return refusal(q, provider.QueryBlocked, "its code cannot be brought to where it stands: "+why.Message, why)
+	return refusal(q, provider.QueryBlocked, "the replay failed: "+why.Message, why)
 }
 
 // answerOf is what a handler's answer, or an error of the query, is to who has asked.
@@ -118,9 +120,9 @@ func answerOf(q *provider.QueryRequest, answer *replay.QueryAnswer, err error) (
 	case answer.TooLarge:
 		return nil, refusal(q, provider.QueryResultTooLarge, f.Message, f)
 	case f.Type == history.TypePanic:
-		return nil, refusal(q, provider.QueryFailed, "its handler panicked: "+f.Message, f)
+		return nil, refusal(q, provider.QueryFailed, "the handler panicked: "+f.Message, f)
 	default:
-		return nil, refusal(q, provider.QueryFailed, "its handler failed: "+f.Message, f)
+		return nil, refusal(q, provider.QueryFailed, "the handler failed: "+f.Message, f)
 	}
 }
 
@@ -129,22 +131,25 @@ const mostKnown = 100
 
 func queryRefusal(q *provider.QueryRequest, err error) error {
 	if _, ok := errors.AsType[*replay.NotBegunError](err); ok {
-		return refusal(q, provider.QueryNotStarted, "its code has not run yet: ask later", nil)
+		return refusal(q, provider.QueryNotStarted, "the instance has not run its first turn; try again later", nil)
 	}
 	if e, ok := errors.AsType[*replay.UnknownQueryError](err); ok {
 		known, more := e.Known, ""
 		if n := len(known) - mostKnown; n > 0 {
 			known, more = known[:mostKnown], fmt.Sprintf(" and %d more", n)
 		}
-		r := refusal(q, provider.QueryHandlerNotFound, fmt.Sprintf("its code has set no handler for that, as far as it has come; it has %q%s", known, more), nil)
+		r := refusal(q, provider.QueryHandlerNotFound,
+			fmt.Sprintf("the code has not set this query handler so far; handlers: %q%s", known, more), nil)
 		r.Known = known
 		return r
 	}
 	if e, ok := errors.AsType[*replay.QueryMisuseError](err); ok {
-		return refusal(q, provider.QueryNotReadOnly, "its handler may only read, and has called what decides or waits at "+replay.Where(e.Stack), nil)
+		return refusal(q, provider.QueryNotReadOnly,
+			"the handler must only read, but scheduled work or waited at "+replay.Where(e.Stack), nil)
 	}
 	if e, ok := errors.AsType[*replay.BlockedOutsideError](err); ok {
-		return refusal(q, provider.QueryHandlerTimedOut, fmt.Sprintf("its handler did not come back within %v: it was at %s", e.Limit, replay.Where(e.Stack)), nil)
+		return refusal(q, provider.QueryHandlerTimedOut, fmt.Sprintf("the handler did not return within %v; it was at %s",
+			e.Limit, replay.Where(e.Stack)), nil)
 	}
 	return fmt.Errorf("dispatch: query %q: instance %q: %w", q.Name, q.InstanceID, err)
 }

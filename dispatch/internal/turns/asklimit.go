@@ -38,7 +38,8 @@ func (l *askLimits) enter(ctx context.Context, q *provider.QueryRequest) error {
 	case l.places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("dispatch: query %q: instance %q: this process answers %d others, and there was no time left: %w", q.Name, q.InstanceID, askedAtOnce, ctx.Err())
+		return fmt.Errorf("dispatch: query %q: instance %q: no time left while this process handles %d other queries: %w",
+			q.Name, q.InstanceID, askedAtOnce, ctx.Err())
 	}
 }
 
@@ -51,7 +52,9 @@ func (l *askLimits) check(q *provider.QueryRequest, code *replay.Orchestration) 
 	key := askedCode{code.Name, q.Name}
 	l.hung[key] = slices.DeleteFunc(l.hung[key], isClosed)
 	if len(l.hung[key]) >= mostHung { // more, where several were called at once
-		return refusal(q, provider.QueryHandlerTimedOut, fmt.Sprintf("%d calls of its handler, or replays for it, have not come back in this process: it is not called until one has", len(l.hung[key])), nil)
+		return refusal(q, provider.QueryHandlerTimedOut,
+			fmt.Sprintf("%d earlier calls or replays have not returned in this process; "+
+				"the handler is not called until one returns", len(l.hung[key])), nil)
 	}
 	if len(l.hung[key]) == 0 {
 		delete(l.hung, key)

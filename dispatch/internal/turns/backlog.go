@@ -123,5 +123,5 @@ func (b *backlog) handOver() error {
 	if b.first() == nil {
 		return nil
 	}
-	return errors.New("dispatch: the orchestration continues as new without end: another invocation goes on")
+	return errors.New("dispatch: orchestration keeps continuing as new; another invocation continues it")
 }

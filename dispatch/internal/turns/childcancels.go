@@ -37,9 +37,13 @@ func (o *Orchestrator) refuseCancel(ctx context.Context, m *provider.InboxMessag
 func (o *Orchestrator) answerCancel(ctx context.Context, x *execution, m *provider.InboxMessage) error {
 	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
 	answer.Kind = provider.MessageCancelChildOutcome
-	answer.Error = &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q is of another start", m.InstanceID)}
+	answer.Error = &history.Failure{
+		Type:    history.TypeNotFound,
+		Message: fmt.Sprintf("instance %q belongs to another start", m.InstanceID),
+	}
 	if m.StartID == x.start.StartID {
-		answer.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q is over", m.InstanceID)}
+		answer.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q has ended",
+			m.InstanceID)}
 	}
 	if err := o.provider.EnqueueForOrchestrator(ctx, answer); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (e *unregisteredError) Error() string {
 type handoverError struct{ err error }
 
 func (e *handoverError) Error() string {
-	return "the code continues as new before it has taken enough of what is parked: " + e.err.Error()
+	return "too many parked inputs for the next execution; consume more of them before ContinueAsNew: " + e.err.Error()
 }
 
 // Unwrap returns the error of the commit.

@@ -18,7 +18,7 @@ func hopelessIn(build string, b *history.Blocked) *history.Failure {
 type hopelessError struct{ why *history.Failure }
 
 func (e *hopelessError) Error() string {
-	return "the instance is blocked in this build, its code is not run: " + e.why.Message
+	return "the instance is blocked in this build, so its code does not run: " + e.why.Message
 }
 
 // hopeless is the error of an execution whose code is known to be of no use in this build; nil where it is to be tried. A build

@@ -25,7 +25,8 @@ func lookForLives(ctx context.Context, s *session) error {
 		case errors.Is(err, provider.ErrNotFound): // the commit says so
 			return nil
 		case err != nil:
-			return fmt.Errorf("dispatch: instance %q: is a message that was picked up for it: %w", s.item.InstanceID, err)
+			return fmt.Errorf("dispatch: instance %q: check the incarnation of a recovered message: %w",
+				s.item.InstanceID, err)
 		case m.Redrive.MovedAt.Before(in.PurgedAt):
 			m.StartID = anotherLife
 			s.o.options.Logger.WarnContext(ctx, "recovered dead letter dropped: its instance was purged",

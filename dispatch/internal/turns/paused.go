@@ -13,7 +13,7 @@ import (
 // in history. Unlike that one it waits for a message, and for no build (R25).
 
 // errPaused is why the code of a paused execution is not there.
-var errPaused = errors.New("dispatch: the instance is paused, its code is not run")
+var errPaused = errors.New("dispatch: instance is paused, so its code does not run")
 
 // isPaused reports whether somebody has paused the execution.
 func isPaused(x *execution) bool { return x.state.Paused != nil }

@@ -263,9 +263,10 @@ func (l *limits) endedBy(what limit, record *provider.ActivityRecord) (o provide
 	case limitGrace:
 		o.Error = &history.Failure{Type: history.TypeCancelled, Reason: l.cancel.Reason, Message: l.cancel.Message}
 	case limitHeartbeat:
-		o.Error = intake.TimedOut(fmt.Sprintf("activity %q: its heartbeat timeout of %v is over", l.p.Name, time.Duration(l.p.HeartbeatMs)*time.Millisecond))
+		o.Error = intake.TimedOut(fmt.Sprintf("activity %q: heartbeat timeout of %v expired", l.p.Name,
+			time.Duration(l.p.HeartbeatMs)*time.Millisecond))
 	default:
-		o.Error = intake.TimedOut(fmt.Sprintf("activity %q: its start-to-close time is over", l.p.Name))
+		o.Error = intake.TimedOut(fmt.Sprintf("activity %q: start-to-close timeout expired", l.p.Name))
 	}
 	if !record.SeenAt.IsZero() {
 		o.SeenAt = &record.SeenAt

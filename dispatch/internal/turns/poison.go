@@ -22,12 +22,13 @@ type poisonError struct {
 }
 
 func (e *poisonError) Error() string {
-	who := "its code"
+	code := "its code"
 	if len(e.Interceptors) > 0 {
-		who = "its code, or an interceptor (" + strings.Join(e.Interceptors, ", ") + "),"
+		code = "its code or an interceptor (" + strings.Join(e.Interceptors, ", ") + ")"
 	}
-	return fmt.Sprintf("instance %q: its turn was begun and not ended in %d deliveries: %s took the process down (out of memory, os.Exit, a fatal error), "+
-		"or ran into the end of the invocation. The orchestrator's log tells how its processes ended; a build in which that is mended goes on by itself", e.InstanceID, e.Died, who)
+	return fmt.Sprintf("instance %q: its turn started and did not end in %d deliveries: %s crashed the process "+
+		"(out of memory, os.Exit, a fatal error) or exceeded the time of the invocation. "+
+		"See the orchestrator's log, and deploy a fix: the instance then continues", e.InstanceID, e.Died, code)
 }
 
 // poisonCheck is what a session knows of its delivery, once it was looked at. Only its own methods change it.
@@ -67,7 +68,7 @@ func (p *poisonCheck) look(ctx context.Context, executionID string, blocked bool
 	a := provider.Attempt{ExecutionID: executionID, Record: m.Redrive.Of(m.Record), Batched: !p.alone}
 	died, err := intake.Mark(ctx, p.base, a)
 	if err != nil {
-		return fmt.Errorf("dispatch: instance %q: mark of an attempt: %w", p.instanceID, err)
+		return fmt.Errorf("dispatch: instance %q: write crash marker: %w", p.instanceID, err)
 	}
 	poison := died > p.most || blocked && died > 0
 	if !poison && !p.alone && died > 0 {
@@ -111,7 +112,7 @@ func (p *poisonCheck) keep(ctx context.Context, messages []provider.InboxMessage
 		return nil
 	}
 	if err := keepMessages(ctx, p.base, messages, why); err != nil {
-		return fmt.Errorf("dispatch: instance %q: a poison message could not be put to the dead letters: %w", p.instanceID, err)
+		return fmt.Errorf("dispatch: instance %q: move poison message to the dead-letter queue: %w", p.instanceID, err)
 	}
 	p.copied = true
 	return nil

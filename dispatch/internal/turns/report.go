@@ -44,7 +44,7 @@ func (o *Orchestrator) Announce(ctx context.Context) error {
 	b := provider.Build{ID: o.options.BuildID, Orchestrations: names.Orchestrations, Activities: names.Activities}
 	if err := o.provider.PutBuild(ctx, b); err != nil {
 		o.report.giveBack()
-		return fmt.Errorf("dispatch: announce build %q: %w", b.ID, err)
+		return fmt.Errorf("dispatch: report build %q: %w", b.ID, err)
 	}
 	return nil
 }

@@ -132,7 +132,8 @@ func tellAgain(ctx context.Context, s *session, callers map[string][]history.Par
 	for id, of := range callers {
 		a, err := s.o.provider.ReadUpdate(ctx, s.item.InstanceID, id)
 		if err != nil {
-			return fmt.Errorf("dispatch: instance %q: update %q that came again: %w", s.item.InstanceID, id, err)
+			return fmt.Errorf("dispatch: instance %q: read the result of repeated update %q: %w", s.item.InstanceID,
+				id, err)
 		}
 		for _, c := range of {
 			told = append(told, provider.UpdateReply(s.item.InstanceID, c, "", a.Result, a.Failure()))
@@ -166,7 +167,7 @@ func startsAbsent(s *session, m *provider.InboxMessage) bool {
 }
 
 // errInUse is the error of an update for an id that is in use by what cannot take it: it comes again.
-var errInUse = errors.New("dispatch: the instance is being deleted, and the update that starts the next waits for that")
+var errInUse = errors.New("dispatch: instance ID is in use by an instance that is being deleted; the update waits")
 
 // waitsForDeletion returns an error for an update that would start the instance, where the one that is over is being deleted: the next is its own.
 func waitsForDeletion(ctx context.Context, s *session, m *provider.InboxMessage) error {

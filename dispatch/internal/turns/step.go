@@ -186,7 +186,7 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *step
 	e, v := &st.event, st.view
 	input, ok := e.Input.Document()
 	if !ok {
-		return st.outcome(number, nil, &history.Failure{Type: history.TypeError, Message: "its input lies elsewhere"})
+		return st.outcome(number, nil, &history.Failure{Type: history.TypeError, Message: "input is not in the event"})
 	}
 	ctx = activityctx.WithInfo(ctx, &activityctx.Info{
 		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, DeliveryCount: 1, Queue: e.Queue,
@@ -266,7 +266,8 @@ func (st *step) outcome(attempt int, value json.RawMessage, failure *history.Fai
 		o.result = history.NewInlinePayload(value)
 	case failure.Type == registry.TypePending:
 		o.err = &history.Failure{Type: history.TypeError, NonRetryable: true, Message: fmt.Sprintf(
-			"activity %q returned perdure.ErrPending: what is completed from outside does not run inline, call it without perdure.Inline", st.event.Name)}
+			"activity %q returned perdure.ErrPending, which inline activities do not support; "+
+				"call it without perdure.Inline", st.event.Name)}
 	}
 	return o
 }
@@ -306,4 +307,7 @@ func (st *step) leave(e *history.Event) {
 }
 
 // errStopped is why a step is stopped that has run for too long, or for whose end there is no time.
-var errStopped = &perdure.CancelledError{Reason: perdure.ReasonInvocationDeadline, Message: "its time inline is over: it goes on in its worker queue"}
+var errStopped = &perdure.CancelledError{
+	Reason:  perdure.ReasonInvocationDeadline,
+	Message: "time limit of inline activities exceeded; the activity continues in its work queue",
+}

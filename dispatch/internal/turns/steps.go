@@ -255,7 +255,7 @@ func (s *steps) over(st *step) {
 }
 
 // errDropped is why the steps of a view that is given up are stopped.
-var errDropped = &perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "the turn is made again"}
+var errDropped = &perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "the turn runs again"}
 
 // drop gives all steps up, and reports whether any of them is scheduled in history: then a repeated dispatch has to send it.
 func (s *steps) drop() (scheduled bool) {

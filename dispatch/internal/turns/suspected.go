@@ -11,4 +11,4 @@ type suspected struct {
 // suspectError: a mark stands on the message that leads to the turn, which is not to run beside others.
 type suspectError struct{ died int }
 
-func (e *suspectError) Error() string { return "dispatch: a mark stands on the message" }
+func (e *suspectError) Error() string { return "dispatch: message has a crash marker" }

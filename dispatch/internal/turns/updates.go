@@ -28,7 +28,7 @@ func answerAgain(ctx context.Context, s *session, out *replay.Outcome) (next, er
 		return goOn, err
 	}
 	if err := s.o.provider.PutUpdateResults(ctx, provider.RepeatedUpdateResults(s.x.read, repeated)...); err != nil {
-		return goOn, fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
+		return goOn, fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", s.item.InstanceID, err)
 	}
 	return goOn, tellAgain(ctx, s, out.Callers)
 }
@@ -47,7 +47,7 @@ func mailAgain(ctx context.Context, s *session, repeated map[string]string) erro
 				continue
 			}
 			if err := v.Mail(ctx, s.x.read.Origin(), events[j:j+1]); err != nil && !vault.IsFinal(err) {
-				return fmt.Errorf("dispatch: instance %q: updates that came again: %w", s.item.InstanceID, err)
+				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", s.item.InstanceID, err)
 			}
 		}
 	}

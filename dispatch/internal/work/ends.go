@@ -48,8 +48,9 @@ func (t *task) givenUp() result {
 func (t *task) interrupted(returned *history.Failure) *result {
 	it := t.item
 	return &result{outcome: &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: &history.Failure{
-		Type: history.TypeInterrupted, Cause: returned, Message: fmt.Sprintf("attempt %d of activity %q may have begun, and its worker died or had to stop before the end was known. "+
-			"It is called with AtMostOnce and not run again: look for what it has done", it.Attempt, it.Name),
+		Type: history.TypeInterrupted, Cause: returned, Message: fmt.Sprintf("attempt %d of activity %q may have "+
+			"started, and its worker died or stopped before the outcome was stored. AtMostOnce does not run it again; "+
+			"check its side effects", it.Attempt, it.Name),
 	}}}
 }
 

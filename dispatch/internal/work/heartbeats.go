@@ -163,7 +163,8 @@ func (w *beatWriter) due(t *task, now time.Time) (next time.Time) {
 	if due := h.last.Add(limit); now.Before(due) {
 		return intake.Earlier(next, due)
 	}
-	h.expire(&perdure.TimeoutError{Message: fmt.Sprintf("activity %q: its heartbeat timeout of %v is over", t.item.Name, limit)})
+	h.expire(&perdure.TimeoutError{Message: fmt.Sprintf("activity %q: heartbeat timeout of %v expired", t.item.Name,
+		limit)})
 	h.expire = nil
 	return next
 }

@@ -147,7 +147,8 @@ func atOnce(*provider.Record) time.Duration { return 0 }
 // the next of its key begin, while whoever has the token goes on.
 func exclusivePending(it *provider.LockedWorkItem) *history.Failure {
 	return &history.Failure{Type: typeExclusivePending, NonRetryable: true, Message: "activity " + it.Name +
-		" returned ErrPending, and was called with an exclusive key, which ends with its function: call it without, or have another activity hand out the token"}
+		" returned ErrPending, which activities with an exclusive key do not support; " +
+		"call it without the key, or send the token from another activity"}
 }
 
 const typeExclusivePending = "ExclusivePendingError"

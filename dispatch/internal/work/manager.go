@@ -222,7 +222,10 @@ func (m *manager) look() {
 // lookAfter looks after the tasks of a batch, and returns when that is to be done again.
 func (m *manager) lookAfter(b *batch, now time.Time) (next time.Time, leaks []leak) {
 	if b.stopped == nil && !b.stopAt.IsZero() && !now.Before(b.stopAt) {
-		b.stopped = &perdure.CancelledError{Reason: perdure.ReasonInvocationDeadline, Message: "the invocation is about to end: what takes longer needs a longer function timeout"}
+		b.stopped = &perdure.CancelledError{
+			Reason:  perdure.ReasonInvocationDeadline,
+			Message: "the invocation is about to end; increase the function timeout for longer activities",
+		}
 	}
 	if b.stopped == nil {
 		next = b.stopAt

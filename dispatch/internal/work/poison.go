@@ -74,8 +74,9 @@ func (a *admission) poisoned(ctx context.Context, t *task) *result {
 	it, queue, died := t.item, a.options.Queue, t.suspicion.died
 	t.suspicion.poison = true
 	f := &history.Failure{Type: history.TypePoison, NonRetryable: true, Message: fmt.Sprintf(
-		"activity %q was begun and not ended in %d deliveries, all but one of them alone: it took its process down (out of memory, os.Exit, a fatal error). "+
-			"Its work item is in the dead letters of queue %q; the worker's log tells how its processes ended", it.Name, died, queue)}
+		"activity %q started and did not end in %d deliveries, all but one of them alone: it crashed the process "+
+			"(out of memory, os.Exit, a fatal error). See the worker's log. "+
+			"The work item is in the dead-letter queue of queue %q", it.Name, died, queue)}
 	t.log().ErrorContext(ctx, "activity is poison, failing it", "event", logevent.ActivityPoisoned, "queue", queue,
 		"attemptCount", it.Record.ReceiveCount, "died", died)
 	if err := a.provider.DeadLetter(ctx, queue, provider.Unreadable{Record: it.Record, Err: intake.ReasonFor(f)}); err != nil {

@@ -67,8 +67,8 @@ func (w *beatWriter) countRunOut(ctx context.Context, t *task, returned bool) re
 // noProgress is the end of an attempt that has run into the end of its invocation n times in a row.
 func (t *task) noProgress(ctx context.Context, n int, returned bool) result {
 	it := t.item
-	why := fmt.Sprintf("activity %q: it ran into the end of its invocation %d times in a row, each time without a new heartbeat: it needs a longer function timeout, smaller steps, "+
-		"or heartbeats to go on from", it.Name, n)
+	why := fmt.Sprintf("activity %q: it exceeded the time of its invocation %d times in a row without a new "+
+		"heartbeat; increase the function timeout, use smaller steps, or continue from heartbeat details", it.Name, n)
 	t.log().ErrorContext(ctx, "activity makes no progress, failing the attempt", "event", logevent.ActivityStalled,
 		"runOuts", n)
 	o := &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: intake.TimedOut(why)}

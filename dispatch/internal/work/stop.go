@@ -41,7 +41,10 @@ func (t *task) beginStop(why *perdure.CancelledError, now time.Time) {
 // lose stops a task that another worker may have by now, or soon.
 func (t *task) lose(now time.Time) {
 	t.stop.lost = true
-	t.beginStop(&perdure.CancelledError{Reason: perdure.ReasonLockLost, Message: "another worker may have the activity now"}, now)
+	t.beginStop(&perdure.CancelledError{
+		Reason:  perdure.ReasonLockLost,
+		Message: "lock lost; another worker may run the activity",
+	}, now)
 }
 
 // isOfWorker reports whether an activity is stopped for a reason that concerns its worker alone.
