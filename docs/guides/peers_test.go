@@ -13,12 +13,12 @@ import (
 	"testing"
 )
 
-// classes are the columns of the counts of docs/reference/comparison.md.
+// classes are the columns of the counts of bench/suites.md.
 var classes = []string{"one call", "lines", "manual", "not supported", "n/a"}
 
 var scenarioTable = regexp.MustCompile(`(?s)<!-- scenarios: ([^\n]*) -->\n(.*?)<!-- end -->`)
 
-// The counts of docs/reference/comparison.md are the sums of its tables: `go test ./docs/guides -run Peers` prints them where they differ.
+// The counts of bench/suites.md are the sums of its tables: `go test ./docs/guides -run Peers` prints them where they differ.
 func TestTheCountsOfPeersAddUp(t *testing.T) {
 	t.Parallel()
 	page := peers(t)
@@ -33,7 +33,7 @@ func TestTheCountsOfPeersAddUp(t *testing.T) {
 	}
 	lines = append(lines, countLine("total", all))
 	if want := strings.Join(lines, "\n") + "\n<!-- end of counts -->"; !strings.Contains(page, want) {
-		t.Errorf("the counts of docs/reference/comparison.md are not\n%s", want)
+		t.Errorf("the counts of bench/suites.md are not\n%s", want)
 	}
 }
 
@@ -137,7 +137,7 @@ func isClient(receiver ast.Expr) bool {
 
 func peers(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile("../reference/comparison.md")
+	page, err := os.ReadFile("../../bench/suites.md")
 	if err != nil {
 		t.Fatal(err)
 	}
