@@ -598,7 +598,7 @@ func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
 				said = e.Error.Message
 			}
 		}
-		if !strings.Contains(said, `set Exclusive in the construct's WorkQueueProps of "default"`) || len(by.began) > 0 {
+		if !strings.Contains(said, `set Exclusive in the WorkQueueProps of "default"`) || len(by.began) > 0 {
 			t.Errorf("began %q, said %q", by.began, said)
 		}
 		h.checkRest()
