@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
 )
 
 // Shape is an orchestration whose cost is measured.
@@ -25,6 +26,10 @@ type Shape struct {
 	Drive func(ctx context.Context, c *client.Client, id string) error
 	// Long is that it takes seconds to measure.
 	Long bool
+	// Exclude is run time of activities, which is not the engine's cost.
+	Exclude time.Duration
+	// Afterwards, if set, is measured instead of the instances: it runs once they have ended and their queues are empty.
+	Afterwards func(ctx context.Context, h *simhub.Hub, invoked func(function string, took time.Duration)) error
 	// Asked is how many dollars they are to cost; 0 is that nothing was asked for.
 	Asked float64
 }
@@ -86,6 +91,7 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "Sleep", rest)
 	perdure.AddOrchestration(r, "Family", family)
 	perdure.AddOrchestration(r, "Crowd", crowd)
+	addBlocks(r)
 	return r
 }
 
