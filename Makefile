@@ -200,8 +200,8 @@ bench: needs-go needs-python ## the figures of docs/reference/benchmarks.md, on 
 	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
 .PHONY: cost
-cost: needs-go ## dollars a million of activities, timers and children at list prices, by shape of orchestration: docs/operate/cost.md, measured anew
-	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
+cost: needs-go ## dollars a million of building blocks and of workloads at list prices: docs/operate/cost.md, measured again
+	cd tests/cost && $(GO) test -count=1 -run 'TestCostOf' -show table
 
 PEERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perdure/peers
 

@@ -26,10 +26,10 @@ const (
 	freightName   = "Freight"
 	echoName      = "Echo"
 	// OrderName is the example of the page.
-	OrderName = "Order"
-	eventName     = "go"
-	queryName     = "seen"
-	updateName    = "add"
+	OrderName  = "Order"
+	eventName  = "go"
+	queryName  = "seen"
+	updateName = "add"
 )
 
 // addBlocks registers the code of the building blocks.
@@ -47,7 +47,7 @@ func addBlocks(r *perdure.Registry) {
 	perdure.AddOrchestration(r, keptName, keptChain, perdure.WithRetention(kept))
 	perdure.AddOrchestration(r, freightName, freight)
 	perdure.AddOrchestration(r, echoName, echo)
-	perdure.AddOrchestration(r, OrderName, order)
+	perdure.AddOrchestration(r, OrderName, order, perdure.WithRetention(kept))
 	schedule.Register(r)
 }
 
@@ -85,7 +85,7 @@ func events(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		perdure.SetQueryHandler(ctx, queryName, func(bool) (int, error) { return seen, nil }),
 		perdure.SetUpdateHandler(ctx, updateName, func(_ *perdure.OrchestrationContext, by int) (int, error) { return by + 1, nil }))
 	for seen = 0; err == nil && seen < n; seen++ {
-		_, err = perdure.WaitForExternalEvent[bool](ctx, eventName).Await(ctx)
+		_, err = perdure.WaitForExternalEvent[any](ctx, eventName).Await(ctx)
 	}
 	return seen, err
 }
@@ -201,11 +201,11 @@ func order(ctx *perdure.OrchestrationContext, n int) (int, error) {
 func echo(_ *perdure.OrchestrationContext, p parcel) (string, error) { return random(p.Out), nil }
 
 // raise sends n events, each after some time.
-func raise(n int, after time.Duration) func(ctx context.Context, c *client.Client, id string) error {
+func raise(n int, after time.Duration, data any) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		for range n {
 			time.Sleep(after)
-			if err := c.RaiseEvent(ctx, id, eventName, true); err != nil {
+			if err := c.RaiseEvent(ctx, id, eventName, data); err != nil {
 				return err
 			}
 		}
@@ -214,7 +214,7 @@ func raise(n int, after time.Duration) func(ctx context.Context, c *client.Clien
 }
 
 // ask sends n queries and m updates, and then the event that ends the instance.
-func ask(n, m int) func(ctx context.Context, c *client.Client, id string) error {
+func ask(n, m int) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		time.Sleep(begins)
 		for range n {
@@ -234,7 +234,7 @@ func ask(n, m int) func(ctx context.Context, c *client.Client, id string) error 
 }
 
 // receive starts the receiver of a sender's events.
-func receive(n int) func(ctx context.Context, c *client.Client, id string) error {
+func receive(n int) driver {
 	return func(ctx context.Context, c *client.Client, id string) error {
 		_, err := c.Start(ctx, eventsName, n, client.WithInstanceID(receiverOf(id)))
 		return err
@@ -242,7 +242,7 @@ func receive(n int) func(ctx context.Context, c *client.Client, id string) error
 }
 
 // repeat puts a schedule that starts n chains of one activity.
-func repeat(n int, every string, interval time.Duration) func(ctx context.Context, c *client.Client, id string) error {
+func repeat(n int, every string, interval time.Duration) driver {
 	return func(ctx context.Context, c *client.Client, _ string) error {
 		from := time.Now()
 		return c.PutSchedule(ctx, schedule.Schedule{

@@ -2,7 +2,9 @@ package cost
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perdure/perdure/client"
@@ -13,96 +15,177 @@ import (
 // blocks.
 type Block struct {
 	Name string
-	// More has Count blocks more than Less. Less is nil if More consists of the block and of those of Without.
+	// More has Count blocks more than Less. Less is nil if More consists of the blocks and those of WithoutOnce.
 	More, Less *Shape
 	Count      int
-	// Without are earlier blocks by name that each of the Count contains. WithoutOnce are contained in More once.
-	Without, WithoutOnce []string
+	// With and Without are other blocks, by name: those that one block contains besides the difference, and those of the
+	// difference that are not in it. WithoutOnce are in More once.
+	With, Without, WithoutOnce []string
+	// Step blocks are not on the page: other blocks are calculated from them.
+	Step bool
+	// IsTimed is that the part of a second in which a timer is due has an effect.
+	IsTimed bool
 }
 
 // The names of blocks that others refer to.
 const (
-	blockActivity = "activity"
-	blockInline   = "inline activity"
-	blockInstance = "instance that waits"
-	blockEvent    = "external event from a client"
+	BlockInstance  = "instance: start, first and last turn"
+	BlockActivity  = "activity, one after another"
+	BlockEvent     = "external event from a client"
+	BlockCancelled = "timer up to 30 minutes, cancelled"
+	BlockPurge     = "retention and purge, instance"
+	BlockPurgeTurn = "retention and purge, each further turn"
+	// BlockSweep is one sweep of a hub that has no work.
+	BlockSweep = "sweep"
+	// BlockOrder and BlockOrderPurge are the example of the page.
+	BlockOrder      = "order"
+	BlockOrderPurge = "purge of an order"
+
+	BlockKilobyte = "KB of payload: input, result, output, event"
+
+	blockInline    = "inline activity, one after another"
+	blockRetention = "retention of an instance"
 )
+
+// Durations of the timers of blocks, and how long a client waits before its event cancels them.
+const (
+	oneHop, twoHops = 10 * time.Minute, 30 * time.Minute
+	soon, late      = time.Minute, time.Hour
+	// long has a part of a second: a schedule has none, and the rest is a wait of the renewer, of half a second on average.
+	long = 2*time.Hour + 130*time.Millisecond
+)
+
+// many is how many blocks a shape has more than another, where a block takes no time.
+const many = 10
+
+// staggeredCount is how many activities of a fan-out end one after the other.
+const staggeredCount = 10
+
+// OrderActivities is the number of activities of the order in the example.
+const OrderActivities = 4
 
 // Blocks are the building blocks of docs/operate/cost.md, in its order.
 func Blocks() []Block {
-	of := func(orchestration string, input any) *Shape {
-		return &Shape{Name: fmt.Sprintf("%s %v", orchestration, input), Orchestration: orchestration, Input: input, Count: 1}
+	return slices.Concat(basicBlocks(), messageBlocks(), timerBlocks(), payloadBlocks(), purgeBlocks())
+}
+
+func of(orchestration string, input any) *Shape {
+	return &Shape{Name: fmt.Sprintf("%s %.40v", orchestration, input), Orchestration: orchestration, Input: input, Count: 1}
+}
+
+func driven(name, orchestration string, input any, drive driver) *Shape {
+	s := of(orchestration, input)
+	s.Name, s.Drive = name, drive
+	return s
+}
+
+func basicBlocks() []Block {
+	fan := func(n int, size string) Block {
+		name := "activity in a fan-out of " + size
+		return Block{Name: name, More: of(fanName, n), Count: n, WithoutOnce: []string{BlockInstance}}
 	}
-	driven := func(s *Shape, name string, drive driver) *Shape {
-		s.Name, s.Drive = s.Name+" "+name, drive
-		return s
+	staggered := of(staggeredName, staggeredCount)
+	staggered.Exclude = staggeredCount * apart
+	return []Block{
+		{Name: BlockInstance, More: of(chainName, 1), Count: 1, Without: []string{BlockActivity}},
+		{Name: "instance, if all activities are inline", More: of(inlineName, 1), Count: 1, Without: []string{blockInline}},
+		{Name: BlockActivity, More: of(chainName, 1+many), Less: of(chainName, 1), Count: many},
+		{Name: blockInline, More: of(inlineName, 1+many), Less: of(inlineName, 1), Count: many},
+		fan(5, "5"), fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
+		{Name: "the same, of 10, all end at different times", More: staggered, Count: staggeredCount, WithoutOnce: []string{BlockInstance}},
+		{Name: "retry of an attempt", More: of(flakyName, 1+many), Less: of(flakyName, 1), Count: many, IsTimed: true},
+		{Name: "sub-orchestration", More: of(parentName, 1+many), Less: of(parentName, 1), Count: many, Without: []string{BlockActivity}},
 	}
-	naps := func(n int, d time.Duration) *Shape { return of(napsName, nap{n, d}) }
-	approvals := func(n int, d, after time.Duration) *Shape {
-		return driven(of(approvalsName, nap{n, d}), fmt.Sprintf("after %v", after), raise(n, after))
+}
+
+func messageBlocks() []Block {
+	raised := func(n int) *Shape {
+		return driven(fmt.Sprintf("%d events", n), eventsName, n, raise(n, time.Second, true))
 	}
-	freights := func(l load) *Shape { return of(freightName, l) }
-	swept := func(n, instances, activities int) *Shape {
-		s := of(keptName, activities)
-		s.Name, s.AtOnce, s.Concurrency = fmt.Sprintf("%d sweeps, %d instances of %d", n, instances, activities), instances, 1
-		s.Afterwards = sweep(n)
-		return s
-	}
-	stored := of(keptName, 1)
-	stagger := of(staggeredName, staggeredCount)
-	stagger.Exclude = staggeredCount * apart
-	atOnce := []string{blockInstance}
-	fan := func(n int) Block {
-		return Block{Name: fmt.Sprintf("activity in a fan-out of %d", n), More: of(fanName, n), Count: n, WithoutOnce: atOnce}
-	}
-	timer := func(name string, d time.Duration) Block {
-		return Block{Name: "timer " + name, More: naps(3, d), Less: naps(1, d), Count: 2}
-	}
-	cancelled := func(name string, d, after time.Duration) Block {
-		return Block{Name: "timer " + name, More: approvals(3, d, after), Less: approvals(1, d, after), Count: 2, Without: []string{blockEvent}}
+	sent := func(n int) *Shape { return driven(fmt.Sprintf("%d events sent", n), senderName, n, receive(n)) }
+	asked := func(queries, updates int) *Shape {
+		return driven(fmt.Sprintf("%d queries, %d updates", queries, updates), eventsName, 1, ask(queries, updates))
 	}
 	return []Block{
-		{Name: blockActivity, More: of(chainName, 11), Less: of(chainName, 1), Count: 10},
-		{Name: blockInline, More: of(inlineName, 11), Less: of(inlineName, 1), Count: 10},
-		{Name: blockInstance, More: of(chainName, 1), Count: 1, Without: []string{blockActivity}},
-		{Name: "instance that never waits", More: of(inlineName, 1), Count: 1, Without: []string{blockInline}},
-		fan(5), fan(10), fan(100), fan(1000),
-		{Name: "activity in a fan-out, all end at different times", More: stagger, Count: staggeredCount, WithoutOnce: atOnce},
-		{Name: "retry of an attempt", More: of(flakyName, 4), Less: of(flakyName, 1), Count: 3},
-		{Name: blockEvent, More: driven(of(eventsName, 11), "", raise(11, time.Second)), Less: driven(of(eventsName, 1), "", raise(1, time.Second)), Count: 10},
-		{Name: "event between instances", More: driven(of(senderName, 11), "", receive(11)), Less: driven(of(senderName, 1), "", receive(1)), Count: 10},
-		{Name: "sub-orchestration", More: of(parentName, 4), Less: of(parentName, 1), Count: 3, Without: []string{blockActivity}},
-		{Name: "query", More: driven(of(eventsName, 1), "10 queries", ask(10, 0)), Less: driven(of(eventsName, 1), "0 queries", ask(0, 0)), Count: 10},
-		{Name: "update", More: driven(of(eventsName, 1), "10 updates", ask(0, 10)), Less: driven(of(eventsName, 1), "0 queries", ask(0, 0)), Count: 10},
-		timer("up to 15 minutes", 10*time.Minute), timer("up to 30 minutes", 25*time.Minute), timer("longer", 2*time.Hour),
-		cancelled("up to 15 minutes, cancelled", 10*time.Minute, time.Minute),
-		cancelled("up to 30 minutes, cancelled", 30*time.Minute, time.Minute),
-		cancelled("longer, cancelled in its first 15 minutes", 2*time.Hour, time.Minute),
-		cancelled("longer, cancelled later", 4*time.Hour, time.Hour),
+		{Name: BlockEvent, More: raised(1 + many), Less: raised(1), Count: many},
+		{Name: "event to another instance", More: sent(1 + many), Less: sent(1), Count: many},
+		{Name: "update", More: asked(0, many), Less: asked(0, 0), Count: many},
+		{Name: "query, from memory", More: asked(many, 0), Less: asked(0, 0), Count: many},
+	}
+}
+
+func timerBlocks() []Block {
+	fires := func(name string, d time.Duration) Block {
+		return Block{Name: name, More: of(napsName, nap{1 + many, d}), Less: of(napsName, nap{1, d}), Count: many, IsTimed: true}
+	}
+	const more, fewer = 3, 1
+	cancelled := func(name string, d, after time.Duration) Block {
+		shape := func(n int) *Shape {
+			return driven(fmt.Sprintf("%d timers of %v, cancelled after %v", n, d, after), approvalsName, nap{n, d}, raise(n, after, true))
+		}
+		return Block{Name: name, More: shape(more), Less: shape(fewer), Count: more - fewer, Without: []string{BlockEvent}, IsTimed: true}
+	}
+	runs := func(name, every string, interval time.Duration) Block {
+		shape := func(n int) *Shape {
+			return driven(fmt.Sprintf("%d runs, one in %s", n, every), inlineName, 1, repeat(n, every, interval))
+		}
+		return Block{
+			Name: name, More: shape(2 + many), Less: shape(2), Count: many, Without: []string{BlockInstance, BlockActivity}, IsTimed: true,
+		}
+	}
+	return []Block{
+		fires("timer up to 15 minutes", oneHop), fires("timer up to 30 minutes", twoHops), fires("timer over 30 minutes", long),
+		cancelled("timer up to 15 minutes, cancelled", oneHop, soon), cancelled(BlockCancelled, twoHops, soon),
+		cancelled("timer over 30 minutes, cancelled", long, late),
+		runs("schedule run, up to 15 minutes apart", "10 minutes", oneHop), runs("schedule run, further apart", "2 hours", 2*time.Hour),
+	}
+}
+
+func payloadBlocks() []Block {
+	const large, small, kilobytes = 3000, 952, 2 // what is below 4 KB is stored as it is
+	input, result := func(n int) *Shape { return of(freightName, load{many, n, 0}) }, func(n int) *Shape { return of(freightName, load{many, 0, n}) }
+	started := func(in, out int) *Shape {
+		s := of(echoName, parcel{random(in), out})
+		s.Name = fmt.Sprintf("echo of %d and %d bytes", in, out)
+		return s
+	}
+	told := func(n int) *Shape {
+		return driven(fmt.Sprintf("event of %d bytes", n), eventsName, 1, raise(1, time.Second, random(n)))
+	}
+	return []Block{
+		{Name: "KB of an event", More: told(large), Less: told(small), Count: kilobytes, Step: true},
+		{Name: "KB of an activity's input", More: input(large), Less: input(small), Count: kilobytes * many, Step: true},
+		{Name: "KB of an activity's result", More: result(large), Less: result(small), Count: kilobytes * many, Step: true},
+		{Name: "KB of an instance's input", More: started(large, 0), Less: started(small, 0), Count: kilobytes, Step: true},
+		{Name: BlockKilobyte, More: started(0, large), Less: started(0, small), Count: kilobytes},
+	}
+}
+
+func purgeBlocks() []Block {
+	swept := func(sweeps, instances int, orchestration string, n int, drive driver) *Shape {
+		s := driven(fmt.Sprintf("%d sweeps, %d instances of %s %d", sweeps, instances, orchestration, n), orchestration, n, drive)
+		s.AtOnce, s.Concurrency, s.Afterwards = instances, 1, sweep(sweeps)
+		return s
+	}
+	chains := func(sweeps, instances, n int) *Shape { return swept(sweeps, instances, keptName, n, nil) }
+	approve := raise(1, soon, true)
+	return []Block{
+		{Name: blockRetention, More: of(keptName, 1), Less: of(chainName, 1), Count: 1, Step: true},
 		{
-			Name: "schedule run, up to 15 minutes apart", More: driven(of(inlineName, 1), "12 runs", repeat(12, "10 minutes", 10*time.Minute)),
-			Less: driven(of(inlineName, 1), "2 runs", repeat(2, "10 minutes", 10*time.Minute)), Count: 10, Without: []string{blockInstance, blockActivity},
+			Name: BlockPurge, More: chains(1, 1+2*many, 1), Less: chains(1, 1, 1), Count: 2 * many,
+			With: []string{blockRetention}, Without: []string{BlockPurgeTurn},
 		},
+		{Name: BlockPurgeTurn, More: chains(1, 1, 1+many), Less: chains(1, 1, 1), Count: many},
+		{Name: BlockSweep, More: chains(5+many, 1, 1), Less: chains(5, 1, 1), Count: many, Step: true}, //nolint:mnd // the first purge
+		{Name: BlockOrder, More: driven("an order", OrderName, OrderActivities, approve), Count: 1, Step: true},
 		{
-			Name: "schedule run, further apart", More: driven(of(inlineName, 1), "12 long runs", repeat(12, "2 hours", 2*time.Hour)),
-			Less: driven(of(inlineName, 1), "2 long runs", repeat(2, "2 hours", 2*time.Hour)), Count: 10, Without: []string{blockInstance, blockActivity},
+			Name: BlockOrderPurge, More: swept(1, 1+many, OrderName, OrderActivities, approve), Less: swept(1, 1, OrderName, OrderActivities, approve),
+			Count: many, Step: true,
 		},
-		{Name: "KB of an activity's input", More: freights(load{10, 3000, 100}), Less: freights(load{10, 952, 100}), Count: 20},
-		{Name: "KB of an activity's result", More: freights(load{10, 100, 3000}), Less: freights(load{10, 100, 952}), Count: 20},
-		{Name: "KB of an instance's input", More: of(echoName, parcel{random(3000), 10}), Less: of(echoName, parcel{random(952), 10}), Count: 2},
-		{Name: "KB of an instance's output", More: of(echoName, parcel{"", 3000}), Less: of(echoName, parcel{"", 952}), Count: 2},
-		{Name: "retention of an instance", More: stored, Less: of(chainName, 1), Count: 1},
-		{Name: "purge, each turn", More: swept(1, 1, 11), Less: swept(1, 1, 1), Count: 10},
-		{Name: "purge, instance", More: swept(1, 21, 1), Less: swept(1, 1, 1), Count: 20},
-		{Name: "sweep of an idle hub", More: swept(15, 1, 1), Less: swept(5, 1, 1), Count: 10},
-		{Name: "order", More: driven(of(OrderName, 4), "", raise(1, time.Minute)), Count: 1},
 	}
 }
 
 type driver = func(ctx context.Context, c *client.Client, id string) error
-
-// staggeredCount is how many activities of a fan-out end one after the other.
-const staggeredCount = 10
 
 // minus subtracts another bill, multiplied by times.
 func (b *Bill) minus(o *Bill, times float64) {
@@ -132,43 +215,82 @@ var billed = []func(b *Bill) *float64{
 
 // BillBlocks returns the bills of a million of each block. measure measures a shape.
 func BillBlocks(blocks []Block, l *pricing.List, measure func(s *Shape) (*Measured, error)) ([]Bill, error) {
-	measured := map[string]Bill{}
-	bill := func(s *Shape) (Bill, error) {
-		if b, ok := measured[s.Name]; ok {
-			return b, nil
-		}
-		m, err := measure(s)
-		if err != nil {
-			return Bill{}, err
-		}
-		m.Instances = 1 // the bill is that of the shape
-		measured[s.Name] = m.Bill(l)
-		return measured[s.Name], nil
-	}
-	bills, named := make([]Bill, 0, len(blocks)), map[string]*Bill{}
+	p := &priceList{list: l, measure: measure, shapes: map[string]*Bill{}, blocks: map[string]*Bill{}, by: map[string]*Block{}}
 	for i := range blocks {
-		k := &blocks[i]
-		b, err := bill(k.More)
+		p.by[blocks[i].Name] = &blocks[i]
+	}
+	bills := make([]Bill, len(blocks))
+	for i := range blocks {
+		b, err := p.block(blocks[i].Name)
 		if err != nil {
 			return nil, err
 		}
-		if k.Less != nil {
-			less, err := bill(k.Less)
-			if err != nil {
-				return nil, err
-			}
-			b.minus(&less, 1)
-		}
-		for _, name := range k.WithoutOnce {
-			b.minus(named[name], 1)
-		}
-		b.over(k.Count)
-		for _, name := range k.Without {
-			b.minus(named[name], 1)
-		}
-		b.Name, b.Of, b.Asked = k.Name, "", 0
-		bills = append(bills, b)
-		named[k.Name] = &bills[len(bills)-1]
+		bills[i] = *b
 	}
 	return bills, nil
+}
+
+// priceList measures shapes and blocks, each one once.
+type priceList struct {
+	list           *pricing.List
+	measure        func(s *Shape) (*Measured, error)
+	shapes, blocks map[string]*Bill
+	by             map[string]*Block
+}
+
+// shape is the bill of all instances of a shape.
+func (p *priceList) shape(s *Shape) (*Bill, error) {
+	if b := p.shapes[s.Name]; b != nil {
+		return b, nil
+	}
+	m, err := p.measure(s)
+	if err != nil {
+		return nil, err
+	}
+	m.Instances = 1
+	b := m.Bill(p.list)
+	p.shapes[s.Name] = &b
+	return &b, nil
+}
+
+// block is the bill of a block.
+func (p *priceList) block(name string) (*Bill, error) {
+	if b := p.blocks[name]; b != nil {
+		return b, nil
+	}
+	k := p.by[name]
+	more, err := p.shape(k.More)
+	if err != nil {
+		return nil, err
+	}
+	b := *more
+	if k.Less != nil {
+		less, err := p.shape(k.Less)
+		if err != nil {
+			return nil, err
+		}
+		b.minus(less, 1)
+	}
+	if err := p.without(&b, k.WithoutOnce, 1); err != nil {
+		return nil, err
+	}
+	b.over(k.Count)
+	if err := errors.Join(p.without(&b, k.Without, 1), p.without(&b, k.With, -1)); err != nil {
+		return nil, err
+	}
+	b.Name, b.Of, b.Asked = k.Name, "", 0
+	p.blocks[name] = &b
+	return &b, nil
+}
+
+// without subtracts blocks from a bill, multiplied by times.
+func (p *priceList) without(b *Bill, names []string, times float64) error {
+	for _, name := range names {
+		other, err := p.block(name)
+		if err != nil {
+			return err
+		}
+		b.minus(other, times)
+	}
+	return nil
 }

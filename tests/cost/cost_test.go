@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -41,15 +42,13 @@ func TestCostOfShapes(t *testing.T) {
 		printTo(t, os.Stdout, bills)
 	}
 	if *update {
-		if err := docpage.Write(page, section, string(tables(t, bills))); err != nil {
-			t.Fatal(err)
-		}
+		write(t, section, func(w io.Writer) error { return cost.WriteWorkloads(w, bills) })
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := cost.ReadDollars(string(text))
+	said, _, err := cost.ReadDollars(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,25 +131,35 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 		}
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Dollars at the list prices of %s of %s.\n\n", l.Region, l.AsOf)
-	_, _ = w.Write(tables(t, bills))
-}
-
-// tables are the three tables of the page.
-func tables(t *testing.T, bills []cost.Bill) []byte {
-	t.Helper()
 	var b bytes.Buffer
 	for _, err := range []error{
-		cost.WriteDollars(&b, bills), line(&b), cost.WriteAmounts(&b, bills), line(&b), cost.WriteBeside(&b, cost.AllBeside(pricing.Current())),
+		cost.WriteWorkloads(&b, bills), line(&b), cost.WriteBeside(&b, cost.AllBeside(l)), line(&b), cost.WriteUnitPrices(&b, l),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	return b.Bytes()
+	_, _ = fmt.Fprintf(w, "Dollars at the list prices of %s of %s.\n\n%s\n", l.Region, l.AsOf, b.Bytes())
 }
 
 func line(w io.Writer) error {
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// writing keeps the tests from changing the page at the same time.
+var writing sync.Mutex
+
+// write replaces a section of the page.
+func write(t *testing.T, section string, to func(w io.Writer) error) {
+	t.Helper()
+	writing.Lock()
+	defer writing.Unlock()
+	var b bytes.Buffer
+	if err := to(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := docpage.Write(page, section, b.String()); err != nil {
+		t.Fatal(err)
+	}
 }
