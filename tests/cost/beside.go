@@ -37,7 +37,7 @@ const (
 	pollsASecond = 4
 )
 
-// AllBeside are the rows that docs/operate/cost.md has beside the shapes.
+// AllBeside are the rows that docs/operate/cost.md has beside the building blocks.
 func AllBeside(l *pricing.List) []Beside {
 	idle := func(queue string, i pricing.Item) Beside {
 		return Beside{
@@ -55,9 +55,9 @@ func AllBeside(l *pricing.List) []Beside {
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
-		exact("sweeper", "month", sweep, fmt.Sprintf("%d read units and %d SQS requests every two minutes", SweepReads, SweepRequests)),
-		exact("alarms of a hub with one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics), fmt.Sprintf("%d metrics", alarmMetrics)),
-		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1), "table and point-in-time recovery"),
+		exact("sweeper", "month", sweep, fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
+		exact("alarms, one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics), fmt.Sprintf("%d metrics", alarmMetrics)),
+		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1), "table, point-in-time recovery"),
 		{
 			What: "request over HTTP", Per: "million", Least: request, Most: request + l.Of(pricing.LogBytes, operationLine*million),
 			Because: "API request, 30 ms at 256 MB, one or two log lines",
@@ -65,16 +65,16 @@ func AllBeside(l *pricing.List) []Beside {
 		exact("run time of activities", "million s", l.Of(pricing.GBSeconds, million*Memory[Worker]), "at 256 MB"),
 		{
 			What: "cancel polls of a worker", Per: "million s", Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
-			Because: fmt.Sprintf("1 to %.1f read units a second for each instance with running activities", polls),
+			Because: fmt.Sprintf("1 to %.1f read units a second, per instance", polls),
 		},
 		{
 			What: "Lambda's own log lines", Per: "million invocations", Least: 0, Most: l.Of(pricing.LogBytes, platformLines*million),
-			Because: "off in the stack (system log level WARN)",
+			Because: "off in the stack (WARN)",
 		},
 		{
 			What: "metric lines by hub", Per: "million activities",
 			Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million),
-			Because: "off by default; more with one message an invocation",
+			Because: "off by default",
 		},
 	}
 }
@@ -87,8 +87,8 @@ func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	m := func(i pricing.Item) string { return fmt.Sprintf("%.2f", l.Of(i, million)) }
 	exact := func(i pricing.Item) string { return strconv.FormatFloat(l.Of(i, million), 'f', -1, 64) }
 	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, a million: DynamoDB write unit %s, read unit %s; SQS request %s, FIFO %s; Lambda invocation %s, "+
-		"GB-second (arm64) %s; schedule %s; HTTP API request %s; S3 write or copy %s, read %s. A GB: logs %.2f; a month of DynamoDB %.2f, "+
-		"of its backup %.2f, of S3 %.3f.\n",
+		"GB-second (arm64) %s; schedule %s; HTTP API request %s; S3 write or copy %s, read %s. A GB: logs %.2f; "+
+		"a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
 		l.Region, l.AsOf, exact(pricing.WriteUnits), exact(pricing.ReadUnits), m(pricing.StandardRequests), m(pricing.FIFORequests), m(pricing.Invocations),
 		m(pricing.GBSeconds), m(pricing.ScheduleInvocations), m(pricing.HTTPRequests), m(pricing.ObjectWrites), m(pricing.ObjectReads),
 		l.Of(pricing.LogBytes, 1e9), l.Of(pricing.StoredGigabytes, 1), l.Of(pricing.BackupGigabytes, 1), l.Of(pricing.ObjectGigabytes, 1))

@@ -91,8 +91,8 @@ func basicBlocks() []Block {
 		{Name: "instance, if all activities are inline", More: of(inlineName, 1), Count: 1, Without: []string{blockInline}},
 		{Name: BlockActivity, More: of(chainName, 1+many), Less: of(chainName, 1), Count: many},
 		{Name: blockInline, More: of(inlineName, 1+many), Less: of(inlineName, 1), Count: many},
-		fan(5, "5"), fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
-		{Name: "the same, of 10, all end at different times", More: staggered, Count: staggeredCount, WithoutOnce: []string{BlockInstance}},
+		fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
+		{Name: "activity in a fan-out of 10, of different durations", More: staggered, Count: staggeredCount, WithoutOnce: []string{BlockInstance}},
 		{Name: "retry of an attempt", More: of(flakyName, 1+many), Less: of(flakyName, 1), Count: many, IsTimed: true},
 		{Name: "sub-orchestration", More: of(parentName, 1+many), Less: of(parentName, 1), Count: many, Without: []string{BlockActivity}},
 	}

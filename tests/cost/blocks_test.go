@@ -26,13 +26,13 @@ func TestCostOfBlocks_measured_isThatOfThePage(t *testing.T) {
 		printBlocks(t, os.Stdout, blocks, bills)
 	}
 	if *update {
-		write(t, "blocks", func(w io.Writer) error { return cost.WriteBlocks(w, blocks, bills) })
+		write(t, page, "blocks", func(w io.Writer) error { return cost.WriteBlocks(w, blocks, bills) })
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, listed, err := cost.ReadDollars(string(text))
+	listed, err := cost.ReadBlocks(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestCostPage_unitPrices_areThoseOfTheList(t *testing.T) {
 		"other items": func(w io.Writer) error { return cost.WriteBeside(w, cost.AllBeside(l)) },
 	} {
 		if *update {
-			write(t, section, to)
+			write(t, page, section, to)
 		}
 		var want bytes.Buffer
 		if err := to(&want); err != nil {

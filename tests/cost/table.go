@@ -41,7 +41,7 @@ func WriteBlocks(w io.Writer, blocks []Block, bills []Bill) error {
 	return writeTable(w, blockList, shown, columns[:1])
 }
 
-// The first columns of the tables, by which ReadDollars finds them.
+// The first columns of the tables, by which they are found.
 const (
 	workloads = "workload"
 	blockList = "building block"
@@ -68,14 +68,11 @@ func writeTable(w io.Writer, first string, bills []Bill, columns []column) error
 	return nil
 }
 
-// ReadDollars reads the totals back out of a page that WriteWorkloads or WriteBlocks has written into, by name.
-func ReadDollars(page string) (shapes, blocks map[string]float64, err error) {
-	if shapes, err = readTable(page, workloads); err != nil {
-		return nil, nil, err
-	}
-	blocks, err = readTable(page, blockList)
-	return shapes, blocks, err
-}
+// ReadWorkloads reads the totals back out of a page that WriteWorkloads has written into, by name.
+func ReadWorkloads(page string) (map[string]float64, error) { return readTable(page, workloads) }
+
+// ReadBlocks reads the totals back out of a page that WriteBlocks has written into, by name.
+func ReadBlocks(page string) (map[string]float64, error) { return readTable(page, blockList) }
 
 func readTable(page, first string) (map[string]float64, error) {
 	totals := map[string]float64{}
