@@ -31,9 +31,9 @@ const (
 	platformLines = 1000
 	// The lines of metrics by hub of a fan-out of five (BenchmarkFanOf5Observed), by its activities.
 	metricLines = 1067.0 / 5
-	// requestLine is the API function's line of a request, and operationLine the one more of a request that changes something.
+	// requestLine is the API function's line of a request, operationLine the second line of a change.
 	requestLine, operationLine = 165, 200
-	// pollsASecond is how often a worker reads whether its activities are cancelled; one read a second is strongly consistent.
+	// pollsASecond is how often a worker reads the cancel record; one read a second is strongly consistent.
 	pollsASecond = 4
 )
 
@@ -50,25 +50,34 @@ func AllBeside(l *pricing.List) []Beside {
 		return Beside{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
 	}
 	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
-	sweep := l.Of(pricing.ReadUnits, SweepReads*sweeps) + l.Of(pricing.StandardRequests, SweepRequests*sweeps) + l.Of(pricing.Invocations, sweeps)
+	sweep := pricing.Usage{
+		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps,
+		pricing.Invocations: sweeps,
+	}.Dollars(l)
 	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
 		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
-		exact("sweeper", "month", sweep, fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
-		exact("alarms, one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics), fmt.Sprintf("%d metrics", alarmMetrics)),
-		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1), "table, point-in-time recovery"),
+		exact("sweeper", "month", sweep,
+			fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
+		exact("alarms, one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics),
+			fmt.Sprintf("%d metrics", alarmMetrics)),
+		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1),
+			"table, point-in-time recovery"),
 		{
-			What: "request over HTTP", Per: "million", Least: request, Most: request + l.Of(pricing.LogBytes, operationLine*million),
+			What: "request over HTTP", Per: "million",
+			Least: request, Most: request + l.Of(pricing.LogBytes, operationLine*million),
 			Because: "API request, 30 ms at 256 MB, one or two log lines",
 		},
 		exact("run time of activities", "million s", l.Of(pricing.GBSeconds, million*Memory[Worker]), "at 256 MB"),
 		{
-			What: "cancel polls of a worker", Per: "million s", Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
+			What: "cancel polls of a worker", Per: "million s",
+			Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
 			Because: fmt.Sprintf("1 to %.1f read units a second, per instance", polls),
 		},
 		{
-			What: "Lambda's own log lines", Per: "million invocations", Least: 0, Most: l.Of(pricing.LogBytes, platformLines*million),
+			What: "Lambda's own log lines", Per: "million invocations",
+			Least: 0, Most: l.Of(pricing.LogBytes, platformLines*million),
 			Because: "off in the stack (WARN)",
 		},
 		{
@@ -86,12 +95,14 @@ const startSeconds = 0.03
 func WriteUnitPrices(w io.Writer, l *pricing.List) error {
 	m := func(i pricing.Item) string { return fmt.Sprintf("%.2f", l.Of(i, million)) }
 	exact := func(i pricing.Item) string { return strconv.FormatFloat(l.Of(i, million), 'f', -1, 64) }
-	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, a million: DynamoDB write unit %s, read unit %s; SQS request %s, FIFO %s; Lambda invocation %s, "+
-		"GB-second (arm64) %s; schedule %s; HTTP API request %s; S3 write or copy %s, read %s. A GB: logs %.2f; "+
-		"a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
-		l.Region, l.AsOf, exact(pricing.WriteUnits), exact(pricing.ReadUnits), m(pricing.StandardRequests), m(pricing.FIFORequests), m(pricing.Invocations),
-		m(pricing.GBSeconds), m(pricing.ScheduleInvocations), m(pricing.HTTPRequests), m(pricing.ObjectWrites), m(pricing.ObjectReads),
-		l.Of(pricing.LogBytes, 1e9), l.Of(pricing.StoredGigabytes, 1), l.Of(pricing.BackupGigabytes, 1), l.Of(pricing.ObjectGigabytes, 1))
+	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, a million: DynamoDB write unit %s, read unit %s. "+
+		"SQS request %s, FIFO %s. Lambda invocation %s, GB-second (arm64) %s. Schedule %s, HTTP API request %s. "+
+		"S3 write or copy %s, read %s. A GB: logs %.2f; a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
+		l.Region, l.AsOf, exact(pricing.WriteUnits), exact(pricing.ReadUnits),
+		m(pricing.StandardRequests), m(pricing.FIFORequests), m(pricing.Invocations), m(pricing.GBSeconds),
+		m(pricing.ScheduleInvocations), m(pricing.HTTPRequests), m(pricing.ObjectWrites), m(pricing.ObjectReads),
+		l.Of(pricing.LogBytes, 1e9), l.Of(pricing.StoredGigabytes, 1), l.Of(pricing.BackupGigabytes, 1),
+		l.Of(pricing.ObjectGigabytes, 1))
 	if err != nil {
 		return fmt.Errorf("cost: %w", err)
 	}

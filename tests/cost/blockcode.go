@@ -83,12 +83,14 @@ func events(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	seen := 0
 	err := errors.Join(
 		perdure.SetQueryHandler(ctx, queryName, func(bool) (int, error) { return seen, nil }),
-		perdure.SetUpdateHandler(ctx, updateName, func(_ *perdure.OrchestrationContext, by int) (int, error) { return by + 1, nil }))
+		perdure.SetUpdateHandler(ctx, updateName, add))
 	for seen = 0; err == nil && seen < n; seen++ {
 		_, err = perdure.WaitForExternalEvent[any](ctx, eventName).Await(ctx)
 	}
 	return seen, err
 }
+
+func add(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 1, nil }
 
 // sender sends n events to the receiver of its instance.
 func sender(ctx *perdure.OrchestrationContext, n int) (int, error) {

@@ -18,8 +18,8 @@ type Block struct {
 	// More has Count blocks more than Less. Less is nil if More consists of the blocks and those of WithoutOnce.
 	More, Less *Shape
 	Count      int
-	// With and Without are other blocks, by name: those that one block contains besides the difference, and those of the
-	// difference that are not in it. WithoutOnce are in More once.
+	// With and Without are other blocks, by name: those that one block contains besides the difference, and those of
+	// the difference that are not in it. WithoutOnce are in More once.
 	With, Without, WithoutOnce []string
 	// Step blocks are not on the page: other blocks are calculated from them.
 	Step bool
@@ -51,7 +51,7 @@ const (
 const (
 	oneHop, twoHops = 10 * time.Minute, 30 * time.Minute
 	soon, late      = time.Minute, time.Hour
-	// long has a part of a second: a schedule has none, and the rest is a wait of the renewer, of half a second on average.
+	// long has a part of a second: a schedule has none, and the renewer waits for the rest, half a second on average.
 	long = 2*time.Hour + 130*time.Millisecond
 )
 
@@ -70,7 +70,8 @@ func Blocks() []Block {
 }
 
 func of(orchestration string, input any) *Shape {
-	return &Shape{Name: fmt.Sprintf("%s %.40v", orchestration, input), Orchestration: orchestration, Input: input, Count: 1}
+	name := fmt.Sprintf("%s %v", orchestration, input)
+	return &Shape{Name: name, Orchestration: orchestration, Input: input, Count: 1}
 }
 
 func driven(name, orchestration string, input any, drive driver) *Shape {
@@ -88,13 +89,22 @@ func basicBlocks() []Block {
 	staggered.Exclude = staggeredCount * apart
 	return []Block{
 		{Name: BlockInstance, More: of(chainName, 1), Count: 1, Without: []string{BlockActivity}},
-		{Name: "instance, if all activities are inline", More: of(inlineName, 1), Count: 1, Without: []string{blockInline}},
+		{
+			Name: "instance, if all activities are inline", More: of(inlineName, 1), Count: 1,
+			Without: []string{blockInline},
+		},
 		{Name: BlockActivity, More: of(chainName, 1+many), Less: of(chainName, 1), Count: many},
 		{Name: blockInline, More: of(inlineName, 1+many), Less: of(inlineName, 1), Count: many},
 		fan(10, "10"), fan(100, "100"), fan(1000, "1,000"), //nolint:mnd // sizes
-		{Name: "activity in a fan-out of 10, of different durations", More: staggered, Count: staggeredCount, WithoutOnce: []string{BlockInstance}},
+		{
+			Name: "activity in a fan-out of 10, of different durations", More: staggered, Count: staggeredCount,
+			WithoutOnce: []string{BlockInstance},
+		},
 		{Name: "retry of an attempt", More: of(flakyName, 1+many), Less: of(flakyName, 1), Count: many, IsTimed: true},
-		{Name: "sub-orchestration", More: of(parentName, 1+many), Less: of(parentName, 1), Count: many, Without: []string{BlockActivity}},
+		{
+			Name: "sub-orchestration", More: of(parentName, 1+many), Less: of(parentName, 1), Count: many,
+			Without: []string{BlockActivity},
+		},
 	}
 }
 
@@ -116,34 +126,46 @@ func messageBlocks() []Block {
 
 func timerBlocks() []Block {
 	fires := func(name string, d time.Duration) Block {
-		return Block{Name: name, More: of(napsName, nap{1 + many, d}), Less: of(napsName, nap{1, d}), Count: many, IsTimed: true}
+		more, less := of(napsName, nap{1 + many, d}), of(napsName, nap{1, d})
+		return Block{Name: name, More: more, Less: less, Count: many, IsTimed: true}
 	}
 	const more, fewer = 3, 1
 	cancelled := func(name string, d, after time.Duration) Block {
 		shape := func(n int) *Shape {
-			return driven(fmt.Sprintf("%d timers of %v, cancelled after %v", n, d, after), approvalsName, nap{n, d}, raise(n, after, true))
+			name := fmt.Sprintf("%d timers of %v, cancelled after %v", n, d, after)
+			return driven(name, approvalsName, nap{n, d}, raise(n, after, true))
 		}
-		return Block{Name: name, More: shape(more), Less: shape(fewer), Count: more - fewer, Without: []string{BlockEvent}, IsTimed: true}
+		return Block{
+			Name: name, More: shape(more), Less: shape(fewer), Count: more - fewer, Without: []string{BlockEvent},
+			IsTimed: true,
+		}
 	}
 	runs := func(name, every string, interval time.Duration) Block {
 		shape := func(n int) *Shape {
-			return driven(fmt.Sprintf("%d runs, one in %s", n, every), inlineName, 1, repeat(n, every, interval))
+			name := fmt.Sprintf("%d runs, one in %s", n, every)
+			return driven(name, inlineName, 1, repeat(n, every, interval))
 		}
 		return Block{
-			Name: name, More: shape(2 + many), Less: shape(2), Count: many, Without: []string{BlockInstance, BlockActivity}, IsTimed: true,
+			Name: name, More: shape(2 + many), Less: shape(2), Count: many,
+			Without: []string{BlockInstance, BlockActivity}, IsTimed: true,
 		}
 	}
 	return []Block{
-		fires("timer up to 15 minutes", oneHop), fires("timer up to 30 minutes", twoHops), fires("timer over 30 minutes", long),
-		cancelled("timer up to 15 minutes, cancelled", oneHop, soon), cancelled(BlockCancelled, twoHops, soon),
+		fires("timer up to 15 minutes", oneHop),
+		fires("timer up to 30 minutes", twoHops),
+		fires("timer over 30 minutes", long),
+		cancelled("timer up to 15 minutes, cancelled", oneHop, soon),
+		cancelled(BlockCancelled, twoHops, soon),
 		cancelled("timer over 30 minutes, cancelled", long, late),
-		runs("schedule run, up to 15 minutes apart", "10 minutes", oneHop), runs("schedule run, further apart", "2 hours", 2*time.Hour),
+		runs("schedule run, up to 15 minutes apart", "10 minutes", oneHop),
+		runs("schedule run, further apart", "2 hours", 2*time.Hour),
 	}
 }
 
 func payloadBlocks() []Block {
 	const large, small, kilobytes = 3000, 952, 2 // what is below 4 KB is stored as it is
-	input, result := func(n int) *Shape { return of(freightName, load{many, n, 0}) }, func(n int) *Shape { return of(freightName, load{many, 0, n}) }
+	input := func(n int) *Shape { return of(freightName, load{many, n, 0}) }
+	result := func(n int) *Shape { return of(freightName, load{many, 0, n}) }
 	started := func(in, out int) *Shape {
 		s := of(echoName, parcel{random(in), out})
 		s.Name = fmt.Sprintf("echo of %d and %d bytes", in, out)
@@ -154,21 +176,24 @@ func payloadBlocks() []Block {
 	}
 	return []Block{
 		{Name: "KB of an event", More: told(large), Less: told(small), Count: kilobytes, Step: true},
-		{Name: "KB of an activity's input", More: input(large), Less: input(small), Count: kilobytes * many, Step: true},
-		{Name: "KB of an activity's result", More: result(large), Less: result(small), Count: kilobytes * many, Step: true},
-		{Name: "KB of an instance's input", More: started(large, 0), Less: started(small, 0), Count: kilobytes, Step: true},
+		{Name: "KB of an input", More: input(large), Less: input(small), Count: kilobytes * many, Step: true},
+		{Name: "KB of a result", More: result(large), Less: result(small), Count: kilobytes * many, Step: true},
+		{Name: "KB of a start", More: started(large, 0), Less: started(small, 0), Count: kilobytes, Step: true},
 		{Name: BlockKilobyte, More: started(0, large), Less: started(0, small), Count: kilobytes},
 	}
 }
 
 func purgeBlocks() []Block {
 	swept := func(sweeps, instances int, orchestration string, n int, drive driver) *Shape {
-		s := driven(fmt.Sprintf("%d sweeps, %d instances of %s %d", sweeps, instances, orchestration, n), orchestration, n, drive)
+		name := fmt.Sprintf("%d sweeps, %d instances of %s %d", sweeps, instances, orchestration, n)
+		s := driven(name, orchestration, n, drive)
 		s.AtOnce, s.Concurrency, s.Afterwards = instances, 1, sweep(sweeps)
 		return s
 	}
 	chains := func(sweeps, instances, n int) *Shape { return swept(sweeps, instances, keptName, n, nil) }
 	approve := raise(1, soon, true)
+	orders := func(instances int) *Shape { return swept(1, instances, OrderName, OrderActivities, approve) }
+	const settled = 5 // sweeps, of which the first one purges
 	return []Block{
 		{Name: blockRetention, More: of(keptName, 1), Less: of(chainName, 1), Count: 1, Step: true},
 		{
@@ -176,12 +201,9 @@ func purgeBlocks() []Block {
 			With: []string{blockRetention}, Without: []string{BlockPurgeTurn},
 		},
 		{Name: BlockPurgeTurn, More: chains(1, 1, 1+many), Less: chains(1, 1, 1), Count: many},
-		{Name: BlockSweep, More: chains(5+many, 1, 1), Less: chains(5, 1, 1), Count: many, Step: true}, //nolint:mnd // the first purge
+		{Name: BlockSweep, More: chains(settled+many, 1, 1), Less: chains(settled, 1, 1), Count: many, Step: true},
 		{Name: BlockOrder, More: driven("an order", OrderName, OrderActivities, approve), Count: 1, Step: true},
-		{
-			Name: BlockOrderPurge, More: swept(1, 1+many, OrderName, OrderActivities, approve), Less: swept(1, 1, OrderName, OrderActivities, approve),
-			Count: many, Step: true,
-		},
+		{Name: BlockOrderPurge, More: orders(1 + many), Less: orders(1), Count: many, Step: true},
 	}
 }
 
@@ -215,7 +237,8 @@ var billed = []func(b *Bill) *float64{
 
 // BillBlocks returns the bills of a million of each block. measure measures a shape.
 func BillBlocks(blocks []Block, l *pricing.List, measure func(s *Shape) (*Measured, error)) ([]Bill, error) {
-	p := &priceList{list: l, measure: measure, shapes: map[string]*Bill{}, blocks: map[string]*Bill{}, by: map[string]*Block{}}
+	p := &priceList{list: l, measure: measure}
+	p.shapes, p.blocks, p.by = map[string]*Bill{}, map[string]*Bill{}, map[string]*Block{}
 	for i := range blocks {
 		p.by[blocks[i].Name] = &blocks[i]
 	}

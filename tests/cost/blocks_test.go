@@ -46,7 +46,8 @@ func TestCostOfBlocks_measured_isThatOfThePage(t *testing.T) {
 			within = chanceBound
 		}
 		if want, ok := listed[name]; !ok || math.Abs(total-want) > want*within+0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/cost.md says %.2f: run go test ./tests/cost -update, and see why", name, total, want)
+			t.Errorf("%s: %.2f dollars a million, docs/operate/cost.md says %.2f: "+
+				"run go test ./tests/cost -update, and see why", name, total, want)
 		}
 		delete(listed, name)
 	}
@@ -63,18 +64,22 @@ func sumsAreRight(t *testing.T, bills []cost.Bill) {
 	for i := range bills {
 		of[bills[i].Name] = &bills[i]
 	}
-	order := of[cost.BlockInstance].Total + cost.OrderActivities*of[cost.BlockActivity].Total + of[cost.BlockEvent].Total +
-		of[cost.BlockCancelled].Total + of[cost.BlockPurge].Total + (cost.OrderActivities+1)*of[cost.BlockPurgeTurn].Total
-	if whole := of[cost.BlockOrder].Total + of[cost.BlockOrderPurge].Total; math.Abs(order-whole) > whole*bound {
+	price := func(name string) float64 { return of[name].Total }
+	const n = cost.OrderActivities
+	order := price(cost.BlockInstance) + n*price(cost.BlockActivity) + price(cost.BlockEvent) +
+		price(cost.BlockCancelled) + price(cost.BlockPurge) + (n+1)*price(cost.BlockPurgeTurn)
+	if whole := price(cost.BlockOrder) + price(cost.BlockOrderPurge); math.Abs(order-whole) > whole*bound {
 		t.Errorf("an order costs %.2f dollars a million by its blocks, %.2f as metered", order, whole)
 	}
-	for _, name := range []string{"KB of an event", "KB of an activity's input", "KB of an activity's result", "KB of an instance's input"} {
-		if got, want := of[name].Total, of[cost.BlockKilobyte].Total; math.Abs(got-want) > want*bound {
+	for _, name := range []string{"KB of an event", "KB of an input", "KB of a result", "KB of a start"} {
+		if got, want := price(name), price(cost.BlockKilobyte); math.Abs(got-want) > want*bound {
 			t.Errorf("%s: %.2f dollars a million, other payloads %.2f", name, got, want)
 		}
 	}
-	if s := of[cost.BlockSweep]; s.WriteUnits != 0 || s.ReadUnits != cost.SweepReads || s.SQSRequests != cost.SweepRequests {
-		t.Errorf("a sweep without work takes %v write units, %v read units and %v requests", s.WriteUnits, s.ReadUnits, s.SQSRequests)
+	s := of[cost.BlockSweep]
+	if s.WriteUnits != 0 || s.ReadUnits != cost.SweepReads || s.SQSRequests != cost.SweepRequests {
+		t.Errorf("a sweep without work takes %v write units, %v read units and %v requests",
+			s.WriteUnits, s.ReadUnits, s.SQSRequests)
 	}
 }
 

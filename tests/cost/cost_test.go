@@ -134,7 +134,9 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 	}
 	var b bytes.Buffer
 	for _, err := range []error{
-		cost.WriteWorkloads(&b, bills), line(&b), cost.WriteBeside(&b, cost.AllBeside(l)), line(&b), cost.WriteUnitPrices(&b, l),
+		cost.WriteWorkloads(&b, bills), line(&b),
+		cost.WriteBeside(&b, cost.AllBeside(l)), line(&b),
+		cost.WriteUnitPrices(&b, l),
 	} {
 		if err != nil {
 			t.Error(err)

@@ -86,6 +86,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	if s.Cold {
 		o.CacheBytes = -1
 	}
+	o.Sweep = s.Afterwards != nil // without it, the first sweep searches the retentions of a year
 	h, err := simhub.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)

@@ -28,7 +28,7 @@ type Shape struct {
 	Long bool
 	// Exclude is run time of activities, which is not the engine's cost.
 	Exclude time.Duration
-	// Afterwards, if set, is measured instead of the instances: it runs once they have ended and their queues are empty.
+	// Afterwards, if set, is measured instead of the instances. It runs when they have ended and the queues are empty.
 	Afterwards func(ctx context.Context, h *simhub.Hub, invoked func(function string, took time.Duration)) error
 	// Asked is how many dollars they are to cost; 0 is that nothing was asked for.
 	Asked float64
