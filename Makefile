@@ -200,8 +200,8 @@ bench: needs-go needs-python ## the benchmarks of docs/reference/benchmarks.md o
 	$(GO) test -run '^$$' -bench BenchmarkColdStart -benchtime 30x ./tests/coldstart
 
 .PHONY: cost
-cost: needs-go ## measure the cost per million activities, timers and children at list prices, by shape of orchestration: docs/operate/cost.md
-	cd tests/cost && $(GO) test -count=1 -run TestCostOfShapes -show table
+cost: needs-go ## measure the cost of building blocks and workloads at list prices: docs/operate/cost.md
+	cd tests/cost && $(GO) test -count=1 -run 'TestCostOf' -show table
 
 PEERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/perdure/peers
 

@@ -27,6 +27,10 @@ const (
 	ObjectWrites        Item = "s3.write"
 	ObjectReads         Item = "s3.read"
 	LogBytes            Item = "logs.bytes"
+	StoredGigabytes     Item = "dynamodb.storage"
+	BackupGigabytes     Item = "dynamodb.backup"
+	ObjectGigabytes     Item = "s3.storage"
+	AlarmMetrics        Item = "cloudwatch.alarms"
 )
 
 // Price is the price of an item.

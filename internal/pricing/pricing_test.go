@@ -16,6 +16,7 @@ func TestTheListHasAllItemsADateAndItsSources(t *testing.T) {
 	all := []pricing.Item{
 		pricing.WriteUnits, pricing.ReadUnits, pricing.StandardRequests, pricing.FIFORequests, pricing.Invocations, pricing.GBSeconds,
 		pricing.ScheduleInvocations, pricing.HTTPRequests, pricing.ObjectWrites, pricing.ObjectReads, pricing.LogBytes,
+		pricing.StoredGigabytes, pricing.BackupGigabytes, pricing.ObjectGigabytes, pricing.AlarmMetrics,
 	}
 	if len(all) != len(l.Prices) {
 		t.Errorf("%d items in the list, %d here", len(l.Prices), len(all))

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// What each of these takes beside what it stores, by the table of docs/operate/cost.md.
+// What each of these takes beside what it stores, by the workloads of docs/operate/scale.md.
 const (
 	// The instance and its first segment, the status of its end, and the entries of its index.
 	startWrites, startReads = 5, 1.5

@@ -35,3 +35,35 @@ func (q *Queues) Len(queueURL string) int {
 
 	return len(found.messages)
 }
+
+// itemOverhead is what DynamoDB bills for the storage of an item besides its attributes, in the table and each index.
+const itemOverhead = 100
+
+// StoredBytes returns the size of the table with its indexes, as DynamoDB bills its storage. Like [Table.Heads], it is
+// not counted.
+func (t *Table) StoredBytes() (size int64) {
+	t.lock(everyShard)
+	defer t.unlock(everyShard)
+
+	for i := range t.shards {
+		for name, p := range t.shards[i].partitions {
+			if t.isBeside(name) {
+				continue
+			}
+
+			for _, chunk := range p.chunks {
+				for _, r := range chunk {
+					size += int64(r.size + itemOverhead)
+
+					for _, ix := range t.indexes {
+						if _, is := ix.keyOf(r.item); is {
+							size += int64(ix.size(r.item) + itemOverhead)
+						}
+					}
+				}
+			}
+		}
+	}
+
+	return size
+}

@@ -46,3 +46,20 @@ func TestQueues_len_countsWhatIsInvisibleToo(t *testing.T) {
 		t.Errorf("%d messages in an unknown queue", n)
 	}
 }
+
+func TestTable_storedBytes_areThoseOfItemsAndIndexEntries(t *testing.T) {
+	t.Parallel()
+	cloud := simaws.New(simaws.WithTable(simaws.TableConfig{
+		PartitionKey: "pk", SortKey: "sk",
+		Indexes: []simaws.Index{{Name: "byDay", PartitionKey: "day", SortKey: "at", Include: []string{}}},
+	}))
+	put(t, cloud, item{"pk": str("a"), "sk": str("x"), "data": str("12345")}) // 6 bytes of keys, 9 of data
+	if got, want := cloud.Table.StoredBytes(), int64(100+6+9); got != want {
+		t.Errorf("%d bytes, want %d", got, want)
+	}
+	// 6 bytes of keys, 7 of those of the index
+	put(t, cloud, item{"pk": str("a"), "sk": str("x"), "day": str("1"), "at": str("8")})
+	if got, want := cloud.Table.StoredBytes(), int64(2*(100+6+7)); got != want {
+		t.Errorf("with an index entry: %d bytes, want %d", got, want)
+	}
+}

@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/perdure/perdure/internal/pricing"
 )
@@ -21,54 +22,92 @@ const (
 	// A mapping that has nothing to do asks its queue with five pollers, each for 20 s, and with up to five times as many after it was busy.
 	leastReceives, mostReceives = 15, 75
 	minutesAMonth               = 30 * 24 * 60
+	// SweepReads and SweepRequests are the read units and SQS requests of a sweep that finds no work.
+	SweepReads, SweepRequests = 62, 4
+	minutesOfASweep           = 2
+	// alarmMetrics are those of the alarms of a hub with one work queue (infra/cdk/README.md).
+	alarmMetrics = 33
 	// START, END and REPORT of an invocation, as JSON.
 	platformLines = 1000
 	// The lines of metrics by hub of a fan-out of five (BenchmarkFanOf5Observed), by its activities.
 	metricLines = 1067.0 / 5
+	// requestLine is the API function's line of a request, operationLine the second line of a change.
+	requestLine, operationLine = 165, 200
+	// pollsASecond is how often a worker reads the cancel record; one read a second is strongly consistent.
+	pollsASecond = 4
 )
 
-// AllBeside are the rows that docs/operate/cost.md has beside the shapes.
+// AllBeside are the rows that docs/operate/cost.md has beside the building blocks.
 func AllBeside(l *pricing.List) []Beside {
 	idle := func(queue string, i pricing.Item) Beside {
 		return Beside{
-			What: "idle " + queue + " queue", Per: "a month",
+			What: "idle " + queue + " queue", Per: "month",
 			Least: l.Of(i, leastReceives*minutesAMonth), Most: l.Of(i, mostReceives*minutesAMonth),
 			Because: fmt.Sprintf("%d to %d empty receives a minute", leastReceives, mostReceives),
 		}
 	}
-	looks := func(what string, every, eventual float64) Beside {
-		units := 1 + (1/every-1)*eventual // one a second is strongly consistent
-		hour := l.Of(pricing.ReadUnits, 3600*units)
-		return Beside{
-			What: what, Per: "1,000 hours", Least: 1000 * hour, Most: 1000 * hour,
-			Because: fmt.Sprintf("%.1f read units a second", units),
-		}
+	exact := func(what, per string, dollars float64, because string) Beside {
+		return Beside{What: what, Per: per, Least: dollars, Most: dollars, Because: because}
 	}
-	logs := l.Of(pricing.LogBytes, platformLines*million)
-	start := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
-		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds)
+	const sweeps, polls = minutesAMonth / minutesOfASweep, 1 + (pollsASecond-1)*0.5
+	sweep := pricing.Usage{
+		pricing.ReadUnits: SweepReads * sweeps, pricing.StandardRequests: SweepRequests * sweeps,
+		pricing.Invocations: sweeps,
+	}.Dollars(l)
+	request := l.Of(pricing.HTTPRequests, million) + l.Of(pricing.Invocations, million) +
+		l.Of(pricing.GBSeconds, million*Memory[Worker]*startSeconds) + l.Of(pricing.LogBytes, requestLine*million)
 	return []Beside{
 		idle("FIFO", pricing.FIFORequests), idle("standard", pricing.StandardRequests),
-		looks("cancel polls of a process, for each instance with running activities", 0.25, 0.5),
-		looks("the same, with one poll a second", 1, 1),
+		exact("sweeper", "month", sweep,
+			fmt.Sprintf("%d read units, %d SQS requests every 2 minutes", SweepReads, SweepRequests)),
+		exact("alarms, one work queue", "month", l.Of(pricing.AlarmMetrics, alarmMetrics),
+			fmt.Sprintf("%d metrics", alarmMetrics)),
+		exact("storage", "GB-month", l.Of(pricing.StoredGigabytes, 1)+l.Of(pricing.BackupGigabytes, 1),
+			"table, point-in-time recovery"),
 		{
-			What: "Lambda's own log lines", Per: "a million invocations", Least: 0, Most: logs,
-			Because: "off in the stack (system log level WARN); 1 KB an invocation by default",
+			What: "request over HTTP", Per: "million",
+			Least: request, Most: request + l.Of(pricing.LogBytes, operationLine*million),
+			Because: "API request, 30 ms at 256 MB, one or two log lines",
+		},
+		exact("run time of activities", "million s", l.Of(pricing.GBSeconds, million*Memory[Worker]), "at 256 MB"),
+		{
+			What: "cancel polls of a worker", Per: "million s",
+			Least: l.Of(pricing.ReadUnits, million), Most: l.Of(pricing.ReadUnits, polls*million),
+			Because: fmt.Sprintf("1 to %.1f read units a second, per instance", polls),
 		},
 		{
-			What: "metric lines by hub", Per: "a million activities",
+			What: "Lambda's own log lines", Per: "million invocations",
+			Least: 0, Most: l.Of(pricing.LogBytes, platformLines*million),
+			Because: "off in the stack (WARN)",
+		},
+		{
+			What: "metric lines by hub", Per: "million activities",
 			Least: 0, Most: l.Of(pricing.LogBytes, metricLines*million),
-			Because: "off by default; 1,067 bytes for five activities, more with one message an invocation",
-		},
-		{
-			What: "starts over HTTP", Per: "a million", Least: start, Most: start,
-			Because: "an API request and a 256 MB invocation of 30 ms",
+			Because: "off by default",
 		},
 	}
 }
 
 // startSeconds is how long the API's function takes for a start: two writes and a send.
 const startSeconds = 0.03
+
+// WriteUnitPrices writes the unit prices of a list, in dollars a million or for one gigabyte, in a line of Markdown.
+func WriteUnitPrices(w io.Writer, l *pricing.List) error {
+	m := func(i pricing.Item) string { return fmt.Sprintf("%.2f", l.Of(i, million)) }
+	exact := func(i pricing.Item) string { return strconv.FormatFloat(l.Of(i, million), 'f', -1, 64) }
+	_, err := fmt.Fprintf(w, "Unit prices of %s on %s, a million: DynamoDB write unit %s, read unit %s. "+
+		"SQS request %s, FIFO %s. Lambda invocation %s, GB-second (arm64) %s. Schedule %s, HTTP API request %s. "+
+		"S3 write or copy %s, read %s. A GB: logs %.2f; a month of DynamoDB %.2f, backup %.2f, S3 %.3f.\n",
+		l.Region, l.AsOf, exact(pricing.WriteUnits), exact(pricing.ReadUnits),
+		m(pricing.StandardRequests), m(pricing.FIFORequests), m(pricing.Invocations), m(pricing.GBSeconds),
+		m(pricing.ScheduleInvocations), m(pricing.HTTPRequests), m(pricing.ObjectWrites), m(pricing.ObjectReads),
+		l.Of(pricing.LogBytes, 1e9), l.Of(pricing.StoredGigabytes, 1), l.Of(pricing.BackupGigabytes, 1),
+		l.Of(pricing.ObjectGigabytes, 1))
+	if err != nil {
+		return fmt.Errorf("cost: %w", err)
+	}
+	return nil
+}
 
 // WriteBeside writes the table of them, in Markdown.
 func WriteBeside(w io.Writer, rows []Beside) error {

@@ -28,6 +28,7 @@ type Bill struct {
 	SQSRequests float64 `json:"sqsRequests"`
 	Invocations float64 `json:"invocations"`
 	GBSeconds   float64 `json:"gbSeconds"`
+	Stored      float64 `json:"storedBytes"`
 }
 
 // Bill reckons what was measured by a price list.
@@ -55,6 +56,7 @@ func (m *Measured) Bill(l *pricing.List) Bill {
 		Schedules:  dollars(fired, pricing.ScheduleInvocations, pricing.StandardRequests),
 		WriteUnits: own[pricing.WriteUnits] * each, ReadUnits: own[pricing.ReadUnits] * each,
 		Invocations: lambda[pricing.Invocations] * each, GBSeconds: lambda[pricing.GBSeconds] * each,
+		Stored: m.Stored * each,
 	}
 	for _, u := range []pricing.Usage{own, m.Received, m.Deleted, fired} {
 		b.SQSRequests += (u[pricing.StandardRequests] + u[pricing.FIFORequests]) * each

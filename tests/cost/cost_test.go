@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -16,13 +17,14 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the figures into docs/operate/cost.md")
+	update = flag.Bool("update", false, "write the figures into docs/operate/cost.md and scale.md")
 	show   = flag.String("show", "", "print the figures: table or json")
 )
 
-const page, section = "../../docs/operate/cost.md", "measured"
+// The pages with the price list and with the workloads.
+const page, workloads = "../../docs/operate/cost.md", "../../docs/operate/scale.md"
 
-// A shape of orchestration may cost so much more or less than docs/operate/cost.md says. How messages come together in batches is a matter of chance, and so
+// A shape of orchestration may cost so much more or less than docs/operate/scale.md says. How messages come together in batches is a matter of chance, and so
 // is how long before its time a timer's last message comes, and which outcomes of children a turn takes together.
 const (
 	bound        = 0.05
@@ -30,7 +32,7 @@ const (
 	chanceBound  = 0.25
 )
 
-// What orchestrations cost is in docs/operate/cost.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
+// What orchestrations cost is in docs/operate/scale.md: who makes them dearer notices it here, and who makes them cheaper writes it there, with -update.
 func TestCostOfShapes(t *testing.T) {
 	t.Parallel()
 	bills := billsOf(t)
@@ -41,15 +43,13 @@ func TestCostOfShapes(t *testing.T) {
 		printTo(t, os.Stdout, bills)
 	}
 	if *update {
-		if err := docpage.Write(page, section, string(tables(t, bills))); err != nil {
-			t.Fatal(err)
-		}
+		write(t, workloads, "workloads", func(w io.Writer) error { return cost.WriteWorkloads(w, bills) })
 	}
-	text, err := os.ReadFile(page)
+	text, err := os.ReadFile(workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := cost.ReadDollars(string(text))
+	said, err := cost.ReadWorkloads(string(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func TestCostOfShapes(t *testing.T) {
 			within = batchesBound
 		}
 		if want, ok := said[b.Name]; !ok || b.Total > want*(1+within)+0.01 || b.Total < want*(1-within)-0.01 {
-			t.Errorf("%s: %.2f dollars a million, docs/operate/cost.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
+			t.Errorf("%s: %.2f dollars a million, docs/operate/scale.md says %.2f: run go test ./tests/cost -update, and see why", b.Name, b.Total, want)
 		}
 	}
 	for i, b := range bills {
 		if s := &shapes[i]; b.Name == "" || s.Cold || s.AtOnce > 0 || s.Drive != nil || s.Of == "sub-orchestrations" {
-			continue // what docs/operate/cost.md says that a cost by history leaves out
+			continue // what docs/operate/scale.md says that a cost by history leaves out
 		}
 		within := batchesBound
 		if !shapes[i].OfActivities() || shapes[i].InBatches() {
@@ -83,7 +83,7 @@ func TestCostOfShapes(t *testing.T) {
 	}
 	for name := range said {
 		if !isShape(shapes, name) {
-			t.Errorf("docs/operate/cost.md has %q, which is not measured", name)
+			t.Errorf("docs/operate/scale.md has %q, which is not measured", name)
 		}
 	}
 }
@@ -132,25 +132,37 @@ func printTo(t *testing.T, w io.Writer, bills []cost.Bill) {
 		}
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Dollars at the list prices of %s of %s.\n\n", l.Region, l.AsOf)
-	_, _ = w.Write(tables(t, bills))
-}
-
-// tables are the three tables of the page.
-func tables(t *testing.T, bills []cost.Bill) []byte {
-	t.Helper()
 	var b bytes.Buffer
 	for _, err := range []error{
-		cost.WriteDollars(&b, bills), line(&b), cost.WriteAmounts(&b, bills), line(&b), cost.WriteBeside(&b, cost.AllBeside(pricing.Current())),
+		cost.WriteWorkloads(&b, bills), line(&b),
+		cost.WriteBeside(&b, cost.AllBeside(l)), line(&b),
+		cost.WriteUnitPrices(&b, l),
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	return b.Bytes()
+	_, _ = fmt.Fprintf(w, "Dollars at the list prices of %s of %s.\n\n%s\n", l.Region, l.AsOf, b.Bytes())
 }
 
 func line(w io.Writer) error {
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// writing keeps the tests from changing a page at the same time.
+var writing sync.Mutex
+
+// write replaces a section of a page.
+func write(t *testing.T, page, section string, to func(w io.Writer) error) {
+	t.Helper()
+	writing.Lock()
+	defer writing.Unlock()
+	var b bytes.Buffer
+	if err := to(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := docpage.Write(page, section, b.String()); err != nil {
+		t.Fatal(err)
+	}
 }

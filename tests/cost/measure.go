@@ -2,6 +2,7 @@ package cost
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math"
@@ -41,6 +42,8 @@ type Measured struct {
 	Functions map[string]*Function
 	// Fired is how many schedules have fired.
 	Fired float64
+	// Stored is the size of the items that were written, in the table and its indexes, in bytes as DynamoDB bills them.
+	Stored float64
 	// Reckoned is what the instances have cost by their histories, in dollars; their children have costs of their own.
 	Reckoned float64
 }
@@ -83,6 +86,7 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	if s.Cold {
 		o.CacheBytes = -1
 	}
+	o.Sweep = s.Afterwards != nil // without it, the first sweep searches the retentions of a year
 	h, err := simhub.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
@@ -91,16 +95,32 @@ func Measure(ctx context.Context, s *Shape) (*Measured, error) {
 	if err := begin(ctx, h, client.New(h.Provider)); err != nil {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 	}
+	before := h.Cloud.Table.StoredBytes()
 	counts.Reset()
 	w.reset()
-	if err := run(ctx, h, s, m.Instances); err != nil {
+	if err := run(ctx, h, s, m.Instances, w); err != nil {
 		return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
 	}
+	if s.Afterwards != nil {
+		counts.Reset()
+		w.reset()
+		if err := s.Afterwards(ctx, h, w.invoked); err != nil {
+			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
+		}
+	}
+	m.Stored = float64(h.Cloud.Table.StoredBytes() - before)
+	m.Functions[Worker].Duration -= s.Exclude
 	m.Calls = counts.Counts()
 	if unpriced := m.Calls.Unpriced(); len(unpriced) > 0 {
 		return nil, fmt.Errorf("cost: %s: nobody knows what AWS bills for %v", s.Name, unpriced)
 	}
 	for i := range m.Instances {
+		if s.Afterwards != nil {
+			break // the instances may be gone
+		}
+		if in, err := h.Provider.ReadInstance(ctx, instanceID(i)); err != nil || in.Status != provider.StatusCompleted {
+			return nil, fmt.Errorf("cost: %s: instance %d is %s: %w", s.Name, i, in.Status, err)
+		}
 		reckoned, err := client.EstimateCost(ctx, client.New(h.Provider), instanceID(i))
 		if err != nil {
 			return nil, fmt.Errorf("cost: %s: %w", s.Name, err)
@@ -122,8 +142,8 @@ func begin(ctx context.Context, h *simhub.Hub, c *client.Client) error {
 }
 
 // run starts the instances, and returns when all are over and have left nothing in the queues. Nobody reads meanwhile.
-func run(ctx context.Context, h *simhub.Hub, s *Shape, instances int) error {
-	c := client.New(h.Provider)
+func run(ctx context.Context, h *simhub.Hub, s *Shape, instances int, w *watcher) error {
+	c := client.New(h.Provider, client.WithQuerier(&querier{h, w}))
 	var started sync.WaitGroup
 	errs := make([]error, instances)
 	started.Go(func() { h.ServeFor(ctx, longest) })
@@ -187,13 +207,11 @@ func (w *watcher) intercept(ctx context.Context, c simaws.Call, next func() erro
 	began := time.Now()
 	err := next()
 	name := FunctionOf(c.Queue)
-	took := time.Since(began) + OwnTime[name]
+	took := time.Since(began)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.measured.Received[billed] += meter.Requests(bytesOf(c.Input))
-	f := w.measured.Functions[name]
-	f.Invocations++
-	f.Duration += time.Duration(math.Ceil(float64(took)/float64(time.Millisecond))) * time.Millisecond
+	w.add(name, took)
 	return err
 }
 
@@ -207,6 +225,33 @@ func FunctionOf(queue string) string {
 	default:
 		return Worker
 	}
+}
+
+// querier runs queries in the hub's orchestrator, and counts them as invocations of that function.
+type querier struct {
+	hub     *simhub.Hub
+	watcher *watcher
+}
+
+func (q *querier) QueryInstance(ctx context.Context, r provider.QueryRequest) (json.RawMessage, error) {
+	began := time.Now()
+	answer, err := q.hub.QueryInstance(ctx, r)
+	q.watcher.invoked(Orchestrator, time.Since(began))
+	return answer, err
+}
+
+// invoked counts an invocation of a function.
+func (w *watcher) invoked(name string, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.add(name, took)
+}
+
+// add counts an invocation, rounded up to a millisecond. The caller holds the lock.
+func (w *watcher) add(name string, took time.Duration) {
+	f := w.measured.Functions[name]
+	f.Invocations++
+	f.Duration += time.Duration(math.Ceil(float64(took+OwnTime[name])/float64(time.Millisecond))) * time.Millisecond
 }
 
 func bytesOf(batch any) (n int) {

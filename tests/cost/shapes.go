@@ -6,6 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/internal/simhub"
 )
 
 // Shape is an orchestration whose cost is measured.
@@ -25,6 +26,10 @@ type Shape struct {
 	Drive func(ctx context.Context, c *client.Client, id string) error
 	// Long is that it takes seconds to measure.
 	Long bool
+	// Exclude is run time of activities, which is not the engine's cost.
+	Exclude time.Duration
+	// Afterwards, if set, is measured instead of the instances. It runs when they have ended and the queues are empty.
+	Afterwards func(ctx context.Context, h *simhub.Hub, invoked func(function string, took time.Duration)) error
 	// Asked is how many dollars they are to cost; 0 is that nothing was asked for.
 	Asked float64
 }
@@ -54,7 +59,7 @@ const (
 	inlineName = "InlineChain"
 )
 
-// Shapes are what docs/operate/cost.md has, in its order.
+// Shapes are the workloads of docs/operate/scale.md, in its order.
 func Shapes() []Shape {
 	return []Shape{
 		{Name: "chain of 10, worker", Orchestration: chainName, Input: 10, Of: activities, Count: 10, Asked: 4.9},
@@ -67,10 +72,10 @@ func Shapes() []Shape {
 		{Name: "fan-out of 5", Orchestration: fanName, Input: 5, Of: activities, Count: 5},
 		{Name: "fan-out of 1,000", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Asked: 0.8},
 		{Name: "fan-out of 1,000, cold", Orchestration: fanName, Input: 1000, Of: activities, Count: 1000, Cold: true},
-		{Name: "race of an activity with a timeout", Orchestration: "Race", Input: time.Hour, Of: activities, Count: 1},
+		{Name: "activity that wins a race with a timer", Orchestration: "Race", Input: time.Hour, Of: activities, Count: 1},
 		{Name: "timer of a day", Orchestration: "Sleep", Input: 24 * time.Hour, Of: timers, Count: 1},
 		{Name: "10 sub-orchestrations of an activity", Orchestration: "Family", Input: 10, Of: children, Count: 10},
-		{Name: "cancel of 2,000 that run", Orchestration: "Crowd", Input: 2000, Of: activities, Count: 2000, Drive: callOff},
+		{Name: "cancel of 2,000 running activities", Orchestration: "Crowd", Input: 2000, Of: activities, Count: 2000, Drive: callOff},
 	}
 }
 
@@ -86,6 +91,7 @@ func Registry() *perdure.Registry {
 	perdure.AddOrchestration(r, "Sleep", rest)
 	perdure.AddOrchestration(r, "Family", family)
 	perdure.AddOrchestration(r, "Crowd", crowd)
+	addBlocks(r)
 	return r
 }
 

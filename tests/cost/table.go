@@ -10,44 +10,45 @@ import (
 // column is a column of the table.
 type column struct {
 	title string
-	value func(b *Bill) float64
+	value func(b *Bill) string
 }
 
-// dollars are the columns of what a million cost.
-var dollars = []column{
-	{"total", func(b *Bill) float64 { return b.Total }},
-	{"table: writes", func(b *Bill) float64 { return b.Writes }},
-	{"table: reads", func(b *Bill) float64 { return b.Reads }},
-	{"SQS: functions", func(b *Bill) float64 { return b.Sends }},
-	{"SQS: mappings", func(b *Bill) float64 { return b.Receives + b.Deletes }},
-	{"invocations", func(b *Bill) float64 { return b.Requests }},
-	{"GB-seconds", func(b *Bill) float64 { return b.Durations }},
-	{"schedules", func(b *Bill) float64 { return b.Schedules }},
+// columns are those of the workloads: what a million cost, and what one takes.
+var columns = []column{
+	{"total", func(b *Bill) string { return cents(b.Total) }},
+	{"write units", func(b *Bill) string { return digits(b.WriteUnits) }},
+	{"read units", func(b *Bill) string { return digits(b.ReadUnits) }},
+	{"SQS requests", func(b *Bill) string { return digits(b.SQSRequests) }},
+	{"invocations", func(b *Bill) string { return digits(b.Invocations) }},
+	{"GB-seconds", func(b *Bill) string { return digits(b.GBSeconds) }},
 }
 
-// amounts are the columns of what one takes.
-var amounts = []column{
-	{"write units", func(b *Bill) float64 { return b.WriteUnits }},
-	{"read units", func(b *Bill) float64 { return b.ReadUnits }},
-	{"SQS requests", func(b *Bill) float64 { return b.SQSRequests }},
-	{"invocations", func(b *Bill) float64 { return b.Invocations }},
-	{"GB-seconds", func(b *Bill) float64 { return b.GBSeconds }},
+func cents(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
+
+func digits(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+// WriteWorkloads writes the table of what a million cost and what one takes, in Markdown.
+func WriteWorkloads(w io.Writer, bills []Bill) error { return writeTable(w, workloads, bills, columns) }
+
+// WriteBlocks writes the price list of the blocks, in Markdown.
+func WriteBlocks(w io.Writer, blocks []Block, bills []Bill) error {
+	shown := make([]Bill, 0, len(bills))
+	for i := range bills {
+		if !blocks[i].Step {
+			shown = append(shown, bills[i])
+		}
+	}
+	return writeTable(w, blockList, shown, columns[:1])
 }
 
-// WriteDollars writes the table of what a million cost, in Markdown.
-func WriteDollars(w io.Writer, bills []Bill) error {
-	return writeTable(w, bills, dollars, func(x float64) string {
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	})
-}
+// The first columns of the tables, by which they are found.
+const (
+	workloads = "workload"
+	blockList = "building block"
+)
 
-// WriteAmounts writes the table of what one takes, in Markdown.
-func WriteAmounts(w io.Writer, bills []Bill) error {
-	return writeTable(w, bills, amounts, func(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) })
-}
-
-func writeTable(w io.Writer, bills []Bill, columns []column, number func(float64) string) error {
-	header, line := []string{"workload"}, []string{"---"}
+func writeTable(w io.Writer, first string, bills []Bill, columns []column) error {
+	header, line := []string{first}, []string{"---"}
 	for _, c := range columns {
 		header, line = append(header, c.title), append(line, "--:")
 	}
@@ -55,11 +56,7 @@ func writeTable(w io.Writer, bills []Bill, columns []column, number func(float64
 	for i := range bills {
 		row := []string{bills[i].Name}
 		for _, c := range columns {
-			text := number(c.value(&bills[i]))
-			if c.value(&bills[i]) == 0 {
-				text = ""
-			}
-			row = append(row, text)
+			row = append(row, c.value(&bills[i]))
 		}
 		rows = append(rows, row)
 	}
@@ -71,18 +68,23 @@ func writeTable(w io.Writer, bills []Bill, columns []column, number func(float64
 	return nil
 }
 
-// ReadDollars reads the totals back out of a page that WriteDollars has written into, by name.
-func ReadDollars(page string) (map[string]float64, error) {
+// ReadWorkloads reads the totals back out of a page that WriteWorkloads has written into, by name.
+func ReadWorkloads(page string) (map[string]float64, error) { return readTable(page, workloads) }
+
+// ReadBlocks reads the totals back out of a page that WriteBlocks has written into, by name.
+func ReadBlocks(page string) (map[string]float64, error) { return readTable(page, blockList) }
+
+func readTable(page, first string) (map[string]float64, error) {
 	totals := map[string]float64{}
 	in := false
 	for line := range strings.Lines(page) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		in = strings.HasPrefix(line, "| workload | total |") || in && strings.HasPrefix(line, "|")
+		in = strings.HasPrefix(line, "| "+first+" | total |") || in && strings.HasPrefix(line, "|")
 		if !in || len(cells) < 2 {
 			continue
 		}
 		name, total := strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1])
-		if name == "workload" || strings.HasPrefix(name, "---") {
+		if name == first || strings.HasPrefix(name, "---") {
 			continue
 		}
 		x, err := strconv.ParseFloat(total, 64)
