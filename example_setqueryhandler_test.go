@@ -47,5 +47,5 @@ func ExampleSetQueryHandler() {
 	fmt.Println(err)
 	// Output:
 	// ["bob"]
-	// client: query: instance "names": query "from": its handler failed: there are 2 names by now
+	// client: query: instance "names": query "from": the handler failed: there are 2 names by now
 }
