@@ -90,8 +90,8 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 // *IdleError instead. Use RunSweeper or Advance.
 func RunSweeper(env *Env) {
 	env.t.Helper()
-	env.virtual("Watch")
-	env.outside("Watch")
+	env.virtual("RunSweeper")
+	env.outside("RunSweeper")
 	var err error
 	env.do(func() { _, err = env.hub.Timekeeper.Sweep(context.Background()) })
 	if err != nil {
