@@ -45,9 +45,9 @@ func (d scheduleToClose) applyToActivityCall(c *replay.ActivityCall) {
 
 // WithScheduleToCloseTimeout limits the total time of an activity, from the turn that schedules it. The time includes the wait
 // for a worker, all attempts, and the waits between them. When d has elapsed, the activity fails with a *TimeoutError,
-// up to one second late if no worker has started it, and the context of a running attempt ends. If the next attempt
-// would start after that time, it is not made and the activity fails with the error of the last attempt. d is rounded
-// and limited as in WithStartToCloseTimeout.
+// and the context of a running attempt ends. If no worker runs the activity at that time, or if its worker has died,
+// it fails up to one second late. If the next attempt would start after that time, it is not made and the activity
+// fails with the error of the last attempt. d is rounded and limited as in WithStartToCloseTimeout.
 func WithScheduleToCloseTimeout(d time.Duration) ActivityCallOption {
 	return scheduleToClose(limit(d))
 }

@@ -27,7 +27,7 @@ type PollPolicy struct {
 	InitialInterval time.Duration
 	// BackoffCoefficient is the growth factor of the intervals, 1 or more. The default is 1, which keeps them constant.
 	BackoffCoefficient float64
-	// MaxInterval caps the intervals. The default is one hour, or Interval if it is longer.
+	// MaxInterval caps the intervals. The default is one hour, or InitialInterval if it is longer.
 	MaxInterval time.Duration
 	// Jitter is the random part of each interval, from 0 to 1, as in RetryPolicy. The default is 0; NoJitter also means
 	// no jitter. The random choice depends only on the execution and the number of the check. In perduretest there is
@@ -46,13 +46,13 @@ func (p *PollPolicy) wrong() string {
 	case p.Timeout < 0:
 		return fmt.Sprintf("Timeout %v is negative", p.Timeout)
 	case p.InitialInterval < 0:
-		return fmt.Sprintf("Interval %v is negative", p.InitialInterval)
+		return fmt.Sprintf("InitialInterval %v is negative", p.InitialInterval)
 	case p.BackoffCoefficient != 0 && !(p.BackoffCoefficient >= 1 && p.BackoffCoefficient <= math.MaxFloat64):
-		return fmt.Sprintf("Coefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
+		return fmt.Sprintf("BackoffCoefficient %v is invalid; use a number of at least 1", p.BackoffCoefficient)
 	case p.MaxInterval < 0:
 		return fmt.Sprintf("MaxInterval %v is negative", p.MaxInterval)
 	case p.MaxInterval > 0 && p.MaxInterval < cmp.Or(p.InitialInterval, defaultPollInterval):
-		return fmt.Sprintf("MaxInterval %v is less than Interval %v",
+		return fmt.Sprintf("MaxInterval %v is less than InitialInterval %v",
 			p.MaxInterval, cmp.Or(p.InitialInterval, defaultPollInterval))
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
 		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
@@ -103,7 +103,7 @@ func (e *ConditionNotMetError) Is(target error) bool {
 //	check := func(ctx *perdure.OrchestrationContext, j Job) (Job, error) {
 //		return perdure.CallActivity(ctx, describe, j.ID).Await(ctx)
 //	}
-//	policy := perdure.PollPolicy{Interval: 10 * time.Second, Coefficient: 1.5, MaxInterval: time.Minute}
+//	policy := perdure.PollPolicy{InitialInterval: 10 * time.Second, BackoffCoefficient: 1.5}
 //	job, err := perdure.WaitForCondition(ctx, Job{ID: id}, check, Job.isDone, policy)
 //
 // WaitForCondition returns early in these cases:
@@ -113,8 +113,8 @@ func (e *ConditionNotMetError) Is(target error) bool {
 //   - The policy allows no further check: it returns a *ConditionNotMetError, and the last state.
 //   - The scope of ctx is cancelled: it returns the error of the scope.
 //
-// WaitForCondition panics if the policy has a negative value other than NoJitter, a Coefficient below 1, a MaxInterval
-// below Interval, or a Jitter above 1.
+// WaitForCondition panics if the policy has a negative value other than NoJitter, a BackoffCoefficient below 1,
+// a MaxInterval below InitialInterval, or a Jitter above 1.
 //
 // A check with one activity adds about six events to the history. For more than a thousand checks, limit MaxAttempts
 // and continue as new with the state.

@@ -171,8 +171,14 @@ func TestThePollsJitter(t *testing.T) {
 func TestAPollPolicyThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for field, p := range map[string]perdure.PollPolicy{
-		"MaxAttempts": {MaxAttempts: -1}, "Timeout": {Timeout: -1}, "Interval": {InitialInterval: -1}, "Coefficient": {BackoffCoefficient: 0.5},
-		"MaxInterval": {InitialInterval: time.Minute, MaxInterval: time.Second}, "MaxInterval 1s": {MaxInterval: time.Second}, "Jitter": {Jitter: 1.1}, "Jitter -0.5": {Jitter: -0.5},
+		"MaxAttempts":        {MaxAttempts: -1},
+		"Timeout":            {Timeout: -1},
+		"InitialInterval":    {InitialInterval: -1},
+		"BackoffCoefficient": {BackoffCoefficient: 0.5},
+		"MaxInterval":        {InitialInterval: time.Minute, MaxInterval: time.Second},
+		"MaxInterval 1s":     {MaxInterval: time.Second},
+		"Jitter":             {Jitter: 1.1},
+		"Jitter -0.5":        {Jitter: -0.5},
 	} {
 		w := orchestrate(t, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.WaitForCondition(ctx, 0, func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil }, func(int) bool { return true }, p)

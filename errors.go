@@ -138,8 +138,8 @@ func (e *SubOrchestrationError) failure() *history.Failure {
 	return f
 }
 
-// TimeoutError means that an attempt or an activity exceeded one of its timeouts. errors.Is finds
-// context.DeadlineExceeded in it.
+// TimeoutError means that an attempt or an activity exceeded one of its timeouts. Message names the timeout. errors.Is
+// finds context.DeadlineExceeded in it.
 type TimeoutError struct{ Message string }
 
 // Error returns the message.

@@ -18,7 +18,7 @@ import (
 //
 // Some failures are never retried:
 //
-//   - errors marked with NonRetryable, and error types named in the field NonRetryable,
+//   - errors marked with NonRetryable, and error types named in NonRetryableErrorTypes,
 //   - payloads that cannot be encoded or decoded or are too large,
 //   - poison: an activity that repeatedly ended its process, and
 //   - cancellations.
@@ -68,7 +68,8 @@ func (r retryOption) applyToSubOrchestrationCall(c *subOrchestrationCall) { c.Re
 // Each attempt of a sub-orchestration is a new instance: the second attempt of "refund-7" is "refund-7~2".
 //
 // WithRetry panics if the policy has a negative value other than NoJitter, a MaxInterval below InitialInterval, a
-// BackoffCoefficient below 1, a Jitter above 1, or an empty name in NonRetryable.
+// BackoffCoefficient below 1, a Jitter above 1, or an empty name in
+// NonRetryableErrorTypes.
 func WithRetry(p RetryPolicy) CallOption {
 	if wrong := p.wrong(); wrong != "" {
 		panic("perdure: WithRetry: " + wrong)
@@ -100,7 +101,7 @@ func (p *RetryPolicy) wrong() string {
 	case p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1):
 		return fmt.Sprintf("Jitter %v is invalid; use 0 to 1, or NoJitter", p.Jitter)
 	case slices.Contains(p.NonRetryableErrorTypes, ""):
-		return "NonRetryable contains an empty name"
+		return "NonRetryableErrorTypes contains an empty name"
 	default:
 		return ""
 	}

@@ -63,7 +63,7 @@ func TestRetryPolicyThatCannotBe(t *testing.T) {
 		"Jitter 1.1 is invalid; use 0 to 1, or NoJitter":                 {Jitter: 1.1},
 		"Jitter -0.5 is invalid; use 0 to 1, or NoJitter":                {Jitter: -0.5},
 		"Jitter NaN is invalid; use 0 to 1, or NoJitter":                 {Jitter: math.NaN()},
-		"NonRetryable contains an empty name":                            {NonRetryableErrorTypes: []string{""}},
+		"NonRetryableErrorTypes contains an empty name":                  {NonRetryableErrorTypes: []string{""}},
 	} {
 		func() {
 			defer func() {

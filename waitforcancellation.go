@@ -39,7 +39,7 @@ func (waitForCancellation) applyToSubOrchestrationCall(c *subOrchestrationCall) 
 
 // WaitForCancellation delays the settling of a cancelled activity or sub-orchestration until it has really ended. The
 // activity has then returned, was abandoned after its grace period, or never started. The sub-orchestration has then
-// ended, including its compensation. The future has a *CancelledError whose Ended field is the end. A result that
+// ended, including its compensation. The future has a *CancelledError whose CancelOutcome is the end. A result that
 // arrives after the cancel is not a success.
 //
 //	_, err = perdure.CallActivity(ctx, charge, order, perdure.WaitForCancellation()).Await(ctx)

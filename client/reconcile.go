@@ -22,11 +22,10 @@ type ReconcileOptions struct {
 	Lookback time.Duration
 	// Concurrency is the number of instances that are processed concurrently: 32 if 0, at most 256.
 	Concurrency int
+	// Cursor continues an earlier call (see ReconcileResult). Empty starts at the beginning.
+	Cursor string
 	// Instances restricts the call to these instances, such as the RemainingInstances of another call. It cannot be
 	// combined with Cursor.
-	Cursor string
-	// Instances restricts the call to these instances, such as those that another call has Left. It cannot be combined
-	// with Cursor.
 	Instances []string
 	// OnProgress, if not nil, is called after each page of instances, from one goroutine.
 	OnProgress func(ReconcileResult)

@@ -70,7 +70,7 @@ type Event struct {
 
 	Reason string `json:"reason,omitempty"`
 	// Message is a text for people that has no effect: the message of a cancel, terminate or pause request, or the name
-	// of a timer (see Label).
+	// of a timer (see DisplayName).
 	Message     string `json:"message,omitempty"`
 	RequestedBy string `json:"requestedBy,omitempty"`
 	// Cancel belongs to a call with WaitForCancellation. It is nil for other events.

@@ -45,7 +45,7 @@ type ReadError struct {
 
 // ReadPending reads what the current execution of an instance with status s is waiting for, up to limit items. It
 // returns nil if the instance has ended or no longer exists. If the read fails, it returns both err and a Pending with
-// Unread set.
+// ReadError set.
 func ReadPending(ctx context.Context, c *client.Client, s client.Status, limit int) (answer *Pending, err error) {
 	if s.Status.Terminal() {
 		return nil, nil //nolint:nilnil // there is nothing to wait for

@@ -120,7 +120,7 @@ func (f *ExternalError) ErrorType() string {
 	return f.Type
 }
 
-// NonRetryable returns Final.
+// NonRetryable returns Permanent.
 func (f *ExternalError) NonRetryable() bool { return f.Permanent }
 
 // tokenProblem is what the holder of a token that does nothing is sent.

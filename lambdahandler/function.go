@@ -81,9 +81,9 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 // Handler returns the Lambda handler, wrapped in the middleware.
 func (f *Function) Handler() lambda.Handler { return f.handler }
 
-// Querier returns an Asker that runs queries in this process, for client.WithQuerier. It is nil unless the function was
-// created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the client
-// invokes the orchestrator function instead.
+// Querier returns a provider.Querier that runs queries in this process, for client.WithQuerier. It is nil unless the
+// function was created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the
+// client invokes the orchestrator function instead.
 func (f *Function) Querier() provider.Querier { return f.asker }
 
 // Serve runs the function. On Lambda it passes the handler to the runtime and does not return. Elsewhere it runs until

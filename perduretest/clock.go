@@ -49,12 +49,12 @@ func (e *Env) Advance(d time.Duration) {
 }
 
 // AfterFunc calls f when d of virtual time has passed, before anything else that is due at that time. f runs on the test's
-// goroutine, inside Advance or a wait. It may use the Client, fail the test and call At.
+// goroutine, inside Advance or a wait. It may use the Client, fail the test and call AfterFunc.
 func (e *Env) AfterFunc(d time.Duration, f func()) {
 	e.agenda.add(e.Now().Add(d), f)
 }
 
-// agenda is what At has planned, in order of time. It belongs to the test's goroutine.
+// agenda is what AfterFunc has planned, in order of time. It belongs to the test's goroutine.
 type agenda struct{ plans []plan }
 
 type plan struct {

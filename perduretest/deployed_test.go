@@ -169,8 +169,8 @@ func TestWhatOnlyVirtualTimeHasFailsTheTest(t *testing.T) {
 		"Deploy":       func(env *perduretest.Env) { env.Deploy(approved("v2")) },
 		"CrashAt":      func(env *perduretest.Env) { env.CrashAt(1) },
 		"Outage":       func(env *perduretest.Env) { env.Outage(perduretest.SQS, time.Hour) },
-		"Tables":       func(env *perduretest.Env) { perduretest.TableClient(env) },
-		"Watch":        perduretest.RunSweeper,
+		"TableClient":  func(env *perduretest.Env) { perduretest.TableClient(env) },
+		"RunSweeper":   perduretest.RunSweeper,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

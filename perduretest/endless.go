@@ -100,7 +100,7 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", d/day)
 }
 
-// isNew reports whether anything has come since the last look: a turn of any instance, but where it goes round. What At has planned will come, and an attempt of an
+// isNew reports whether anything has come since the last look: a turn of any instance, but where it goes round. What AfterFunc has planned will come, and an attempt of an
 // activity that has gone on since then is not going round: whether it will end is hasStalled's to say. The first look finds nothing: it has none to compare with.
 func (v *vigil) isNew(ctx context.Context) bool {
 	before, ran, first := v.before, v.ran, v.before == nil

@@ -1,3 +1,4 @@
+//nolint:thelper // the body of CrashAtEveryCall is a test, not a helper
 package perduretest_test
 
 import (
@@ -37,7 +38,6 @@ func ExampleCrashAtEveryCall() { //nolint:testableexamples // it needs a test: T
 	t := exampleT // in your test, its *testing.T
 
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
-		t.Helper()
 		env := perduretest.New(t, shop(), crash)
 		env.Stub("pack", perdure.OnQueue("warehouse")).Returns("bag")
 		id, err := env.Client().Start(t.Context(), "order", 900)

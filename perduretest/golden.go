@@ -27,7 +27,7 @@ func (e *Env) History(instanceID string) []history.Event {
 	return events
 }
 
-// updateVariable has Golden write files.
+// updateVariable is the variable that makes CompareGolden write files.
 const updateVariable = "PERDURE_UPDATE"
 
 // CompareGolden compares the whole history of an instance with a file, such as testdata/order.json. If they differ, it fails

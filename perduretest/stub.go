@@ -27,8 +27,9 @@ import (
 //	env.Stub("pack").Takes(6 * time.Hour).Returns(nil)
 //
 // The last step is repeated if it is Returns or StubFunc. If the script ends with Fails, the activity's own code runs
-// afterwards; if the activity is not registered, the test fails. Each attempt of a retry policy is a run. Env.Calls
-// lists the runs with their inputs.
+// afterwards; if the activity is not registered, the test fails. For an activity that always fails, use a large n or
+// StubFunc. Takes applies to every run. Each attempt of a retry policy is a run. Env.Calls lists the runs with their
+// inputs.
 type Stub struct {
 	env  *Env
 	name string
@@ -119,6 +120,9 @@ func (s *Stub) Fails(n int, err error) *Stub {
 }
 
 // Takes makes every run of the stub take d of virtual time. A run ends earlier when its context ends, with its cause.
+//
+// A run of 12 hours or more never completes, because SQS redelivers its message. Each hour takes about a second of real
+// time. Model long work as an orchestration with a timer.
 func (s *Stub) Takes(d time.Duration) *Stub {
 	s.mu.Lock()
 	defer s.mu.Unlock()

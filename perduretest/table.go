@@ -29,7 +29,7 @@ func WithTable(name, partitionKey, sortKey string) Option {
 // not every option of them.
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
-	env.virtual("Tables")
+	env.virtual("TableClient")
 	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}
 }
 
@@ -83,7 +83,7 @@ func (b *bubbleTable) TransactWriteItems(
 	return call(ctx, b, b.commit, in, opts)
 }
 
-// commit writes a transaction, which may start an instance that Begin tells no function of.
+// commit writes a transaction, which may start an instance without a message.
 func (b *bubbleTable) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption) (*dynamodb.TransactWriteItemsOutput, error) {
 	hub := b.hub.env.hub
 	out, err := b.table.TransactWriteItems(ctx, in, opts...)

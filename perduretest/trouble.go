@@ -23,9 +23,9 @@ const (
 	S3 Service = "S3"
 )
 
-// Outage makes all calls of a service fail for d of virtual time, including those of the Client. An unknown service
-// fails the test. A message that fails for hours moves to the dead-letter queue. The sweeper recovers it at its first
-// tick after the outage.
+// Outage makes all calls to a service fail for d of virtual time, including those of the Client. Messages that are
+// already in a queue of SQS are still delivered to the functions. An unknown service fails the test. A message that
+// fails for hours moves to the dead-letter queue. The sweeper recovers it at its first tick after the outage.
 func (e *Env) Outage(service Service, d time.Duration) {
 	e.t.Helper()
 	e.virtual("Outage")
@@ -68,7 +68,8 @@ const mostCalls = 10_000
 
 // CrashAtEveryCall runs body once without a crash, and then twice for each AWS call of the functions as subtests: the
 // process dies before the call, and after it. body creates an Env with the option and the environment that its
-// activities need, and checks that the work is done. With -short, only every seventh call is tested.
+// activities need, and checks that the work is done. Do not call t.Helper in body: it hides the line that fails. With
+// -short, only every seventh call is tested.
 func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env) {
 	t.Helper()
 	calls := 0
@@ -90,8 +91,8 @@ func CrashAtEveryCall(t *testing.T, body func(t *testing.T, crashes Option) *Env
 // *IdleError instead. Use RunSweeper or Advance.
 func RunSweeper(env *Env) {
 	env.t.Helper()
-	env.virtual("Watch")
-	env.outside("Watch")
+	env.virtual("RunSweeper")
+	env.outside("RunSweeper")
 	var err error
 	env.do(func() { _, err = env.hub.Timekeeper.Sweep(context.Background()) })
 	if err != nil {

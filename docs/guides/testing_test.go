@@ -1,3 +1,4 @@
+//nolint:thelper // the body of CrashAtEveryCall is a test, not a helper
 package guides_test
 
 import (
@@ -24,7 +25,7 @@ type Receipt struct{ Number string }
 
 // Fulfil charges an order and waits up to a day until it is packed.
 func Fulfil(ctx *perdure.OrchestrationContext, o Order) (string, error) {
-	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
+	retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: time.Minute})
 	receipt, err := perdure.CallActivityByName[Receipt](ctx, "charge", o, retry).Await(ctx)
 	if err != nil {
 		return "", err
@@ -97,9 +98,27 @@ func completeOrder(t *testing.T, env *perduretest.Env) {
 	}
 }
 
+func TestFulfil_cardAlwaysDeclined_fails(t *testing.T) {
+	env := perduretest.New(t, Registry())
+	id, err := env.Client().Start(t.Context(), "fulfil", Order{Cents: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Stub("charge").Fails(100, &DeclinedError{"stolen card"}) // more often than the policy tries
+	status, err := env.Client().Wait(t.Context(), id)            // err is nil: the instance has ended
+	_, failure := client.Result[string](status)
+	failed, ok := errors.AsType[*client.OrchestrationError](failure)
+	if err != nil || !ok || failed.Failure.Cause.Type != "DeclinedError" {
+		t.Errorf("%s: %v, %v", status.Status, failure, err)
+	}
+	took := status.UpdatedAt.Sub(status.CreatedAt)
+	if calls := env.Calls("charge"); len(calls) != 3 || calls[2].StartedAt != took || took != 3*time.Minute {
+		t.Errorf("took %v: %+v", took, calls)
+	}
+}
+
 func TestFulfil_crashAtEveryCall_completes(t *testing.T) {
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crash perduretest.Option) *perduretest.Env {
-		t.Helper()
 		env := perduretest.New(t, Registry(), crash)
 		completeOrder(t, env)
 		return env

@@ -93,9 +93,9 @@ func (g hubGrants) GrantStartDirect(grantee awsiam.IGrantable) {
 	g.grant(grantee, payloadPermissions(g.hub, putPayload, deletePayloads))
 }
 
-// GrantControlDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity, Terminate,
-// Raise and Update. In the table, it permits only writes of the items that announce such a message. The permission to
-// send to the inbox is full control of the hub, because IAM cannot distinguish messages.
+// GrantControlDirect allows grantee to send messages to instances with package client: Cancel, CancelActivity,
+// Terminate, RaiseEvent and Update. In the table, it permits only writes of the items that announce such a message. The
+// permission to send to the inbox is full control of the hub, because IAM cannot distinguish messages.
 func (g hubGrants) GrantControlDirect(grantee awsiam.IGrantable) {
 	note := allow(g.hub.tableARNs(), "dynamodb:PutItem")
 	note.AddCondition(jsii.String("ForAllValues:StringLike"), map[string]any{"dynamodb:LeadingKeys": jsii.Strings("n#*")})
