@@ -192,12 +192,15 @@ func TestNow_instancesOfTwoIncompatibleBuilds_bothComplete(t *testing.T) {
 	}
 	wantBlocked(t, env, "old")
 
-	env.Deploy(registryOf(parcelV0V1)) // too late: no instance of the two builds has a recorded version
+	env.Deploy(registryOf(parcelV0))
 	if err := c.RaiseEvent(t.Context(), "new", "paid", struct{}{}); err != nil {
 		t.Fatal(err)
 	}
 	wantBlocked(t, env, "new")
+	env.Deploy(registryOf(parcelV0V1)) // too late: no instance of the two builds has a recorded version
+	wantBlocked(t, env, "new")
 
+	env.Advance(time.Minute)
 	env.Deploy(registryOf(parcelByTime))
 	for _, id := range []string{"old", "new"} {
 		if s, err := c.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
@@ -256,9 +259,11 @@ func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 	}
 	env.RunUntilIdle()
 	env.CompareGolden("old", "testdata/parcel.json")
+
+	changed := registryOf(parcelV0V1)
 	recorded, err := os.ReadFile("testdata/parcel.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	perduretest.Replay(t, registryOf(parcelV0V1), recorded)
+	perduretest.Replay(t, changed, recorded)
 }
