@@ -19,24 +19,20 @@ type Trip struct {
 	City string `json:"city"`
 }
 
+var bookingTime = perdure.WithScheduleToCloseTimeout(time.Hour)
+
 func BookTrip(ctx *perdure.OrchestrationContext, t Trip) (none struct{}, err error) {
 	flight := Booking{Key: t.ID + "/flight", Item: "flight to " + t.City}
-	err = bookItem(ctx, flight)
+	_, err = perdure.CallActivity(ctx, agency.Book, flight, perdure.WaitForCancellation(), bookingTime).Await(ctx)
 	defer perdure.Compensate(ctx, &err, cancelBooking(flight)) // before the error is checked
 	if err != nil {
 		return none, err
 	}
 
 	hotel := Booking{Key: t.ID + "/hotel", Item: "hotel in " + t.City}
-	err = bookItem(ctx, hotel)
+	_, err = perdure.CallActivity(ctx, agency.Book, hotel, perdure.WaitForCancellation(), bookingTime).Await(ctx)
 	defer perdure.Compensate(ctx, &err, cancelBooking(hotel))
 	return none, err
-}
-
-func bookItem(ctx *perdure.OrchestrationContext, b Booking) error {
-	limit := perdure.WithScheduleToCloseTimeout(time.Hour)
-	_, err := perdure.CallActivity(ctx, agency.Book, b, perdure.WaitForCancellation(), limit).Await(ctx)
-	return err
 }
 
 func cancelBooking(b Booking) func(*perdure.OrchestrationContext) error {

@@ -99,12 +99,12 @@ func parcelIncompatible(ctx *perdure.OrchestrationContext, parcel string) (strin
 	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
 }
 
-// giftsFree is the time of the change in parcelByTime: noon of the first day of virtual time.
-var giftsFree = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+// changeTime is the time of the change in parcelByTime: noon of the first day of virtual time.
+var changeTime = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // parcelByTime chooses the old or new code by the time at which an execution reaches the change.
 func parcelByTime(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
-	if ctx.Now().Before(giftsFree) || !isGift(parcel) {
+	if ctx.Now().Before(changeTime) || !isGift(parcel) {
 		if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
 			return "", err
 		}
@@ -200,7 +200,7 @@ func TestNow_instancesOfTwoIncompatibleBuilds_bothComplete(t *testing.T) {
 	env.Deploy(registryOf(parcelV0V1)) // too late: no instance of the two builds has a recorded version
 	wantBlocked(t, env, "new")
 
-	env.Advance(time.Minute)
+	env.Advance(time.Minute) // so that this build reports last
 	env.Deploy(registryOf(parcelByTime))
 	for _, id := range []string{"old", "new"} {
 		if s, err := c.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
@@ -260,10 +260,10 @@ func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 	env.RunUntilIdle()
 	env.CompareGolden("old", "testdata/parcel.json")
 
-	changed := registryOf(parcelV0V1)
+	newRegistry := registryOf(parcelV0V1)
 	recorded, err := os.ReadFile("testdata/parcel.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	perduretest.Replay(t, changed, recorded)
+	perduretest.Replay(t, newRegistry, recorded)
 }
