@@ -23,7 +23,7 @@ func importVerb(c *command) *cobra.Command {
 		Use: "import FILE", Short: "Replay an exported history",
 		Long: `Replay an exported history against a binary on this machine.
 
-FILE is the output of perdure export, or - for stdin. The orchestrator binary, built for this machine,
+FILE is the output of perdure export, a file of perduretest (Env.CompareGolden), or - for stdin. The orchestrator binary, built for this machine,
 replays each execution. The command reports whether the code makes the recorded decisions, or the first event
 at which they differ. It needs no hub, runs no activities and writes nothing. The binary gets no hub settings
 and no AWS credentials.
@@ -34,8 +34,8 @@ Exit codes:
   2  the code makes other decisions
   4  --timeout expired`,
 		Example: `  perdure export order-7 --hub production > order-7.json
-  go build -o dist/orchestrator ./functions/orchestrator
-  perdure import order-7.json --binary dist/orchestrator`,
+  go build -o dist/orchestrator-local ./functions/orchestrator
+  perdure import order-7.json --binary dist/orchestrator-local`,
 		Args: func(cmd *cobra.Command, args []string) error { return checkArgs(cmd, args, "FILE") },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

@@ -99,6 +99,10 @@ func startRehearsal(ctx context.Context, binary string) (*rehearsing, error) {
 	}
 	if err := p.cmd.Start(); err != nil {
 		kill()
+		if info, statErr := os.Stat(binary); statErr == nil && info.IsDir() {
+			return nil, fmt.Errorf("--binary %s is a directory; build the orchestrator for this machine "+
+				"and specify the file", binary)
+		}
 		return nil, fmt.Errorf("--binary %s: %w; build it for this machine", binary, err)
 	}
 

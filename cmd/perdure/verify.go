@@ -30,17 +30,18 @@ An orchestrator binary, built for this machine, replays the histories of instanc
 command lists the instances that the new build would block, with the event and the difference. Nothing is
 written and no activity runs. The binary gets no hub settings and no AWS credentials, and the command reads
 large payloads for it. If there are more than --max-instances, each orchestration and version gets an equal
-share, and repeated runs replay the same instances.
+share, and repeated runs replay the same instances. OTHER INPUTS counts instances for which the code passes
+other inputs to activities or sub-orchestrations than recorded. They continue, and the recorded calls count.
 
 Exit codes:
   0  all replayed instances would continue; different inputs and instances that stay blocked are only shown
   1  error, or more instances than --allow-unread (or all) cannot be read
   2  an instance would be blocked
   4  --timeout expired`
-	cmd.Example = `  go build -o dist/orchestrator ./functions/orchestrator
-  perdure verify --binary dist/orchestrator --hub production
-  perdure verify --binary dist/orchestrator --name fulfil --max-instances 10000 --json
-  perdure verify --binary dist/orchestrator --allow-unread 1%`
+	cmd.Example = `  go build -o dist/orchestrator-local ./functions/orchestrator
+  perdure verify --binary dist/orchestrator-local --hub production
+  perdure verify --binary dist/orchestrator-local --name fulfil --max-instances 10000 --json
+  perdure verify --binary dist/orchestrator-local --allow-unread 1%`
 	cmd.Flags().StringVar(&f.binary, "binary", "", "path of the orchestrator binary for this machine (required)")
 	cmd.Flags().StringVar(&f.name, "name", "", "orchestration of the instances")
 	cmd.Flags().IntVar(&f.maxInstances, "max-instances", 1000, "maximum number of instances to replay")

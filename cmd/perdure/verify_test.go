@@ -242,7 +242,9 @@ func TestVerifyNeedsAnOrchestratorsBinary(t *testing.T) {
 	if err := os.WriteFile(text, []byte("no program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	directory := t.TempDir()
 	for tells, binary := range map[string]string{
+		"--binary " + directory + " is a directory; build the orchestrator for this machine and specify the file": directory,
 		"--binary is required": "", "; build it for this machine": text, "no such file": "/no/such/binary", "cannot replay histories": "true",
 		"has no orchestrations; add them to the registry that it passes to lambdahandler.StartOrchestrator": orchestratorOf(t, "has none"),
 	} {

@@ -34,6 +34,15 @@ func Import(ctx *perdure.OrchestrationContext, file string) (rows int, err error
 	return rows, err
 }
 
+// cancelImport cancels an import on behalf of a user of this program.
+func cancelImport(ctx context.Context, hub *client.Client, id, user string) error {
+	err := hub.Cancel(client.ContextWithCaller(ctx, user), id, "wrong file")
+	if errors.Is(err, client.ErrEnded) {
+		return nil
+	}
+	return err
+}
+
 // blockUntilCancelled is an activity that runs until its context ends.
 func blockUntilCancelled(ctx context.Context, _ string) (int, error) {
 	<-ctx.Done()
@@ -90,7 +99,7 @@ func TestCancel_runningImport_cleansUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.AfterFunc(time.Minute, func() {
-		if err := env.Client().Cancel(t.Context(), id, "wrong file"); err != nil {
+		if err := cancelImport(t.Context(), env.Client(), id, "mia"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -101,9 +110,70 @@ func TestCancel_runningImport_cleansUp(t *testing.T) {
 	if calls := env.Calls("delete-rows"); len(calls) != 1 {
 		t.Errorf("%+v", calls)
 	}
-	for c, err := range env.Client().Cancellations(t.Context(), id, "") {
+	if err := cancelImport(t.Context(), env.Client(), id, "mia"); err != nil {
+		t.Errorf("after the end: %v", err)
+	}
+
+	ctx, hub, cancellations := t.Context(), env.Client(), 0
+	for c, err := range hub.Cancellations(ctx, id, "") { // of the current execution
+		cancellations++
 		if err != nil || c.Reason != string(perdure.ReasonRequested) || c.Message != "wrong file" {
 			t.Errorf("%+v, %v", c, err)
+		}
+		if c.Target == client.TargetInstance && c.RequestedBy != "mia" {
+			t.Errorf("requested by %q", c.RequestedBy)
+		}
+	}
+	if cancellations != 2 {
+		t.Errorf("%d cancellations, want those of the instance and its activity", cancellations)
+	}
+}
+
+func TestCancel_blockedInstance_undoesWhenCodeIsDeployed(t *testing.T) {
+	t.Parallel()
+	env := newCancellationEnv(t)
+	id, err := env.Client().Start(t.Context(), "import", "prices.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Second)
+	other := perdure.NewRegistry()
+	perdure.AddOrchestration(other, "quote", Quote)
+	env.Deploy(other)
+	if err := env.Client().Cancel(t.Context(), id, "wrong file"); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(time.Hour)
+	s, err := env.Client().Status(t.Context(), id)
+	if err != nil || s.Status != client.StatusBlocked || len(env.Calls("delete-rows")) != 0 {
+		t.Errorf("blocked: %s, %v", s.Status, err)
+	}
+
+	r := perdure.NewRegistry()
+	perdure.AddOrchestration(r, "import", Import)
+	perdure.AddActivity(r, "import", blockUntilCancelled)
+	perdure.AddActivity(r, "delete-rows", func(context.Context, string) (none struct{}, err error) { return none, nil })
+	env.Deploy(r)
+	s, err = env.Client().Wait(t.Context(), id)
+	if err != nil || s.Status != client.StatusCancelled || len(env.Calls("delete-rows")) != 1 {
+		t.Errorf("deployed: %s, %v", s.Status, err)
+	}
+}
+
+func TestCancel_beforeFirstTurn_runsCodeUnlessDelayed(t *testing.T) {
+	t.Parallel()
+	for delay, want := range map[time.Duration]string{0: `"deleting rows: wrong file"`, time.Hour: ""} {
+		env := newCancellationEnv(t)
+		id, err := env.Client().Start(t.Context(), "import", "prices.csv", client.WithDelay(delay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := env.Client().Cancel(t.Context(), id, "wrong file"); err != nil {
+			t.Fatal(err)
+		}
+		s, err := env.Client().Wait(t.Context(), id)
+		if err != nil || s.Status != client.StatusCancelled || string(s.CustomStatus) != want {
+			t.Errorf("delay %s: %s, %s, %v", delay, s.Status, s.CustomStatus, err)
 		}
 	}
 }

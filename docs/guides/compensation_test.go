@@ -19,16 +19,18 @@ type Trip struct {
 	City string `json:"city"`
 }
 
+var bookingTime = perdure.WithScheduleToCloseTimeout(time.Hour)
+
 func BookTrip(ctx *perdure.OrchestrationContext, t Trip) (none struct{}, err error) {
 	flight := Booking{Key: t.ID + "/flight", Item: "flight to " + t.City}
-	_, err = perdure.CallActivity(ctx, agency.Book, flight, perdure.WaitForCancellation()).Await(ctx)
+	_, err = perdure.CallActivity(ctx, agency.Book, flight, perdure.WaitForCancellation(), bookingTime).Await(ctx)
 	defer perdure.Compensate(ctx, &err, cancelBooking(flight)) // before the error is checked
 	if err != nil {
 		return none, err
 	}
 
 	hotel := Booking{Key: t.ID + "/hotel", Item: "hotel in " + t.City}
-	_, err = perdure.CallActivity(ctx, agency.Book, hotel, perdure.WaitForCancellation()).Await(ctx)
+	_, err = perdure.CallActivity(ctx, agency.Book, hotel, perdure.WaitForCancellation(), bookingTime).Await(ctx)
 	defer perdure.Compensate(ctx, &err, cancelBooking(hotel))
 	return none, err
 }
@@ -48,25 +50,38 @@ type Booking struct {
 
 // travelAgency books in 100 ms for each letter of the item, ignores cancellation, and has no hotel in Bergen.
 type travelAgency struct {
-	mu    sync.Mutex
-	calls []string
+	mu        sync.Mutex
+	calls     []string
+	cancelled map[string]bool
 }
 
-var agency = &travelAgency{}
+var agency = &travelAgency{cancelled: map[string]bool{}}
 
 func (a *travelAgency) Book(_ context.Context, b Booking) (none struct{}, err error) {
 	time.Sleep(time.Duration(len(b.Item)) * time.Second / 10)
 	if b.Item == "hotel in Bergen" {
 		return none, errors.New("sold out")
 	}
+	if a.isCancelled(b.Key) {
+		return none, errors.New("cancelled before")
+	}
 	a.record("booked " + b.Key)
 	return none, nil
 }
 
-// Cancel cancels the booking with a key. It does nothing if there is none.
+// Cancel cancels the booking with a key, if there is one. The agency rejects later bookings with the key.
 func (a *travelAgency) Cancel(_ context.Context, key string) (none struct{}, err error) {
 	a.record("cancelled " + key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.cancelled[key] = true
 	return none, nil
+}
+
+func (a *travelAgency) isCancelled(key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cancelled[key]
 }
 
 func (a *travelAgency) record(call string) {
@@ -75,12 +90,13 @@ func (a *travelAgency) record(call string) {
 	a.calls = append(a.calls, call)
 }
 
-// takeCalls returns the calls since the last takeCalls.
+// takeCalls returns the calls since the last takeCalls, and forgets all cancelled keys.
 func (a *travelAgency) takeCalls() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	calls := a.calls
 	a.calls = nil
+	clear(a.cancelled)
 	return calls
 }
 
@@ -155,5 +171,16 @@ func TestCompensate_failureOrCancellation_undoesBookings(t *testing.T) {
 		if calls := agency.takeCalls(); err != nil || s.Status != c.status || !slices.Equal(calls, c.calls) {
 			t.Errorf("%s: %s, %q, %v", name, s.Status, calls, err)
 		}
+	}
+}
+
+func TestAgency_bookingAfterCancel_isRejected(t *testing.T) {
+	t.Parallel()
+	a := &travelAgency{cancelled: map[string]bool{}}
+	if _, err := a.Cancel(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Book(t.Context(), Booking{Key: "1"}); err == nil {
+		t.Error("booked after the cancellation")
 	}
 }

@@ -261,3 +261,26 @@ func TestRestartFromEvent_completedActivity_doesNotRunAgain(t *testing.T) {
 		t.Errorf("%d, %d transferred, %v", n, transferred, err)
 	}
 }
+
+func TestRestart_startRequestedNoVersion_runsHighest(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registryOf(parcelV0))
+	startParcel(t, env, "old")
+	if err := env.Client().Terminate(t.Context(), "old", "restart it"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := env.Client().Wait(t.Context(), "old"); err != nil || s.Version != "0" {
+		t.Fatalf("version %q, %v", s.Version, err)
+	}
+	r := registryOf(parcelV0)
+	perdure.AddOrchestration(r, "parcel", parcelV1, perdure.WithVersion("1"))
+	env.Deploy(r)
+	restarted, err := env.Client().Restart(t.Context(), "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.RunUntilIdle()
+	if s, err := env.Client().Status(t.Context(), restarted); err != nil || s.Version != "1" {
+		t.Errorf("version %q, %v", s.Version, err)
+	}
+}
