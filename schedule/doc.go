@@ -3,7 +3,7 @@
 //	err := c.PutSchedule(ctx, schedule.Schedule{ // c is a *client.Client
 //		ID:            "nightly",
 //		Orchestration: "report",
-//		When:          "0 2 * * MON-FRI",
+//		Expression:    "0 2 * * MON-FRI",
 //		TimeZone:      "Europe/Berlin",
 //	})
 //

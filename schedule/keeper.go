@@ -15,7 +15,8 @@ const (
 	lateAfter = time.Minute
 	// stepsPerExecution bounds the history of an execution: a run's result, or an order, may be of perdure.MaxPayloadBytes.
 	stepsPerExecution = 20
-	// linger is how long a schedule that has nothing to do any more waits for a Set: one that is sent before the end is seen must not be lost.
+	// linger is how long a schedule without further times waits for a Replace, so that one sent before its end is seen
+	// is not lost.
 	linger = time.Minute
 	// maxErrorBytes is what is kept of a run's error.
 	maxErrorBytes = 500
@@ -23,22 +24,22 @@ const (
 	leftOutAtOnce = 50
 )
 
-// CommandEvent is the name of the external event that carries an Order.
+// CommandEvent is the name of the external event that carries a Command.
 const CommandEvent = "perdure.schedule"
 
-// Command is a request to a schedule. Exactly one of Set, Run, Backfill and End is set. ByHand is valid only with Run. An
-// empty Order makes the schedule check what is due.
+// Command is a request to a schedule. Exactly one of Replace, RunAt, Backfill and Delete is set. Manual is valid only
+// with RunAt. An empty Command makes the schedule check what is due.
 type Command struct {
 	// Replace replaces the definition of the schedule. A running run continues.
 	Replace *Schedule `json:"set,omitempty"`
-	// RunAt starts a run for that time now, as if it were due. With ByHand, the run starts even if the schedule is
+	// RunAt starts a run for that time now, as if it were due. With Manual, the run starts even if the schedule is
 	// paused.
 	RunAt  time.Time `json:"run,omitzero"`
 	Manual bool      `json:"byHand,omitempty"`
-	// Backfill starts the runs of a window in the past, one after the other, or concurrently with Allow. Times that
-	// already have a run are skipped.
+	// Backfill starts the runs of a window in the past, one after the other, or concurrently with OverlapAllow. Times
+	// that already have a run are skipped.
 	Backfill *BackfillWindow `json:"backfill,omitempty"`
-	// Delete ends the schedule one minute after its run has ended. A later Set revokes it.
+	// Delete ends the schedule one minute after its run has ended. A later Replace revokes it.
 	Delete bool `json:"end,omitempty"`
 }
 
@@ -46,10 +47,10 @@ type Command struct {
 // only Schedule.
 type State struct {
 	Schedule Schedule `json:"schedule"`
-	// Anchor is the time from which rates count. All times up to Seen have been processed.
+	// Anchor is the time from which rates count. All times up to ProcessedUntil have been processed.
 	Anchor         time.Time `json:"anchor,omitzero"`
 	ProcessedUntil time.Time `json:"seen,omitzero"`
-	// Queue are the times that wait for their runs. ByHand are those of them that were requested manually.
+	// Queue are the times that wait for their runs. Manual are those of them that were requested manually.
 	Queue  []time.Time `json:"queue,omitempty"`
 	Manual []time.Time `json:"byHand,omitempty"`
 	// CatchUpTime is the missed time in Queue that CatchUpLast keeps until a pause ends.

@@ -62,7 +62,7 @@ func outcomeOf(err error) (Outcome, string) {
 	return OutcomeFailed, text
 }
 
-// startRuns starts what may be started: the first of the queue, or with Allow all of it, and then of what is backfilled, as far as this execution goes.
+// startRuns starts what may be started: the first of the queue, or with OverlapAllow all of it, and then of what is backfilled, as far as this execution goes.
 func (k *keeper) startRuns() {
 	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == OverlapAllow) {
 		t, past, ok := takeNext(k)
@@ -87,7 +87,7 @@ func takeNext(k *keeper) (t time.Time, past, ok bool) {
 		return k.takeFirst(), false, true
 	}
 	if k.run != nil && k.steps >= stepsPerExecution {
-		return t, false, false // this execution cannot end yet, and a window with Allow would fill its history
+		return t, false, false // this execution cannot end yet, and a window with OverlapAllow would fill its history
 	}
 	windows := len(k.Backfills)
 	t, ok = nextOfThePast(k)

@@ -11,7 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Schedule defines which orchestration starts at which times. ID, Orchestration and When are required.
+// Schedule defines which orchestration starts at which times. ID, Orchestration and Expression are
+// required.
 type Schedule struct {
 	// ID is the name of the schedule in its hub: 1 to 200 bytes of UTF-8 without control characters. Its runs are the
 	// instances "ID@time", with the scheduled time in UTC, such as "nightly@2026-11-23T02:00:00Z".
@@ -35,7 +36,7 @@ type Schedule struct {
 	// syntaxes, the day may be L (the last day of the month), LW (the last weekday) or 15W (the weekday nearest to the
 	// 15th), and the day of the week 5L (the last one of the month) or 5#3 (the third one).
 	//
-	// Expression clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
+	// When clocks change, a cron expression whose hours begin with * follows elapsed time. Any other expression is due
 	// once for each local time: a time that is skipped is due later by the length of the shift, and a time that occurs
 	// twice is due the first time.
 	Expression string `json:"when"`
@@ -45,10 +46,10 @@ type Schedule struct {
 	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// OverlapPolicy sets what happens at a scheduled time while the previous run is still running. The default is Skip.
+	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is OverlapSkip.
 	Overlap OverlapPolicy `json:"overlap,omitempty"`
-	// CatchUpPolicy sets what happens to times that were missed by more than a minute, because the schedule was paused or its
-	// hub was down. The default is CatchUpLast.
+	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
+	// hub was down. The default is CatchUpLast. Times that came during a run follow Overlap.
 	CatchUp CatchUpPolicy `json:"catchUp,omitempty"`
 	// Revision is an identifier of this state of the schedule, of at most 64 bytes. Clients can read it. It has no
 	// other effect.
@@ -62,8 +63,8 @@ type OverlapPolicy string
 const (
 	// OverlapSkip does not start a run for that time.
 	OverlapSkip OverlapPolicy = "skip"
-	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the oldest ones
-	// are dropped.
+	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the
+	// oldest ones are dropped.
 	OverlapQueue OverlapPolicy = "queue"
 	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
 	OverlapCancel OverlapPolicy = "cancel"
@@ -81,7 +82,7 @@ const (
 	// CatchUpLast starts one run, for the last missed time.
 	CatchUpLast CatchUpPolicy = "last"
 	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently with
-	// Allow.
+	// OverlapAllow.
 	CatchUpAll CatchUpPolicy = "all"
 )
 
@@ -117,8 +118,9 @@ func ParseInstanceID(instanceID string) (id string, ok bool) {
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// DueTime returns the scheduled time of a run from its instance ID. ok is false for other instances. Use Due instead of the
-// current time in a scheduled orchestration, because a run can start late.
+// DueTime returns the scheduled time of a run, in UTC, from its instance ID. ok is false for other instances. Use DueTime
+// instead of the current time in a scheduled orchestration, because a run can start late. To get the date in the time
+// zone of the schedule, convert the time with its method In.
 func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {

@@ -14,17 +14,18 @@ type Status struct {
 	Schedule Schedule `json:"schedule"`
 	// Paused is the current pause, or nil. A paused schedule starts only runs that are requested manually.
 	Paused *Pause `json:"paused,omitempty"`
-	// NextDue is the next scheduled time. It is zero if there is none, and while the schedule is paused. With Skip and
-	// Queue, the schedule processes the times of a running run when the run has ended. Until then Next can be in the
-	// past, and Queued and Counts do not include these times.
+	// NextDue is the next scheduled time. It is zero if there is none, while the schedule or its instance is paused, and
+	// after the schedule has ended. With OverlapSkip and OverlapQueue, the schedule processes the times of a running run
+	// when the run has ended. Until then NextDue can be in the past, and Queued and Counts do not include these times.
 	NextDue time.Time `json:"next,omitzero"`
-	// CurrentRun is the run that is running, or nil. With Allow it is always nil.
+	// CurrentRun is the run that is running, or nil. With OverlapAllow it is always nil. If the schedule was cancelled
+	// or terminated, it is the run at that time.
 	CurrentRun *Run `json:"running,omitempty"`
 	// Queued is the number of times that wait for the end of the running run.
 	Queued int `json:"queued,omitempty"`
 	// Backfills are the remaining parts of the windows of backfills.
 	Backfills []BackfillWindow `json:"backfills,omitempty"`
-	// LastRun is the last run that ended, or with Allow the last run that was started.
+	// LastRun is the last run that ended, or with OverlapAllow the last run that was started.
 	LastRun *Run `json:"last,omitempty"`
 	// Deleting is true if the schedule was deleted and waits for the end of its run.
 	Deleting bool `json:"ending,omitempty"`
@@ -68,7 +69,7 @@ type Run struct {
 	Due       time.Time `json:"due"`
 	StartedAt time.Time `json:"startedAt"`
 	// Outcome is how the run ended, EndedAt when, and Error why it did not complete. They are empty while the run is
-	// running, and with Allow.
+	// running, and with OverlapAllow.
 	Outcome Outcome   `json:"outcome,omitempty"`
 	Error   string    `json:"error,omitempty"`
 	EndedAt time.Time `json:"endedAt,omitzero"`

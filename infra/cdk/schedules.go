@@ -7,7 +7,7 @@ import (
 
 // Schedule declares a schedule that starts an orchestration at fixed times. The renewer creates the schedule, and
 // updates it when the declaration changes. A schedule that you remove from the stack continues until you delete it.
-// Synthesis does not validate When. If it is invalid, the renewer reports an error, which an alarm detects.
+// Synthesis does not validate Expression. If it is invalid, the renewer reports an error, which an alarm detects.
 type Schedule struct {
 	// ID is the ID of the schedule. It is required.
 	ID string `json:"id"`
@@ -50,7 +50,7 @@ func (p TaskHubProps) validateSchedules() error {
 	for i, s := range p.Schedules {
 		switch {
 		case s.ID == "" || s.Orchestration == "" || s.Expression == "":
-			return fmt.Errorf("schedule %d (%q): ID, Orchestration and When are required", i, s.ID)
+			return fmt.Errorf("schedule %d (%q): ID, Orchestration and Expression are required", i, s.ID)
 		case seen[s.ID]:
 			return fmt.Errorf("duplicate schedule %q", s.ID)
 		case len(s.Input) > 0 && !json.Valid(s.Input):
