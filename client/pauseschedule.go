@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// scheduleAnswer limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule may
-// be blocked.
+// scheduleAnswer limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
+// may be blocked.
 const scheduleAnswer = 20 * time.Second
 
 // PauseSchedule stops a schedule from starting runs at its scheduled times until ResumeSchedule. The current run

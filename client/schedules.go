@@ -208,7 +208,8 @@ func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error
 	return ScheduleStatus{}, fmt.Errorf("client: schedule: %w", err)
 }
 
-// scheduleStatusOf returns the state of the schedule that an instance runs. Before its first turn, only the ID is known.
+// scheduleStatusOf returns the state of the schedule that an instance runs. Before its first turn, only the ID is
+// known.
 func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID, instanceIsPaused: in.Status == StatusPaused}
 	if in.Name != schedule.OrchestrationName {

@@ -299,7 +299,8 @@ func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
 		env.Stub("pack").Takes(30 * time.Hour).Returns("bag")
 		start(t, env, "ship", nil)
 		env.Advance(365 * 24 * time.Hour)
-	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-", `(running: activity "pack" of instance `,
+	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-",
+		`(running: activity "pack" of instance `,
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 

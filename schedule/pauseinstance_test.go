@@ -30,7 +30,8 @@ func TestPauseSchedule_whileInstanceIsPaused_pausesAfterItsResume(t *testing.T) 
 	}
 	h.Advance(11 * time.Minute) // 00:10 and 00:15 are missed
 	h.want("00:05", "")
-	if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" {
+	s := h.status()
+	if s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" {
 		t.Errorf("%+v", s)
 	}
 	h.resume()

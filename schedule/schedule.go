@@ -46,7 +46,8 @@ type Schedule struct {
 	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is OverlapSkip.
+	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is
+	// OverlapSkip.
 	Overlap OverlapPolicy `json:"overlap,omitempty"`
 	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
 	// hub was down. The default is CatchUpLast. Times that came during a run follow Overlap.
@@ -118,9 +119,9 @@ func ParseInstanceID(instanceID string) (id string, ok bool) {
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// DueTime returns the scheduled time of a run, in UTC, from its instance ID. ok is false for other instances. Use DueTime
-// instead of the current time in a scheduled orchestration, because a run can start late. To get the date in the time
-// zone of the schedule, convert the time with its method In.
+// DueTime returns the scheduled time of a run, in UTC, from its instance ID. ok is false for other instances. Use
+// DueTime instead of the current time in a scheduled orchestration, because a run can start late. To get the date in
+// the time zone of the schedule, convert the time with its method In.
 func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {

@@ -14,9 +14,10 @@ type Status struct {
 	Schedule Schedule `json:"schedule"`
 	// Paused is the current pause, or nil. A paused schedule starts only runs that are requested manually.
 	Paused *Pause `json:"paused,omitempty"`
-	// NextDue is the next scheduled time. It is zero if there is none, while the schedule or its instance is paused, and
-	// after the schedule has ended. With OverlapSkip and OverlapQueue, the schedule processes the times of a running run
-	// when the run has ended. Until then NextDue can be in the past, and Queued and Counts do not include these times.
+	// NextDue is the next scheduled time. It is zero if there is none, while the schedule or its instance is paused,
+	// and after the schedule has ended. With OverlapSkip and OverlapQueue, the schedule processes the times of a
+	// running run when the run has ended. Until then NextDue can be in the past, and Queued and Counts do not include
+	// these times.
 	NextDue time.Time `json:"next,omitzero"`
 	// CurrentRun is the run that is running, or nil. With OverlapAllow it is always nil. If the schedule was cancelled
 	// or terminated, it is the run at that time.
