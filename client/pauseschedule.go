@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// scheduleAnswer is how long it is waited for that a schedule takes a pause, or what it is put to where it is about to end: a turn of it takes moments, but it
+// scheduleAnswer limits the wait for a schedule's response to a pause, a resume, or a put while it ends. The schedule
 // may be blocked.
 const scheduleAnswer = 20 * time.Second
 
@@ -20,13 +20,18 @@ const scheduleAnswer = 20 * time.Second
 //
 // PauseSchedule is an update of the schedule's instance and returns the errors of Update. It waits up to 20 seconds for
 // the response. Without one, for example because the schedule is blocked, it returns a *UpdateError with UpdatePending,
-// and the schedule pauses when it continues. For a schedule that runs in an older release, PauseSchedule pauses the
+// and the schedule pauses when it continues. If the schedule's instance is paused, PauseSchedule does not wait, and the
+// schedule pauses when its instance is resumed. For a schedule that runs in an older release, PauseSchedule pauses the
 // instance, which then starts no runs at all.
 func (c *Client) PauseSchedule(ctx context.Context, id, message string) error {
 	s, err := c.Schedule(ctx, id)
-	if err == nil && !s.instanceIsPaused {
+	switch {
+	case err != nil:
+	case s.instanceIsPaused:
+		err = c.sendPause(ctx, id, message)
+	default:
 		_, err = c.tellSchedule(ctx, id, schedule.UpdatePause, message)
-		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateHandlerNotFound {
+		if hasNoHandler(err) {
 			err = c.Pause(ctx, schedule.InstanceID(id), message)
 		}
 	}
@@ -44,14 +49,8 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 	if err == nil && s.instanceIsPaused {
 		err = c.Resume(ctx, schedule.InstanceID(id), message)
 	}
-	if err == nil && (s.Paused != nil || !s.instanceIsPaused) {
-		var was json.RawMessage
-		was, err = c.tellSchedule(ctx, id, schedule.UpdateResume, message)
-		if e, told := errors.AsType[*UpdateError](err); told && e.Code == UpdateHandlerNotFound {
-			err = c.Resume(ctx, schedule.InstanceID(id), message)
-		} else if err == nil && string(was) != "true" {
-			err = fmt.Errorf("schedule %q: %w", id, ErrNotPaused)
-		}
+	if err == nil { // the resumed instance may have a parked pause of the schedule, which its status does not show
+		err = c.resumeOwn(ctx, &s, message)
 	}
 	if err != nil {
 		return fmt.Errorf("client: resume schedule: %w", err)
@@ -59,8 +58,42 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, message string) error {
 	return nil
 }
 
-// tellSchedule sends an update to a schedule, and waits for its answer.
-func (c *Client) tellSchedule(ctx context.Context, id, update, message string) (answer json.RawMessage, err error) {
+// resumeOwn ends the schedule's own pause. In an older release, a pause of the instance is the only one.
+func (c *Client) resumeOwn(ctx context.Context, s *ScheduleStatus, message string) error {
+	id := s.Schedule.ID
+	wasPaused, err := c.tellSchedule(ctx, id, schedule.UpdateResume, message)
+	switch {
+	case hasNoHandler(err) && s.instanceIsPaused:
+		return nil
+	case hasNoHandler(err):
+		return c.Resume(ctx, schedule.InstanceID(id), message)
+	case err == nil && string(wasPaused) != "true" && !s.instanceIsPaused:
+		return fmt.Errorf("schedule %q: %w", id, ErrNotPaused)
+	default:
+		return err
+	}
+}
+
+// hasNoHandler reports whether the schedule runs in a release without pauses of schedules.
+func hasNoHandler(err error) bool {
+	e, ok := errors.AsType[*UpdateError](err)
+	return ok && e.Code == UpdateHandlerNotFound
+}
+
+// sendPause sends a pause to a schedule whose paused instance parks it, and does not wait for the response.
+func (c *Client) sendPause(ctx context.Context, id, message string) error {
+	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
+		return err
+	}
+	u, err := c.newUpdate(schedule.InstanceID(id), schedule.UpdatePause, message, updateOptions{})
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, callUpdate, u.instanceID, u.name, u.send)
+}
+
+// tellSchedule sends an update to a schedule and waits for the response.
+func (c *Client) tellSchedule(ctx context.Context, id, update, message string) (json.RawMessage, error) {
 	if err := checkText(fieldMessage, message, 0, MaxMessageBytes); err != nil {
 		return nil, err
 	}

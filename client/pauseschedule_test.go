@@ -34,8 +34,12 @@ func TestResumeScheduleEndsWhatPausesIt(t *testing.T) {
 		"it was paused":           {answer: answered("true"), sent: []string{update}},
 		"it was not":              {answer: answered("false"), sent: []string{update}, want: client.ErrNotPaused},
 		"of a release before":     {answer: rejected(history.RejectedNoHandler), sent: []string{update, instance}, want: client.ErrNotPaused},
-		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance}},
-		"it cannot be asked now":  {answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded},
+		"its instance was paused": {answer: answered("false"), paused: true, sent: []string{instance, update}},
+		"both were paused":        {answer: answered("true"), paused: true, sent: []string{instance, update}},
+		"both, a release before": {
+			answer: rejected(history.RejectedNoHandler), paused: true, sent: []string{instance, update},
+		},
+		"it cannot be asked now": {answer: rejected(history.RejectedLimit), sent: []string{update}, code: client.UpdateLimitExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -208,7 +208,8 @@ func (c *Client) Schedule(ctx context.Context, id string) (ScheduleStatus, error
 	return ScheduleStatus{}, fmt.Errorf("client: schedule: %w", err)
 }
 
-// scheduleStatusOf is what an instance shows of the schedule that it is. One that has not begun, or that failed to begin, shows its id alone.
+// scheduleStatusOf returns the state of the schedule that an instance runs. Before its first turn, only the ID is
+// known.
 func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	s := ScheduleStatus{RuntimeStatus: in.Status, InstanceID: in.InstanceID, instanceIsPaused: in.Status == StatusPaused}
 	if in.Name != schedule.OrchestrationName {
@@ -224,6 +225,9 @@ func scheduleStatusOf(in *provider.Instance) (ScheduleStatus, error) {
 	}
 	if s.Paused != nil && in.Status == StatusRunning {
 		s.RuntimeStatus = StatusPaused
+	}
+	if s.instanceIsPaused || in.Status.Terminal() {
+		s.NextDue = time.Time{}
 	}
 	return s, nil
 }

@@ -286,6 +286,24 @@ func TestAnAdvanceFailsItsTestBeforeGoTestEndsTheBinary(t *testing.T) {
 		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
 }
 
+// A running activity lets virtual time advance without a turn: the test is slow, and no code hangs.
+func TestAdvance_whileActivityRunsForDays_isReportedAsSlow(t *testing.T) {
+	t.Parallel()
+	wantWithin(t, 8*time.Second, func(t *testing.T) {
+		t.Helper()
+		r := perdure.NewRegistry()
+		perdure.AddOrchestration(r, "ship", func(ctx *perdure.OrchestrationContext, _ any) (string, error) {
+			return perdure.CallActivityByName[string](ctx, "pack", nil).Await(ctx)
+		})
+		env := perduretest.New(t, r, perduretest.WithHangTimeout(6*time.Second))
+		env.Stub("pack").Takes(30 * time.Hour).Returns("bag")
+		start(t, env, "ship", nil)
+		env.Advance(365 * 24 * time.Hour)
+	}, "half of the remaining -timeout of go test, at the virtual time 2000-01-",
+		`(running: activity "pack" of instance `,
+		"--- FAIL: "+t.Name()+"/bad", "--- PASS: "+t.Name()+"/the_next_test")
+}
+
 // After a hundred years of virtual time nobody waits any more.
 func TestAWaitOfAHundredYearsFailsItsTest(t *testing.T) {
 	t.Parallel()

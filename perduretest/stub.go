@@ -120,9 +120,8 @@ func (s *Stub) Fails(n int, err error) *Stub {
 }
 
 // Takes makes every run of the stub take d of virtual time. A run ends earlier when its context ends, with its cause.
-//
-// A run of 12 hours or more never completes, because SQS redelivers its message. Each hour takes about a second of real
-// time. Model long work as an orchestration with a timer.
+// An hour takes about a second of real time. A run of more than 12 hours never completes, because SQS delivers its
+// record again. Model longer work as an orchestration that waits for a timer.
 func (s *Stub) Takes(d time.Duration) *Stub {
 	s.mu.Lock()
 	defer s.mu.Unlock()

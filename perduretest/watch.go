@@ -111,8 +111,9 @@ func (s *standstill) look(w *watch, goroutines []goroutine) {
 func (w *watch) halt(done <-chan struct{}, stood *standstill) {
 	w.env.t.Helper()
 	moved := w.env.progress.since(stood.from)
-	if moved == "" {
-		return // nothing was decided in this time: it is code that does not come back
+	advances := time.Since(stood.since) <= w.patience/blockedShare
+	if moved == "" && !advances {
+		return // no turn, and virtual time stands still: code hangs
 	}
 	w.env.clock.halted.Store(true)
 	select {

@@ -15,8 +15,8 @@ const (
 	lateAfter = time.Minute
 	// stepsPerExecution bounds the history of an execution: a run's result, or an order, may be of perdure.MaxPayloadBytes.
 	stepsPerExecution = 20
-	// linger is how long a schedule that has nothing to do any more waits for a Replace: one that is sent before the end
-	// is seen must not be lost.
+	// linger is how long a schedule without further times waits for a Replace, so that one sent before its end is seen
+	// is not lost.
 	linger = time.Minute
 	// maxErrorBytes is what is kept of a run's error.
 	maxErrorBytes = 500
@@ -36,8 +36,8 @@ type Command struct {
 	// paused.
 	RunAt  time.Time `json:"run,omitzero"`
 	Manual bool      `json:"byHand,omitempty"`
-	// Backfill starts the runs of a window in the past, one after the other, or concurrently with OverlapAllow.
-	// Times that already have a run are skipped.
+	// Backfill starts the runs of a window in the past, one after the other, or concurrently with OverlapAllow. Times
+	// that already have a run are skipped.
 	Backfill *BackfillWindow `json:"backfill,omitempty"`
 	// Delete ends the schedule one minute after its run has ended. A later Replace revokes it.
 	Delete bool `json:"end,omitempty"`

@@ -62,8 +62,8 @@ func outcomeOf(err error) (Outcome, string) {
 	return OutcomeFailed, text
 }
 
-// startRuns starts what may be started: the first of the queue, or with OverlapAllow all of it, and then of what is
-// backfilled, as far as this execution goes.
+// startRuns starts the first time of the queue, or with OverlapAllow all of them, and then times of backfills, until
+// the execution is full.
 func (k *keeper) startRuns() {
 	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == OverlapAllow) {
 		t, past, ok := takeNext(k)

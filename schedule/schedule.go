@@ -45,10 +45,11 @@ type Schedule struct {
 	// the years 1970 to 2199. Times before the creation of the schedule are never due; use a backfill for them.
 	From  time.Time `json:"from,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is OverlapSkip.
+	// Overlap sets what happens at a scheduled time while the previous run is still running. The default is
+	// OverlapSkip.
 	Overlap OverlapPolicy `json:"overlap,omitempty"`
 	// CatchUp sets what happens to times that were missed by more than a minute, because the schedule was paused or its
-	// hub was down. The default is CatchUpLast.
+	// hub was down. The default is CatchUpLast. Times that came during a run follow Overlap.
 	CatchUp CatchUpPolicy `json:"catchUp,omitempty"`
 	// Revision is an identifier of this state of the schedule, of at most 64 bytes. Clients can read it. It has no
 	// other effect.
@@ -62,8 +63,8 @@ type OverlapPolicy string
 const (
 	// OverlapSkip does not start a run for that time.
 	OverlapSkip OverlapPolicy = "skip"
-	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the oldest ones
-	// are dropped.
+	// OverlapQueue starts the run when the previous one has ended. At most MaxQueuedRuns runs wait; beyond that, the
+	// oldest ones are dropped.
 	OverlapQueue OverlapPolicy = "queue"
 	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
 	OverlapCancel OverlapPolicy = "cancel"
@@ -117,8 +118,9 @@ func ParseInstanceID(instanceID string) (id string, ok bool) {
 // RunID returns the instance ID of the run for a scheduled time.
 func RunID(id string, due time.Time) string { return id + "@" + due.UTC().Format(time.RFC3339Nano) }
 
-// DueTime returns the scheduled time of a run from its instance ID. ok is false for other instances. Use DueTime
-// instead of the current time in a scheduled orchestration, because a run can start late.
+// DueTime returns the scheduled time of a run, in UTC, from its instance ID. ok is false for other instances. Use
+// DueTime instead of the current time in a scheduled orchestration, because a run can start late. To get the date in
+// the time zone of the schedule, convert the time with its method In.
 func DueTime(runID string) (due time.Time, ok bool) {
 	at := strings.LastIndexByte(runID, '@')
 	if at < 0 {

@@ -14,11 +14,13 @@ type Status struct {
 	Schedule Schedule `json:"schedule"`
 	// Paused is the current pause, or nil. A paused schedule starts only runs that are requested manually.
 	Paused *Pause `json:"paused,omitempty"`
-	// NextDue is the next scheduled time. It is zero if there is none, and while the schedule is paused. With OverlapSkip
-	// and OverlapQueue, the schedule processes the times of a running run when the run has ended. Until then NextDue can
-	// be in the past, and Queued and Counts do not include these times.
+	// NextDue is the next scheduled time. It is zero if there is none, while the schedule or its instance is paused,
+	// and after the schedule has ended. With OverlapSkip and OverlapQueue, the schedule processes the times of a
+	// running run when the run has ended. Until then NextDue can be in the past, and Queued and Counts do not include
+	// these times.
 	NextDue time.Time `json:"next,omitzero"`
-	// CurrentRun is the run that is running, or nil. With OverlapAllow it is always nil.
+	// CurrentRun is the run that is running, or nil. With OverlapAllow it is always nil. If the schedule was cancelled
+	// or terminated, it is the run at that time.
 	CurrentRun *Run `json:"running,omitempty"`
 	// Queued is the number of times that wait for the end of the running run.
 	Queued int `json:"queued,omitempty"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func pauseScheduleVerb(c *command) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 A paused schedule starts no runs at its times. A run in progress continues, and perdure schedule run starts
-one.`
+one. If the instance of the schedule is paused, the pause takes effect when the instance is resumed.`
 	cmd.Example = `  perdure schedule pause nightly --message "for the migration"`
 	return cmd
 }
@@ -59,7 +60,8 @@ func resumeScheduleVerb(c *command) *cobra.Command {
 		})
 	cmd.Long = cmd.Short + `.
 
-Its catch-up policy decides which missed times run now.`
+Its catch-up policy decides which missed times run now. The command also resumes the instance of the schedule
+if it is paused with perdure pause schedule:ID.`
 	cmd.Example = "  perdure schedule resume nightly"
 	return cmd
 }
@@ -103,7 +105,8 @@ func putScheduleVerb(c *command) *cobra.Command {
 	cmd := c.verb("put SCHEDULE", "Create or replace a schedule", argSchedule, put)
 	cmd.Long = cmd.Short + `.
 
-A replaced schedule keeps its current run and stays paused. Flags that are not set have their defaults.
+A replaced schedule keeps its current run and stays paused. Flags that are not set have their defaults. The
+command does not check that the orchestration exists: without one, the first run is Blocked.
 
 --expression is one of
   rate(5 minutes)      minutes, hours or days
@@ -169,7 +172,7 @@ func scheduleTable(all []client.ScheduleStatus) string {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// momentOr is a time that there may not be.
+// momentOr returns a time, or a dash for the zero time.
 func momentOr(t time.Time) string {
 	if t.IsZero() {
 		return dash("")
@@ -181,9 +184,11 @@ func whenText(s *client.ScheduleStatus) string {
 	return dash(strings.TrimSpace(clean(s.Schedule.Expression + " " + s.Schedule.TimeZone)))
 }
 
-// lastText is the run that is under way, or how the last one ended.
+// lastText returns the start of the current run, or the outcome of the last one.
 func lastText(s *client.ScheduleStatus) string {
 	switch {
+	case s.CurrentRun != nil && s.RuntimeStatus.Terminal():
+		return "started " + moment(s.CurrentRun.StartedAt)
 	case s.CurrentRun != nil:
 		return "running since " + moment(s.CurrentRun.StartedAt)
 	case s.LastRun != nil && s.LastRun.Outcome != "":
@@ -205,13 +210,51 @@ func showScheduleVerb(c *command) *cobra.Command {
 			if c.json {
 				return c.printJSON(s)
 			}
-			return c.print(scheduleText(&s))
+			shown := shownSchedule{ScheduleStatus: s}
+			if err := shown.readInstances(ctx, cl); err != nil {
+				return err
+			}
+			return c.print(shown.text())
 		})
+	cmd.Long = cmd.Short + `.
+
+A current run that is Blocked or Paused holds up the schedule: later times follow the overlap policy.`
 	cmd.Example = "  perdure schedule show nightly"
 	return cmd
 }
 
-func scheduleText(s *client.ScheduleStatus) string {
+// shownSchedule is a schedule with the parts of its output that other instances have.
+type shownSchedule struct {
+	client.ScheduleStatus
+
+	instancePause *history.Pause // nil if the instance of the schedule is not paused
+	runStatus     string         // the status of the current run
+}
+
+// readInstances reads the pause of the schedule's instance and the status of the current run.
+func (s *shownSchedule) readInstances(ctx context.Context, cl *client.Client) error {
+	if s.RuntimeStatus == client.StatusPaused {
+		instance, err := cl.Status(ctx, s.InstanceID)
+		if err != nil && !errors.Is(err, client.ErrNotFound) {
+			return err
+		}
+		s.instancePause = instance.Paused
+	}
+	if s.CurrentRun == nil {
+		return nil
+	}
+	run, err := cl.Status(ctx, s.CurrentRun.InstanceID)
+	if errors.Is(err, client.ErrNotFound) {
+		s.runStatus = "not found"
+		return nil
+	}
+	s.runStatus = string(run.Status)
+	return err
+}
+
+const labelLastRun = "Last run"
+
+func (s *shownSchedule) text() string {
 	var b labelled
 	b.line("Schedule", s.Schedule.ID)
 	b.line("Instance", s.InstanceID)
@@ -223,13 +266,24 @@ func scheduleText(s *client.ScheduleStatus) string {
 		status += " " + pausedText(&history.Pause{At: p.At, Message: p.Message})
 	}
 	b.line("Status", status)
+	if p := s.instancePause; p != nil {
+		b.line("", "instance paused "+pausedText(p))
+	}
+	if s.Schedule.Expression == "" {
+		b.line("Definition", "unknown until the first turn of the instance")
+		return b.String()
+	}
 	b.line("Orchestration", strings.TrimSpace(s.Schedule.Orchestration+" "+s.Schedule.Version))
-	b.line("Expression", whenText(s))
+	b.line("Expression", whenText(&s.ScheduleStatus))
 	b.line("Next run", momentOr(s.NextDue))
-	b.line("Overlap", string(s.Schedule.Overlap))
-	b.line("Catch-up", string(s.Schedule.CatchUp))
+	b.line("Overlap", string(cmp.Or(s.Schedule.Overlap, schedule.OverlapSkip)))
+	b.line("Catch-up", string(cmp.Or(s.Schedule.CatchUp, schedule.CatchUpLast)))
 	if r := s.CurrentRun; r != nil {
-		b.line("Running", fmt.Sprintf("%s since %s", r.InstanceID, moment(r.StartedAt)))
+		label := "Current run"
+		if s.RuntimeStatus.Terminal() {
+			label = labelLastRun
+		}
+		b.line(label, fmt.Sprintf("%s %s, started %s", r.InstanceID, s.runStatus, moment(r.StartedAt)))
 	}
 	if s.Queued > 0 {
 		b.line("Queued", strconv.Itoa(s.Queued))
@@ -241,8 +295,8 @@ func scheduleText(s *client.ScheduleStatus) string {
 		}
 		b.line(label, fmt.Sprintf("%s to %s", moment(w.From), moment(w.To)))
 	}
-	if r := s.LastRun; r != nil {
-		b.line("Last run", strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
+	if r := s.LastRun; r != nil && (s.CurrentRun == nil || !s.RuntimeStatus.Terminal()) {
+		b.line(labelLastRun, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.InstanceID, r.Outcome, excerpt(r.Error, 200))))
 	}
 	b.line("Runs", fmt.Sprintf("%d started, %d failed, %d skipped, %d missed", s.Started, s.Failed, s.Skipped,
 		s.Missed))

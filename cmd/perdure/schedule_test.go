@@ -71,6 +71,65 @@ func TestSchedulesAreShownAndTold(t *testing.T) {
 	}
 }
 
+func TestScheduleShow_beforeFirstTurn_saysDefinitionIsUnknown(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, perdure.NewRegistry())
+	h := setup(t)
+	h.client = env.Client()
+	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--expression", "@daily")
+	got := h.mustRun("schedule", "show", "nightly")
+	if !strings.Contains(got, "Definition     unknown until") || strings.Contains(got, "Expression") {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestScheduleShow_pausedInstance_showsWhoAndWhy(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, perdure.NewRegistry())
+	h := setup(t)
+	h.client = env.Client()
+	h.mustRun("schedule", "put", "nightly", "--orchestration", "report", "--expression", "@daily")
+	env.RunUntilIdle()
+	h.mustRun("pause", "schedule:nightly", "--message", "for the incident")
+	env.RunUntilIdle()
+	got := h.mustRun("schedule", "show", "nightly")
+	want := "Status         Paused\n               instance paused since 2000-01-01T00:00:00Z"
+	if !strings.Contains(got, want) || !strings.Contains(got, `: "for the incident"`) ||
+		!strings.Contains(got, "Next run       —\n") {
+		t.Errorf("printed %s", got)
+	}
+
+	h.mustRun("schedule", "pause", "nightly", "--message", "for the migration")
+	h.mustRun("resume", "schedule:nightly")
+	env.RunUntilIdle()
+	got = h.mustRun("schedule", "show", "nightly")
+	if !strings.Contains(got, `: "for the migration"`) || strings.Contains(got, "instance paused") {
+		t.Errorf("printed %s", got)
+	}
+}
+
+func TestScheduleShow_blockedRun_showsItsStatus(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, perdure.NewRegistry())
+	h := setup(t)
+	h.client = env.Client()
+	h.mustRun("schedule", "put", "hourly", "--orchestration", "misspelled", "--expression", "@hourly")
+	env.Advance(2*time.Hour + time.Minute)
+	const run = "hourly@2000-01-01T01:00:00Z Blocked, started 2000-01-01T01:00:00Z\n"
+	if got := h.mustRun("schedule", "show", "hourly"); !strings.Contains(got, "Current run    "+run) {
+		t.Errorf("printed %s", got)
+	}
+	h.mustRun("cancel", "schedule:hourly")
+	env.RunUntilIdle()
+	got := h.mustRun("schedule", "show", "hourly")
+	if !strings.Contains(got, "Last run       "+run) || !strings.Contains(got, "Next run       —\n") {
+		t.Errorf("printed %s", got)
+	}
+	if got := h.mustRun("schedule", "list"); strings.Contains(got, "running since") {
+		t.Errorf("printed %s", got)
+	}
+}
+
 func TestAScheduleThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

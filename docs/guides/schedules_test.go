@@ -22,8 +22,12 @@ func scheduleReport(ctx context.Context, hub *client.Client) error {
 	return hub.PutSchedule(ctx, schedule.Schedule{
 		ID: "nightly", Orchestration: "report", Input: json.RawMessage(`{"topic":"sales"}`),
 		Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
+		Overlap: schedule.OverlapQueue, CatchUp: schedule.CatchUpAll,
 	})
 }
+
+// berlin is loaded outside of the orchestration.
+var berlin, _ = time.LoadLocation("Europe/Berlin")
 
 // report computes the report of the scheduled day.
 func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
@@ -31,7 +35,7 @@ func report(ctx *perdure.OrchestrationContext, in reportInput) (string, error) {
 	if !ok {
 		day = ctx.Now() // not started by the schedule
 	}
-	sum := sumInput{Topic: in.Topic, Day: day.Format(time.DateOnly)}
+	sum := sumInput{Topic: in.Topic, Day: day.In(berlin).Format(time.DateOnly)}
 	return perdure.CallActivityByName[string](ctx, "sum-up", sum).Await(ctx)
 }
 
