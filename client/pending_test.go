@@ -160,12 +160,17 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 		at(30, history.Event{Kind: history.ExternalEventRaised, Name: "go"}),
 	)
 	running := mustPending(t, c, 0)
-	if got := pendingText(running); got != "3: activity#3=pack activity#4=weigh external_event#6=go" || running.Blocked != nil {
-		t.Errorf("after a turn: %s, blocked %+v", got, running.Blocked)
+	if got := pendingText(running); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
+		t.Errorf("after a turn: %s", got)
+	}
+	if running.Blocked != nil {
+		t.Errorf("after a turn: blocked %+v", running.Blocked)
 	}
 	p.Append("one",
 		at(40, history.Event{Kind: history.InputsParked, BuildID: "b-3"}),
-		at(50, history.Event{Kind: history.InputsParked, BuildID: "b-4", Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "go"}}}),
+		at(50, history.Event{Kind: history.InputsParked, BuildID: "b-4", Inputs: []history.Event{
+			{Kind: history.ExternalEventRaised, Name: "go"},
+		}}),
 	)
 	want = &client.BlockedState{Since: instant(40), BuildID: "b-4", LastTurnBuildID: "b-2", ParkedInputs: 2}
 	if diff := cmp.Diff(want, mustPending(t, c, 0).Blocked); diff != "" {

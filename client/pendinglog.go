@@ -17,8 +17,8 @@ type pendingLog struct {
 	// failed is a sub-orchestration that has failed and is tried again: the next event is its timer or its start.
 	failed *openChild
 
-	// turnBuild is the build of the last turn. blockedAt is when a build first reported, after that turn, that it cannot
-	// process the history.
+	// turnBuild is the build of the last turn. blockedAt is when a build first reported, after that turn, that it
+	// cannot process the history.
 	turnBuild string
 	blockedAt time.Time
 }

@@ -160,9 +160,11 @@ func TestHistory_parkedInputsAndChildren_nameTheirInstances(t *testing.T) {
 	startOrder(h, callChild("parcel-books"))
 	parked := func(inputs ...history.Event) {
 		why := &history.Failure{Type: history.TypeUnregistered, Message: "not here"}
-		h.Append("order-7", at(0, history.Event{Kind: history.InputsParked, BuildID: buildHash, Error: why, Inputs: inputs}))
+		e := history.Event{Kind: history.InputsParked, BuildID: buildHash, Error: why, Inputs: inputs}
+		h.Append("order-7", at(0, e))
 	}
-	packed := history.Event{Kind: history.ExternalEventRaised, Name: "packed", Parent: &history.Parent{InstanceID: "depot"}}
+	sender := &history.Parent{InstanceID: "depot"}
+	packed := history.Event{Kind: history.ExternalEventRaised, Name: "packed", Parent: sender}
 	parked(packed, history.Event{Kind: history.CancelRequested}, history.Event{Kind: history.CancelRequested})
 	parked(history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: 3})
 	parked(history.Event{Kind: history.ExternalEventRaised, Name: "paid", RequestedBy: "ann"})

@@ -69,8 +69,9 @@ Statuses:
 // statuses returns all statuses of instances.
 func statuses() []client.RuntimeStatus {
 	return []client.RuntimeStatus{
-		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed, client.StatusCancelling,
-		client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusPaused, client.StatusDeleting,
+		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
+		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked,
+		client.StatusPaused, client.StatusDeleting,
 	}
 }
 

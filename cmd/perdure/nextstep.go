@@ -21,17 +21,19 @@ type nextStep struct {
 
 // The next steps of a blocked instance, by failure type. The web UI has the same texts.
 var blockedSteps = map[string]string{
-	history.TypeNondeterminism: "Deploy the old code again, and register the new code under another version. If only an input differs, " +
-		"the code depends on map order, time or randomness: record such values with SideEffect. " +
-		"The instance continues once a build matches its history.",
-	history.TypeUnregistered: "Deploy a build that registers this version of the orchestration. The instance then continues.",
-	history.TypeBlockingCall: "The code waits for something other than a future of the engine. Fix the code location in the message, and deploy.",
-	history.TypeForeignGoroutine: "The code calls the engine from its own goroutine. Use perdure.Go at the code location in the message, " +
-		"and deploy.",
+	history.TypeNondeterminism: "Deploy the old code again, and register the new code under another version. " +
+		"If only an input differs, the code depends on map order, time or randomness: " +
+		"record such values with SideEffect. The instance continues once a build matches its history.",
+	history.TypeUnregistered: "Deploy a build that registers this version of the orchestration. " +
+		"The instance then continues.",
+	history.TypeBlockingCall: "The code waits for something other than a future of the engine. " +
+		"Fix the code location in the message, and deploy.",
+	history.TypeForeignGoroutine: "The code calls the engine from its own goroutine. " +
+		"Use perdure.Go at the code location in the message, and deploy.",
 	history.TypePayloadTooLarge: "The code continues as new with more unconsumed inputs than one commit can pass on. " +
 		"Deploy code that consumes more of them first. Nothing is lost.",
-	history.TypePoison: "Its turn repeatedly ended the process: out of memory, os.Exit, or the 30 s timeout of the invocation. " +
-		"Find the cause in the log of the orchestrator, fix it and deploy. " +
+	history.TypePoison: "Its turn repeatedly ended the process: out of memory, os.Exit, " +
+		"or the 30 s timeout of the invocation. Find the cause in the log of the orchestrator, fix it and deploy. " +
 		"If you change only the memory size, raise any event to start the next turn.",
 	history.TypeCorrupt: "The history cannot be read. If a newer release wrote it, deploy that release. " +
 		"Otherwise restore the item in the message. Terminate ends the instance without reading its history.",
@@ -42,6 +44,13 @@ const startPatience = 2 * time.Minute
 
 // otherBlockedStep is the next step of an instance that is blocked for another reason.
 const otherBlockedStep = "Fix the cause in the message, and deploy. The instance then continues."
+
+// doctorCommand checks the deployment.
+var doctorCommand = []string{"doctor"}
+
+// statusCommand shows the status of an instance, and reconcileCommand sends again what it waits for, and wakes it.
+func statusCommand(id string) []string    { return []string{"status", id} }
+func reconcileCommand(id string) []string { return []string{"reconcile", "--yes", "--instance", id} }
 
 // describeNextSteps returns the next steps of an instance with their commands, or "" if there are none.
 func describeNextSteps(c *command, s *client.Status, p *httpapi.Pending, children childStatuses) string {
@@ -71,12 +80,15 @@ func commandLine(c *command, args []string) string {
 func nextSteps(c *command, s *client.Status, p *httpapi.Pending, children childStatuses) (steps []nextStep) {
 	switch s.Status {
 	case client.StatusPaused:
-		steps = append(steps, nextStep{"The orchestration does not run until you resume it.", []string{"resume", s.InstanceID}})
+		steps = append(steps, nextStep{
+			"The orchestration does not run until you resume it.", []string{"resume", s.InstanceID},
+		})
 	case client.StatusBlocked:
 		steps = append(steps, blockedStep(s))
 	case client.StatusPending:
 		if now := c.now(); now.Sub(s.CreatedAt) > startPatience && !s.StartAt.After(now) {
-			return []nextStep{{"No turn has run. Check that the orchestrator is deployed and receives messages:", []string{"doctor"}}}
+			text := "No turn has run. Check that the orchestrator is deployed and receives messages:"
+			return []nextStep{{text, doctorCommand}}
 		}
 	case client.StatusRunning, client.StatusCancelling:
 	default:
@@ -112,7 +124,7 @@ func blockedStep(s *client.Status) nextStep {
 			"dead-letters", "redrive", "--reason", "corrupt:", "--instance", s.InstanceID,
 		}}
 	}
-	return nextStep{text + " To continue immediately after the deployment:", []string{"reconcile", "--yes", "--instance", s.InstanceID}}
+	return nextStep{text + " To continue immediately after the deployment:", reconcileCommand(s.InstanceID)}
 }
 
 // stuckChildStep returns the next step if a child is blocked or paused, or does not exist, or nil.
@@ -122,7 +134,7 @@ func stuckChildStep(p *httpapi.Pending, children childStatuses) *nextStep {
 			if x.Kind == client.PendingSubOrchestration && children[x.InstanceID] == stuck {
 				return &nextStep{
 					fmt.Sprintf("The child %s is %s. Its status shows why:", x.InstanceID, stuck),
-					[]string{"status", x.InstanceID},
+					statusCommand(x.InstanceID),
 				}
 			}
 		}
@@ -145,7 +157,7 @@ func missingChildStep(
 	}
 	return &nextStep{
 		fmt.Sprintf("The child %s does not exist. Send its start again:", x.InstanceID),
-		[]string{"reconcile", "--yes", "--instance", s.InstanceID},
+		reconcileCommand(s.InstanceID),
 	}
 }
 
@@ -166,7 +178,7 @@ func noWorkerStep(_ *client.Status, _ *httpapi.Pending, x *client.PendingItem, _
 	return &nextStep{
 		fmt.Sprintf("No worker of queue %s reports. Check that the queue has a function, that it starts, "+
 			"and that it may read the queue:", x.Queue),
-		[]string{"doctor"},
+		doctorCommand,
 	}
 }
 
@@ -175,8 +187,9 @@ func retryStep(_ *client.Status, p *httpapi.Pending, x *client.PendingItem, _ ch
 	case x.LastError == nil || !x.CancelledAt.IsZero():
 		return nil
 	case x.NextAttemptAt.After(p.ReadAt):
-		return &nextStep{text: fmt.Sprintf("Fix the cause of the last error of %s. The next attempt is due at %s, in %s; "+
-			"no command starts it earlier.", x.Name, moment(x.NextAttemptAt), span(x.NextAttemptAt.Sub(p.ReadAt)))}
+		return &nextStep{text: fmt.Sprintf("Fix the cause of the last error of %s. "+
+			"The next attempt is due at %s, in %s; no command starts it earlier.",
+			x.Name, moment(x.NextAttemptAt), span(x.NextAttemptAt.Sub(p.ReadAt)))}
 	default:
 		return &nextStep{text: fmt.Sprintf("Fix the cause of the last error of %s. "+
 			"Attempt %d is in its queue or running.", x.Name, x.Attempt)}
@@ -210,7 +223,7 @@ func childStep(_ *client.Status, _ *httpapi.Pending, x *client.PendingItem, chil
 	}
 	return &nextStep{
 		fmt.Sprintf("The instance waits for its child %s, which is %s. Its status shows why:", x.InstanceID, status),
-		[]string{"status", x.InstanceID},
+		statusCommand(x.InstanceID),
 	}
 }
 
@@ -220,6 +233,6 @@ func sentStep(_ *client.Status, _ *httpapi.Pending, x *client.PendingItem, _ chi
 	}
 	return &nextStep{
 		fmt.Sprintf("The instance waits for a response of instance %s:", x.InstanceID),
-		[]string{"status", x.InstanceID},
+		statusCommand(x.InstanceID),
 	}
 }

@@ -31,8 +31,10 @@ func startOrder(h *tool, events ...history.Event) {
 func block(h *tool, id string) {
 	h.Append(id, at(-5*time.Minute, history.Event{
 		Kind: history.InputsParked, BuildID: strings.Repeat("9a", 32),
-		Error:  &history.Failure{Type: history.TypeNondeterminism, Message: "nondeterminism in instance " + id + " at event 3"},
-		Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "packed", RequestedBy: "arn:aws:sts::1:assumed-role/shop/ann"}},
+		Error: &history.Failure{
+			Type: history.TypeNondeterminism, Message: "nondeterminism in instance " + id + " at event 3",
+		},
+		Inputs: []history.Event{{Kind: history.ExternalEventRaised, Name: "packed", RequestedBy: "ann"}},
 	}))
 }
 
@@ -82,7 +84,9 @@ func TestStatus_causes_namesNextStep(t *testing.T) {
 			h.mustRun("start", "hello", "--id", "parcel-books")
 			block(h, "parcel-books")
 			startOrder(h, callChild("parcel-books"))
-			h.Append("order-7", at(-time.Minute, history.Event{Kind: history.ExecutionSuspended, Message: "audit", RequestedBy: "ann"}))
+			h.Append("order-7", at(-time.Minute, history.Event{
+				Kind: history.ExecutionSuspended, Message: "audit", RequestedBy: "ann",
+			}))
 		},
 		"missingchild": func(h *tool) { startOrder(h, callChild("parcel-books")) },
 		"child": func(h *tool) {
@@ -117,7 +121,8 @@ func TestStatus_otherHub_nextCommandSelectsIt(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	startOrder(h, subscribe("packed"))
-	if out := h.mustRun("status", "order-7", "--hub", "orders"); !strings.HasSuffix(out, "\n      perdure raise order-7 packed --hub orders\n") {
+	out := h.mustRun("status", "order-7", "--hub", "orders")
+	if !strings.HasSuffix(out, "\n      perdure raise order-7 packed --hub orders\n") {
 		t.Errorf("with --hub: %s", out)
 	}
 	h.env["PERDURE_HUB"] = "orders"

@@ -30,8 +30,9 @@ func describePending(p *httpapi.Pending, children childStatuses, err error) stri
 		if x.Kind == client.PendingSubOrchestration && status == "" {
 			status = children.text(x.InstanceID)
 		}
-		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"), excerpt(pendingName(x), longestName), attemptText(x),
-			ago(p.ReadAt, x.ScheduledAt), nextText(x, p.ReadAt), status)
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"),
+			excerpt(pendingName(x), longestName), attemptText(x), ago(p.ReadAt, x.ScheduledAt),
+			nextText(x, p.ReadAt), status)
 		t.note(notes...)
 	}
 	head := fmt.Sprintf("\nPending: %d\n", p.Total)
@@ -101,7 +102,8 @@ func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []st
 	}
 	if x.LastError != nil {
 		notes = append(notes, retryText(x, now))
-		notes = append(notes, wrapped("last error: ", excerpt(errorText(x.LastError), longestError), screenWidth-len(noteIndent))...)
+		text := excerpt(errorText(x.LastError), longestError)
+		notes = append(notes, wrapped("last error: ", text, screenWidth-len(noteIndent))...)
 		if status == "" && x.NextAttemptAt.After(now) {
 			status = "waiting for retry"
 		}

@@ -101,8 +101,8 @@ func describe(s client.Status) string {
 	return b.String()
 }
 
-// describeBlocked returns since when, and by which build, an instance is blocked, and "" for other instances. The builds
-// are known if the history could be read.
+// describeBlocked returns since when, and by which build, an instance is blocked, and "" for other instances. The
+// builds are known if the history could be read.
 func describeBlocked(s *client.Status, p *httpapi.Pending) string {
 	if s.Status != client.StatusBlocked {
 		return ""
