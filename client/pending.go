@@ -24,6 +24,21 @@ type Pending struct {
 	// first, then the oldest.
 	Total int           `json:"total"`
 	Items []PendingItem `json:"items"`
+
+	// Blocked describes the builds of a blocked execution. It is nil if the execution is not blocked, and omitted
+	// from the JSON.
+	Blocked *BlockedState `json:"-"`
+}
+
+// BlockedState describes an execution whose history the current build cannot process.
+type BlockedState struct {
+	// Since is when a build first reported that it cannot process the history, after the last turn.
+	Since time.Time
+	// BuildID is the build that reported last. LastTurnBuildID is the build that ran the last turn, or empty if no turn
+	// has run.
+	BuildID, LastTurnBuildID string
+	// ParkedInputs is the number of inputs that wait for a suitable build.
+	ParkedInputs int
 }
 
 // PendingItem is an activity, timer, child, event or update that an execution is waiting for.
@@ -47,6 +62,9 @@ type PendingItem struct {
 	// Attempt is the current attempt of an activity or sub-orchestration, whether it is not yet due, queued or running.
 	// It is 0 if unknown.
 	Attempt int `json:"attempt,omitempty"`
+	// MaxAttempts is the limit of attempts in the retry policy. It is 0 if there is no limit or no retry policy, and
+	// omitted from the JSON.
+	MaxAttempts int `json:"-"`
 	// LastError is the failure of the previous attempt, truncated to a few KiB. FailedAt is the time of the failure.
 	// NextAttemptAt is when the current attempt is or was due.
 	LastError     *history.Failure `json:"lastError,omitempty"`
@@ -144,6 +162,7 @@ func (c *Client) pending(ctx context.Context, p *Pending, instanceID, executionI
 
 	ids := l.pending()
 	p.Total = len(ids)
+	p.Blocked = l.blocked()
 	retries, err := c.retriesOf(ctx, executionID, l, limit)
 	if err != nil {
 		return err

@@ -105,7 +105,7 @@ func TestPendingOfASubOrchestrationThatIsTriedAgain(t *testing.T) {
 	)
 	short := &history.Failure{Type: "E", Message: no.Message[:1024] + "…", Cause: &history.Failure{Type: "F"}}
 	item := client.PendingItem{
-		Kind: client.PendingSubOrchestration, ID: 5, Name: "ship", InstanceID: "s", ScheduledAt: instant(20), Attempt: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
+		Kind: client.PendingSubOrchestration, ID: 5, Name: "ship", InstanceID: "s", ScheduledAt: instant(20), Attempt: 2, MaxAttempts: 2, LastError: short, FailedAt: instant(20), NextAttemptAt: instant(1020),
 	}
 	if diff := cmp.Diff([]client.PendingItem{item}, mustPending(t, c, 0).Items); diff != "" {
 		t.Errorf("before the second attempt (-want +got):\n%s", diff)
@@ -140,22 +140,41 @@ func TestPendingOfABlockedInstance(t *testing.T) {
 		at(10, history.Event{Kind: history.ActivityScheduled, Name: "weigh"}),    // #4
 		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "go"}), // #5
 		at(10, history.Event{Kind: history.ExternalEventSubscribed, Name: "go"}), // #6
-		at(20, history.Event{Kind: history.InputsParked, Inputs: []history.Event{
+		at(20, history.Event{Kind: history.InputsParked, BuildID: "b-1", Inputs: []history.Event{
 			{Kind: history.ActivityCompleted, SourceEventID: 2},
 			{Kind: history.ExternalEventRaised, Name: "go"},
 			{Kind: history.ActivityCancelRequested, SourceEventID: 3, RequestedBy: "client"},
 		}}),
 	)
-	if got := pendingText(mustPending(t, c, 0)); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
+	blocked := mustPending(t, c, 0)
+	if got := pendingText(blocked); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
 		t.Errorf("blocked: %s", got)
 	}
+	want := &client.BlockedState{Since: instant(20), BuildID: "b-1", ParkedInputs: 3}
+	if diff := cmp.Diff(want, blocked.Blocked); diff != "" {
+		t.Errorf("builds, before the first turn (-want +got):\n%s", diff)
+	}
 	p.Append("one", // a turn that takes two of the three
-		at(30, history.Event{Kind: history.TurnStarted, ParkedConsumed: 2}),
+		at(30, history.Event{Kind: history.TurnStarted, ParkedConsumed: 2, BuildID: "b-2"}),
 		at(30, history.Event{Kind: history.ActivityCompleted, SourceEventID: 2}),
 		at(30, history.Event{Kind: history.ExternalEventRaised, Name: "go"}),
 	)
-	if got := pendingText(mustPending(t, c, 0)); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
+	running := mustPending(t, c, 0)
+	if got := pendingText(running); got != "3: activity#3=pack activity#4=weigh external_event#6=go" {
 		t.Errorf("after a turn: %s", got)
+	}
+	if running.Blocked != nil {
+		t.Errorf("after a turn: blocked %+v", running.Blocked)
+	}
+	p.Append("one",
+		at(40, history.Event{Kind: history.InputsParked, BuildID: "b-3"}),
+		at(50, history.Event{Kind: history.InputsParked, BuildID: "b-4", Inputs: []history.Event{
+			{Kind: history.ExternalEventRaised, Name: "go"},
+		}}),
+	)
+	want = &client.BlockedState{Since: instant(40), BuildID: "b-4", LastTurnBuildID: "b-2", ParkedInputs: 2}
+	if diff := cmp.Diff(want, mustPending(t, c, 0).Blocked); diff != "" {
+		t.Errorf("builds, blocked by two of them (-want +got):\n%s", diff)
 	}
 }
 

@@ -16,12 +16,18 @@ type pendingLog struct {
 
 	// failed is a sub-orchestration that has failed and is tried again: the next event is its timer or its start.
 	failed *openChild
+
+	// turnBuild is the build of the last turn. blockedAt is when a build first reported, after that turn, that it
+	// cannot process the history.
+	turnBuild string
+	blockedAt time.Time
 }
 
 // openItem holds what a history.State does not keep of an open activity or sub-orchestration, or of the timer that
 // starts one again. Most open items are activities, which have no more than these fields.
 type openItem struct {
 	name, queue string
+	maxAttempts int // of an activity; 0: no limit, or no retry policy
 	child       *openChild
 	cancelled   *openCancel
 }
@@ -54,15 +60,41 @@ func (l *pendingLog) add(e *history.Event) {
 	switch e.Kind {
 	case history.ActivityScheduled:
 		l.activities++
-		l.about[e.ID] = &openItem{name: e.Name, queue: e.Queue}
+		l.about[e.ID] = &openItem{name: e.Name, queue: e.Queue, maxAttempts: maxAttempts(e.Retry)}
 	case history.TimerCreated:
 		l.timer(e, failed)
 	case history.SubOrchestrationScheduled:
 		l.child(e, failed)
+	case history.TurnStarted:
+		l.turnBuild = e.BuildID
+		l.blockedAt = time.Time{}
+	case history.InputsParked:
+		if l.state.Blocked.Active && l.blockedAt.IsZero() {
+			l.blockedAt = e.Time.UTC()
+		}
 	default:
 		for _, id := range e.Settles() {
 			l.settle(e, id)
 		}
+	}
+}
+
+// maxAttempts returns the limit of attempts in a retry policy; 0 means that there is none.
+func maxAttempts(policy *history.RetryPolicy) int {
+	if policy == nil {
+		return 0
+	}
+	return policy.MaxAttempts
+}
+
+// blocked describes a blocked execution. It returns nil if the execution is not blocked.
+func (l *pendingLog) blocked() *BlockedState {
+	if !l.state.Blocked.Active {
+		return nil
+	}
+	return &BlockedState{
+		Since: l.blockedAt, BuildID: l.state.Blocked.LastBuild, LastTurnBuildID: l.turnBuild,
+		ParkedInputs: l.state.Parked,
 	}
 }
 
@@ -154,6 +186,7 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 
 	p.Name = about.name
 	p.Queue = about.queue
+	p.MaxAttempts = about.maxAttempts
 	if c := about.cancelled; c != nil {
 		p.CancelReason = c.reason
 		p.CancelledAt = c.at.UTC()
@@ -162,6 +195,7 @@ func (l *pendingLog) item(id int64, failed retries) PendingItem {
 		p.Kind = PendingSubOrchestration
 		p.InstanceID = c.instanceID
 		p.Attempt = c.attempt
+		p.MaxAttempts = maxAttempts(c.retry)
 		p.LastError = c.err
 		p.FailedAt = c.failedAt
 		p.NextAttemptAt = c.nextTry

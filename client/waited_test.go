@@ -105,7 +105,7 @@ func TestPendingTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 	)
 	child := client.PendingItem{Kind: client.PendingSubOrchestration, ScheduledAt: instant(10), Attempt: 1, CancelledAt: instant(20)}
 	ship, mail := child, child
-	ship.ID, ship.Name, ship.InstanceID, ship.CancelReason = 4, "ship", "s", "parent_cancelled"
+	ship.ID, ship.Name, ship.InstanceID, ship.CancelReason, ship.MaxAttempts = 4, "ship", "s", "parent_cancelled", 9
 	mail.ID, mail.Name, mail.InstanceID, mail.CancelReason = 7, "mail", "m", "timeout"
 	activity := client.PendingItem{Kind: client.PendingActivity, ScheduledAt: instant(10), Attempt: 1}
 	charge, weigh := activity, activity

@@ -133,7 +133,7 @@ func (f *bulkFlags) fill(b *client.JobRequest) error {
 	b.Filter.Version = f.version
 	b.Filter.ParentID = f.parent
 	for _, s := range f.statuses {
-		b.Filter.Statuses = append(b.Filter.Statuses, client.RuntimeStatus(s))
+		b.Filter.Statuses = append(b.Filter.Statuses, parseStatus(s))
 	}
 	var err error
 	if b.Filter.Tags, err = parseTags(f.tags); err != nil {

@@ -41,6 +41,7 @@ type tool struct {
 	sleep     func(ctx context.Context, d time.Duration) error
 	stderr    io.Writer // nil: err
 	ticker    func(every time.Duration) (ticks <-chan time.Time, stop func())
+	now       func() time.Time // nil: began
 }
 
 func setup(t *testing.T) *tool {
@@ -57,13 +58,17 @@ func (h *tool) run(ctx context.Context, args ...string) int {
 		return cmp.Or(h.client, client.New(h.Provider, client.WithClock(func() time.Time { return began }))), h.openError
 	}
 	admin := func(context.Context, string) (*hubadmin.Admin, error) { return h.adminHub, h.openError }
+	now := func() time.Time { return began }
+	if h.now != nil {
+		now = h.now
+	}
 	var stderr io.Writer = &h.err
 	if h.stderr != nil {
 		stderr = h.stderr
 	}
 	c := &command{
 		open: open, admin: admin, getenv: func(k string) string { return h.env[k] }, in: strings.NewReader(h.in), out: &h.out, err: stderr,
-		now: func() time.Time { return began }, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
+		now: now, sleep: h.sleep, ticker: h.ticker, attended: h.attended,
 	}
 	return c.run(ctx, args)
 }

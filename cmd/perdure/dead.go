@@ -308,6 +308,9 @@ func printable(found []client.DeadLetter) []httpapi.DeadLetter {
 }
 
 func deadTable(found []client.DeadLetter) string {
+	if len(found) == 0 {
+		return "no dead letters found\n"
+	}
 	t := table{header: []string{"QUEUE", "DEAD LETTER", "SENT", "INSTANCE", "MESSAGE", "REASON"}}
 	for i := range found {
 		d := &found[i]

@@ -59,6 +59,9 @@ func TestDeadLettersAreListedShownRedrivenAndDropped(t *testing.T) {
 	t.Parallel()
 	onAWSInMemory(t, func(ctx context.Context, h *tool, hub *simhub.Hub) {
 		h.mustRun("start", "hello", "--id", "order-7")
+		if got := h.mustRun("dead-letters", "list"); got != "no dead letters found\n" {
+			t.Errorf("of none: %q", got)
+		}
 		buried(h.t, hub, provider.QueueInbox, "corrupt: item x#1 h#2", `{"v":1,"kind":"eventRaised","instanceId":"order-7","name":"e","data":5}`)
 		buried(h.t, hub, "default", "poison: 13 deaths", `{"v":1,"instanceId":"order-8","executionId":"x","seq":1,"activityId":3,"name":"inc","queue":"default","attempt":2}`)
 		buried(h.t, hub, provider.QueueTimers, "later: field fireAt", `{"v":9,"instanceId":"order-9","timerId":4}`)

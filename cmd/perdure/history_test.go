@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
 )
 
@@ -150,4 +151,41 @@ func TestATimerIsShownByItsName(t *testing.T) {
 	if waits := h.mustRun("status", "order-7"); !strings.Contains(waits, "timer") || strings.Count(waits, "payment window") != 1 || strings.Contains(waits+shown, "\x1b") {
 		t.Errorf("it waits for %s", waits)
 	}
+}
+
+// The detail of parked inputs begins with their names and senders, and that of a child with its instance ID.
+func TestHistory_parkedInputsAndChildren_nameTheirInstances(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	startOrder(h, callChild("parcel-books"))
+	parked := func(inputs ...history.Event) {
+		why := &history.Failure{Type: history.TypeUnregistered, Message: "not here"}
+		e := history.Event{Kind: history.InputsParked, BuildID: buildHash, Error: why, Inputs: inputs}
+		h.Append("order-7", at(0, e))
+	}
+	sender := &history.Parent{InstanceID: "depot"}
+	packed := history.Event{Kind: history.ExternalEventRaised, Name: "packed", Parent: sender}
+	parked(packed, history.Event{Kind: history.CancelRequested}, history.Event{Kind: history.CancelRequested})
+	parked(history.Event{Kind: history.SubOrchestrationCompleted, SourceEventID: 3})
+	parked(history.Event{Kind: history.ExternalEventRaised, Name: "paid", RequestedBy: "ann"})
+	var events []history.Event
+	for e, err := range client.New(h.Provider).History(t.Context(), "order-7") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, e)
+	}
+	l := newLog(events)
+	for id, want := range map[int]string{
+		3: "instance parcel-books",
+		4: "event packed from instance depot, and 2 more, build 0f1e2d3c4b5a unregistered: not here",
+		5: "SubOrchestrationCompleted of #3, build 0f1e2d3c4b5a unregistered: not here",
+		6: "event paid by ann, build 0f1e2d3c4b5a unregistered: not here",
+	} {
+		if got := l.detail(&events[id-1]); got != want {
+			t.Errorf("event %d: %s, want %s", id, got, want)
+		}
+	}
+	h.mustRun("history", "order-7")
+	h.wantGolden("history-parked.golden")
 }

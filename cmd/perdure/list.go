@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +21,7 @@ func listVerb(c *command) *cobra.Command {
 	var tags []string
 	var count bool
 	cmd := c.verb("list", "List instances, newest first", "", func(ctx context.Context, cl *client.Client, _ string) error {
-		q.Status = client.RuntimeStatus(status)
+		q.Status = parseStatus(status)
 		if err := parseStarted(after, before, &q.StartedAfter, &q.StartedBefore); err != nil {
 			return err
 		}
@@ -59,9 +62,27 @@ Statuses:
 	cmd.Flags().BoolVar(&count, "count", false, "number of matching instances only; reads all of them")
 	cmd.Flags().IntVar(&p.Limit, "limit", 50, limitUsage)
 	cmd.Flags().StringVar(&p.Cursor, "cursor", "", cursorUsage)
-	completeWith(cmd, "status", client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
-		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked, client.StatusPaused, client.StatusDeleting)
+	completeWith(cmd, "status", statuses()...)
 	return cmd
+}
+
+// statuses returns all statuses of instances.
+func statuses() []client.RuntimeStatus {
+	return []client.RuntimeStatus{
+		client.StatusPending, client.StatusRunning, client.StatusCompleted, client.StatusFailed,
+		client.StatusCancelling, client.StatusCancelled, client.StatusTerminated, client.StatusBlocked,
+		client.StatusPaused, client.StatusDeleting,
+	}
+}
+
+// parseStatus returns the status with this name in any case. It returns other names unchanged.
+func parseStatus(name string) client.RuntimeStatus {
+	for _, s := range statuses() {
+		if strings.EqualFold(name, string(s)) {
+			return s
+		}
+	}
+	return client.RuntimeStatus(name)
 }
 
 // counted is the --json output of list --count.
@@ -143,10 +164,52 @@ func (c *command) more(cursor string) {
 
 const longestName = 32
 
+// maxListWidth is the number of columns up to which a list has the column PARENT.
+const maxListWidth = 120
+
+// instanceTable returns instances as a table. It has the column PARENT if an instance has a parent and there is space.
 func instanceTable(instances []client.Status) string {
-	t := table{header: []string{"INSTANCE", columnOrchestration, columnVersion, "STATUS", columnStarted, ">TOOK"}}
-	for _, s := range instances {
-		t.add(clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName), string(s.Status), moment(s.CreatedAt), took(s))
+	hasParent := slices.ContainsFunc(instances, func(s client.Status) bool { return s.Parent != nil })
+	if hasParent {
+		if text := instanceRows(instances, true); width(text) <= maxListWidth {
+			return text
+		}
+	}
+	return instanceRows(instances, false)
+}
+
+func instanceRows(instances []client.Status, parents bool) string {
+	t := table{header: []string{"INSTANCE", columnOrchestration, columnVersion, columnStatus, columnStarted, ">TOOK"}}
+	if parents {
+		t.header = append(t.header, "PARENT")
+	}
+	for i := range instances {
+		s := &instances[i]
+		row := []string{
+			clean(s.InstanceID), excerpt(s.Orchestration, longestName), excerpt(s.Version, longestName),
+			string(s.Status), moment(s.CreatedAt), took(*s),
+		}
+		if parents {
+			row = append(row, parentText(s))
+		}
+		t.add(row...)
 	}
 	return t.String()
+}
+
+// parentText returns the ID of an instance's parent, or "" if it has none.
+func parentText(s *client.Status) string {
+	if s.Parent == nil {
+		return ""
+	}
+	return clean(s.Parent.InstanceID)
+}
+
+// width returns the number of columns of a text.
+func width(text string) int {
+	columns := 0
+	for line := range strings.Lines(text) {
+		columns = max(columns, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return columns
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (l *eventLog) name(e *history.Event) string {
 
 // detail returns what a reader looks for first in an event of the kind: where it came from, then what it carries.
 func (l *eventLog) detail(e *history.Event) string {
-	parts := append(originOf(e), causeOf(e)...)
+	parts := slices.Concat(parkedOf(e), originOf(e), causeOf(e))
 	if c := e.Cancel; c != nil {
 		parts = append(parts, cancelNotes(c)...)
 	}
@@ -82,6 +83,38 @@ func (l *eventLog) detail(e *history.Event) string {
 	return strings.Join(parts, " ")
 }
 
+// parkedOf returns the first input that an event parks, and the number of the others.
+func parkedOf(e *history.Event) (parts []string) {
+	if e.Kind != history.InputsParked || len(e.Inputs) == 0 {
+		return nil
+	}
+	parts = append(parts, parkedText(&e.Inputs[0])+",")
+	if more := len(e.Inputs) - 1; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more,", more))
+	}
+	return parts
+}
+
+// parkedText returns the name and the sender of an external event, or the kind and the source of another input.
+func parkedText(in *history.Event) string {
+	words := []string{string(in.Kind)}
+	if in.Kind == history.ExternalEventRaised {
+		words = []string{"event"}
+	}
+	if in.Name != "" {
+		words = append(words, in.Name)
+	}
+	if in.SourceEventID != 0 {
+		words = append(words, fmt.Sprintf("of #%d", in.SourceEventID))
+	}
+	if in.Parent != nil {
+		words = append(words, "from instance "+in.Parent.InstanceID)
+	} else if by := requester(in.RequestedBy); by != "" {
+		words = append(words, "by "+by)
+	}
+	return strings.Join(words, " ")
+}
+
 // originOf returns which event, version, build and attempt an event belongs to.
 func originOf(e *history.Event) (parts []string) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -95,7 +128,7 @@ func originOf(e *history.Event) (parts []string) {
 		add("version %s", e.Version)
 	}
 	if e.BuildID != "" {
-		add("build %s", e.BuildID)
+		add("build %s", buildText(e.BuildID))
 	}
 	if e.Inline {
 		add("inline")
@@ -118,6 +151,8 @@ func causeOf(e *history.Event) (parts []string) {
 	switch { // only of what is to another instance, or from one
 	case e.Kind == history.ExternalEventSent, e.Kind == history.UpdateSent:
 		add("to instance %s", e.InstanceID)
+	case e.Kind == history.SubOrchestrationScheduled, e.Kind == history.DetachedOrchestrationScheduled:
+		add("instance %s", e.InstanceID)
 	case (e.Kind == history.ExternalEventRaised || e.Kind == history.UpdateAwaited) && e.Parent != nil:
 		add("from instance %s", e.Parent.InstanceID)
 	case e.Kind == history.ExecutionRestarted && e.Parent != nil:

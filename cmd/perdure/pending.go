@@ -10,8 +10,11 @@ import (
 	"github.com/perdure/perdure/httpapi"
 )
 
+// longestError is the maximum length of a last error, two lines.
+const longestError = 160
+
 // describePending returns the pending tasks of an instance as a table, or the reason why they are not known.
-func describePending(p *httpapi.Pending, err error) string {
+func describePending(p *httpapi.Pending, children childStatuses, err error) string {
 	switch {
 	case p == nil:
 		return ""
@@ -20,11 +23,17 @@ func describePending(p *httpapi.Pending, err error) string {
 	case p.Total == 0:
 		return "\nNo pending tasks in its history.\n"
 	}
-	t := table{header: []string{">#", "TYPE", columnName, ">ATTEMPT", ">AGE", ">NEXT", ">HEARTBEAT", "WORKER"}}
+	t := table{header: []string{">#", "TYPE", columnName, ">ATTEMPT", ">AGE", ">NEXT", columnStatus}}
 	for i := range p.Items {
 		x := &p.Items[i]
-		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"), excerpt(pendingName(x), longestName), attemptText(x),
-			ago(p.ReadAt, x.ScheduledAt), nextText(x, p.ReadAt), ago(p.ReadAt, x.LastHeartbeatAt), workerText(x, p.ReadAt))
+		status, notes := taskStatus(x, p.ReadAt)
+		if x.Kind == client.PendingSubOrchestration && status == "" {
+			status = children.text(x.InstanceID)
+		}
+		t.add(strconv.FormatInt(x.ID, 10), strings.ReplaceAll(string(x.Kind), "_", "-"),
+			excerpt(pendingName(x), longestName), attemptText(x), ago(p.ReadAt, x.ScheduledAt),
+			nextText(x, p.ReadAt), status)
+		t.note(notes...)
 	}
 	head := fmt.Sprintf("\nPending: %d\n", p.Total)
 	if n := len(p.Items); n < p.Total {
@@ -36,10 +45,14 @@ func describePending(p *httpapi.Pending, err error) string {
 func pendingName(x *client.PendingItem) string { return strings.TrimSpace(x.Name + " " + x.InstanceID) }
 
 func attemptText(x *client.PendingItem) string {
-	if x.Attempt == 0 {
+	switch {
+	case x.Attempt == 0:
 		return "—"
+	case x.MaxAttempts > 0:
+		return fmt.Sprintf("%d of %d", x.Attempt, x.MaxAttempts)
+	default:
+		return strconv.Itoa(x.Attempt)
 	}
-	return strconv.Itoa(x.Attempt)
 }
 
 func ago(now, then time.Time) string {
@@ -65,33 +78,57 @@ func nextText(x *client.PendingItem, now time.Time) string {
 	}
 }
 
-// workerText returns what is known about the execution of a pending task, except its times.
-func workerText(x *client.PendingItem, now time.Time) string {
-	var known []string
+// taskStatus returns the status of a pending task in a few words, if it is known, and notes that explain it.
+func taskStatus(x *client.PendingItem, now time.Time) (status string, notes []string) {
+	add := func(words, note string) {
+		if status == "" {
+			status = words
+		}
+		notes = append(notes, note)
+	}
 	if !x.CancelledAt.IsZero() {
-		known = append(known, fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)), x.CancelReason))
+		add("cancelled", fmt.Sprintf("cancelled %s ago (%s), waiting for its end", span(now.Sub(x.CancelledAt)),
+			excerpt(x.CancelReason, longestName)))
 	}
 	if !x.ResultPendingSince.IsZero() {
-		known = append(known, handedOverText(x, now))
+		add("external", externalText(x, now))
 	}
 	if !x.UnregisteredAt.IsZero() {
-		known = append(known, fmt.Sprintf("not registered in the worker (build %s, %s ago)", excerpt(x.UnregisteredBuildID,
-			longestName), span(now.Sub(x.UnregisteredAt))))
-	}
-	if x.LastError != nil {
-		known = append(known, "last error: "+excerpt(failureText(x.LastError), longestDetail))
+		add("not registered", fmt.Sprintf("not registered in the worker (build %s, %s ago)",
+			buildText(x.UnregisteredBuildID), span(now.Sub(x.UnregisteredAt))))
 	}
 	if x.NoWorker {
-		known = append(known, missedText(x, now))
+		add("no worker", missedText(x, now))
 	}
-	if len(known) == 0 && x.Kind == client.PendingActivity {
-		known = append(known, sentText(x))
+	if x.LastError != nil {
+		notes = append(notes, retryText(x, now))
+		text := excerpt(errorText(x.LastError), longestError)
+		notes = append(notes, wrapped("last error: ", text, screenWidth-len(noteIndent))...)
+		if status == "" && x.NextAttemptAt.After(now) {
+			status = "waiting for retry"
+		}
 	}
-	return strings.Join(known, "; ")
+	if status == "" && x.Kind == client.PendingActivity {
+		status = sentText(x, now)
+	}
+	return status, notes
 }
 
-// handedOverText describes an activity that waits for asynchronous completion.
-func handedOverText(x *client.PendingItem, now time.Time) string {
+// retryText returns when the last attempt failed, and when the next one is or was due.
+func retryText(x *client.PendingItem, now time.Time) string {
+	text := fmt.Sprintf("attempt %d failed at %s, %s ago", x.Attempt-1, moment(x.FailedAt), span(now.Sub(x.FailedAt)))
+	switch {
+	case x.NextAttemptAt.IsZero():
+		return text
+	case x.NextAttemptAt.After(now):
+		return fmt.Sprintf("%s; next at %s, in %s", text, moment(x.NextAttemptAt), span(x.NextAttemptAt.Sub(now)))
+	default:
+		return fmt.Sprintf("%s; next was due at %s", text, moment(x.NextAttemptAt))
+	}
+}
+
+// externalText describes an activity that waits for asynchronous completion.
+func externalText(x *client.PendingItem, now time.Time) string {
 	text := "waiting for asynchronous completion for " + span(now.Sub(x.ResultPendingSince))
 	if x.NextTimeoutCheckAt.After(now) {
 		text += fmt.Sprintf(" (limit in %s)", span(x.NextTimeoutCheckAt.Sub(now)))
@@ -109,9 +146,9 @@ func missedText(x *client.PendingItem, now time.Time) string {
 }
 
 // sentText describes an activity of which only heartbeats are known.
-func sentText(x *client.PendingItem) string {
+func sentText(x *client.PendingItem, now time.Time) string {
 	if !x.LastHeartbeatAt.IsZero() {
-		return "started"
+		return "started, heartbeat " + ago(now, x.LastHeartbeatAt) + " ago"
 	}
 	return "sent, start not confirmed"
 }

@@ -159,7 +159,7 @@ func listSchedulesVerb(c *command) *cobra.Command {
 
 func scheduleTable(all []client.ScheduleStatus) string {
 	t := table{header: []string{
-		"SCHEDULE", "STATUS", columnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN", ">STARTED", ">FAILED",
+		"SCHEDULE", columnStatus, columnOrchestration, "EXPRESSION", "NEXT RUN", "LAST RUN", ">STARTED", ">FAILED",
 		">SKIPPED", ">MISSED",
 	}}
 	for i := range all {

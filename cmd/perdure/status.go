@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,14 +28,14 @@ func statusVerb(c *command) *cobra.Command {
 
 The status includes the tasks that the instance waits for, which are read from its history. Failure shows why
 an instance is Failed or Blocked. perdure list --help explains each status. A wait for an event that the code
-no longer needs is listed until the event arrives.
+no longer needs is listed until the event arrives. Next names the most important step, with its command.
 
+  Updated    time of the last change of the status or the custom status, not of attempts
+  ATTEMPT    current attempt, which is due, queued or running, and the limit of the retry policy
   AGE        time since the task was scheduled
   NEXT       time until the next attempt, or until the task is due
-  HEARTBEAT  age of the last heartbeat with details
-  WORKER     what is known about the execution of the task. If an activity is not registered in the worker,
-             deploy a worker that has it, or cancel it. If no worker reports for a queue, check that the
-             queue has a function, that it starts, and that it may read the queue.`
+  STATUS     status of a child, or what is known about an activity. Only the first 10 children are read, which
+             costs one read each, and one more for a child that has ended.`
 	cmd.Example = `  perdure status order-7
   perdure status order-7 --limit 1000 --json | jq '.pending.items[] | select(.lastError)'
   perdure status order-7 --pending=false --json | jq .customStatus`
@@ -58,7 +59,9 @@ func (c *command) status(ctx context.Context, cl *client.Client, id string, pend
 	if c.json {
 		return c.printJSON(answer)
 	}
-	return c.print(describe(s) + describePending(answer.Pending, err))
+	children := readChildren(ctx, cl, answer.Pending)
+	return c.print(describe(s) + describeBlocked(&s, answer.Pending) + describePending(answer.Pending, children, err) +
+		describeNextSteps(c, &s, answer.Pending, children))
 }
 
 // describe returns a status as lines with labels.
@@ -98,6 +101,27 @@ func describe(s client.Status) string {
 	return b.String()
 }
 
+// describeBlocked returns since when, and by which build, an instance is blocked, and "" for other instances. The
+// builds are known if the history could be read.
+func describeBlocked(s *client.Status, p *httpapi.Pending) string {
+	if s.Status != client.StatusBlocked {
+		return ""
+	}
+	var b labelled
+	if p == nil || p.Pending == nil || p.Blocked == nil {
+		b.line("Blocked", "since "+moment(s.UpdatedAt))
+		return b.String()
+	}
+	text := "since " + moment(p.Blocked.Since)
+	if id := p.Blocked.BuildID; id != "" {
+		text += " in build " + buildText(id)
+	}
+	b.line("Blocked", text)
+	b.line("Last turn", strings.TrimSuffix("in build "+buildText(p.Blocked.LastTurnBuildID), "in build "))
+	b.line("Parked inputs", strconv.Itoa(p.Blocked.ParkedInputs))
+	return b.String()
+}
+
 // payloadText returns a payload, or a description of one that cannot be decoded.
 func payloadText(doc json.RawMessage, sealed *client.EncodedPayload) string {
 	if sealed != nil {
@@ -122,9 +146,21 @@ func took(s client.Status) string {
 	return span(s.UpdatedAt.Sub(s.CreatedAt))
 }
 
-// failureText returns a failure in words: its type, why it was cancelled if it was, and its message if it has one.
+// errorText is failureText, without the type of an error that has none of its own.
+func errorText(f *history.Failure) string {
+	if f.Type == history.TypeError && f.Message != "" {
+		return f.Message
+	}
+	return failureText(f)
+}
+
+// failureText returns a failure in words: its type, why it was cancelled if it was, and its message if it has one. It
+// omits the type if the message begins with it.
 func failureText(f *history.Failure) string {
 	text := f.Type
+	if f.Reason == "" && strings.HasPrefix(f.Message, f.Type+" ") {
+		return f.Message
+	}
 	if f.Reason != "" {
 		text += " (" + f.Reason + ")"
 	}

@@ -10,6 +10,7 @@ const (
 	columnName          = "NAME"
 	columnOrchestration = "ORCHESTRATION"
 	columnStarted       = "STARTED"
+	columnStatus        = "STATUS"
 	columnVersion       = "VERSION"
 )
 
@@ -17,9 +18,23 @@ const (
 type table struct {
 	header []string
 	rows   [][]string
+	// notes are lines below a row, by its index.
+	notes map[int][]string
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// note adds lines below the last row.
+func (t *table) note(lines ...string) {
+	if t.notes == nil {
+		t.notes = map[int][]string{}
+	}
+	last := len(t.rows) - 1
+	t.notes[last] = append(t.notes[last], lines...)
+}
+
+// noteIndent is the indentation of the lines below a row.
+const noteIndent = "      "
 
 // String lays the table out; the last column is not padded.
 func (t *table) String() string {
@@ -37,8 +52,11 @@ func (t *table) String() string {
 	}
 
 	var b strings.Builder
-	for _, row := range all {
+	for i, row := range all {
 		b.WriteString(strings.TrimRight(layOut(row, widths, right), " ") + "\n")
+		for _, line := range t.notes[i-1] { // all begins with the header
+			b.WriteString(noteIndent + line + "\n")
+		}
 	}
 	return b.String()
 }

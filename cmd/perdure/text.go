@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -45,6 +46,46 @@ func ending(s string, longest int) string {
 		return "…" + string(runes[len(runes)-longest+1:])
 	}
 	return oneLine(s)
+}
+
+// screenWidth is the number of columns that sentences are wrapped to.
+const screenWidth = 100
+
+// wrapped returns a text in lines of at most width columns. The first line begins with head, the others are indented by
+// its width. Longer words are split.
+func wrapped(head, text string, width int) []string {
+	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
+	longest := width - len(indent)
+	lines := []string{head}
+	left := longest
+	for _, field := range strings.Fields(text) {
+		for word := range slices.Chunk([]rune(field), longest) {
+			last := &lines[len(lines)-1]
+			switch {
+			case left == longest: // the first word of its line
+				*last += string(word)
+				left -= len(word)
+			case len(word) < left:
+				*last += " " + string(word)
+				left -= len(word) + 1
+			default:
+				lines = append(lines, indent+string(word))
+				left = longest - len(word)
+			}
+		}
+	}
+	return lines
+}
+
+// hashLength is the number of characters that are shown of a hash.
+const hashLength = 12
+
+// buildText returns the ID of a build. Of a hash, it returns the first characters.
+func buildText(id string) string {
+	if len(id) > hashLength && strings.Trim(id, "0123456789abcdef") == "" {
+		return id[:hashLength]
+	}
+	return excerpt(id, longestName)
 }
 
 // span returns a duration as a person reads it: three figures are enough.

@@ -511,6 +511,36 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestList_statusInAnyCase_selects(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	startOrder(h)
+	h.Append("order-7", at(0, history.Event{Kind: history.ExecutionSuspended}))
+	for _, status := range []string{"paused", "PAUSED", "Paused"} {
+		if got := h.mustRun("list", "--status", status, "--count"); got != "1\n" {
+			t.Errorf("%s: %q", status, got)
+		}
+	}
+	if got := h.mustRun("list", "--status", "running", "--count"); got != "0\n" {
+		t.Errorf("running: %q", got)
+	}
+	h.wantError(exitError, "status must be one of", "list", "--status", "stopped")
+}
+
+func TestList_parents_areShownIfTheyFit(t *testing.T) {
+	t.Parallel()
+	h := setup(t)
+	startOrder(h)
+	h.mustRun("start", "hello", "--id", "parcel-books")
+	h.SetParent("parcel-books", history.Parent{InstanceID: "order-7", ExecutionID: "x1", EventID: 3})
+	h.mustRun("list")
+	h.wantGolden("list-parents.golden")
+	h.SetParent("parcel-books", history.Parent{InstanceID: strings.Repeat("x", 80), ExecutionID: "x1", EventID: 3})
+	if got := h.mustRun("list"); strings.Contains(got, "PARENT") || strings.Contains(got, "xxx") {
+		t.Errorf("with a long ID: %s", got)
+	}
+}
+
 func TestList_count_showsHowManyThereAre(t *testing.T) {
 	t.Parallel()
 	h := setup(t)

@@ -18,7 +18,8 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
 		at(-90*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
 	)
-	if got := h.mustRun("status", "order-7"); !strings.Contains(got, "2m00s     —          —  cancelled 1m30s ago (requested), waiting for its end\n") {
+	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n"
+	if got := h.mustRun("status", "order-7"); !strings.Contains(got, want) {
 		t.Errorf("before: %s", got)
 	}
 	if got := h.mustRun("status", "order-7", "--json"); !strings.Contains(got, `"cancelledAt":"2026-07-01T02:58:30Z","cancelReason":"requested"`) {

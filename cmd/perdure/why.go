@@ -107,18 +107,19 @@ func byWhom(what, name string) string {
 	return fmt.Sprintf("%s by %s\n", what, clean(name))
 }
 
-// instead describes the failure of an instance without cancellations.
+// instead describes the failure of an instance without cancellations, or names the command that shows what the
+// instance waits for.
 func instead(s client.Status) string {
 	var what string
 	switch {
-	case s.Failure == nil:
-		return ""
-	case s.Status == client.StatusBlocked:
+	case s.Status == client.StatusBlocked && s.Failure != nil:
 		what = "the instance is blocked"
-	case s.Status == client.StatusFailed:
+	case s.Status == client.StatusFailed && s.Failure != nil:
 		what = "the instance failed"
-	default:
+	case s.Status.Terminal():
 		return ""
+	default:
+		return "\nperdure status " + shellQuoted(s.InstanceID) + " shows what the instance waits for"
 	}
 	text, _, _ := strings.Cut(failureText(s.Failure), "\n")
 	return fmt.Sprintf("; %s: %s\nsee perdure status %s and perdure history %[3]s",

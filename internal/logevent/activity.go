@@ -133,7 +133,7 @@ const (
 
 	// ActivityRedeliveryUnchecked means that the history of the instance is damaged, so that the worker cannot find out
 	// whether the activity has ended.
-	// Action: see the operations guide about blocked instances.
+	// Action: see docs/operate/instances.md#blocked.
 	ActivityRedeliveryUnchecked = "activity.redelivery_unchecked"
 
 	// ActivityEarlyResendFailed means that DynamoDB or SQS throttles or is unavailable. The work item is redelivered

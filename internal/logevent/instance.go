@@ -5,7 +5,7 @@ const (
 	// InstanceBlocked means that the code of this build cannot process the history, or does not have the orchestration.
 	// The instance is blocked, and its inputs are parked. With `Canary`, `newlyBlocked` (no earlier build had blocked
 	// it) rolls the deployment back.
-	// Action: follow the runbook for blocked instances.
+	// Action: see docs/operate/instances.md#blocked.
 	InstanceBlocked = "instance.blocked"
 
 	// InstanceEndedUnrun means that the code of this build cannot process the history. The instance has failed or was
@@ -85,7 +85,7 @@ const (
 
 	// HistoryUnreadable means that the history is damaged. The instance is blocked as `corrupt`, and its messages move
 	// to the dead-letter queue.
-	// Action: follow the runbook for blocked instances, `corrupt`.
+	// Action: see `corrupt` in docs/operate/instances.md#blocked.
 	HistoryUnreadable = "history.unreadable"
 
 	// SegmentUnreadable means that the history of an instance that is terminated or purged is damaged.

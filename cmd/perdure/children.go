@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/httpapi"
+)
+
+// maxChildReads is the number of children whose status is read for one status.
+const maxChildReads = 10
+
+// childNotFound is the status of a child that does not exist: its start has not been processed, or it was purged.
+const childNotFound = "not found"
+
+// childStatuses has the statuses of children, by instance ID, as texts.
+type childStatuses map[string]string
+
+// text returns the status of a child, or a dash if it was not read.
+func (s childStatuses) text(instanceID string) string { return dash(s[instanceID]) }
+
+// readChildren reads the statuses of the first children among the pending tasks, concurrently. It omits those that
+// cannot be read.
+func readChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) childStatuses {
+	var ids []string
+	for _, x := range pendingItems(p) {
+		if x.Kind == client.PendingSubOrchestration && !x.NextAttemptAt.After(p.ReadAt) && len(ids) < maxChildReads {
+			ids = append(ids, x.InstanceID)
+		}
+	}
+
+	texts := make([]string, len(ids))
+	var reads sync.WaitGroup
+	for i, id := range ids {
+		reads.Go(func() {
+			switch s, err := cl.Status(ctx, id); {
+			case errors.Is(err, client.ErrNotFound):
+				texts[i] = childNotFound
+			case err == nil:
+				texts[i] = string(s.Status)
+			}
+		})
+	}
+	reads.Wait()
+
+	children := childStatuses{}
+	for i, id := range ids {
+		children[id] = texts[i]
+	}
+	return children
+}
+
+// pendingItems returns the pending tasks, or none if they are not known.
+func pendingItems(p *httpapi.Pending) []client.PendingItem {
+	if p == nil || p.Pending == nil {
+		return nil
+	}
+	return p.Items
+}
