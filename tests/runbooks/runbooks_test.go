@@ -123,17 +123,30 @@ func TestARestore(t *testing.T) {
 	late := hub.start(t, "greeting", "world", "late")
 	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
 
+	page.run(`"table":"` + hub.place.Table + `"`)
+	page.run(`"ReservedConcurrentExecutions": 0`)
 	page.run("Disabled", "rule/")
+	page.run(late)
 	page.run()
+	page.run()
+	page.run("ENABLED", `"DeletionProtectionEnabled": true`)
 	hub.replace(t, restored, then) // the local cloud restores to now
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
 	hub.deployOn(t, restored)
+	page.run("Disabled", "rule/")
+	page.run(working, "TTL on the attribute ttl is off")
+	page.run()
 	page.run()
 	hub.atRest(t)
 	page.run("deleted: about ", "2 not ended, ")
 	page.run("Enabled")
+	page.run()
+	page.run()
 	wantAll(t, hub, over, working, napping)
 	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("what was started since is there, %v", err)
+	}
+	if n := hub.reservedConcurrency(t, "api"); n != nil {
+		t.Errorf("the API has a reserved concurrency of %d, want none", *n)
 	}
 }
