@@ -23,6 +23,7 @@ func (atMostOnce) applyToActivityCall(c *replay.ActivityCall) { c.AtMostOnce = t
 //   - The activity must finish within one invocation. A heartbeat does not continue an attempt in another invocation.
 //   - The activity never runs inline.
 //   - A restart from an event ([client.FromEvent]) starts the activities that were running at that event again.
+//   - After a restore of the hub's table, activities that started after the restored second start again.
 //   - Workers in other languages ignore the option and run the activity at least once.
 //
 // The option is recorded with the call, so that a later change of the code does not affect calls that were already

@@ -38,7 +38,8 @@ type PlatformProps struct {
 	// another stack must permit logs.<region>.amazonaws.com to use it. Default: keys that AWS owns.
 	EncryptionKey awskms.IKey
 	// Table is an existing table with the keys and the three indexes of a hub (docs/internals/formats.md), and with TTL
-	// on the attribute ttl. A table can have only one hub. Default: a new table.
+	// on the attribute ttl. NewTaskHub does not change its settings. A table can have only one hub. Default: a new
+	// table. If Table is set later, the stack no longer has the earlier table, and TableRemovalPolicy applies to it.
 	Table awsdynamodb.ITable
 	// PayloadBucket is an existing bucket in the region of the hub, used as payload store. Keys of the hub start with
 	// its name. NewTaskHub does not change the lifecycle rules of the bucket. Objects with the prefix <hub>/m/ should
@@ -46,7 +47,8 @@ type PlatformProps struct {
 	// The command perdure doctor checks the rules. Default: a new bucket if LargePayloads is set.
 	PayloadBucket awss3.IBucket
 	// MaxReadRequestUnits and MaxWriteRequestUnits limit the on-demand request units per second of the table and of
-	// each index. DynamoDB throttles other requests, and processing slows down. Default: the quota of the account.
+	// each index, but not of an existing Table. DynamoDB throttles other requests, and processing slows down. Default:
+	// the quota of the account.
 	MaxReadRequestUnits, MaxWriteRequestUnits int
 
 	// TableRemovalPolicy, QueueRemovalPolicy and LogRemovalPolicy apply when the stack is deleted. SNAPSHOT is not

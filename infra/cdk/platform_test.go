@@ -1,13 +1,18 @@
 package cdk_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscodedeploy"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecr"
@@ -155,10 +160,7 @@ func TestAKeyOfTheTeams(t *testing.T) {
 
 func TestATableThatExists(t *testing.T) {
 	t.Parallel()
-	table := given(func(stack awscdk.Stack) awsdynamodb.ITable {
-		return awsdynamodb.Table_FromTableName(stack, jsii.String("Table"), jsii.String("restored"))
-	})
-	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: table}},
+	got := custom(t, cdk.TaskHubProps{HubName: "orders", FunctionsDir: placeholders, PlatformProps: cdk.PlatformProps{Table: restoredTable()}},
 		func(awscdk.Stack, *cdk.TaskHub) {})
 	if n := len(got.ofType(tableType)); n > 0 {
 		t.Errorf("%d tables are made", n)
@@ -172,6 +174,67 @@ func TestATableThatExists(t *testing.T) {
 	if arn := orchestrator[0].resources[0]; !strings.HasSuffix(arn, ":table/restored") {
 		t.Errorf("the orchestrator may use %s", arn)
 	}
+}
+
+// A hub is paused while it is deployed on a restored table. CloudFormation does not touch what is unchanged in the
+// template, so triggers stay disabled, and queues keep their names.
+func TestTable_restored_changesNoTriggersAndQueues(t *testing.T) {
+	t.Parallel()
+	canary := given(func(awscdk.Stack) *cdk.Canary {
+		return &cdk.Canary{DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_ALL_AT_ONCE()}
+	})
+	for name, props := range map[string]cdk.TaskHubProps{
+		"default": {HubName: "orders", FunctionsDir: placeholders},
+		"canary":  {HubName: "orders", FunctionsDir: placeholders, Canary: canary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := custom(t, props, func(awscdk.Stack, *cdk.TaskHub) {})
+			props.Table = restoredTable()
+			after := custom(t, props, func(awscdk.Stack, *cdk.TaskHub) {})
+
+			if policy := before.find(t, tableType, "TaskHub").deletionPolicy; policy != "Retain" {
+				t.Errorf("the deletion policy of the replaced table is %s, want Retain", policy)
+			}
+			for _, kind := range []string{mappingType, "AWS::Events::Rule", queueType, "AWS::Scheduler::ScheduleGroup"} {
+				was, is := before.ofType(kind), after.ofType(kind)
+				if len(was) == 0 || !reflect.DeepEqual(was, is) {
+					t.Errorf("%s: the template has %+v, want %+v", kind, is, was)
+				}
+			}
+		})
+	}
+}
+
+func TestReferenceStack_existingTable_usesIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	jsiiLock.Lock()
+	cdk.NewApp(dir, cdk.ReferenceStackProps{FunctionsDir: placeholders, WorkQueues: []string{"default"}, Table: "restored"}).Synth(nil)
+	jsiiLock.Unlock()
+	raw, err := os.ReadFile(filepath.Join(dir, "Perdure.template.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got template
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+
+	if n := len(got.ofType(tableType)); n > 0 {
+		t.Errorf("the stack creates %d tables, want none", n)
+	}
+	config := got.find(t, "AWS::SSM::Parameter", "TaskHub")
+	if value := strings.Join(plain(config.get("Value")), ""); !strings.Contains(value, `"table":"restored"`) {
+		t.Errorf("the configuration of the hub is %s, want the table restored", value)
+	}
+}
+
+// restoredTable returns an existing table with the name restored.
+func restoredTable() awsdynamodb.ITable {
+	return given(func(stack awscdk.Stack) awsdynamodb.ITable {
+		return awsdynamodb.Table_FromTableName(stack, jsii.String("Table"), jsii.String("restored"))
+	})
 }
 
 func TestCapsNamesPoliciesLevelsAndBoundaries(t *testing.T) {

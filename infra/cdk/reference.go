@@ -2,6 +2,7 @@ package cdk
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -19,6 +20,8 @@ type ReferenceStackProps struct {
 	Client bool
 	// LargePayloads is TaskHubProps.LargePayloads.
 	LargePayloads bool
+	// Table is the name of an existing table, for example of a restored one, for PlatformProps.Table.
+	Table string
 }
 
 // NewApp returns a CDK app with the reference stack. outdir is the directory of the cloud assembly. It must be empty if
@@ -54,6 +57,10 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 	for _, queue := range props.WorkQueues {
 		own[queue] = WorkQueueProps{Exclusive: props.Exclusive, Client: props.Client}
 	}
+	var table awsdynamodb.ITable
+	if props.Table != "" {
+		table = awsdynamodb.Table_FromTableName(stack, jsii.String("ExistingTable"), jsii.String(props.Table))
+	}
 	hub := NewTaskHub(stack, "TaskHub", TaskHubProps{
 		HubName:                 p.text("Hub", "default", "^[a-z][a-z0-9-]{0,19}$", "Name of the hub"),
 		FunctionsDir:            props.FunctionsDir,
@@ -74,6 +81,7 @@ func NewReferenceStack(scope constructs.Construct, id string, props ReferenceSta
 		MaxTimerDelay:           p.seconds("TimerLongestDelay", 900, 1, 900),
 		ScheduleLead:            p.seconds("ScheduleLead", 120, 0, 899),
 		APIKind:                 p.choice("ApiKind", APIKindHTTP, APIKindFunctionURL),
+		PlatformProps:           PlatformProps{Table: table},
 	})
 	output(stack, "ApiUrl", hub.APIURL)
 	output(stack, "ConfigParameter", hub.ConfigParameter)

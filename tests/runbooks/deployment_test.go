@@ -81,6 +81,16 @@ func (d *deployment) set(t *testing.T, part string, variables map[string]string)
 	return now.Environment.Variables
 }
 
+// reservedConcurrency returns the reserved concurrency of a function, or nil without one.
+func (d *deployment) reservedConcurrency(t *testing.T, part string) *int32 {
+	t.Helper()
+	out, err := d.functions.GetFunctionConcurrency(t.Context(), &lambda.GetFunctionConcurrencyInput{FunctionName: aws.String("perdure-" + hubName + "-" + part)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.ReservedConcurrentExecutions
+}
+
 // atRest waits until nothing is handled.
 func (d *deployment) atRest(t *testing.T) {
 	t.Helper()

@@ -42,7 +42,7 @@ func read(t *testing.T, on *deployment, heading string, values map[string]string
 			s.blocks = append(s.blocks, block.String())
 			block = nil
 		case block != nil:
-			block.WriteString(strings.TrimPrefix(line, "   "))
+			block.WriteString(strings.TrimLeft(line, " "))
 		}
 	}
 	if len(s.blocks) == 0 {
@@ -65,6 +65,7 @@ func (s *section) run(tells ...string) {
 	block := s.blocks[s.next]
 	s.next++
 	cmd := exec.CommandContext(s.t.Context(), "bash", "-euo", "pipefail", "-c", block)
+	cmd.Dir = s.t.TempDir() // for files that the commands write
 	values := maps.Clone(s.on.cloud.Env)
 	values["PATH"], values["TABLE"], values["AWS_DEFAULT_REGION"], values["AWS_PAGER"] = path, s.on.place.Table, s.on.cloud.Env["AWS_REGION"], ""
 	maps.Copy(values, s.values)

@@ -70,7 +70,8 @@ func TestAThrottledTable(t *testing.T) {
 }
 
 // waiting starts instances in several states: one is over, one has work that no worker takes, one waits for a timer.
-func waiting(t *testing.T, d *deployment) (over, working, napping string) {
+// The timer must not fire before a test has paused the hub: what it sends then would count as sent for five minutes.
+func waiting(t *testing.T, d *deployment, nap time.Duration) (over, working, napping string) {
 	t.Helper()
 	over = d.start(t, "greeting", "world", "over")
 	if s, err := d.client.Wait(t.Context(), over); err != nil || s.Status != client.StatusCompleted {
@@ -78,7 +79,7 @@ func waiting(t *testing.T, d *deployment) (over, working, napping string) {
 	}
 	d.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
 	working = d.start(t, "greeting", "world", "working")
-	napping = d.start(t, "napping", 15*time.Second, "napping")
+	napping = d.start(t, "napping", nap, "napping")
 	for _, id := range []string{working, napping} {
 		until(t, id+" runs", func() bool { return d.status(t, id) == client.StatusRunning })
 	}
@@ -102,7 +103,7 @@ func TestALostRegion(t *testing.T) {
 	if other == nil {
 		t.Fatal("it is not deployed")
 	}
-	over, working, napping := waiting(t, hub)
+	over, working, napping := waiting(t, hub, 15*time.Second)
 	other.replace(t, other.place.Table, hub.items(t, hub.place.Table))
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
 	page := read(t, other, "Lost region", map[string]string{"OTHER_REGION": other.cloud.Env["AWS_REGION"]})
@@ -113,7 +114,7 @@ func TestALostRegion(t *testing.T) {
 
 // The table is restored to a second, and what happened since is gone.
 func TestARestore(t *testing.T) {
-	over, working, napping := waiting(t, hub)
+	over, working, napping := waiting(t, hub, time.Minute)
 	then := hub.items(t, hub.place.Table)
 	restored := strings.ToLower(hubName) + "-restored"
 	page := read(t, hub, "Table restore", map[string]string{"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339)})
@@ -123,17 +124,30 @@ func TestARestore(t *testing.T) {
 	late := hub.start(t, "greeting", "world", "late")
 	until(t, "it has sent its work", func() bool { return hub.status(t, late) == client.StatusRunning })
 
+	page.run(`"table":"` + hub.place.Table + `"`)
+	page.run(`"ReservedConcurrentExecutions": 0`)
 	page.run("Disabled", "rule/")
+	page.run(late)
 	page.run()
+	page.run()
+	page.run("ENABLED", `"DeletionProtectionEnabled": true`)
 	hub.replace(t, restored, then) // the local cloud restores to now
 	hub.set(t, "worker-default", map[string]string{app.Fault: ""})
 	hub.deployOn(t, restored)
+	page.run("Disabled", "rule/")
+	page.run(working, "TTL on the attribute ttl is off")
+	page.run()
 	page.run()
 	hub.atRest(t)
 	page.run("deleted: about ", "2 not ended, ")
 	page.run("Enabled")
+	page.run()
+	page.run()
 	wantAll(t, hub, over, working, napping)
 	if _, err := hub.client.Status(t.Context(), late); !errors.Is(err, client.ErrNotFound) {
 		t.Errorf("what was started since is there, %v", err)
+	}
+	if n := hub.reservedConcurrency(t, "api"); n != nil {
+		t.Errorf("the API has a reserved concurrency of %d, want none", *n)
 	}
 }
