@@ -29,7 +29,7 @@ func TestLogEventsPage_matchesTheCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := tables(code.events(), byEvent(code.calls()))
+	text := entries(code.events(), byEvent(code.calls()))
 	if *update {
 		if err := docpage.Write(page, section, text); err != nil {
 			t.Fatal(err)
@@ -107,15 +107,14 @@ func byEvent(all []call) map[string][]call {
 	return by
 }
 
-// common are attributes that the page explains once. Its tables omit them.
+// common are attributes that the page explains once. Its entries omit them.
 var common = []string{"activity", "activityId", "attempt", "error", "execution", "hub", "instance", "queue"}
 
-// tables returns the text of the page's section.
-func tables(sections []eventSection, used map[string][]call) string {
+// entries returns the text of the page's section.
+func entries(sections []eventSection, used map[string][]call) string {
 	var b strings.Builder
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.title)
-		b.WriteString("| event | level | attributes | meaning | action |\n|---|---|---|---|---|\n")
 		for _, e := range s.events {
 			levels, attributes := map[string]bool{}, []string{}
 			for _, c := range used[e.constant] {
@@ -126,14 +125,18 @@ func tables(sections []eventSection, used map[string][]call) string {
 					}
 				}
 			}
-			row := []string{
-				"`" + e.name + "`", strings.Join(slices.Sorted(maps.Keys(levels)), ", "),
-				strings.Join(attributes, ", "), capitalized(unimplied(e)), capitalized(e.action),
+			about := strings.Join(slices.Sorted(maps.Keys(levels)), " or ")
+			if len(attributes) > 0 {
+				about += ": " + strings.Join(attributes, ", ")
 			}
-			for i := range row {
-				row[i] = strings.ReplaceAll(row[i], "|", `\|`)
+			fmt.Fprintf(&b, "- `%s` (%s)", e.name, about)
+			if meaning := unimplied(e); meaning != "" {
+				b.WriteString(" " + capitalized(meaning))
 			}
-			fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+			if e.action != "" {
+				b.WriteString(" **Action:** " + e.action)
+			}
+			b.WriteString("\n")
 		}
 	}
 	return b.String() + "\n"
