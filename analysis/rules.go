@@ -14,6 +14,9 @@ type rule struct {
 }
 
 // The rules.
+// missesOtherModules is the gap of rules that read the source of one module.
+const missesOtherModules = "Other modules."
+
 var (
 	clock = &rule{
 		id: "clock", foreign: true,
@@ -49,14 +52,14 @@ var (
 		finds:   "Channel operations: send, receive, range and close.",
 		why:     "a channel operation blocks the process and is not in the history",
 		instead: "wait for futures; coroutines can share variables",
-		misses:  "Other modules.",
+		misses:  missesOtherModules,
 	}
 	selecting = &rule{
 		id:      "select",
 		finds:   "`select` statements.",
 		why:     "select chooses randomly between cases that are ready",
 		instead: "use perdure.Select or perdure.WhenAny with futures",
-		misses:  "Other modules.",
+		misses:  missesOtherModules,
 	}
 	syncing = &rule{
 		id: "sync",
@@ -64,7 +67,7 @@ var (
 			"similar are allowed, but the functions that they call are checked.",
 		why:     "it waits for or shares memory with code that is not replayed",
 		instead: "wait for futures; coroutines need no locks",
-		misses:  "Other modules.",
+		misses:  missesOtherModules,
 	}
 	inputOutput = &rule{
 		id: "io", foreign: true,

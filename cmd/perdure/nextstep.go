@@ -49,7 +49,8 @@ const otherBlockedStep = "Fix the cause in the message, and deploy. The instance
 var doctorCommand = []string{"doctor"}
 
 // statusCommand shows the status of an instance, and reconcileCommand sends again what it waits for, and wakes it.
-func statusCommand(id string) []string    { return []string{"status", id} }
+func statusCommand(id string) []string { return []string{"status", id} }
+
 func reconcileCommand(id string) []string { return []string{"reconcile", "--yes", "--instance", id} }
 
 // describeNextSteps returns the next steps of an instance with their commands, or "" if there are none.

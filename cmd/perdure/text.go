@@ -58,7 +58,7 @@ func wrapped(head, text string, width int) []string {
 	longest := width - len(indent)
 	lines := []string{head}
 	left := longest
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		for word := range slices.Chunk([]rune(field), longest) {
 			last := &lines[len(lines)-1]
 			switch {

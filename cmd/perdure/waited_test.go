@@ -18,7 +18,7 @@ func TestStatusTellsWhatIsCancelledAndHasNotEnded(t *testing.T) {
 		at(-2*time.Minute, history.Event{Kind: history.ActivityScheduled, Name: "charge", Cancel: &history.CancelDetails{WaitForCancellation: true}}), // #3
 		at(-90*time.Second, history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByEngine}),
 	)
-	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n"
+	want := "2m00s     —  cancelled\n      cancelled 1m30s ago (requested), waiting for its end\n" //nolint:dupword // the status, then its line
 	if got := h.mustRun("status", "order-7"); !strings.Contains(got, want) {
 		t.Errorf("before: %s", got)
 	}

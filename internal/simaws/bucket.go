@@ -63,7 +63,7 @@ func (b *Bucket) PutObject(ctx context.Context, bucket, key string, data []byte)
 	return err
 }
 
-// GetObject reads an object of at most most bytes.
+// GetObject reads an object and returns an error if it is larger than most bytes.
 func (b *Bucket) GetObject(ctx context.Context, bucket, key string, most int64) ([]byte, error) {
 	data, err := do(ctx, b.cloud, opGetObject, &BucketCall{Bucket: bucket, Key: key}, func() (*[]byte, error) {
 		b.mu.Lock()

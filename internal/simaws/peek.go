@@ -53,15 +53,20 @@ func (t *Table) StoredBytes() (size int64) {
 
 			for _, chunk := range p.chunks {
 				for _, r := range chunk {
-					size += int64(r.size + itemOverhead)
-
-					for _, ix := range t.indexes {
-						if _, is := ix.keyOf(r.item); is {
-							size += int64(ix.size(r.item) + itemOverhead)
-						}
-					}
+					size += int64(r.size+itemOverhead) + t.storedInIndexes(r.item)
 				}
 			}
+		}
+	}
+
+	return size
+}
+
+// storedInIndexes returns the size of an item in the indexes that contain it.
+func (t *Table) storedInIndexes(it item) (size int64) {
+	for _, ix := range t.indexes {
+		if _, is := ix.keyOf(it); is {
+			size += int64(ix.size(it) + itemOverhead)
 		}
 	}
 

@@ -143,7 +143,7 @@ func workEntry(w *provider.WorkItem) (entry, error) {
 	return e, err
 }
 
-// newEntry encodes a message's body of at most most bytes.
+// newEntry encodes the body of a message. It returns an error if the body is larger than most bytes.
 func newEntry(v any, id int64, most int) (entry, error) {
 	b, err := json.Marshal(v)
 	if err != nil {

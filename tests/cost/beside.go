@@ -22,9 +22,11 @@ const (
 	// A mapping that has nothing to do asks its queue with five pollers, each for 20 s, and with up to five times as many after it was busy.
 	leastReceives, mostReceives = 15, 75
 	minutesAMonth               = 30 * 24 * 60
-	// SweepReads and SweepRequests are the read units and SQS requests of a sweep that finds no work.
-	SweepReads, SweepRequests = 62, 4
-	minutesOfASweep           = 2
+	// SweepReads are the read units of a sweep that finds no work.
+	SweepReads = 62
+	// SweepRequests are the SQS requests of a sweep that finds no work.
+	SweepRequests   = 4
+	minutesOfASweep = 2
 	// alarmMetrics are those of the alarms of a hub with one work queue (infra/cdk/README.md).
 	alarmMetrics = 33
 	// START, END and REPORT of an invocation, as JSON.
