@@ -41,7 +41,8 @@ func TestABadDeployment(t *testing.T) {
 	instance := hub.start(t, "greeting", "world")
 	page := read(t, hub, "Bad deployment", map[string]string{"INSTANCE": instance})
 	until(t, "the instance is blocked", func() bool { return hub.status(t, instance) == client.StatusBlocked })
-	page.run("Disabled", "rule/", instance, "unregistered")
+	page.run(instance, "unregistered")
+	page.run("Disabled", "rule/")
 
 	hub.set(t, "orchestrator", map[string]string{app.Fault: "", build: "mended"})
 	page.run("Enabled", "hello, world")
