@@ -78,7 +78,7 @@ func (shop) Registry() *perdure.Registry {
 	return r
 }
 
-var mine shop
+var app shop
 
 // The block of the README that ignores errors to stay short.
 //
@@ -86,7 +86,7 @@ var mine shop
 func TestReadme_orderIsNotPacked_refundsTheCard(t *testing.T) {
 	t.Parallel()
 	order := Order{"7"}
-	env := perduretest.New(t, mine.Registry())
+	env := perduretest.New(t, app.Registry())
 	id, err := env.Client().Start(t.Context(), "fulfil-order", order)
 	env.Advance(24 * time.Hour) // takes milliseconds
 	status, err := env.Client().Wait(t.Context(), id)
@@ -133,7 +133,7 @@ func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			env := perduretest.New(t, mine.Registry())
+			env := perduretest.New(t, app.Registry())
 			if tt.stub != nil {
 				env.Stub("charge").Fails(1, tt.stub)
 			}
@@ -156,7 +156,7 @@ func TestReadme_orderEnds_refundsUnlessItShips(t *testing.T) {
 
 func TestReadme_cancelDuringTheCharge_refundsAfterIt(t *testing.T) {
 	t.Parallel()
-	env := perduretest.New(t, mine.Registry())
+	env := perduretest.New(t, app.Registry())
 	perduretest.StubFunc(env, "charge", func(context.Context, Payment) (none struct{}, err error) {
 		time.Sleep(5 * time.Second) // virtual time; the bank does not observe the cancellation
 		return none, nil

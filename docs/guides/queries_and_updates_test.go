@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// pack adds scanned items to a parcel. The query "count" returns how often it contains an item.
+// pack adds scanned items to a parcel. The query "count" returns how often the parcel contains an item.
 func pack(ctx *perdure.OrchestrationContext, items int) (int, error) {
 	parcel := map[string]int{}
 	err := perdure.SetQueryHandler(ctx, "count", func(item string) (int, error) { return parcel[item], nil })

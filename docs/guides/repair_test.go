@@ -48,7 +48,7 @@ func restartPayment(ctx context.Context, hub *client.Client, failed string) (pay
 	return payment, err
 }
 
-// replacePayment replaces a payment by one of another amount.
+// replacePayment replaces a payment with one of another amount.
 func replacePayment(ctx context.Context, hub *client.Client, payment string, amount int) error {
 	_, err := hub.Start(ctx, "pay", amount,
 		client.WithInstanceID(payment),
