@@ -106,7 +106,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		fmt.Fprintf(c.err, "hub %s: messages and timers are sent again, work in progress may run twice\n",
 			clean(c.hub))
 		if f.afterRestore {
-			fmt.Fprintln(c.err, "all messages in its queues and all EventBridge schedules of its timers are deleted first")
+			fmt.Fprintln(c.err, "all messages in its queues and all schedules of its timers are deleted first")
 		}
 		if !c.confirmed("reconcile") {
 			return errNotConfirmed
@@ -178,7 +178,8 @@ func waitingText(service string, soFar time.Duration) string {
 // emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
 func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
 	again := f.next(c, "--after-restore")
-	fmt.Fprintf(c.err, "deleting messages and timer schedules; nothing is sent for %v after that\n", provider.QueuePurgeCooldown)
+	fmt.Fprintf(c.err, "deleting messages and timer schedules; nothing is sent for %v after that\n",
+		provider.QueuePurgeCooldown)
 	told := 0
 	emptied, err := cl.PurgeQueues(ctx, client.OnStall(f.how.OnStall), client.OnProgress(func(so provider.QueuePurgeResult) {
 		if so.Schedules/schedulesTold > told {
