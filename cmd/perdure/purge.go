@@ -10,7 +10,7 @@ import (
 
 func purgeVerb(c *command) *cobra.Command {
 	var force, children bool
-	cmd := c.verb("purge ID", "Delete a finished instance", argID,
+	cmd := c.verb("purge [ID]", "Delete instances", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var opts []client.PurgeOption
 			if force {

@@ -64,7 +64,7 @@ func reconcileVerb(c *command) *cobra.Command {
 	cmd.Long = cmd.Short + `.
 
 Use this command after queues have lost messages, with new queues, or after the table was restored. It sends
-again what instances wait for: work items, timers, retries, child starts and messages to other instances.
+pending work again: work items, timers, retries, child starts and messages to other instances.
 Finished work does not run again, but work in progress may run twice. If queues lost messages and still exist,
 wait six minutes first. After a restore, pause the hub, wait until its functions have finished, drop the dead
 letters, and use --after-restore with --lookback set to the age of the restored state plus 14 days. The whole
@@ -73,7 +73,7 @@ procedure is in docs/operate/runbooks.md.`
   perdure reconcile --after-restore --lookback 17d
   perdure reconcile --instance order-7 --instance order-8`
 	cmd.Flags().BoolVar(&f.afterRestore, "after-restore", false,
-		"deletion of all messages and schedules first, after a restore of the table")
+		"deletion of all messages and timer schedules first, after a restore of the table")
 	cmd.Flags().StringVar(&f.lookback, "lookback", defaultLookback,
 		"maximum age of detached starts and events to send again, up to 28d")
 	cmd.Flags().IntVar(&f.how.Concurrency, "concurrency", defaultConcurrency,
@@ -106,7 +106,7 @@ func reconcile(ctx context.Context, c *command, cl *client.Client, f *reconcileF
 		fmt.Fprintf(c.err, "hub %s: messages and timers are sent again, work in progress may run twice\n",
 			clean(c.hub))
 		if f.afterRestore {
-			fmt.Fprintln(c.err, "all messages in its queues and all its schedules are deleted first")
+			fmt.Fprintln(c.err, "all messages in its queues and all schedules of its timers are deleted first")
 		}
 		if !c.confirmed("reconcile") {
 			return errNotConfirmed
@@ -178,7 +178,8 @@ func waitingText(service string, soFar time.Duration) string {
 // emptyQueues deletes the messages and schedules of a history that was replaced by a restore.
 func emptyQueues(ctx context.Context, c *command, cl *client.Client, f *reconcileFlags) error {
 	again := f.next(c, "--after-restore")
-	fmt.Fprintf(c.err, "deleting messages and schedules; nothing is sent for %v after that\n", provider.QueuePurgeCooldown)
+	fmt.Fprintf(c.err, "deleting messages and timer schedules; nothing is sent for %v after that\n",
+		provider.QueuePurgeCooldown)
 	told := 0
 	emptied, err := cl.PurgeQueues(ctx, client.OnStall(f.how.OnStall), client.OnProgress(func(so provider.QueuePurgeResult) {
 		if so.Schedules/schedulesTold > told {

@@ -49,7 +49,7 @@ func cancelVerb(c *command) *cobra.Command {
 	var message string
 	var activity int64
 	var cmd *cobra.Command
-	cmd = c.verb("cancel ID", "Cancel an instance or one activity", argID,
+	cmd = c.verb("cancel [ID]", "Cancel instances or one activity", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			var err error
 			if cmd.Flags().Changed("activity") {
@@ -83,7 +83,7 @@ perdure history shows the event ID of each activity.`
 
 func terminateVerb(c *command) *cobra.Command {
 	var message string
-	cmd := c.verb("terminate ID", "End an instance without cleanup", argID,
+	cmd := c.verb("terminate [ID]", "End instances without cleanup", argID,
 		func(ctx context.Context, cl *client.Client, id string) error {
 			if err := cl.Terminate(ctx, id, message); err != nil {
 				return err

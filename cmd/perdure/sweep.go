@@ -32,6 +32,7 @@ func sweepVerb(c *command) *cobra.Command {
 
 A purge deletes the large payloads of an instance. This command deletes the remaining ones in the payload
 store: payloads of starts that failed, and payloads that were stored after a purge. It lists all objects that
-are at least two days old, a thousand per call, and reads one item per execution. Run it about once a month.`
+are at least two days old, a thousand per call, and reads one item per execution. Run it about once a month.
+The command has no preview. The hub's sweeper, which runs every two minutes, does not delete these payloads.`
 	return cmd
 }

@@ -328,7 +328,7 @@ func TestWhatCannotBeTold(t *testing.T) {
 		{"message must be 0 to 1024 bytes, is 1025", []string{"terminate", "one", "--message", long(1025)}},
 		{"run perdure list", []string{"terminate", "nobody"}},
 		{"instance has ended", []string{"terminate", "over"}},
-		{"missing argument ID; usage: perdure cancel ID", []string{"cancel"}},
+		{"missing argument ID; usage: perdure cancel [ID]", []string{"cancel"}},
 		{`unexpected argument "x"`, []string{"cancel", "one", "x"}},
 		{"message must be 0 to 1024 bytes, is 1025", []string{"cancel", "one", "--message", long(1025)}},
 		{"run perdure list", []string{"cancel", "nobody"}},

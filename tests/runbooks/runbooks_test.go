@@ -20,7 +20,7 @@ func TestABadWorker(t *testing.T) {
 	until(t, "its activity has begun", func() bool { return hub.status(t, deadly) == client.StatusRunning })
 	before := hub.set(t, "worker-default", map[string]string{app.Fault: app.ExitAtInit})
 	instance := hub.start(t, "greeting", "world")
-	page := read(t, hub, "Bad worker", map[string]string{"INSTANCE": instance})
+	page := read(t, hub, "Bad worker", map[string]string{"INSTANCE": instance, "QUEUE": "default"})
 	until(t, "the instance runs", func() bool { return hub.status(t, instance) == client.StatusRunning })
 	page.run("greet")
 
@@ -118,7 +118,9 @@ func TestARestore(t *testing.T) {
 	over, working, napping := waiting(t, hub, time.Minute)
 	then := hub.items(t, hub.place.Table)
 	restored := strings.ToLower(hubName) + "-restored"
-	page := read(t, hub, "Table restore", map[string]string{"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339)})
+	page := read(t, hub, "Table restore", map[string]string{
+		"NEW_TABLE": restored, "RESTORE_TO": time.Now().UTC().Format(time.RFC3339), "LOOKBACK": "17d",
+	})
 
 	// This future is lost. Nothing in it sends what is sent again afterwards: SQS takes that for the same for five minutes, for which the tool that
 	// is built here does not wait.
