@@ -105,7 +105,7 @@ func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 			if !strings.Contains(line, turnFailed) || !strings.Contains(line, "deadline exceeded") { // the last was cut short by this test
 				continue
 			}
-			if failed++; !strings.Contains(line, "has taken 4 large payloads with 37748748 bytes") || !strings.Contains(line, "InboxTimeout") {
+			if failed++; !strings.Contains(line, "the code read 4 large payloads with 37748748 bytes") || !strings.Contains(line, "InboxTimeout") {
 				t.Errorf("it does not say how far it came: %s", line)
 			}
 		}
