@@ -193,7 +193,7 @@ func (c *Client) DropDeadLetters(ctx context.Context, q DeadLetterQuery) (DeadLe
 // IsHandled reports whether a dead letter needs no redrive because history already contains its record or because the
 // record was sent again.
 func IsHandled(d *DeadLetter) bool {
-	return strings.HasPrefix(d.Reason, "poison:") || strings.HasPrefix(d.Reason, "picked up:")
+	return strings.HasPrefix(d.Reason, provider.ReasonPoison) || strings.HasPrefix(d.Reason, provider.ReasonRecovered)
 }
 
 func (c *Client) deadLetters() (provider.DeadLetters, error) {

@@ -6,6 +6,17 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Prefixes of DeadLetter.Reason. They are stored.
+const (
+	// ReasonPoison starts the reason of a record whose processing repeatedly ended the process. It is the type of the
+	// failure, history.TypePoison, and its separator.
+	ReasonPoison = history.TypePoison + ":"
+	// ReasonRecovered starts the reason of a record that was sent again after its queue had moved it to the dead letters.
+	ReasonRecovered = "picked up:"
 )
 
 // DeadLetter is a record in the dead-letter queue of a queue.

@@ -12,8 +12,8 @@ import (
 // maxChildReads is the number of children whose status is read for one status.
 const maxChildReads = 10
 
-// childNotFound is the status of a child that does not exist: its start has not been processed, or it was purged.
-const childNotFound = "not found"
+// statusNotFound is the status of an instance that does not exist: its start has not been processed, or it was purged.
+const statusNotFound = "not found"
 
 // childStatuses has the statuses of children, by instance ID, as texts.
 type childStatuses map[string]string
@@ -35,12 +35,7 @@ func readChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) ch
 	var reads sync.WaitGroup
 	for i, id := range ids {
 		reads.Go(func() {
-			switch s, err := cl.Status(ctx, id); {
-			case errors.Is(err, client.ErrNotFound):
-				texts[i] = childNotFound
-			case err == nil:
-				texts[i] = string(s.Status)
-			}
+			texts[i], _ = readStatusText(ctx, cl, id)
 		})
 	}
 	reads.Wait()
@@ -50,6 +45,16 @@ func readChildren(ctx context.Context, cl *client.Client, p *httpapi.Pending) ch
 		children[id] = texts[i]
 	}
 	return children
+}
+
+// readStatusText returns the status of an instance as a text: statusNotFound if it does not exist, and "" with the
+// error if it cannot be read.
+func readStatusText(ctx context.Context, cl *client.Client, instanceID string) (string, error) {
+	s, err := cl.Status(ctx, instanceID)
+	if errors.Is(err, client.ErrNotFound) {
+		return statusNotFound, nil
+	}
+	return string(s.Status), err
 }
 
 // pendingItems returns the pending tasks, or none if they are not known.

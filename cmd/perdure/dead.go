@@ -37,9 +37,6 @@ type deadResult struct {
 	Complete       bool     `json:"complete"`
 }
 
-// reasonRecovered is the stored reason of dead letters that the sweeper sent again.
-const reasonRecovered = "picked up:"
-
 // deadVerbs creates the subcommands of dead-letters.
 type deadVerbs struct{ *command }
 
@@ -51,16 +48,16 @@ func deadVerb(c *command) *cobra.Command {
 A dead letter is a record that could not be processed. Each queue of a hub has its own dead-letter queue.
 The reason of a dead letter decides how to proceed:
 
-  poison:      processing it repeatedly ended the process. The failure is in the history, or the
+  ` + provider.ReasonPoison + `      processing it repeatedly ended the process. The failure is in the history, or the
                instance is blocked and the input is parked. Fix the cause, then drop it.
   corrupt:     the history could not be read. This is the only copy. Redrive it when it can be read.
-  ` + reasonRecovered + `   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
+  ` + provider.ReasonRecovered + `   SQS moved it here, and the hub has sent it again. Find the cause, then drop it.
   (none)       SQS moved it here after 100 deliveries. The sweeper sends it again within minutes.
   other        this release cannot read it. Deploy a release that can, then redrive it.`,
 		Example: `  perdure dead-letters list
   perdure dead-letters show 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7
-  perdure dead-letters drop --reason poison: --dry-run`,
+  perdure dead-letters drop --reason ` + provider.ReasonPoison + ` --dry-run`,
 	})
 	d := &deadVerbs{c}
 	cmd.AddCommand(d.listVerb(), d.showVerb(), d.redriveVerb(), d.dropVerb())
@@ -172,7 +169,8 @@ func (c *deadVerbs) redriveVerb() *cobra.Command {
 
 Select dead letters by ID or by filter. Each one is sent as a new record and then deleted. If the command is
 interrupted, repeat it: no message is lost. Within five minutes no message takes effect twice, and later only an
-event without an event ID can. Dead letters with the reasons poison: and picked up: are kept, because their
+event without an event ID can. Dead letters with the reasons ` +
+		provider.ReasonPoison + ` and ` + provider.ReasonRecovered + ` are kept, because their
 content is in the history or was sent again. --force redrives them too, and an event may then take effect twice.`
 	cmd.Example = `  perdure dead-letters redrive 5fea7756-0ea4-451a-a703-a558b933e274
   perdure dead-letters redrive --reason corrupt: --instance order-7`
@@ -191,7 +189,7 @@ func (c *deadVerbs) dropVerb() *cobra.Command {
 
 Select dead letters by ID or by filter. Deleted dead letters cannot be restored. A dead letter with the
 reason corrupt:, or without a reason, is the only copy of its message.`
-	cmd.Example = "  perdure dead-letters drop --reason poison: --dry-run"
+	cmd.Example = "  perdure dead-letters drop --reason " + provider.ReasonPoison + " --dry-run"
 	return cmd
 }
 

@@ -152,7 +152,7 @@ var taskSteps = []func(s *client.Status, p *httpapi.Pending, x *client.PendingIt
 func missingChildStep(
 	s *client.Status, p *httpapi.Pending, x *client.PendingItem, children childStatuses,
 ) *nextStep {
-	missing := x.Kind == client.PendingSubOrchestration && children[x.InstanceID] == childNotFound
+	missing := x.Kind == client.PendingSubOrchestration && children[x.InstanceID] == statusNotFound
 	if !missing || p.ReadAt.Sub(x.ScheduledAt) < startPatience {
 		return nil
 	}
@@ -218,7 +218,7 @@ func eventStep(s *client.Status, _ *httpapi.Pending, x *client.PendingItem, _ ch
 
 func childStep(_ *client.Status, _ *httpapi.Pending, x *client.PendingItem, children childStatuses) *nextStep {
 	status := children[x.InstanceID]
-	if x.Kind != client.PendingSubOrchestration || status == "" || status == childNotFound ||
+	if x.Kind != client.PendingSubOrchestration || status == "" || status == statusNotFound ||
 		client.RuntimeStatus(status).Terminal() {
 		return nil
 	}

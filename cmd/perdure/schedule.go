@@ -243,12 +243,8 @@ func (s *shownSchedule) readInstances(ctx context.Context, cl *client.Client) er
 	if s.CurrentRun == nil {
 		return nil
 	}
-	run, err := cl.Status(ctx, s.CurrentRun.InstanceID)
-	if errors.Is(err, client.ErrNotFound) {
-		s.runStatus = "not found"
-		return nil
-	}
-	s.runStatus = string(run.Status)
+	var err error
+	s.runStatus, err = readStatusText(ctx, cl, s.CurrentRun.InstanceID)
 	return err
 }
 

@@ -23,9 +23,6 @@ func (k *Timekeeper) pickUp(ctx context.Context, t *tally) {
 	}
 }
 
-// reasonRecovered starts the stored reason of a dead letter that was sent again.
-const reasonRecovered = "picked up: "
-
 func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.DeadLetteredRecord) error {
 	became, of, err := k.resume(ctx, m)
 	if errors.Is(err, errUnreadable) {
@@ -36,7 +33,7 @@ func (k *Timekeeper) pickUpOne(ctx context.Context, m provider.DeadLetteredRecor
 	if err == nil {
 		k.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(of,
 			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
-		err = k.provider.AnnotateDeadLetter(ctx, m, errors.New(reasonRecovered+became))
+		err = k.provider.AnnotateDeadLetter(ctx, m, errors.New(provider.ReasonRecovered+" "+became))
 	}
 	if err != nil {
 		return fmt.Errorf("dispatch: recover dead letter %s of queue %s: %w", m.Record.ID, m.Queue, err)
