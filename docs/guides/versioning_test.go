@@ -86,6 +86,19 @@ func parcelV1(ctx *perdure.OrchestrationContext, parcel string) (string, error) 
 	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
 }
 
+// parcelV2 withdraws the change: only executions with version 1 use its code.
+func parcelV2(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
+	if perdure.Version(ctx, "free gifts", perdure.DefaultVersion, 2) != 1 || !isGift(parcel) {
+		if _, err := perdure.CallActivity(ctx, price, parcel).Await(ctx); err != nil {
+			return "", err
+		}
+	}
+	if _, err := perdure.WaitForExternalEvent[struct{}](ctx, "paid").Await(ctx); err != nil {
+		return "", err
+	}
+	return perdure.CallActivity(ctx, label, parcel).Await(ctx)
+}
+
 // parcelIncompatible makes the change without Version.
 func parcelIncompatible(ctx *perdure.OrchestrationContext, parcel string) (string, error) {
 	if !isGift(parcel) {
@@ -177,6 +190,38 @@ func TestVersion_oldCodeRemovedTooEarly_blocksUntilRestored(t *testing.T) {
 	}
 }
 
+// Both instances wait at calls behind the place of the change. The old build blocks the instance with version 1.
+func TestVersion_changeRolledBack_instancesContinueWithTheirVersions(t *testing.T) {
+	t.Parallel()
+	env := perduretest.New(t, registryOf(parcelV0))
+	c := env.Client()
+	startParcel(t, env, "old")
+	env.Deploy(registryOf(parcelV0V1))
+	startParcel(t, env, "changed")
+	env.Deploy(registryOf(parcelV0))
+	if err := c.RaiseEvent(t.Context(), "changed", "paid", struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	wantBlocked(t, env, "changed")
+
+	env.Advance(time.Minute) // so that this build reports last
+	env.Deploy(registryOf(parcelV2))
+	startParcel(t, env, "new")
+	for _, id := range []string{"old", "new"} {
+		if err := c.RaiseEvent(t.Context(), id, "paid", struct{}{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"old", "changed", "new"} {
+		if s, err := c.Wait(t.Context(), id); err != nil || s.Status != client.StatusCompleted {
+			t.Errorf("%s: %s, %v", id, s.Status, err)
+		}
+	}
+	if prices := env.Calls("price"); len(prices) != 2 || prices[0].InstanceID != "old" || prices[1].InstanceID != "new" {
+		t.Errorf("price calls: %+v", prices)
+	}
+}
+
 // An incompatible change is deployed at noon. It blocks the instance of the old build, a rollback would block the instance
 // of the new one, and only code that chooses by time continues both.
 func TestNow_instancesOfTwoIncompatibleBuilds_bothComplete(t *testing.T) {
@@ -260,10 +305,9 @@ func TestReplay_historyBeforeChange_matchesChangedCode(t *testing.T) {
 	env.RunUntilIdle()
 	env.CompareGolden("old", "testdata/parcel.json")
 
-	newRegistry := registryOf(parcelV0V1)
 	recorded, err := os.ReadFile("testdata/parcel.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	perduretest.Replay(t, newRegistry, recorded)
+	perduretest.Replay(t, registryOf(parcelV0V1), recorded)
 }
