@@ -55,7 +55,7 @@ const (
 	// process.
 	ActivityStalled = "activity.stalled"
 
-	// ActivityPoisoned means that the process died in 13 deliveries of the activity, ten of them alone and in a row
+	// ActivityPoisoned means that running the activity crashed the process 13 times, the last ten times alone
 	// (rule R13). The activity fails with type `poison`, and the orchestration continues with that failure.
 	// Action: read the worker's log for the cause: out of memory, os.Exit, a fatal error.
 	ActivityPoisoned = "activity.poisoned"

@@ -2,8 +2,8 @@ package logevent
 
 // Processes and the sweeper.
 const (
-	// SweepFailed means that duties of the sweeper failed in a polling process. In a Lambda function the renewer's
-	// invocation fails instead. The error names the duty and the first ten failures. A duty that used up its time
+	// SweepFailed means that sweeper tasks failed in a polling process. In a Lambda function the renewer's
+	// invocation fails instead. The error names the task and the first ten failures. A task that used up its time
 	// without any progress means that a called service hangs.
 	// Action: read the error. Usual causes are a missing permission and throttling.
 	SweepFailed = "sweep.failed"

@@ -152,7 +152,7 @@ func (x *examination) schedules(ctx context.Context) {
 	switch {
 	case isNoGroup(err) || err == nil && out.State != schedulertypes.ScheduleGroupStateActive:
 		x.wrong(of, x.Config.ScheduleGroup+" does not exist or is being deleted",
-			"timers of more than 15 minutes never fire",
+			"timers of more than 30 minutes never fire",
 			redeploy+", and then run perdure reconcile")
 	case err != nil:
 		x.unread(of, err)
