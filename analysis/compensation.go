@@ -10,8 +10,8 @@ import (
 var compensation = &rule{
 	id: "compensation",
 	finds: "`Compensate` that is not deferred directly, or gets the address of a variable that is not " +
-		"returned. Also calls, waits and messages in deferred functions whose context may be cancelled, " +
-		"including contexts in structs. They do nothing after a cancellation.",
+		"returned. Calls in deferred functions whose context may be cancelled, even a context in a struct: such " +
+		"calls do nothing after a cancellation.",
 	why: "the compensation does not run when it is needed",
 	instead: "defer perdure.Compensate(ctx, &err, undo) with the named result err, or use perdure.WithoutCancel(ctx) " +
 		"in the defer",

@@ -21,8 +21,8 @@ var (
 	unawaited = &rule{
 		id: "unawaited", warning: true,
 		finds: "Futures that are not used, are assigned to `_`, or are stored in a local variable, slice, array " +
-			"or map that is never read. Futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed: " +
-			"their message is sent anyway.",
+			"or map that is never read. Futures of `RaiseEvent`, `CallUpdate` and `CallEntity` are allowed, " +
+			"because the engine sends their message anyway.",
 		why:     "pending calls are cancelled when the orchestration ends, and their errors are lost",
 		instead: "await it, or use perdure.StartOrchestration for work that outlives its caller",
 		misses:  "Futures in fields; futures with other reads, such as `IsDone`.",
@@ -60,9 +60,9 @@ var (
 	}
 	endless = &rule{
 		id: "endless",
-		finds: "Loops without a condition, or with a constant one, that call perdure in each iteration and end " +
-			"only with an error, in a function without `ContinueAsNew`. Also loops that no error ends: they " +
-			"continue after a cancellation.",
+		finds: "Loops without a condition, or with a constant condition, that call perdure in each iteration and " +
+			"end only with an error, in a function without `ContinueAsNew`. Loops that no error ends, and that " +
+			"therefore continue after a cancellation.",
 		why:     "the history grows without limit",
 		instead: "continue as new from time to time: return perdure.ContinueAsNew[Out](ctx, in)",
 		misses:  "Conditions that are always true; loops that end after many iterations or with one kind of error.",
@@ -72,7 +72,7 @@ var (
 		finds:   "An `if` on `ctx.IsReplaying()` whose body calls perdure or returns.",
 		why:     "the replay makes other decisions than the history",
 		instead: "do not depend on it; ctx.Logger() is already silent during a replay",
-		misses:  "Decisions on variables that were set from it.",
+		misses:  "Decisions on variables that store the result.",
 	}
 )
 

@@ -17,13 +17,12 @@ var (
 			"`lambdahandler.StartOrchestrator` and suggests a similar name.",
 		why:     "a turn fails if a called function is not registered, and an activity waits until a worker has its name",
 		instead: "register it; if another program has it, ignore this at the call or at DefineActivity",
-		misses: "Names and functions that are not written in the registering call; references in fields and " +
-			"parameters; activities that are defined with `OnQueue`; orchestrations that a client starts; " +
-			"updates that another orchestration registers.",
+		misses: "Names and functions outside the registering call; references in fields and parameters; " +
+			"activities with `OnQueue`; orchestrations that a client starts; updates of other orchestrations.",
 	}
 	misfit = &rule{
 		id: "misfit",
-		finds: "Calls by name whose input or result has another JSON type than the registered one: string, number, " +
+		finds: "Calls by name whose input or result has another JSON type than the registered type: string, number, " +
 			"boolean, list or object.",
 		why:     "payloads are JSON, and this one cannot be decoded",
 		instead: "use the registered types, or share the name and its types with perdure.DefineActivity",

@@ -14,7 +14,7 @@ var payloads = &rule{
 	finds: "Types that JSON loses or cannot encode: unexported fields, channels, functions, complex numbers, " +
 		"interfaces with methods, maps with struct keys, and map values whose `MarshalJSON` or " +
 		"`MarshalText` has a pointer receiver. The rule checks all payloads, error details and results of " +
-		"`SideEffect`, also in clients.",
+		"`SideEffect`, even in clients.",
 	why:     "payloads are encoded as JSON",
 	instead: `export the field, exclude it with json:"-", or implement MarshalJSON and UnmarshalJSON`,
 	misses:  "Values behind `any` and other interfaces; types with their own marshaling; custom statuses.",

@@ -86,12 +86,12 @@ var (
 	mapOrder = &rule{
 		id: "maporder",
 		finds: "A range over a map, or over an iterator of package `maps`, whose body:\n\n" +
-			"- calls perdure, also through a method with the context in its struct\n" +
+			"- calls perdure, even through a method with the context in its struct\n" +
 			"- appends to or fills a slice that is not sorted afterwards\n" +
 			"- writes text\n" +
 			"- returns or keeps the current element when it stops\n" +
 			"- keeps the last element in a variable that is read later\n\n" +
-			"Also unsorted slices of a map's keys or values. Loops that sum, count, fill a map or search are allowed, " +
+			"Unsorted slices of a map's keys or values. Loops that sum, count, fill a map or search are allowed, " +
 			"and loops after a comparison of the map's `len` with 1.",
 		why:     "map order differs at each replay",
 		instead: "range over slices.Sorted(maps.Keys(m))",
