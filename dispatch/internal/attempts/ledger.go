@@ -30,7 +30,7 @@ const (
 type Ledger struct {
 	verdicts map[source]verdict
 	// timeouts are the outcomes of pending attempts whose time limit has expired, by the messages that revealed it.
-	// They are inputs of the turn if their verdict says so.
+	// They are inputs of the turn if their verdict is isInput.
 	timeouts map[source]provider.ActivityOutcome
 }
 

@@ -65,7 +65,7 @@ func (r *run) checkPending(ctx context.Context, c *collection, waiting []provide
 	return u.write(ctx)
 }
 
-// write stores the changes and sends what follows from them.
+// write stores the changes and sends the attempts and timers that follow from them.
 func (u *pendingUpdates) write(ctx context.Context) error {
 	if len(u.stored) > 0 {
 		if err := u.Provider.PutPendingAttempts(ctx, u.instanceID, u.x.Head(), u.stored...); err != nil {

@@ -46,7 +46,7 @@ type collection struct {
 	settled map[int64]bool
 }
 
-// settle adds the activities that the outcomes of a message settle, whatever their attempts.
+// settle adds the activities that the outcomes of a message settle, independent of their attempts.
 func (c *collection) settle(m *provider.InboxMessage) {
 	if m.Kind != provider.MessageActivityOutcomes {
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// coverage tells whether a message refers to the outputs of the last turns, if they took parked inputs in parts (R18).
-// A redelivery of such a message repeats their dispatch (R4).
+// coverage records whether a message refers to the outputs of the last turns, if they took parked inputs in parts
+// (R18). A redelivery of such a message repeats their dispatch (R4).
 type coverage struct {
 	// none is set if no message refers to the outputs of the last turn. The turn took only parked inputs, and left the
 	// message that caused it to a later turn.

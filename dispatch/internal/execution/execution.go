@@ -23,13 +23,13 @@ type Execution struct {
 	head provider.Head
 	// verified is set if the head was read with strong consistency, or written, in this invocation (R5).
 	verified bool
-	// due is set if a turn is due in this invocation whatever arrived, such as the first one.
+	// due is set if a turn is due in this invocation even if no message has an input, such as the first turn.
 	due bool
 	// read is the history as read in this invocation. It is nil if the execution is warm.
 	read *provider.Orchestration
 	// state is the fold of the history up to the head.
 	state *history.State
-	// coverage tells whether a message refers to the outputs of the last turns.
+	// coverage records whether a message refers to the outputs of the last turns.
 	coverage coverage
 	// cancels are the cancels of the last turns.
 	cancels provider.CancelBlock
@@ -57,7 +57,7 @@ func (x *Execution) Verified() bool { return x.verified }
 // MarkVerified records that a read with strong consistency has shown the same head.
 func (x *Execution) MarkVerified() { x.verified = true }
 
-// Due reports whether a turn is due whatever arrived.
+// Due reports whether a turn is due even if no message has an input.
 func (x *Execution) Due() bool { return x.due }
 
 // ClearDue records that no turn is due, because it had no effect or another invocation runs it.

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A message that ends or pauses the instance waits in the message group that the invocation holds, so nobody can
+// A message that ends or pauses the instance waits in the message group that the invocation holds, so no process can
 // receive it. If inline activities run for longer than a second, the invocation therefore reads once a second whether
 // such a message was sent. If so, the running activities continue in their queues, a little later than the message is
 // received, and another invocation runs the next turn. The stored note has no other effect.
@@ -23,7 +23,7 @@ const (
 	interruptionDelay = 2 * time.Second
 )
 
-// interruption tells whether a message waits for the end of the invocation.
+// interruption records whether a message waits for the end of the invocation.
 type interruption struct {
 	// next is the time of the next read. It is zero before an inline activity has run.
 	next time.Time

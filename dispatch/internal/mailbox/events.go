@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// readRejected reads, once for an execution, the events of other instances that must not reach it. Their senders were
-// told that there is no receiver, and a copy of the message arrived nevertheless. The read is not needed if the
-// execution had its first turn long before the event was sent.
+// readRejected reads, once for an execution, the events of other instances that must not reach it. Their senders have
+// received the answer that there is no receiver, and a copy of the message arrived nevertheless. The read is not needed
+// if the execution had its first turn long before the event was sent.
 func (b *Mailbox) readRejected(
 	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
 ) error {

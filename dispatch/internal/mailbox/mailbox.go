@@ -60,7 +60,7 @@ func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
 	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
 }
 
-// Prepare reads what is needed to decide which waiting messages the code of an execution receives: whether recovered
+// Prepare reads the data that decides which waiting messages the code of an execution receives: whether recovered
 // dead letters are for an earlier incarnation, which events were rejected, and which updates have ended.
 func (b *Mailbox) Prepare(ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue) error {
 	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readAnswers(ctx, instanceID, x, q.Waiting()))

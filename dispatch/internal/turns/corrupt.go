@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// handleCorrupt handles an instance whose history is unreadable. A message may terminate it, whatever waits before the
-// message, because a termination needs no code. An ended instance receives none of the waiting messages, and other
+// handleCorrupt handles an instance whose history is unreadable. A message may terminate it even if others wait before
+// the message, because a termination needs no code. An ended instance receives none of the waiting messages, and other
 // instances are answered.
 func (s *session) handleCorrupt(ctx context.Context) (state, error) {
 	s.discard()

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// receive selects what the waiting messages need first.
+// receive selects the next state by the waiting messages.
 func (s *session) receive(ctx context.Context) (state, error) {
 	first, x := s.queue.First(), s.x
 	switch {
@@ -114,7 +114,7 @@ func (s *session) redispatch(ctx context.Context) (state, error) {
 	return acknowledging, nil
 }
 
-// decide decides what happens with messages that no turn has consumed.
+// decide selects the effect of messages that no turn has consumed.
 func (s *session) decide(ctx context.Context) (state, error) {
 	if err := s.o.mailbox.Prepare(ctx, s.item.InstanceID, s.x, &s.queue); err != nil {
 		return done, err

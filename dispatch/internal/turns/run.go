@@ -71,7 +71,7 @@ func (s *session) commit(ctx context.Context) (state, error) {
 	return sending, nil
 }
 
-// send sends what the commit has left: inline activities that continue in their queues. Then the next execution begins,
+// send sends the inline activities that continue in their queues after the commit. Then the next execution begins,
 // or the turn is over.
 func (s *session) send(ctx context.Context) (state, error) {
 	t := &s.turn

@@ -19,7 +19,7 @@ const (
 	pausing                    // commits a pause or a resume (R25)
 	running                    // runs the code and its inline activities
 	committing                 // commits the turn
-	sending                    // sends what the commit has left
+	sending                    // sends inline activities to their queues and begins the next execution
 	parking                    // commits the messages without running code (R18, R25)
 	dropping                   // drops messages without effect
 	acknowledging              // acknowledges the consumed messages

@@ -23,7 +23,7 @@ type turn struct {
 	unencoded bool
 	// noEffect is the reason for which the messages are dropped.
 	noEffect string
-	// out is what the code has decided. consumed is the number of messages that it has processed.
+	// out has the decisions of the code. consumed is the number of messages that the turn consumes.
 	out      replay.Outcome
 	consumed int
 	// buffer holds the events.
