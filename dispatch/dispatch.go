@@ -34,7 +34,7 @@ func NewOrchestrator(r *perdure.Registry, p provider.Provider, opts *Orchestrato
 
 // ReportBuild reports the orchestrations and activities of this build to the hub, so that clients can start them by name.
 // Call it once per process.
-func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.turns.Announce(ctx) }
+func (o *Orchestrator) ReportBuild(ctx context.Context) error { return o.turns.ReportBuild(ctx) }
 
 // HandleRecords runs the turns for a batch of inbox records, with different instances in parallel, and returns the IDs
 // of the records that failed. If a record of an instance fails, all later records of the instance fail too (R2).
@@ -54,7 +54,7 @@ func (o *Orchestrator) HandleRecords(ctx context.Context, records []provider.Rec
 // Up to four queries run concurrently. Other queries wait until one of them returns or ctx ends. A handler with three
 // calls that have not returned is not called until one of them returns.
 func (o *Orchestrator) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
-	return turns.Ask(ctx, o.turns, q)
+	return o.turns.QueryInstance(ctx, &q)
 }
 
 // Close ends the cached orchestrations. Do not call HandleRecords after it.

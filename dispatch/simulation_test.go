@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
+	"github.com/perdure/perdure/dispatch/internal/turns"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/simaws"
 	"github.com/perdure/perdure/internal/simhub"
@@ -32,6 +33,7 @@ var (
 // among what a thousand tests that pass log, the one that fails is not found.
 func TestMain(m *testing.M) {
 	flag.Parse()
+	turns.InvalidTransition = func(err error) { panic(err) }
 	if !testing.Verbose() {
 		slog.SetDefault(slog.New(slog.DiscardHandler))
 	}

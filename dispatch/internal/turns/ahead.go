@@ -2,70 +2,118 @@ package turns
 
 import (
 	"context"
+	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/inline"
+	"github.com/perdure/perdure/dispatch/internal/observe"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
 )
 
-// Where a turn has nothing to wait for but the outcomes of its inline activities, the code goes on with them before they are committed (R20). Nothing
-// follows from what it decides then, any more than from what it decides in any turn. If it begins no inline activity, both turns are one commit: a
-// chain that ends, or goes on in a queue, saves a write. Else the outcomes are committed first, as they must be before anything else runs, and what the
-// code has decided ahead is the next turn.
+// If a turn waits only for the outcomes of its inline activities, the code continues with them before they are
+// committed (R20). As in any turn, nothing follows from its decisions before their commit. If the next turn starts no
+// inline activity, both turns are one commit, which saves a write. Otherwise the outcomes are committed before anything
+// else runs, and the decisions are the next turn.
 
-// ahead is a turn that the code has run before the one before it is committed.
-type ahead struct {
-	room *room
-	out  replay.Outcome
-	// err is why the code could not: then the one before is committed alone.
+const (
+	// maxChainTurns and maxChainTime limit a chain, because messages to the instance wait.
+	maxChainTurns = 1000
+	maxChainTime  = 10 * time.Second
+)
+
+// chain is the chain of turns in a session that were due because inline activities had ended.
+type chain struct {
+	clock func() time.Time
+	began time.Time
+	turns int32
+}
+
+func newChain(clock func() time.Time) chain { return chain{clock: clock, began: clock()} }
+
+// extend adds a turn.
+func (c *chain) extend() { c.turns++ }
+
+// age returns the time since the start of the session.
+func (c *chain) age() time.Duration { return c.clock().Sub(c.began) }
+
+// isLong reports whether another invocation should continue the instance after more turns.
+func (c *chain) isLong(more int32) bool {
+	return c.turns+more >= maxChainTurns || c.age() >= maxChainTime
+}
+
+// aheadTurn is a turn that the code has run before the previous one is committed.
+type aheadTurn struct {
+	buffer *buffer
+	out    replay.Outcome
+	// err is an error of the code or of the encoding. The previous turn is then committed alone.
 	err error
 }
 
-// goAhead has the code go on with the outcomes behind the first decided events of a turn that is about to be committed, if nothing else is to come.
-func (t *turn) goAhead(ctx context.Context, decided int) {
-	s := t.s
-	if !t.waitsForOutcomes(decided) || ctx.Err() != nil || s.asked.is || chainIsLong(s, 1) {
+// runAhead runs the code with the outcomes behind the first decided events of a turn that is about to be committed, if
+// no other input can arrive.
+func (t *turn) runAhead(ctx context.Context, decided int) {
+	if !t.waitsForOutcomes(decided) || ctx.Err() != nil || t.inline.Interrupted() || t.chain.isLong(1) {
 		return
 	}
-	a := &ahead{room: s.o.rooms.take()}
-	a.room.begin(nil) // t has what was refused
-	s.x.instance.Arrive(t.out.Events[decided:])
-	a.out, a.err = s.x.instance.Turn(turnOf(s, a.room))
-	s.ahead = a
+	a := &aheadTurn{buffer: t.o.buffers.get()}
+	a.buffer.begin(nil) // this turn has the refused outputs
+	t.x.Code.Arrive(t.out.Events[decided:])
+	a.out, a.err = t.x.Code.Run(t.o.replayTurn(t.x, a.buffer))
+	t.ahead = a
 }
 
-// waitsForOutcomes reports whether outcomes have arrived behind the first decided events, and nothing else can come in this invocation.
+// takeAhead takes the turn that the code has run ahead, or returns nil.
+func (t *turn) takeAhead() *aheadTurn {
+	a := t.ahead
+	t.ahead = nil
+	return a
+}
+
+// waitsForOutcomes reports whether outcomes have arrived behind the first decided events, and no other input can arrive
+// in this invocation.
 func (t *turn) waitsForOutcomes(decided int) bool {
-	s := t.s
-	arrived := len(t.out.Events) - decided
-	return arrived > 0 && arrived == len(s.steps.all) && decided <= heldEvents && !t.out.Ended &&
-		t.consumed == len(s.backlog.waiting()) && s.x.state.Parked == 0 && s.mostParked == 0 && !s.x.state.Blocked.Active
+	arrived, state := len(t.out.Events)-decided, t.x.State()
+	return arrived > 0 && arrived == t.inline.Count() && decided <= inline.MaxHeldEvents && !t.out.Ended &&
+		t.consumed == len(t.queue.Waiting()) && state.Parked == 0 && t.maxParked == 0 && !state.Blocked.Active
 }
 
-// join adds a turn that the code has run ahead to the one before it, to be committed with it. It reports whether it has: not where the code has begun
-// inline activities in it, or continues as new.
+// join adds the turn that the code has run ahead to this one. It returns false if the code starts inline activities in
+// it, or continues as new.
 func (t *turn) join(ctx context.Context) bool {
-	s, a := t.s, t.s.ahead
+	a := t.ahead
 	if a == nil || a.err != nil || a.out.Continued != nil {
 		return false
 	}
-	trace(ctx, a.out.Events)
-	if len(inlineOf(s, a.out.Events)) > 0 {
+	observe.RecordTrace(ctx, a.out.Events)
+	if t.inline.Schedules(a.out.Events) {
 		return false
 	}
-	if a.err = t.seal(ctx, a.out.Events, nil); a.err != nil {
+	if a.err = t.o.payloads.Turn(ctx, t.x, t.item.InstanceID, a.out.Events, nil); a.err != nil {
 		return false
 	}
 	t.out.Events = append(t.out.Events, a.out.Events...)
 	return true
 }
 
-// takeAhead takes the turn that the code has run ahead; nil where it has not.
-func takeAhead(s *session) *ahead {
-	a := s.ahead
-	s.ahead = nil
-	return a
-}
-
-// chainIsLong reports whether, with some turns more, the session has gone from step to step for so long that another invocation is to go on.
-func chainIsLong(s *session, more int32) bool {
-	return s.chained+more >= chainTurns || s.o.options.Clock().Sub(s.began) >= chainTime
+// leaveChain passes a chain of turns with inline activities to another invocation, by a wake, if it holds the instance
+// for too long: messages to the instance wait.
+func (t *turn) leaveChain(ctx context.Context) error {
+	if t.x.State().InlineOutcomes == 0 || !t.x.Due() || t.inline.Any() {
+		return nil
+	}
+	t.chain.extend()
+	switch {
+	case t.ahead != nil, t.statusPending: // only this invocation can continue
+		return nil
+	case !t.inline.Interrupted() && !t.chain.isLong(0):
+		return nil
+	}
+	wake := provider.Message{
+		Kind: provider.MessageWake, InstanceID: t.item.InstanceID, ExecutionID: t.x.Head().ExecutionID,
+	}
+	if err := t.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+		return err
+	}
+	t.x.ClearDue()
+	return nil
 }

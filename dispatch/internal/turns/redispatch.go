@@ -1,113 +1,89 @@
 package turns
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/provider"
 )
 
-// dispatched is the head up to which a session knows everything to be sent: it has sent it, or has repeated it.
-type dispatched struct{ head provider.Head }
-
-// isAll reports whether all that a view holds is sent.
-func (d *dispatched) isAll(x *execution) bool { return x != nil && d.head == x.head }
-
-func (d *dispatched) upTo(head provider.Head) { d.head = head }
-
-// forget has the next look decide.
-func (d *dispatched) forget() { d.head = provider.Head{} }
-
-// redelivered finds the first message that a committed turn has consumed before, or else one that stands for the turn which no message
-// leads to: the head's, where it took parked inputs alone (R4), or was taken over by a restart (R30).
-func (s *session) redelivered() (provider.RedispatchFrom, bool) {
-	if s.sent.isAll(s.x) {
-		return provider.RedispatchFrom{}, false
+// redispatchFrom returns the first position from which outputs of committed turns may be unsent: the one of the first
+// message that a committed turn has consumed. If there is none, it can be the turn at the head, if no message refers to
+// it: the turn took only parked inputs (R4), or a restart has copied it (R30).
+func redispatchFrom(x *execution.Execution, waiting []provider.InboxMessage) (provider.RedispatchFrom, bool) {
+	if slices.ContainsFunc(waiting, isRecovered) {
+		return recoveredFrom(x, waiting), true
 	}
-	waiting := s.backlog.waiting()
-	if slices.ContainsFunc(waiting, isPickedUp) {
-		return pickedUpSince(s.x, waiting), true
-	}
+	watermark := x.Head().Watermark
 	for i := range waiting {
-		if s.x.head.Watermark.Covers(waiting[i].Position) {
+		if watermark.Covers(waiting[i].Position) {
 			return provider.RedispatchFrom{Position: waiting[i].Position}, true
 		}
 	}
-	// What is warm was sent before it was kept.
-	return provider.RedispatchFrom{Position: s.x.head.Watermark}, s.x.read != nil && (s.x.trail.alone || s.x.state.RestartPending())
+	// The outputs of a warm execution were sent before it was cached.
+	return provider.RedispatchFrom{Position: watermark}, x.Read() != nil && x.HasUncoveredOutputs()
 }
 
-// pickedUpSince is since when something may not be sent where some of the messages that wait were picked up. They have a place of their own by now.
-func pickedUpSince(x *execution, waiting []provider.InboxMessage) provider.RedispatchFrom {
-	i := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool { return isPickedUp(m) && m.Redrive.MovedAt == nil })
-	if at := movedAt(waiting); !at.IsZero() {
-		if i >= 0 && x.read != nil { // of that one it is all of this execution, and what ended the one before
-			at = intake.Earlier(at, begunAt(x.read).Add(-1))
+// clockSkew is the maximum difference between the clocks of two functions.
+const clockSkew = 5 * time.Minute
+
+// recoveredFrom returns the position from which outputs may be unsent if messages were recovered from a dead-letter
+// queue. Recovery has given them new positions.
+func recoveredFrom(x *execution.Execution, waiting []provider.InboxMessage) provider.RedispatchFrom {
+	undated := slices.IndexFunc(waiting, func(m provider.InboxMessage) bool {
+		return isRecovered(m) && m.Redrive.MovedAt == nil
+	})
+	if at := deadLetteredAt(waiting); !at.IsZero() {
+		if undated >= 0 && x.Read() != nil { // for that one, all of this execution and the end of the previous one
+			at = intake.Earlier(at, startedAt(x.Read()).Add(-1))
 		}
 		return provider.RedispatchFrom{HeadAt: at}
 	}
-	return provider.RedispatchFrom{Position: x.before(waiting[i].Position)}
+	return provider.RedispatchFrom{Position: undatedFrom(x, waiting[undated].Position)}
 }
 
-// begunAt is when an execution began, by its history.
-func begunAt(o *provider.Orchestration) (at time.Time) {
+// startedAt returns the time of the first event of an execution.
+func startedAt(o *provider.Orchestration) (at time.Time) {
 	if events := o.Segments[0].Events; len(events) > 0 {
 		at = events[0].Time
 	}
 	return at
 }
 
-func isPickedUp(m provider.InboxMessage) bool { return m.Redrive != nil }
+func isRecovered(m provider.InboxMessage) bool { return m.Redrive != nil }
 
-// movedAt is a time at which none of the messages that were picked up had come to the dead letters yet, zero where that is not known. A turn that
-// has consumed one of them, and whose outputs were never sent, is the last by then, or comes later. However many executions have followed it meanwhile.
-func movedAt(messages []provider.InboxMessage) (at time.Time) {
-	for i := range messages {
-		if p := messages[i].Redrive; p != nil && p.MovedAt != nil {
+// deadLetteredAt returns a time before any of the recovered messages became a dead letter, or zero if it is not known.
+// A turn that has consumed one of them, and whose outputs were not sent, was the last one at that time, or is later,
+// however many executions have followed.
+func deadLetteredAt(all []provider.InboxMessage) (at time.Time) {
+	for i := range all {
+		if p := all[i].Redrive; p != nil && p.MovedAt != nil {
 			at = intake.Earlier(at, p.MovedAt.Add(-clockSkew))
 		}
 	}
 	return at
 }
 
-// redispatch finishes what an earlier invocation may have left unsent, before any turn (R4, I4).
-func (s *session) redispatch(ctx context.Context, since provider.RedispatchFrom) (next, error) {
-	if !s.x.verified || s.x.read == nil {
-		return verify, nil
-	}
-	s.x.read.Retention = s.x.retention
-	refused, err := s.o.provider.RedispatchOrchestration(ctx, s.x.read, since)
-	if err != nil {
-		return goOn, fmt.Errorf("dispatch: instance %q: redispatch: %w", s.item.InstanceID, err)
-	}
-	s.sent.upTo(s.x.head)
-	s.backlog.refuse(refused...)
-	s.backlog.consumeCovered(s.x.head.Watermark)
-	s.consume(0)
-	return goOn, nil
-}
-
-// before is the place of a message that a reconciliation has sent, or a release before this one has picked up from the dead letters: its number is
-// new, and nothing shows the old one. A turn that has consumed it, and whose outputs were never sent, is taken to be of this execution, or to have
-// ended the one before. In an execution that began with no message of this inbox it may be any turn.
-func (x *execution) before(picked provider.Position) provider.Position {
-	if x.read != nil {
-		if first := x.read.Segments[0].Watermark; first.Inbox == picked.Inbox {
+// undatedFrom returns the position from which outputs may be unsent for a message that a reconcile or an earlier
+// release has recovered. Its original position is unknown. A turn that has consumed it, and whose outputs were not
+// sent, is assumed to be of this execution, or the end of the previous one. If the execution began with no message of
+// this inbox, it can be any turn.
+func undatedFrom(x *execution.Execution, recovered provider.Position) provider.Position {
+	if x.Read() != nil {
+		if first := x.Read().Segments[0].Watermark; first.Inbox == recovered.Inbox {
 			return first
 		}
 	}
 	return provider.Position{}
 }
 
-// isBehind reports whether some message was sent after the segment that this view ends with (R5).
-func (x *execution) isBehind(messages []provider.InboxMessage) bool {
-	for i := range messages {
-		if messages[i].ExecutionID == x.head.ExecutionID && messages[i].Segment > x.head.Segment {
-			return true
-		}
+// wakeOf returns the first wake in messages, or nil.
+func wakeOf(all []provider.InboxMessage) *provider.InboxMessage {
+	if i := slices.IndexFunc(all, messages.IsWake); i >= 0 {
+		return &all[i]
 	}
-	return false
+	return nil
 }

@@ -2,25 +2,25 @@ package turns
 
 import "sync"
 
-// sessions are those that no item has. They are used again, as rooms are: a session is large, and there is one for every invocation.
-type sessions struct{ unused *sync.Pool }
+// sessions is the pool of sessions. A session is large, and each invocation needs one.
+type sessions struct{ pool *sync.Pool }
 
 func newSessions() sessions {
 	return sessions{&sync.Pool{New: func() any { return &session{} }}}
 }
 
-// take returns an empty session.
-func (p sessions) take() *session {
-	s, _ := p.unused.Get().(*session)
+// get returns an empty session.
+func (p sessions) get() *session {
+	s, _ := p.pool.Get().(*session)
 	return s
 }
 
-// giveBack takes back a session that has come to its end without an error. One whose code may still run is left to the collector: that of inline
-// activities tells the session its end, and an interceptor may have kept what it was given.
-func (p sessions) giveBack(s *session) {
-	if s.steps.changed != nil || s.o.interceptors != nil {
+// put returns a session that has ended without an error. A session whose code may still run is left to the garbage
+// collector: inline activities report their end to it, and interceptors may have kept their functions.
+func (p sessions) put(s *session) {
+	if s.inline.Started() || s.o.observer.Intercepts() {
 		return
 	}
 	*s = session{}
-	p.unused.Put(s)
+	p.pool.Put(s)
 }

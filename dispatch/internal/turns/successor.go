@@ -4,33 +4,54 @@ import (
 	"context"
 	"slices"
 
+	"github.com/perdure/perdure/dispatch/internal/messages"
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/provider"
 )
 
-// isLedBy reports whether a message that a turn has consumed, and that is not acknowledged, leads here when it comes again (R4).
-func (x *execution) isLedBy(inHand []provider.InboxMessage) bool {
-	return slices.ContainsFunc(inHand, func(m provider.InboxMessage) bool { return x.head.Watermark.Covers(m.Position) })
+// carryOverError is the error of an execution that continues as new while no commit can hold the parked inputs for the
+// next execution. Code that consumes more of them before it continues as new can proceed.
+type carryOverError struct{ err error }
+
+func (e *carryOverError) Error() string {
+	return "too many parked inputs for the next execution; consume more of them before ContinueAsNew: " + e.err.Error()
 }
 
-// handOn gives the inputs of a message that concern the instance to the next execution, behind what was parked: the code had no chance to see them.
-func (t *turn) handOn(m *provider.InboxMessage) {
-	leaveUntaken(&t.out.Events[len(t.out.Events)-1], *m)
+// Unwrap returns the error of the commit.
+func (e *carryOverError) Unwrap() error { return e.err }
+
+// Diagnosis implements execution.Diagnosed.
+func (e *carryOverError) Diagnosis() *history.Failure {
+	return &history.Failure{Type: history.TypePayloadTooLarge, Message: e.Error()}
+}
+
+// hasTrigger reports whether a redelivery of a consumed, unacknowledged message would continue this execution (R4).
+func (t *turn) hasTrigger() bool {
+	return slices.ContainsFunc(t.queue.Pending(), func(m provider.InboxMessage) bool {
+		return t.x.Head().Watermark.Covers(m.Position)
+	})
+}
+
+// carryOver passes the inputs of a message that concern the instance to the next execution, behind the parked ones,
+// because the code could not receive them.
+func (t *turn) carryOver(m *provider.InboxMessage) {
+	messages.RecordUnprocessed(&t.out.Events[len(t.out.Events)-1], *m)
 	if t.out.Continued == nil {
 		return
 	}
-	for _, in := range t.s.x.inputsOf(nil, m, &t.s.attempts) {
-		if !in.Kind.HasSource() { // what is for this execution's own tasks is over
+	for _, in := range messages.AppendInputs(nil, t.x, m, &t.attempts) {
+		if !in.Kind.HasSource() { // the tasks of this execution have ended
 			in.Time = t.out.Events[0].Time
 			t.out.Continued.HandOn(in)
 		}
 	}
 }
 
-// successor is the execution that continues as new (R3). It asks for the version that was asked for at the start: where that
-// was none, it moves on to the highest there is.
-func (t *turn) successor() *provider.Successor {
-	s, out := t.s, t.out
-	start := s.x.start
+// newSuccessor returns the execution that continues as new (R3). Its version is the one that the start of the instance
+// has requested. If the start has requested none, it is the highest one.
+func (t *turn) newSuccessor() *provider.Successor {
+	out := &t.out
+	start := *t.x.Start()
 	start.Time = out.Events[0].Time
 	start.Number++
 	start.StartAt = nil
@@ -38,38 +59,43 @@ func (t *turn) successor() *provider.Successor {
 	start.Inputs = out.Continued.Inputs
 	start.TraceParent = out.Events[0].TraceParent
 
-	next := &provider.Successor{ExecutionID: provider.NewExecutionID(s.o.options.Clock(), s.item.InstanceID, s.x.head.ExecutionID), Start: start}
-	out.Events[len(out.Events)-1].ExecutionID = next.ExecutionID
-	return next
+	executionID := provider.NewExecutionID(t.o.base.Clock(), t.item.InstanceID, t.x.Head().ExecutionID)
+	out.Events[len(out.Events)-1].ExecutionID = executionID
+	return &provider.Successor{ExecutionID: executionID, Start: start}
 }
 
-// continueLimit bounds the executions that one invocation begins: code that does nothing but continue must not hold the
-// function until it is killed.
-const continueLimit = 100
+// maxExecutions is the maximum number of executions that an invocation begins. Code that only continues as new must not
+// hold the function until it is killed.
+const maxExecutions = 100
 
-// beginSuccessor goes on with the execution that the turn continued as: its first turn comes in this invocation, before anything is
-// acknowledged (R3).
-func (s *session) beginSuccessor(ctx context.Context, t *provider.Turn) (next, error) {
-	read := &provider.Orchestration{
-		InstanceID: t.InstanceID, Head: t.After(), Previous: t.Head.ExecutionID, Verified: true,
-		Segments: []provider.Segment{t.Next.Segment(t.Watermark)},
+// finish begins the next execution if the turn continues as new, and otherwise passes a long chain of inline activities
+// to another invocation. It returns done if another invocation continues the instance.
+func (t *turn) finish(ctx context.Context) (state, error) {
+	if t.commit.Next == nil {
+		return acknowledging, t.leaveChain(ctx)
 	}
-	before := s.x
-	if err := s.revive(ctx, read); err != nil {
-		return goOn, err
+	previous := t.x
+	err := t.loadFrom(ctx, &provider.Orchestration{
+		InstanceID: t.commit.InstanceID, Head: t.commit.After(), Previous: t.commit.Head.ExecutionID, Verified: true,
+		Segments: []provider.Segment{t.commit.Next.Segment(t.commit.Watermark)},
+	})
+	if err != nil {
+		return done, err
 	}
-	s.x.refused, s.x.looked = before.refused, before.looked
-	if s.continued++; s.continued < continueLimit {
-		return goOn, nil
+	t.x.Recipient.InheritRejectedEvents(&previous.Recipient)
+	if t.executions++; t.executions < maxExecutions {
+		return receiving, nil // before anything is acknowledged, the first turn runs (R3)
 	}
-	if s.backlog.leadsBack() {
-		return handOver, nil // they will be delivered again, and are as good as a wake
+	if t.queue.WillContinue() {
+		return done, nil // the messages are redelivered, which has the effect of a wake
 	}
-	wake := provider.Message{Kind: provider.MessageWake, InstanceID: t.InstanceID, ExecutionID: t.Next.ExecutionID}
-	if err := s.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
-		return goOn, err
+	wake := provider.Message{
+		Kind: provider.MessageWake, InstanceID: t.commit.InstanceID, ExecutionID: t.commit.Next.ExecutionID,
 	}
-	s.x.idle()
-	s.consume(0)
-	return handOver, nil
+	if err := t.o.provider.EnqueueForOrchestrator(ctx, wake); err != nil {
+		return done, err
+	}
+	t.x.ClearDue()
+	t.queue.Acknowledge()
+	return done, nil
 }

@@ -1,0 +1,90 @@
+package blocked
+
+import (
+	"context"
+	"errors"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// onNewer returns log attributes if this build is the first that does not match a history, at a decision of a newer
+// build. They roll back a canary of the newer build: this build cannot continue the instances of the canary, neither
+// during the deployment nor after a rollback. If a newer build cannot continue an instance, that is the newer build's
+// fault (newlyBlocked).
+func (d *decision) onNewer(ctx context.Context) []any {
+	if d.known || d.x.State().Blocked.Active || d.why.Type != history.TypeNondeterminism {
+		return nil
+	}
+	decidedBy := d.decidedBy(d.why.EventID)
+	if decidedBy == "" || decidedBy == d.BuildID {
+		return nil
+	}
+	own, err := d.Provider.ReadBuild(ctx, d.BuildID)
+	if err != nil || own.FirstReportedAt.IsZero() {
+		return nil // the alarm of the newer build reports it when the deployment is complete
+	}
+	newer, err := d.Provider.ReadBuild(ctx, decidedBy)
+	if err != nil || !newer.FirstReportedAt.After(own.FirstReportedAt) {
+		return nil
+	}
+	return []any{"blockedOnNewer", true, "newerBuild", decidedBy}
+}
+
+// decidedBy returns the build of the turn of an event, or an empty ID if history was not read.
+func (d *decision) decidedBy(eventID int64) string {
+	if d.x.Read() == nil {
+		return ""
+	}
+	build := ""
+	for _, segment := range d.x.Read().Segments {
+		for i := range segment.Events {
+			e := &segment.Events[i]
+			if e.Kind == history.TurnStarted {
+				build = e.BuildID
+			}
+			if e.ID >= eventID {
+				return build
+			}
+		}
+	}
+	return build
+}
+
+// unlessOutdated returns an end, or nil if the end is a failure (FailOnNondeterminism) and this build is outdated:
+// another build ran the last turn and has the later last report. An environment that still has the old build during a
+// deployment blocks instances that the new build can continue, and does not fail them. First reports do not count, so a
+// build that was deployed again is not outdated. A build that has never reported is unknown.
+func (d *decision) unlessOutdated(ctx context.Context, end *history.Event) (*history.Event, error) {
+	if end == nil || end.Kind != history.OrchestrationFailed {
+		return end, nil
+	}
+	last := lastBuild(d.x.Read())
+	if last == "" || last == d.BuildID {
+		return end, nil
+	}
+	own, err := d.Provider.ReadBuild(ctx, d.BuildID)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return nil, err
+	}
+	newer, err := d.Provider.ReadBuild(ctx, last)
+	if err != nil && !errors.Is(err, provider.ErrNotFound) {
+		return nil, err
+	}
+	if !own.LastReportedAt.IsZero() && newer.LastReportedAt.After(own.LastReportedAt) {
+		return nil, nil //nolint:nilnil // no end
+	}
+	return end, nil
+}
+
+// lastBuild returns the build of the last turn of a history, or an empty ID if there is none.
+func lastBuild(read *provider.Orchestration) (build string) {
+	for _, segment := range read.Segments {
+		for i := range segment.Events {
+			if e := &segment.Events[i]; e.Kind == history.TurnStarted {
+				build = e.BuildID
+			}
+		}
+	}
+	return build
+}

@@ -1,0 +1,143 @@
+// Package mailbox answers the messages that other instances send to an instance and that its code must not receive, and
+// repeats answers to updates. It also starts instances by updates.
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/execution"
+	"github.com/perdure/perdure/dispatch/internal/messages"
+	"github.com/perdure/perdure/dispatch/internal/payloads"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// Mailbox answers the messages of other instances. It is safe for concurrent use.
+type Mailbox struct {
+	Provider provider.Provider
+	Payloads *payloads.Encoder
+	Clock    func() time.Time
+	Logger   *slog.Logger
+}
+
+// Receiver is the instance that receives messages, as a session has found it.
+type Receiver struct {
+	InstanceID string
+	// Execution is nil if none is loaded.
+	Execution *execution.Execution
+	// Absent is set if a read with strong consistency has found no instance.
+	Absent bool
+	// IDInUse is set if the instance ID is in use although no instance can be read, such as during a deletion.
+	IDInUse bool
+}
+
+// Result is the effect of an answer on a session.
+type Result struct {
+	// Consumed is the number of answered messages.
+	Consumed int
+	// Started is the instance that an update has started.
+	Started *provider.Orchestration
+	// IDInUse is set if an update could not start the instance because its ID is in use.
+	IDInUse bool
+}
+
+// clockSkew is the maximum difference between the clocks of two functions.
+const clockSkew = 5 * time.Minute
+
+// ExpectsAnswer reports whether another instance has sent a message and gets an answer if the instance cannot receive
+// it.
+func ExpectsAnswer(m *provider.InboxMessage) bool {
+	return execution.IsCancelOfParent(m) || m.IsSent()
+}
+
+// MustAnswer reports whether a message of another instance, or an update, is answered without the code. m may be nil.
+func MustAnswer(x *execution.Execution, m *provider.InboxMessage) bool {
+	return m != nil && (ExpectsAnswer(m) || x.Answer(m) != nil) && x.BypassesCode(*m)
+}
+
+// Prepare reads the data that decides which waiting messages the code of an execution receives: whether recovered
+// dead letters are for an earlier incarnation, which events were rejected, and which updates have ended.
+func (b *Mailbox) Prepare(ctx context.Context, instanceID string, x *execution.Execution, q *messages.Queue) error {
+	return errors.Join(b.checkIncarnations(ctx, instanceID, x, q), b.readAnswers(ctx, instanceID, x, q.Waiting()))
+}
+
+func (b *Mailbox) readAnswers(
+	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
+) error {
+	if err := b.readRejected(ctx, instanceID, x, waiting); err != nil {
+		return err
+	}
+	return b.readEndedUpdates(ctx, instanceID, x, waiting)
+}
+
+// Answer answers the first waiting message: the code does not receive it.
+func (b *Mailbox) Answer(ctx context.Context, r *Receiver, waiting []provider.InboxMessage) (Result, error) {
+	first, x := &waiting[0], r.Execution
+	switch {
+	case r.starts(first):
+		return b.start(ctx, r, first)
+	case x.Answer(first) != nil:
+		return consumed(b.answerUpdate(ctx, x, first))
+	case first.IsSent():
+		if err := b.checkDeletion(ctx, r, first); err != nil {
+			return Result{}, err
+		}
+		ended := ""
+		if x != nil && x.Ended() {
+			ended = x.Head().ExecutionID
+		}
+		n, err := b.Reject(ctx, r, ended, waiting)
+		return Result{Consumed: n}, err
+	case r.Absent:
+		return consumed(b.rejectCancel(ctx, first))
+	default:
+		return consumed(b.answerCancel(ctx, x, first))
+	}
+}
+
+// consumed returns the result of an answer to one message.
+func consumed(err error) (Result, error) {
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Consumed: 1}, nil
+}
+
+// rejectCancel records that a sub-orchestration which its parent cancels does not exist. It cannot start any more
+// (R16).
+func (b *Mailbox) rejectCancel(ctx context.Context, m *provider.InboxMessage) error {
+	if err := b.Provider.RejectCancel(ctx, m); err != nil {
+		return err
+	}
+	b.Logger.InfoContext(ctx, "sub-orchestration cancelled before it started",
+		"event", logevent.SubOrchestrationNeverStarted, "instance", m.InstanceID, "parent", m.Parent.InstanceID,
+		"parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID, "reason", m.Reason)
+	return nil
+}
+
+// answerCancel reports to a parent that its sub-orchestration cannot be cancelled.
+func (b *Mailbox) answerCancel(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
+	answer := provider.ChildOutcome(m.InstanceID, m.Parent)
+	answer.Kind = provider.MessageCancelChildOutcome
+	answer.Error = &history.Failure{
+		Type:    history.TypeNotFound,
+		Message: fmt.Sprintf("instance %q belongs to another start", m.InstanceID),
+	}
+	if x.Recipient.IsStart(m.StartID) {
+		answer.Error = &history.Failure{Type: history.TypeEnded, Message: fmt.Sprintf("instance %q has ended",
+			m.InstanceID)}
+	}
+	if err := b.Provider.EnqueueForOrchestrator(ctx, answer); err != nil {
+		return err
+	}
+	b.Logger.InfoContext(ctx, "cancellation by the parent rejected",
+		"event", logevent.SubOrchestrationCancelRejected, "instance", m.InstanceID, "execution", x.Head().ExecutionID,
+		"parent", m.Parent.InstanceID, "parentExecution", m.Parent.ExecutionID, "parentEventId", m.Parent.EventID,
+		"reason", m.Reason, "error", answer.Error.Message)
+	return nil
+}

@@ -1,0 +1,167 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/execution"
+	"github.com/perdure/perdure/dispatch/internal/payloads"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// maxAgeWithoutCopy is the age up to which an update cannot be a copy. SQS drops copies of a message for five minutes
+// after it has received the message (R31). A minute is for the difference between its clock and the function's.
+const maxAgeWithoutCopy = 5*time.Minute - time.Minute
+
+// mayBeCopy reports whether an update of another instance may be a copy of one that was received long ago.
+func (b *Mailbox) mayBeCopy(m *provider.InboxMessage) bool {
+	return m.SentAt == nil || payloads.ReceivedAt(m, b.Clock).Sub(*m.SentAt) > maxAgeWithoutCopy || m.Redrive != nil
+}
+
+// hasCustomID reports whether the sender has chosen the ID of an update. It may be the ID of one that ended long ago.
+func hasCustomID(m *provider.InboxMessage) bool {
+	return m.EventID != provider.StartID(m.Parent.ExecutionID, m.Parent.EventID)
+}
+
+// mayHaveEnded reports whether a message may bring an update that has ended, although the execution does not know it.
+func (b *Mailbox) mayHaveEnded(x *execution.Execution, m *provider.InboxMessage) bool {
+	switch m.Kind {
+	case provider.MessageUpdateSent:
+		return x.Ended() || hasCustomID(m) || b.mayBeCopy(m)
+	case provider.MessageUpdate: // an ended instance accepts none, and an execution knows those that it has accepted
+		return !x.Ended() && x.Start().Number > 1 && (m.CustomUpdateID || m.Redrive != nil)
+	default:
+		return false
+	}
+}
+
+// readEndedUpdates reads the answers of waiting updates that have ended. An earlier execution, which passes on only the
+// last IDs, may have accepted them, or an earlier incarnation, or the current execution has ended. Each update that may
+// be a copy, has a custom ID or is late costs a read.
+func (b *Mailbox) readEndedUpdates(
+	ctx context.Context, instanceID string, x *execution.Execution, waiting []provider.InboxMessage,
+) error {
+	if x.Ended() && !x.Verified() {
+		return nil
+	}
+	for i := range waiting {
+		m := &waiting[i]
+		if !b.mayHaveEnded(x, m) || x.Recipient.HasAnswer(m.EventID) {
+			continue
+		}
+		a, err := b.readAnswer(ctx, instanceID, x, m)
+		if err != nil {
+			return err
+		}
+		x.Recipient.SetAnswer(m.EventID, a)
+	}
+	return nil
+}
+
+// readAnswer returns the answer to an update that this incarnation of the instance has accepted, or that an earlier one
+// may have accepted. It returns nil if there is none.
+func (b *Mailbox) readAnswer(
+	ctx context.Context, instanceID string, x *execution.Execution, m *provider.InboxMessage,
+) (*execution.Answer, error) {
+	if x.Ended() || x.Start().Number > 1 {
+		a, err := b.Provider.ReadUpdate(ctx, instanceID, m.EventID)
+		switch {
+		case err == nil && a.StartID == x.Start().StartID:
+			return &execution.Answer{Result: a.Result, Error: a.Failure()}, nil
+		case err != nil && !errors.Is(err, provider.ErrNotFound):
+			return nil, err
+		}
+	}
+	if m.SentAt == nil || !b.mayBeCopy(m) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+
+	sent := m.SentAt.Add(-clockSkew)
+	if x.Start().Time.Before(sent) {
+		return nil, nil //nolint:nilnil // it was sent to this incarnation
+	}
+	in, err := b.Provider.ReadInstance(ctx, instanceID)
+	switch {
+	case errors.Is(err, provider.ErrNotFound), err == nil && !sent.Before(in.PurgedAt):
+		return nil, nil //nolint:nilnil // there was no earlier incarnation, or it was purged before the update was sent
+	case err != nil:
+		return nil, err
+	default:
+		return &execution.Answer{Error: provider.PurgedFailure(instanceID)}, nil
+	}
+}
+
+// answerUpdate answers a copy of an update that an earlier execution or incarnation has accepted. A client reads the
+// answer itself.
+func (b *Mailbox) answerUpdate(ctx context.Context, x *execution.Execution, m *provider.InboxMessage) error {
+	if m.Kind == provider.MessageUpdate {
+		return nil
+	}
+	a := x.Answer(m)
+	reply := provider.UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, a.Result, a.Error)
+	return b.Provider.EnqueueForOrchestrator(ctx, reply)
+}
+
+// AnswerRepeated answers repeated updates that have ended, before the turn is committed that has consumed them. Their
+// senders have not found the answers, which are kept for a time. The results are in history. Otherwise an earlier
+// execution has accepted the updates, and their results are forgotten. The answers of committed turns are sent already
+// (I4). AnswerRepeated returns false if the head must be verified and the history read first.
+func (b *Mailbox) AnswerRepeated(
+	ctx context.Context, instanceID string, x *execution.Execution, out *replay.Outcome,
+) (verified bool, err error) {
+	if len(out.TurnedAway) > 0 && !x.Verified() {
+		return false, nil
+	}
+	if err := b.rejectWaiters(ctx, instanceID, out.TurnedAway); err != nil {
+		return true, err
+	}
+	if len(out.Repeated) == 0 {
+		return true, nil
+	}
+	if !x.Verified() || x.Read() == nil {
+		return false, nil
+	}
+	if err := b.Payloads.RepeatedAnswers(ctx, x.Read(), out.Repeated); err != nil {
+		return true, err
+	}
+	if err := b.Provider.PutUpdateResults(ctx, provider.RepeatedUpdateResults(x.Read(), out.Repeated)...); err != nil {
+		return true, fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", instanceID, err)
+	}
+	return true, b.repeatAnswers(ctx, instanceID, out.Callers)
+}
+
+// repeatAnswers answers the orchestrations that have sent ended updates with the stored answers.
+func (b *Mailbox) repeatAnswers(ctx context.Context, instanceID string, callers map[string][]history.Parent) error {
+	var replies []provider.Message
+	for id, of := range callers {
+		a, err := b.Provider.ReadUpdate(ctx, instanceID, id)
+		if err != nil {
+			return fmt.Errorf("dispatch: instance %q: read the result of repeated update %q: %w", instanceID, id, err)
+		}
+		for _, c := range of {
+			replies = append(replies, provider.UpdateReply(instanceID, c, "", a.Result, a.Failure()))
+		}
+	}
+	if len(replies) == 0 {
+		return nil
+	}
+	return b.Provider.EnqueueForOrchestrator(ctx, replies...)
+}
+
+// rejectWaiters answers orchestrations that cannot wait for a running update because too many wait already. History
+// does not record them, so their messages are acknowledged after the answer.
+func (b *Mailbox) rejectWaiters(ctx context.Context, instanceID string, callers []history.Parent) error {
+	if len(callers) == 0 {
+		return nil
+	}
+	replies := make([]provider.Message, 0, len(callers))
+	for _, c := range callers {
+		why := provider.TooManyWaitersFailure(instanceID)
+		replies = append(replies, provider.UpdateReply(instanceID, c, "", nil, why))
+	}
+	return b.Provider.EnqueueForOrchestrator(ctx, replies...)
+}

@@ -1,0 +1,173 @@
+package turns
+
+import (
+	"context"
+	"errors"
+
+	"github.com/perdure/perdure/dispatch/internal/blocked"
+	"github.com/perdure/perdure/dispatch/internal/execution"
+	"github.com/perdure/perdure/dispatch/internal/observe"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// runCode runs the code and then the inline activities that it has scheduled.
+func (s *session) runCode(ctx context.Context) (state, error) {
+	t, x := &s.turn, s.x
+	x.Code.Within(ctx)
+	ran, err := t.ranBefore()
+	if !ran {
+		err = t.run()
+	}
+	if err != nil {
+		return t.block(err)
+	}
+	if !ran {
+		verified, err := s.o.mailbox.AnswerRepeated(ctx, s.item.InstanceID, x, &t.out)
+		switch {
+		case err != nil || !verified:
+			return verifying, err
+		case len(t.out.Events) > 0:
+		case !x.Verified():
+			return verifying, nil
+		default:
+			x.ClearDue()
+			s.o.refreshWoken(ctx, t.taken)
+			return t.drop("message has no effect")
+		}
+	}
+	observe.RecordTrace(ctx, t.out.Events)
+	if verified, err := s.inline.Run(ctx, x, t.out.Events); err != nil || !verified {
+		return verifying, err
+	}
+	return committing, nil
+}
+
+// commit commits the turn. If the turn is too large, the session tries a smaller one, or ends the execution.
+func (s *session) commit(ctx context.Context) (state, error) {
+	t := &s.turn
+	if err := t.complete(ctx); err != nil {
+		return t.block(t.wrap(err))
+	}
+	refused, err := t.write(ctx)
+	if errors.Is(err, provider.ErrTooLarge) {
+		switch {
+		case t.halve():
+			return verifying, nil // the coroutines have seen all inputs and must be rebuilt
+		case s.x.Read() == nil:
+			return verifying, nil // only history has the open tasks
+		case t.out.Continued != nil && s.x.State().Parked > 0:
+			return t.block(&carryOverError{err})
+		}
+		refused, err = t.writeEnd(ctx, err)
+	}
+	if err != nil {
+		return done, s.commitError(ctx, err, &t.commit, t.out.Waits)
+	}
+	if t.ranAhead {
+		refused = append(s.queue.Refused(), refused...) // refused after the code has run
+	}
+	s.afterCommit(ctx, &t.commit, refused, t.consumed, t.out.Waits)
+	return sending, nil
+}
+
+// send sends the inline activities that continue in their queues after the commit. Then the next execution begins,
+// or the turn is over.
+func (s *session) send(ctx context.Context) (state, error) {
+	t := &s.turn
+	if err := s.inline.Send(ctx); err != nil {
+		return done, err
+	}
+	next, err := t.finish(ctx)
+	if err != nil {
+		return done, err
+	}
+	s.o.buffers.put(t.buffer, t.out.Events)
+	if next == done {
+		s.discard()
+		return done, s.queue.Yield()
+	}
+	return next, nil
+}
+
+// park processes messages without the code, which cannot process them or must not. They are redelivered to other
+// builds, parked in history, or end the instance.
+func (s *session) park(ctx context.Context) (state, error) {
+	t, x := &s.turn, s.x
+	if !errors.Is(t.obstacle, execution.ErrPaused) {
+		if !x.Verified() && !blocked.IsKnown(t.obstacle) { // the history may be outdated
+			s.mismatch = blocked.MismatchOf(x, t.obstacle)
+			return verifying, nil
+		}
+		x.BreakOff(t.obstacle)
+	}
+	d, err := s.o.blocked.Decide(ctx, &blocked.Turn{
+		InstanceID: s.item.InstanceID, Execution: x, Queue: &s.queue, Taken: t.taken, Attempts: &s.attempts,
+		Poison: &s.poison, RunsInline: s.inline.Any(), Err: t.obstacle, Unencoded: t.unencoded,
+	})
+	switch {
+	case err != nil:
+		return done, err
+	case d.Action == blocked.Fail:
+		return done, t.obstacle
+	case d.Action == blocked.Verify:
+		return verifying, nil
+	case d.Action == blocked.Drop:
+		x.ClearDue()
+		if x.Paused() {
+			s.o.refreshWoken(ctx, t.taken)
+			return t.drop("instance is paused, message has no effect")
+		}
+		return t.drop("instance is blocked, message has no effect")
+	}
+
+	if d.Events[len(d.Events)-1].Kind != history.InputsParked { // which causes no outputs
+		observe.RecordTrace(ctx, d.Events)
+	}
+	t.commit = x.NewTurn(s.item.InstanceID, d.Events)
+	if d.Consumed > 0 {
+		t.commit.Watermark = t.taken[d.Consumed-1].Position
+	}
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t.commit)
+	if err != nil {
+		return done, s.commitError(ctx, err, &t.commit, nil)
+	}
+	s.afterCommit(ctx, &t.commit, refused, d.Consumed, nil)
+	s.o.blocked.Committed(x)
+	return acknowledging, nil
+}
+
+// pause commits a pause or a resume in a segment of its own, before a turn that is due and before parked inputs. A
+// request without effect is skipped: it is a copy, for another incarnation, or the instance is paused or running
+// already.
+func (s *session) pause(ctx context.Context) (state, error) {
+	m, x, clock := s.queue.First(), s.x, s.o.base.Clock
+	request := blocked.PauseRequest(m)
+	if !x.Recipient.Concerns(m) || !x.State().AppliesPause(&request) {
+		if !x.Verified() {
+			return verifying, nil
+		}
+		s.o.base.Logger.DebugContext(ctx, "message dropped", "instance", s.item.InstanceID,
+			"execution", x.Head().ExecutionID, "kind", m.Kind, "why", "message has no effect")
+		s.queue.Consume(1)
+		return acknowledging, nil
+	}
+
+	if err := s.inline.Release(ctx); err != nil {
+		return done, err
+	}
+	events := x.Number(clock(), blocked.PauseEvents(request, s.queue.Refused(), clock())...)
+	t := x.NewTurn(s.item.InstanceID, events)
+	t.LockedUntil, t.Watermark = s.item.LockedUntil(), m.Position
+	refused, err := s.o.provider.AckOrchestrationItem(ctx, &t)
+	if err != nil {
+		return done, s.commitError(ctx, err, &t, nil)
+	}
+	s.afterCommit(ctx, &t, refused, 1, nil)
+	s.o.blocked.ReportPause(ctx, s.item.InstanceID, x, &request)
+	if !x.Paused() {
+		return verifying, nil // the code is not loaded, and the message is the trigger of the turn that is due
+	}
+	x.BreakOff(execution.ErrPaused)
+	return acknowledging, nil
+}
