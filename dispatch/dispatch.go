@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/poll"
+	"github.com/perdure/perdure/dispatch/internal/sweeper"
 	"github.com/perdure/perdure/dispatch/internal/timers"
 	"github.com/perdure/perdure/dispatch/internal/turns"
 	"github.com/perdure/perdure/dispatch/internal/work"
@@ -114,7 +115,10 @@ func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records .
 func (w *Worker) AbandonedActivities() int64 { return w.work.Leaked() }
 
 // Renewer processes the timers queue and runs the sweeper. It is safe for concurrent use.
-type Renewer struct{ timers *timers.Timekeeper }
+type Renewer struct {
+	timers  *timers.Handler
+	sweeper *sweeper.Sweeper
+}
 
 // NewRenewer returns a renewer for the hub of p, which is required. If opts is nil, the defaults apply. It makes no
 // calls. It returns an error if an option is invalid.
@@ -126,7 +130,10 @@ func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if err := known("RenewerOptions", o.Metrics); err != nil {
 		return nil, err
 	}
-	return &Renewer{timers.NewTimekeeper(p, timers.Options(o))}, nil
+	return &Renewer{
+		timers:  timers.New(p, timers.Options{Clock: o.Clock, Logger: o.Logger}),
+		sweeper: sweeper.New(p, sweeper.Options(o)),
+	}, nil
 }
 
 // HandleRecords fires due timers, waits for timers that are nearly due, and holds the others. It returns the IDs of the
@@ -142,7 +149,7 @@ func (k *Renewer) HandleRecords(ctx context.Context, records []provider.Record) 
 //
 // Sweep runs for at most a minute, or until ctx ends. The next call continues with the rest, and that is not an error.
 // The error joins the errors of the duties that failed. The other duties are done.
-func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.timers.Watch(ctx) }
+func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.sweeper.Sweep(ctx) }
 
 // Poll processes a queue until ctx ends. It receives records, passes them to handle (the HandleRecords method of an
 // Orchestrator, Worker or Renewer) and deletes those that did not fail. It renews the locks of records while handle

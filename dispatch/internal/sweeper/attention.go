@@ -1,4 +1,4 @@
-package timers
+package sweeper
 
 import (
 	"context"
@@ -7,15 +7,15 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// countAttention logs how many instances may need a person, if any does, in a line that is a metric as well.
-func (k *Timekeeper) countAttention(ctx context.Context, t *tally) {
-	a, err := k.provider.CountAttention(ctx)
+// countAttention logs how many instances need attention, if there are any. The log line is also a metric.
+func (s *Sweeper) countAttention(ctx context.Context, r *result) {
+	a, err := s.provider.CountAttention(ctx)
 	if err != nil {
-		t.note(ctx, err)
+		r.add(ctx, err)
 	}
 
-	now := k.options.Clock()
-	attrs := []any{"event", logevent.InstanceAttentionNeeded, intake.DimensionHub, k.options.HubName}
+	now := s.options.Clock()
+	attrs := []any{"event", logevent.InstanceAttentionNeeded, intake.DimensionHub, s.options.HubName}
 	var metrics []intake.MetricUnit
 	add := func(name, unit string, value int) {
 		if value > 0 {
@@ -31,6 +31,7 @@ func (k *Timekeeper) countAttention(ctx context.Context, t *tally) {
 	if len(metrics) == 0 {
 		return
 	}
-	attrs = append(attrs, intake.MetricAttribute, intake.MetricsOf(now, []string{intake.DimensionHub}, metrics...))
-	k.options.Logger.WarnContext(ctx, "instances need attention", attrs...)
+	dimensions := []string{intake.DimensionHub}
+	attrs = append(attrs, intake.MetricAttribute, intake.MetricsOf(now, dimensions, metrics...))
+	s.options.Logger.WarnContext(ctx, "instances need attention", attrs...)
 }
