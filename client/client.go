@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
-	"github.com/perdure/perdure/internal/standings"
+	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -55,7 +55,7 @@ type Client struct {
 	codecs []perdure.Codec
 	vault  *vault.Vault // nil: payloads are as they are given
 
-	standings *standings.Standings // of executions whose activities were completed
+	settlements *settlements.Cache // of executions whose activities were completed
 
 	intercept    []perdure.Interceptor
 	interceptors *callChain // nil where there are none
@@ -109,7 +109,7 @@ type Backend interface {
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
-	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
+	c := &Client{hub: h, now: time.Now, sleep: sleep.For, settlements: settlements.NewCache()} //nolint:forbidigo // the default clock
 	if i, ok := offered.By[CallerIdentifier](h); ok {
 		c.identify = i.Caller
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/standings"
+	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -178,7 +178,7 @@ type held struct {
 	provider.WorkItem
 
 	hub       Backend
-	standings *standings.Standings
+	settlements *settlements.Cache
 	retry     provider.ActivityRetry
 }
 
@@ -188,7 +188,7 @@ func (c *Client) open(ctx context.Context, token string) (*held, error) {
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	h := &held{WorkItem: w, hub: c.hub, standings: c.standings}
+	h := &held{WorkItem: w, hub: c.hub, settlements: c.settlements}
 	if h.retry, err = c.hub.ReadRetry(ctx, h.ExecutionID, h.ActivityID); err != nil {
 		return nil, err
 	}
@@ -227,13 +227,13 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 // look reads whether the activity is open, strongly consistent, and whether its cancel is decided. That is for the answer: the turn decides. What was
 // read of the execution before is not read again: of ten thousand that are completed each would read what became of all others.
 func (h *held) look(ctx context.Context) (cancelled bool, err error) {
-	standing := h.standings.Of(h.ExecutionID)
-	if err := standing.Look(ctx, h.hub, h.Segment); err != nil {
+	execution := h.settlements.Execution(h.ExecutionID)
+	if err := execution.Read(ctx, h.hub, h.Segment); err != nil {
 		return false, err
 	}
-	known := standing.Of(h.ActivityID, h.Segment)
+	known := execution.Activity(h.ActivityID, h.Segment)
 	switch {
-	case known.Over || known.Deleted:
+	case known.ExecutionEnded || known.Deleted:
 		return false, h.problem(TokenExecutionEnded)
 	case known.Settled:
 		return known.Cancelled, h.problem(TokenActivityEnded)

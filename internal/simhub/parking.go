@@ -90,8 +90,8 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 // errRepeat: the response is lost, and the SDK tries again.
 var errRepeat = errors.New("simhub: the call is repeated")
 
-// onBehalf tells apart what makes the same call at one moment: the activity that it is for, if it is for one alone, and the function
-// of a worker's, which asks for those that begin and for those that run.
+// onBehalf distinguishes equal calls at one moment by their activity, if they are for one alone, and by the function of
+// the worker that calls, because a worker reads for activities that start and for those that run.
 func onBehalf(ctx context.Context) string {
 	who := ""
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
@@ -100,8 +100,9 @@ func onBehalf(ctx context.Context) string {
 	var pcs [callersLooked]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for f, more := frames.Next(); more; f, more = frames.Next() {
-		if _, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/work."); ok {
-			return who + " by " + name
+		_, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/")
+		if pkg, function, _ := strings.Cut(name, "."); ok && (pkg == "activities" || pkg == "cancelpoll") {
+			return who + " by " + function
 		}
 	}
 	return who
