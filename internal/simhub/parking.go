@@ -101,12 +101,15 @@ func onBehalf(ctx context.Context) string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for f, more := frames.Next(); more; f, more = frames.Next() {
 		_, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/")
-		if pkg, function, _ := strings.Cut(name, "."); ok && (pkg == "activities" || pkg == "cancelpoll") {
+		if pkg, function, _ := strings.Cut(name, "."); ok && slices.Contains(workerPackages, pkg) {
 			return who + " by " + function
 		}
 	}
 	return who
 }
+
+// workerPackages are the packages of a worker that call its provider.
+var workerPackages = []string{"activities", "cancelpoll", "runlease", "activitypayload", "isolation", "workerreport"}
 
 // callersLooked is how deep the SDK's and a provider's frames may lie under a dispatcher's.
 const callersLooked = 64

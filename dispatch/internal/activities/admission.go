@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/activitypayload"
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
@@ -22,7 +24,7 @@ type admission struct {
 	registry     *registry.Registry
 	provider     provider.Provider
 	recorder     *recorder
-	payloads     *payloadEncoder
+	payloads     *activitypayload.Encoder
 	interceptors *body.Chain // nil if there are none
 	cancels      *cancelCheck
 	redeliveries *redeliveryCheck
@@ -38,10 +40,10 @@ type activityCode struct {
 // awaitKey waits for the tasks with the same exclusive key that come before the task in the batch. It reports whether
 // the task may run.
 func (a *admission) awaitKey(ctx context.Context, t *task) bool {
-	if t.key.turn == nil {
+	if t.key.IsFirst() {
 		return true
 	}
-	if !t.batch.keys.await(ctx, t) {
+	if !t.batch.keys.Await(ctx, &t.key) {
 		return false
 	}
 	a.refresh(ctx, t)
@@ -54,7 +56,7 @@ func (a *admission) admit(ctx context.Context, t *task) (code activityCode, refu
 	if refused != nil || !t.needsMarker() {
 		return code, refused
 	}
-	if refused = a.crashes.mark(ctx, t, true); refused != nil || t.crashes.marked {
+	if refused = a.crashes.mark(ctx, t, true); refused != nil || t.crashes.IsMarked() {
 		return code, refused
 	}
 
@@ -119,11 +121,11 @@ func (a *admission) checkCancelled(ctx context.Context, t *task, acquire bool) *
 func (a *admission) checkSettled(ctx context.Context, t *task) *result {
 	switch ended, err := a.redeliveries.hasEnded(ctx, t); {
 	case err != nil:
-		t.log().ErrorContext(ctx, "redelivery check failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "redelivery check failed, releasing the work item",
 			"event", logevent.ActivityRedeliveryCheckFailed, "error", err)
 		return &released
 	case ended:
-		t.log().InfoContext(ctx, "skipping redelivered activity: the attempt has ended",
+		t.Log().InfoContext(ctx, "skipping redelivered activity: the attempt has ended",
 			"event", logevent.ActivityRedeliverySkipped, "attemptCount", t.item.Record.ReceiveCount)
 		return &result{}
 	}
@@ -143,7 +145,7 @@ func (a *admission) resendEarly(ctx context.Context, t *task) *result {
 		return &released
 	}
 	if err := a.provider.PutWorkItems(ctx, t.item.WorkItem); err != nil {
-		t.log().ErrorContext(ctx, "resending an attempt that is not due failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "resending an attempt that is not due failed, releasing the work item",
 			"event", logevent.ActivityEarlyResendFailed, "error", err)
 		return &released
 	}
@@ -158,7 +160,7 @@ func isTooLate(it *provider.WorkItem, at time.Time) bool {
 // refuseLate returns the result of an activity whose schedule-to-close timeout has expired.
 func (a *admission) refuseLate(ctx context.Context, t *task) *result {
 	it := t.item
-	t.log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
+	t.Log().WarnContext(ctx, "skipping activity: schedule-to-close timeout expired", "event", logevent.ActivityExpired,
 		"closeBy", *it.ScheduleToCloseDeadline)
 	o := failedOutcome(it, body.Closed(it.Name))
 	if it.WaitForCancellation {
@@ -174,9 +176,12 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 	if !ok {
 		return activityCode{}, a.refuseUnregistered(ctx, t)
 	}
-	input, refused := a.payloads.decodeInput(ctx, t)
-	if refused != nil {
-		return activityCode{}, refused
+	input, f, err := a.payloads.DecodeInput(ctx, t)
+	switch {
+	case err != nil:
+		return activityCode{}, &released
+	case f != nil:
+		return activityCode{}, &result{outcome: failedOutcome(it, f)}
 	}
 	if refused = a.readRecord(ctx, t); refused != nil {
 		return activityCode{}, refused
@@ -193,7 +198,7 @@ func (a *admission) load(ctx context.Context, t *task) (code activityCode, refus
 func (a *admission) refuseUnregistered(ctx context.Context, t *task) *result {
 	metrics := intake.MetricsOf(a.options.Clock(), []string{intake.DimensionHub, intake.DimensionQueue},
 		intake.MetricUnit{Name: intake.MetricUnregistered, Unit: intake.UnitCount})
-	t.log().ErrorContext(ctx, "activity not registered in this build, releasing the work item",
+	t.Log().ErrorContext(ctx, "activity not registered in this build, releasing the work item",
 		"event", logevent.ActivityUnregistered, intake.DimensionHub, a.options.HubName,
 		intake.DimensionQueue, a.options.Queue, intake.MetricUnregistered, 1, intake.MetricAttribute, metrics)
 	a.recorder.unregistered(ctx, t)
@@ -204,7 +209,7 @@ func (a *admission) refuseUnregistered(ctx context.Context, t *task) *result {
 func (a *admission) completionTokens(ctx context.Context, t *task) (tokens *provider.TokenSigner, refused *result) {
 	tokens, err := a.provider.CompletionTokens(ctx)
 	if err != nil {
-		t.log().ErrorContext(ctx, "completion token failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "completion token failed, releasing the work item",
 			"event", logevent.CompletionTokenFailed, "error", err)
 		return nil, &released
 	}
@@ -220,16 +225,16 @@ func (a *admission) readRecord(ctx context.Context, t *task) (refused *result) {
 	}
 	r, err := a.provider.ReadActivityRecord(ctx, it.ExecutionID, it.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "activity record read failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "activity record read failed, releasing the work item",
 			"event", logevent.ActivityRecordReadFailed, "error", err)
 		return &released
 	}
 	if refused = t.pendingBefore(ctx, &r); refused != nil {
 		return refused
 	}
-	details, err := a.payloads.decodeDetails(ctx, t, r.Details)
+	details, err := a.payloads.DecodeDetails(ctx, t, r.Details)
 	if err != nil {
-		t.log().ErrorContext(ctx, "heartbeat details read failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "heartbeat details read failed, releasing the work item",
 			"event", logevent.HeartbeatReadFailed, "error", err)
 		return &released
 	}
@@ -243,7 +248,12 @@ func (a *admission) readRecord(ctx context.Context, t *task) (refused *result) {
 
 // settled lets the tasks continue that wait for the finished ones, some of which were released.
 func (a *admission) settled(b *batch, finished []finishedTask, releasedIDs []string) {
-	a.crashes.freeTurns(finished)
-	b.keys.pass(finished, releasedIDs, b.isLate(a.options.Clock()))
+	for _, e := range finished {
+		a.crashes.guard.EndTurn(e.task)
+	}
+	late := b.isLate(a.options.Clock())
+	for _, e := range finished {
+		b.keys.Pass(&e.task.key, late || slices.Contains(releasedIDs, e.task.item.Record.ID))
+	}
 	b.suspects.Done(len(finished))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/collector"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/dispatch/internal/keyorder"
 	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/provider"
 )
@@ -27,7 +28,7 @@ type batch struct {
 	stopAt, abandonAt time.Time
 	startedAt         time.Time
 	suspects          isolation.Queue
-	keys              keyOrder
+	keys              keyorder.Order
 	leased            chan struct{} // closed when the leases of redelivered records were taken; nil if there are none
 
 	// The supervisor's lock guards the following fields.
@@ -52,11 +53,9 @@ func newBatch(ctx context.Context, w *Worker, items []provider.LockedWorkItem, s
 			t.settledRead = sharedReadOf(ctx, b.tasks[:i], items[i].ExecutionID)
 		}
 	}
-	b.keys.suspects = &b.suspects
-	waiting := orderByKey(b.tasks)
-	if b.suspects.AddBusy(len(items) - waiting); waiting > 0 {
-		scheduleWaitingLeases(b.tasks, w.options.Clock().Add(w.options.LeaseAfter))
-	}
+	b.keys.Init(&b.suspects)
+	waiting := linkKeys(b.tasks, w.options.Clock().Add(w.options.LeaseAfter))
+	b.suspects.AddBusy(len(items) - waiting)
 	return b
 }
 

@@ -23,7 +23,7 @@ type cancelCheck struct {
 func (c *cancelCheck) read(ctx context.Context, t *task) *result {
 	cancel, next, err := t.cancelRead.Of(t.item.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "cancel record read failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "cancel record read failed, releasing the work item",
 			"event", logevent.ActivityCancelCheckFailed, "error", err)
 		return &released
 	}
@@ -36,7 +36,7 @@ func (c *cancelCheck) acquireRun(ctx context.Context, t *task) *result {
 	taken, err := c.supervisor.runLeases.acquire(ctx, t)
 	switch {
 	case err != nil:
-		t.log().ErrorContext(ctx, "claiming the activity failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "claiming the activity failed, releasing the work item",
 			"event", logevent.ActivityClaimFailed, "error", err)
 		return &released
 	case taken.Outcome != nil: // a delivery has stored its outcome, which may not have been sent
@@ -50,16 +50,16 @@ func (c *cancelCheck) acquireRun(ctx context.Context, t *task) *result {
 	if refused := c.check(ctx, t, &taken.Cancel, taken.CancelsFrom); refused != nil {
 		return refused
 	}
-	return refuseSecondStart(ctx, t)
+	return c.refuseSecondStart(ctx, t)
 }
 
 // refuseSecondStart fails an AtMostOnce attempt that an earlier delivery may have started (R32).
-func refuseSecondStart(ctx context.Context, t *task) *result {
-	previous := t.run.previous
+func (c *cancelCheck) refuseSecondStart(ctx context.Context, t *task) *result {
+	previous, _ := t.run.Previous()
 	if !t.item.AtMostOnce || previous == nil || previous.Attempt != t.item.Attempt {
 		return nil
 	}
-	t.log().WarnContext(ctx, "at-most-once activity may have started before, failing the attempt",
+	t.Log().WarnContext(ctx, "at-most-once activity may have started before, failing the attempt",
 		"event", logevent.ActivityInterrupted, "attemptCount", t.item.Record.ReceiveCount)
 	r := result{outcome: interruptedOutcome(t.item, nil)}
 	if t.item.WaitForCancellation {
@@ -74,12 +74,12 @@ func (c *cancelCheck) check(ctx context.Context, t *task, cancel *provider.Cance
 		t.cancelsFrom = next
 		return nil
 	}
-	t.log().InfoContext(ctx, "skipping activity: cancelled before it started", "event", logevent.ActivitySkipped,
+	t.Log().InfoContext(ctx, "skipping activity: cancelled before it started", "event", logevent.ActivitySkipped,
 		"reason", cancel.Reason, "message", cancel.Message,
 		"decidedFor", max(0, c.options.Clock().Sub(cancel.RequestedAt)))
 	t.batch.worker.meter.Count(intake.MetricActivitiesCancelled, t.item.Name, 1)
 	t.stop.setCancelled(cancel)
-	if t.run == nil || t.run.previous == nil { // otherwise another delivery may have recorded the cancellation
+	if previous, _ := t.run.Previous(); previous == nil { // otherwise another delivery may have recorded it
 		c.supervisor.recorder.cancelEnd(ctx, t, c.options.Clock(), provider.OutcomeNeverStarted)
 	}
 	return c.cancelledBeforeStart(ctx, t, cancel)
@@ -96,8 +96,8 @@ func (c *cancelCheck) cancelledBeforeStart(ctx context.Context, t *task, cancel 
 		return cmp.Or(refused, &result{})
 	}
 	seenAt := c.options.Clock()
-	if t.run != nil && !t.run.previousRecord.SeenAt.IsZero() {
-		seenAt = t.run.previousRecord.SeenAt
+	if _, record := t.run.Previous(); !record.SeenAt.IsZero() {
+		seenAt = record.SeenAt
 	}
 	reason := &perdure.CancelledError{Reason: perdure.CancelReason(cancel.Reason), Message: cancel.Message}
 	r := t.withEnd(result{outcome: cancelledOutcome(t.item, reason)}, t.endBeforeStart(), seenAt)
@@ -110,7 +110,7 @@ func (c *cancelCheck) refuseDuplicate(ctx context.Context, t *task) *result {
 	if current, refused := c.isCurrent(ctx, t); refused != nil || !current {
 		return cmp.Or(refused, &result{})
 	}
-	t.log().InfoContext(ctx, "activity runs in another delivery, releasing the work item",
+	t.Log().InfoContext(ctx, "activity runs in another delivery, releasing the work item",
 		"event", logevent.ActivityDuplicateReleased, "attemptCount", t.item.Record.ReceiveCount)
 	return &released
 }
@@ -123,7 +123,7 @@ func (c *cancelCheck) isCurrent(ctx context.Context, t *task) (current bool, ref
 	}
 	retry, err := c.provider.ReadRetry(ctx, it.ExecutionID, it.ActivityID)
 	if err != nil {
-		t.log().ErrorContext(ctx, "attempt record read failed, releasing the work item",
+		t.Log().ErrorContext(ctx, "attempt record read failed, releasing the work item",
 			"event", logevent.ActivityAttemptReadFailed, "error", err)
 		return false, &released
 	}

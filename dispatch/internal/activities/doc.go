@@ -6,7 +6,7 @@
 //   - worker.go: the path of a batch of records, and of each activity in it
 //   - admission.go: the checks before the code runs. It calls cancelcheck.go (cancelled, run lease), redelivery.go (has
 //     the activity ended?), crashes.go (crash markers) and exclusive.go (order of an exclusive key)
-//   - execute.go, payloads.go: the code, its timeouts, its input and result
+//   - execute.go: the code and its timeouts
 //   - supervisor.go: while the code runs, leases (leases.go, runlease.go), heartbeats (heartbeats.go), cancellation
 //     (package cancelpoll reads the cancel record) and the grace period (stopping.go)
 //   - retry.go: whether a failed attempt is retried, and after which delay

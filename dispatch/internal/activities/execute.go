@@ -22,7 +22,7 @@ func (w *Worker) execute(ctx context.Context, t *task, code activityCode) result
 		f = exclusivePending(it)
 	}
 	o := failedOutcome(it, f)
-	if !w.payloads.encodeOutcome(ctx, t, o, value) {
+	if !w.payloads.EncodeOutcome(ctx, t, o, value) {
 		return released
 	}
 	if it.WaitForCancellation && t.timedOut {
@@ -50,7 +50,7 @@ func (t *task) runCode(ctx context.Context, code body.Run, input json.RawMessage
 	value, f, timeout := attempt.Run(ctx, input)
 	if timeout != nil {
 		t.timedOut = true
-		t.log().WarnContext(ctx, "activity timed out, ignoring its result", "event", logevent.ActivityTimedOut,
+		t.Log().WarnContext(ctx, "activity timed out, ignoring its result", "event", logevent.ActivityTimedOut,
 			"timeout", timeout.Message)
 	}
 	return value, f

@@ -59,7 +59,7 @@ func (l *leases) takeEarly(b *batch) {
 	defer s.Unlock()
 	for i := range b.tasks {
 		t := &b.tasks[i]
-		if !t.lease.owned || !t.needsMarker() && !t.key.doubtful {
+		if !t.lease.owned || !t.needsMarker() && !t.key.IsDoubtful() {
 			continue
 		}
 		t.item.Record.Hold = provider.NewHold(s.options.Clock(), s.options.LockTimeout)
@@ -147,7 +147,7 @@ func (t *task) needsRenewal() bool {
 		return false
 	}
 	h := t.item.Record.Hold
-	return t.phase == phaseRunning || t.key.isWaiting() || t.phase != phaseSettled && h != nil && !h.Ended()
+	return t.phase == phaseRunning || t.key.IsWaiting() || t.phase != phaseSettled && h != nil && !h.Ended()
 }
 
 // renew takes or renews the leases of tasks.
@@ -208,7 +208,7 @@ func (l *leases) renewed(b *batch, tasks []*task, started time.Time, renewals []
 	}
 	for i := range renewals {
 		if renewals[i].Lost {
-			tasks[i].log().ErrorContext(b.ctx, "activity lease lost, ignoring its result",
+			tasks[i].Log().ErrorContext(b.ctx, "activity lease lost, ignoring its result",
 				"event", logevent.ActivityLeaseLost, "queue", s.options.Queue, "record", tasks[i].item.Record.ID)
 		}
 	}

@@ -44,11 +44,13 @@ func failedOutcome(it *provider.LockedWorkItem, f *failure) *provider.ActivityOu
 
 // cancelledOutcome returns the outcome of a cancelled activity that has none of its own.
 func cancelledOutcome(it *provider.LockedWorkItem, reason *perdure.CancelledError) *provider.ActivityOutcome {
-	return failedOutcome(it, &failure{Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message})
+	return failedOutcome(it, &failure{
+		Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message,
+	})
 }
 
-// interruptedOutcome returns the outcome of an AtMostOnce attempt that may have started and is not started again (R32). cause
-// is the error that its code returned when it was stopped, or nil.
+// interruptedOutcome returns the outcome of an AtMostOnce attempt that may have started and is not started again (R32).
+// cause is the error that its code returned when it was stopped, or nil.
 func interruptedOutcome(it *provider.LockedWorkItem, cause *failure) *provider.ActivityOutcome {
 	return failedOutcome(it, &failure{
 		Type: history.TypeInterrupted, Cause: cause, Message: fmt.Sprintf("attempt %d of activity %q may have "+
@@ -107,11 +109,7 @@ func (t *task) withEarlierEnd(r result) result {
 
 // endBeforeStart returns how an activity ended whose code does not start here.
 func (t *task) endBeforeStart() string {
-	var record provider.ActivityRecord
-	var previous *provider.Run
-	if t.run != nil {
-		record, previous = t.run.previousRecord, t.run.previous
-	}
+	previous, record := t.run.Previous()
 	switch {
 	case t.earlier.end != "": // the code of an abandoned attempt or delivery may still run
 		return t.earlier.end

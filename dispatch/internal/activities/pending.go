@@ -45,13 +45,13 @@ func (w *Worker) finishPending(ctx context.Context, t *task, r result) {
 		p.StartToCloseDeadline = &at
 	}
 	if it.HeartbeatMs > 0 {
-		at := t.heartbeatState().last.UTC().Truncate(pendingPrecision)
+		at := t.heartbeatState().Last().UTC().Truncate(pendingPrecision)
 		p.LastHeartbeatAt = &at
 	}
 	if it.WaitForCancellation {
 		p.GraceMs = w.options.gracePeriod().Milliseconds()
 	}
-	t.log().InfoContext(ctx, "activity pending: waiting for asynchronous completion", "event", logevent.ActivityPending)
+	t.Log().InfoContext(ctx, "activity pending: waiting for asynchronous completion", "event", logevent.ActivityPending)
 	t.finish(r)
 }
 
@@ -61,7 +61,7 @@ func (t *task) pendingBefore(ctx context.Context, record *provider.ActivityRecor
 	if record.Pending == nil || record.PendingAttempt != it.Attempt {
 		return nil
 	}
-	t.log().InfoContext(ctx, "skipping redelivered activity: the attempt is pending",
+	t.Log().InfoContext(ctx, "skipping redelivered activity: the attempt is pending",
 		"event", logevent.ActivityPendingRedelivered)
 	return &result{outcome: &provider.ActivityOutcome{
 		ActivityID: it.ActivityID, Attempt: it.Attempt, Pending: record.Pending,
@@ -90,7 +90,7 @@ func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []
 				return
 			}
 			e.release = t.item.WaitForCancellation && !t.item.AtMostOnce
-			t.log().WarnContext(ctx, "pending attempt not stored, a redelivery runs the activity again",
+			t.Log().WarnContext(ctx, "pending attempt not stored, a redelivery runs the activity again",
 				"event", logevent.ActivityPendingStoreFailed, intake.DimensionQueue, r.options.Queue, "error", err)
 		})
 	}
@@ -100,5 +100,5 @@ func (r *recorder) storePending(ctx context.Context, finished []finishedTask) []
 
 // isNewlyPending reports whether the code of a task, which has run here, made the attempt pending.
 func isNewlyPending(e finishedTask) bool {
-	return !e.release && e.outcome != nil && e.outcome.Pending != nil && !e.task.startedAt.IsZero()
+	return !e.release && e.outcome != nil && e.outcome.Pending != nil && e.task.hasStarted()
 }

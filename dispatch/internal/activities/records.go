@@ -29,7 +29,7 @@ func (r *recorder) cancelEnd(ctx context.Context, t *task, seenAt time.Time, end
 		ActivityID: t.item.ActivityID, SeenAt: seenAt, EndedAt: now, CancelOutcome: end,
 	})
 	if err != nil {
-		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "cancel_end", "end", string(end), "error", err)
 	}
 }
@@ -47,7 +47,7 @@ func (r *recorder) observations(s *supervisor, observed []observation) {
 
 func (r *recorder) observation(ctx context.Context, t *task, record provider.ActivityRecord) {
 	if err := r.write(ctx, t, record); err != nil && ctx.Err() == nil {
-		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "cancel_seen", "error", err)
 	}
 }
@@ -62,7 +62,7 @@ func (r *recorder) unregistered(ctx context.Context, t *task) {
 		ActivityID: t.item.ActivityID, UnknownAt: now, UnknownBuild: r.options.BuildID,
 	})
 	if err != nil {
-		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "unregistered", "error", err)
 	}
 }
@@ -75,7 +75,7 @@ func (r *recorder) registered(ctx context.Context, t *task, record *provider.Act
 	}
 	err := r.writeAlways(ctx, t, provider.ActivityRecord{ActivityID: t.item.ActivityID, BegunAt: now})
 	if err != nil {
-		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "registered", "error", err)
 	}
 }

@@ -31,7 +31,7 @@ func (c *redeliveryCheck) hasEnded(ctx context.Context, t *task) (ended bool, er
 	}
 	ended, deleted, err := t.settledRead.Ended(ctx, c.cache, c.provider, &it.WorkItem)
 	if errors.Is(err, provider.ErrCorrupt) {
-		t.log().WarnContext(ctx, "history unreadable, running the redelivered activity",
+		t.Log().WarnContext(ctx, "history unreadable, running the redelivered activity",
 			"event", logevent.ActivityRedeliveryUnchecked, "error", err)
 		err = nil
 	}

@@ -41,7 +41,8 @@ func (s *settlement) resend(ctx context.Context, back []*task) (rest []*task) {
 	}
 	if err := s.provider.DeleteRecords(ctx, s.options.Queue, old...); err != nil {
 		s.options.Logger.WarnContext(ctx,
-			"deleting the old records of resent work items failed, both will be delivered", "event", logevent.WorkItemDuplicated, "queue", s.options.Queue, "error", err)
+			"deleting the old records of resent work items failed, both will be delivered",
+			"event", logevent.WorkItemDuplicated, "queue", s.options.Queue, "error", err)
 	}
 	return rest
 }
@@ -53,7 +54,7 @@ func (s *settlement) isResendDue(t *task, now time.Time) bool {
 	switch {
 	case after < 0, t.item.Record.ReceiveCount < after, !t.item.Record.Held(now):
 		return false
-	case t.crashes.poison, t.crashes.died > 0 && !t.crashes.progressed:
+	case t.crashes.IsPoison(), t.crashes.IsUnexplained():
 		return false
 	default:
 		return t.stop.reason == nil || s.supervisor.heartbeats.hasProgressed(t)
@@ -89,9 +90,9 @@ func (s *settlement) release(ctx context.Context, tasks []*task) (failed []strin
 		switch r := t.item.Record; {
 		case !r.Held(now):
 			failed = append(failed, r.ID)
-		case t.key.wasReleased():
+		case t.key.WasReleased():
 			behind = append(behind, r)
-		case t.crashes.apart:
+		case t.crashes.IsApart():
 			apart = append(apart, r)
 		default:
 			held = append(held, r)

@@ -26,7 +26,7 @@ func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
 
 	w.supervisor.heartbeats.flush(ctx, t)
 	r.outcome.RetryAt = &at
-	t.log().InfoContext(ctx, "activity failed, retrying", "event", logevent.ActivityRetryScheduled, "delay", delay,
+	t.Log().InfoContext(ctx, "activity failed, retrying", "event", logevent.ActivityRetryScheduled, "delay", delay,
 		"error", w.options.textOf(r.outcome.Error))
 	return r
 }

@@ -12,8 +12,7 @@ import (
 // lease again, it knows that, and does not start an attempt that may start only once.
 func TestRunLeases_acquiredAgain_knowsTheHolderInBetween(t *testing.T) {
 	t.Parallel()
-	s := &supervisor{options: &Options{}}
-	r := &runLeases{supervisor: s}
+	r := newRunLeases(&supervisor{options: &Options{}}, nil)
 	item := provider.WorkItem{Attempt: 1, WaitForCancellation: true}
 	of := &task{item: &provider.LockedWorkItem{WorkItem: item}}
 	held := provider.Run{Attempt: 1, Token: "own", Until: time.Unix(30, 0)}
@@ -22,7 +21,7 @@ func TestRunLeases_acquiredAgain_knowsTheHolderInBetween(t *testing.T) {
 		t.Errorf("at first it has ended as %q", end)
 	}
 	r.acquired(of, held, &provider.RunClaim{Held: true})
-	if of.run.previous != nil {
+	if previous, _ := of.run.Previous(); previous != nil {
 		t.Error("its own lease counts as an earlier one")
 	}
 	r.acquired(of, held, &provider.RunClaim{Held: true, PreviousRun: &provider.Run{Attempt: 1, Token: "another"}})

@@ -53,7 +53,7 @@ func (s *settlement) settle(ctx context.Context, finished []finishedTask, last b
 // queue's visibility timeout. No task of an exclusive key may wait for it.
 func (t *task) isDeletedByMapping() bool {
 	r := &t.item.Record
-	return r.ReceiveCount == 1 && r.Hold == nil && !t.crashes.marked && r.Group == ""
+	return r.ReceiveCount == 1 && r.Hold == nil && !t.crashes.IsMarked() && r.Group == ""
 }
 
 // acknowledge sends outcomes and deletes records. It deletes the crash markers of records that could not be deleted or
@@ -73,7 +73,7 @@ func (s *settlement) acknowledge(
 	var remaining []*task
 	for _, e := range finished {
 		h := e.task.item.Record.Hold
-		if !e.release && (e.task.crashes.died > 0 || h != nil && !h.Ended()) {
+		if !e.release && (e.task.crashes.Died() > 0 || h != nil && !h.Ended()) {
 			remaining = append(remaining, e.task)
 		}
 	}

@@ -52,7 +52,7 @@ func (d *stallDetector) count(ctx context.Context, t *task, returned bool) resul
 		ActivityID: it.ActivityID, InvocationTimeoutAttempt: it.Attempt, InvocationTimeouts: n,
 	})
 	if err != nil {
-		t.log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
+		t.Log().WarnContext(ctx, "activity record write failed", "event", logevent.ActivityRecordWriteFailed,
 			"entry", "invocation_ended", "error", err)
 	}
 	return released
@@ -63,7 +63,7 @@ func (d *stallDetector) fail(ctx context.Context, t *task, n int, returned bool)
 	it := t.item
 	message := fmt.Sprintf("activity %q: it exceeded the time of its invocation %d times in a row without a new "+
 		"heartbeat; increase the function timeout, use smaller steps, or continue from heartbeat details", it.Name, n)
-	t.log().ErrorContext(ctx, "activity makes no progress, failing the attempt", "event", logevent.ActivityStalled,
+	t.Log().ErrorContext(ctx, "activity makes no progress, failing the attempt", "event", logevent.ActivityStalled,
 		"runOuts", n)
 	o := failedOutcome(it, intake.TimedOut(message))
 	if it.WaitForCancellation && !returned {

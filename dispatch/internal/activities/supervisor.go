@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/cancelpoll"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/isolation"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -48,16 +49,16 @@ type observation struct {
 	awaited     bool      // the call waits for the end of the activity
 }
 
-func newSupervisor(w *Worker) *supervisor {
+func newSupervisor(w *Worker, crashes *isolation.Guard) *supervisor {
 	o, p := &w.options, w.provider
 	s := &supervisor{options: o, batches: map[*batch]bool{}}
 	s.recorder = &recorder{provider: p, options: o}
 	s.cancels = cancelpoll.New(p, s, cancelpoll.Options{
-		Clock: o.Clock, Logger: o.Logger, BeforePoll: w.reporter.reportIfDue,
+		Clock: o.Clock, Logger: o.Logger, BeforePoll: w.reporter.ReportIfDue,
 	})
 	s.leases = &leases{supervisor: s, provider: p}
-	s.runLeases = &runLeases{supervisor: s, provider: p}
-	s.heartbeats = &heartbeatWriter{supervisor: s, payloads: w.payloads}
+	s.runLeases = newRunLeases(s, p)
+	s.heartbeats = &heartbeatWriter{supervisor: s, payloads: w.payloads, crashes: crashes}
 	s.stalls = &stallDetector{options: o, recorder: s.recorder, heartbeats: s.heartbeats}
 	return s
 }
@@ -90,15 +91,15 @@ func (s *supervisor) start(t *task) (ctx context.Context, ok bool) {
 	}
 
 	t.phase, t.startedAt, t.cancel = phaseRunning, now, cancel
-	t.heartbeats.start(now)
+	t.heartbeats.Start(now)
 	t.lease.schedule(s.leases.firstRenewal(t))
 	firstPoll := s.cancels.Watch(t.batch.ctx, &cancelpoll.Activity{
 		InstanceID: t.item.InstanceID, ExecutionID: t.item.ExecutionID,
 		CancelsFrom: t.cancelsFrom, Interval: t.pollInterval, StartedAt: now,
 	})
 	s.WakeAt(intake.Earlier(intake.Earlier(now.Add(s.options.LeaseAfter), firstPoll), t.batch.stopAt))
-	if t.holdsRun() {
-		s.WakeAt(intake.Earlier(t.run.renewAt, s.runLeases.stopAt(t)))
+	if t.run.IsHeld() {
+		s.WakeAt(intake.Earlier(t.run.RenewAt(), s.runLeases.stopAt(t)))
 	}
 	return ctx, true
 }
@@ -108,7 +109,7 @@ func (s *supervisor) mayStart(t *task, now time.Time) bool {
 	switch {
 	case b.stopReason != nil, b.ctx.Err() != nil, !b.stopAt.IsZero() && !now.Before(b.stopAt):
 		return false
-	case t.holdsRun() && !now.Before(s.runLeases.stopAt(t)):
+	case t.run.IsHeld() && !now.Before(s.runLeases.stopAt(t)):
 		return false
 	default:
 		return t.item.Record.Held(now)
@@ -279,7 +280,7 @@ func (s *supervisor) abandon(a *abandonment) {
 	t := a.task
 	s.abandoned.Add(1)
 	t.batch.worker.meter.Count(intake.MetricActivitiesLeaked, t.item.Name, 1)
-	t.log().WarnContext(t.batch.ctx, "activity abandoned: it did not return after its context ended",
+	t.Log().WarnContext(t.batch.ctx, "activity abandoned: it did not return after its context ended",
 		"event", logevent.ActivityAbandoned, "reason", string(t.stop.reason.Reason), "ignoredFor", a.ignoredFor,
 		"ranFor", a.ranFor)
 	t.mayStillRun = true
@@ -309,14 +310,14 @@ func logCancels(observed []observation) {
 		if !o.requestedAt.IsZero() {
 			attrs = append(attrs, "decidedFor", max(0, t.stop.at.Sub(o.requestedAt))) // the clocks may differ
 		}
-		t.log().InfoContext(t.batch.ctx, "activity cancelled", attrs...)
+		t.Log().InfoContext(t.batch.ctx, "activity cancelled", attrs...)
 	}
 }
 
 // logExpired logs activities that were stopped because their run leases could not be renewed.
 func logExpired(expired []*task) {
 	for _, t := range expired {
-		t.log().WarnContext(t.batch.ctx, "activity claim not renewed in time, stopping the activity",
+		t.Log().WarnContext(t.batch.ctx, "activity claim not renewed in time, stopping the activity",
 			"event", logevent.ActivityClaimExpired, "ranFor", t.stop.at.Sub(t.startedAt))
 	}
 }

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/heartbeat"
+	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/dispatch/internal/keyorder"
+	"github.com/perdure/perdure/dispatch/internal/runlease"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/activityctx"
 	"github.com/perdure/perdure/internal/settlements"
@@ -31,8 +35,8 @@ type task struct {
 	// pollInterval is the interval of cancel polls while the code runs.
 	pollInterval time.Duration
 
-	key     keyPlace
-	crashes crashState
+	key     keyorder.Place
+	crashes isolation.State
 	earlier earlierRuns
 	tokens  *provider.TokenSigner // signs the completion token on demand
 
@@ -42,8 +46,8 @@ type task struct {
 	cancel     context.CancelCauseFunc
 	stop       stopState
 	lease      lease
-	run        *runLease   // nil until it is acquired; only for WaitForCancellation and AtMostOnce
-	heartbeats *heartbeats // nil until there is a heartbeat, or details of an earlier one
+	run        *runlease.Lease  // nil until it is acquired; only for WaitForCancellation and AtMostOnce
+	heartbeats *heartbeat.State // nil until there is a heartbeat, or details of an earlier one
 
 	// timedOut is true if a timeout has expired and the code may still run. mayStillRun is true if the delivery has
 	// ended, for any reason, and the code may still run.
@@ -87,21 +91,27 @@ func (t *task) sentAt() time.Time {
 	return sent
 }
 
-// log returns the logger of the task.
-func (t *task) log() *slog.Logger {
+// WorkItem returns the work item of the task.
+func (t *task) WorkItem() *provider.LockedWorkItem { return t.item }
+
+// hasStarted reports whether the code of the task has started.
+func (t *task) hasStarted() bool { return !t.startedAt.IsZero() }
+
+// Log returns the logger of the task.
+func (t *task) Log() *slog.Logger {
 	it := t.item
 	return t.batch.worker.options.Logger.With("activity", it.Name, "instance", it.InstanceID,
 		"execution", it.ExecutionID, "activityId", it.ActivityID, "attempt", it.Attempt)
 }
 
 // withActivity returns a context for calls of the worker for an activity.
-func withActivity(ctx context.Context, t *task) context.Context {
-	return activityctx.For(withTrace(ctx, t.item), activityHandle{t})
+func withActivity(ctx context.Context, h activityHandle) context.Context {
+	return activityctx.For(withTrace(ctx, h.task.item), h)
 }
 
 // withActivityCode returns the context of the code of an activity. Only the code receives the completion token.
-func withActivityCode(ctx context.Context, t *task) context.Context {
-	return activityctx.ForCode(withTrace(ctx, t.item), activityHandle{t})
+func withActivityCode(ctx context.Context, h activityHandle) context.Context {
+	return activityctx.ForCode(withTrace(ctx, h.task.item), h)
 }
 
 func withTrace(ctx context.Context, it *provider.LockedWorkItem) context.Context {
@@ -127,4 +137,4 @@ func (h activityHandle) Info() activityctx.Info {
 func (h activityHandle) Token() string { return h.task.tokens.SignCompletion(&h.task.item.WorkItem) }
 
 // TakesLargePayloads implements activityctx.Activity.
-func (h activityHandle) TakesLargePayloads() bool { return h.task.batch.worker.payloads.vault.Stores() }
+func (h activityHandle) TakesLargePayloads() bool { return h.task.batch.worker.payloads.HasStore() }

@@ -4,14 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/perdure/perdure/dispatch/internal/activitypayload"
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/dispatch/internal/isolation"
+	"github.com/perdure/perdure/dispatch/internal/workerreport"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/settlements"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,9 +25,9 @@ type Worker struct {
 	supervisor *supervisor
 	admission  *admission
 	settlement *settlement
-	reporter   *reporter
+	reporter   *workerreport.Reporter
 	meter      *intake.Meter
-	payloads   *payloadEncoder
+	payloads   *activitypayload.Encoder
 }
 
 // NewWorker returns a worker. It makes no calls.
@@ -35,12 +37,14 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 	w := &Worker{base: base, options: opts, provider: p}
 	w.meter = intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionActivity, &w.base)
 	w.options.setDefaults()
-	w.reporter = &reporter{options: &w.options, provider: p}
-	v, _ := vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked the codecs
-	w.payloads = &payloadEncoder{vault: v, options: &w.options}
-	w.supervisor = newSupervisor(w)
+	w.reporter = workerreport.New(p, workerreport.Options{
+		Queue: w.options.Queue, BuildID: w.options.BuildID, Clock: w.options.Clock, Logger: w.options.Logger,
+	})
+	w.payloads = activitypayload.New(opts.Codecs, p, opts.Clock)
+	guard := isolation.NewGuard(&w.base)
+	w.supervisor = newSupervisor(w, guard)
 	cancels := &cancelCheck{options: &w.options, provider: p, supervisor: w.supervisor}
-	crashes := &crashGuard{base: &w.base, options: &w.options, provider: p, alone: intake.NewAlone()}
+	crashes := &crashGuard{guard: guard, options: &w.options, provider: p}
 	w.admission = &admission{
 		options: &w.options, registry: r, provider: p, recorder: w.supervisor.recorder, payloads: w.payloads,
 		interceptors: body.ChainOf(w.options.Logger, w.options.Interceptors),
@@ -57,13 +61,13 @@ func NewWorker(r *registry.Registry, p provider.Provider, opts Options) *Worker 
 func (w *Worker) AbandonedActivities() int64 { return w.supervisor.abandoned.Load() }
 
 // ReportStart implements dispatch.Worker.ReportStart.
-func (w *Worker) ReportStart(ctx context.Context) error { return w.reporter.reportStart(ctx) }
+func (w *Worker) ReportStart(ctx context.Context) error { return w.reporter.ReportStart(ctx) }
 
 // HandleRecords implements dispatch.Worker.HandleRecords.
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	defer w.meter.Flush(ctx)
 	startedAt := w.options.Clock()
-	w.reporter.reportIfDue(ctx)
+	w.reporter.ReportIfDue(ctx)
 	items, unreadable := w.provider.DecodeWorkItems(ctx, records)
 	notMoved := intake.DeadLetter(ctx, &w.base, w.options.Queue, unreadable)
 	failed = intake.Abandon(ctx, &w.base, w.options.Queue, notMoved)
@@ -97,7 +101,7 @@ func (w *Worker) runBatch(ctx context.Context, b *batch) (failed []string) {
 // run runs an activity, if it is admitted, and adds its result to the batch even if the code ends the goroutine.
 func (w *Worker) run(ctx context.Context, t *task) {
 	goroutine.ReserveStack()
-	ctx = withActivity(ctx, t)
+	ctx = withActivity(ctx, activityHandle{t})
 	if !w.admission.awaitKey(ctx, t) {
 		t.finish(released)
 		return
@@ -124,7 +128,7 @@ func (w *Worker) run(ctx context.Context, t *task) {
 	startedAt = w.meter.Now()
 	w.meter.Between(intake.MetricActivityScheduleToStart, t.item.Name, t.sentAt(), startedAt)
 	//nolint:contextcheck // the supervisor ends the activity's context, not the end of ctx
-	r, returned = w.execute(withActivityCode(activityCtx, t), t, code), true
+	r, returned = w.execute(withActivityCode(activityCtx, activityHandle{t}), t, code), true
 }
 
 // finishRefused adds the result of an activity that admission refused.
@@ -146,7 +150,7 @@ func (w *Worker) finishRefused(ctx context.Context, t *task, r result) {
 // sent.
 func (w *Worker) finish(ctx context.Context, t *task, r result) {
 	if !w.supervisor.end(t) {
-		t.log().InfoContext(ctx, "abandoned activity returned, ignoring its result",
+		t.Log().InfoContext(ctx, "abandoned activity returned, ignoring its result",
 			"event", logevent.ActivityAbandonedReturned)
 		return
 	}
@@ -173,7 +177,7 @@ func (w *Worker) finish(ctx context.Context, t *task, r result) {
 		w.supervisor.recorder.cancelEnd(ctx, t, t.stop.at, r.cancelOutcome())
 		r = t.withEnd(r, history.OutcomeReturned, t.stop.at)
 	default:
-		t.log().WarnContext(ctx, "activity stopped by its worker, releasing the work item",
+		t.Log().WarnContext(ctx, "activity stopped by its worker, releasing the work item",
 			"event", logevent.ActivityStopped, "attemptCount", t.item.Record.ReceiveCount,
 			"reason", string(stopped.Reason), "message", stopped.Message, "ranFor", w.options.Clock().Sub(t.startedAt))
 	}
@@ -204,10 +208,10 @@ func (w *Worker) logEnd(ctx context.Context, t *task, r result) {
 	}
 	switch {
 	case r.outcome != nil && r.outcome.Error != nil && isCrash(r.outcome.Error.Type):
-		t.log().WarnContext(ctx, "activity panicked after its context ended", append(attrs,
+		t.Log().WarnContext(ctx, "activity panicked after its context ended", append(attrs,
 			"event", logevent.ActivityCleanupPanicked, "error", w.options.textOf(r.outcome.Error))...)
 	case !isWorkerReason(reason.Reason): // otherwise the log has that the work item is released
-		t.log().InfoContext(ctx, "cancelled activity ended within its grace period", append(attrs,
+		t.Log().InfoContext(ctx, "cancelled activity ended within its grace period", append(attrs,
 			"event", logevent.ActivityCancelledEnded)...)
 	}
 }
