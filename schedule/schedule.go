@@ -104,7 +104,7 @@ const (
 // changes.
 const OrchestrationName = "perdure.schedule"
 
-// instancePrefix is what the instance ids of schedules begin with.
+// instancePrefix is the prefix of the instance IDs of schedules.
 const instancePrefix = "schedule:"
 
 // InstanceID returns the ID of the instance that runs the schedule.
@@ -143,14 +143,18 @@ func (s *Schedule) Validate() error {
 	return p.checkNew(s.Expression)
 }
 
-// validateStored is Validate for a schedule that exists: it accepts every cron expression that an earlier release
-// accepted, so that an upgrade ends no schedule and a replay repeats what was decided.
+// validateStored validates an existing schedule. It accepts every cron expression that an earlier release accepted, so
+// that an upgrade ends no schedule, and a replay makes the same decisions.
 func (s *Schedule) validateStored() error {
-	_, when := s.plan(time.Time{})
+	_, planErr := s.plan(time.Time{})
 	for _, err := range []error{
-		provider.CheckText("id", s.ID, 1, MaxIDBytes), s.checkOrchestration(), provider.CheckText("version", s.Version, 0, maxVersionBytes),
-		s.checkInput(), when,
-		check("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow), check("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
+		provider.CheckText("id", s.ID, 1, MaxIDBytes),
+		s.checkOrchestration(),
+		provider.CheckText("version", s.Version, 0, maxVersionBytes),
+		s.checkInput(),
+		planErr,
+		checkChoice("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow),
+		checkChoice("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
 		provider.CheckText("revision", s.Revision, 0, maxRevisionBytes),
 	} {
 		if err != nil {
@@ -181,8 +185,8 @@ func (s *Schedule) checkInput() error {
 	}
 }
 
-// check rejects a choice that is neither empty nor one of all.
-func check[T ~string](field string, choice T, all ...T) error {
+// checkChoice returns an error if choice is neither empty nor one of all.
+func checkChoice[T ~string](field string, choice T, all ...T) error {
 	if choice == "" || slices.Contains(all, choice) {
 		return nil
 	}
