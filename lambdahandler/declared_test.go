@@ -36,8 +36,8 @@ func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 func TestWhatAStackDeclaresIsPut(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	first := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
-	if err := first.see(t.Context()); err != nil {
+	first := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
+	if err := first.putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" || hour != "rate(1 hour)" {
@@ -54,22 +54,22 @@ func TestWhatAStackDeclaresIsPut(t *testing.T) {
 		return len(events)
 	}
 	before := turns()
-	again := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
-	if err := again.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
+	again := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	if err := again.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
 		t.Errorf("put again: %v, %d events, and not %d", err, turns(), before)
 	}
-	next := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
-	if err := next.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" || whenOf(t, env, "hourly") != "rate(1 hour)" {
+	next := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
+	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" || whenOf(t, env, "hourly") != "rate(1 hour)" {
 		t.Errorf("the next deployment: %v", err)
 	}
 }
 
-// What a person has done with a declared schedule lasts as long as its declaration does not change.
+// Manual changes of a declared schedule remain until its declaration changes.
 func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`
-	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+	if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
@@ -77,7 +77,7 @@ func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+	if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
@@ -90,9 +90,9 @@ func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
 func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	d := declaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	d := newDeclaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
 	for range 2 {
-		if err := d.see(t.Context()); err == nil || !strings.Contains(err.Error(), `"often": when "often": must be like`) {
+		if err := d.putAll(t.Context()); err == nil || !strings.Contains(err.Error(), `"often": when "often": must be like`) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -100,17 +100,17 @@ func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
 		t.Error(got)
 	}
 	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
-		if err := declaredSchedules(env.Client(), doc).see(t.Context()); err == nil || !strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
+		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil || !strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
 }
 
-// The watch is kept whatever is declared, and its tick fails.
+// The sweeper runs despite invalid declarations, and the tick fails.
 func TestTheWatchIsKeptBesideAWrongDeclaration(t *testing.T) {
 	t.Parallel()
 	h, _ := aRenewer(t, perdure.NewRegistry())
-	h.declared = declaredSchedules(h.client, "{")
+	h.declared = newDeclaredSchedules(h.client, "{")
 	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
 	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
 		t.Errorf("%v, %v", answer, err)
@@ -142,7 +142,8 @@ func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
 	t.Cleanup(hub.Close)
 	b := begin(true, true, []Option{WithCodec(veiled{}), WithEnvironment(func(string) string { return "" })})
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *","input":"secret"}]`
-	if _, err := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler)).watch(t.Context()); err != nil {
+	renewer := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler))
+	if _, err := renewer.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 

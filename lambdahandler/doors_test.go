@@ -27,7 +27,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// doors are the ways into an API: plain HTTP as in listening mode, over connections in memory, and the events of an HTTP API and of a function URL.
+// doors are the ways into an API: plain HTTP as in listening mode, over connections in memory, and the events of an
+// HTTP API and of a function URL.
 type doors struct {
 	t        *testing.T
 	document *apicheck.Document

@@ -269,7 +269,8 @@ func byLease() (all []asked) {
 	return all
 }
 
-// byWire is what only HTTP has: versions, chunks, and requests that are hardly any. What is no request at all net/http answers itself.
+// byWire is what only HTTP has: versions, chunks, and requests that are hardly any. What is no request at all net/http
+// answers itself.
 func byWire() (all []asked) {
 	for _, raw := range []string{
 		"GET /v1/instances HTTP/1.0\r\n\r\n", "GET /v1/instances HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n", "GET http://evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET //evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",

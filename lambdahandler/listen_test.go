@@ -26,9 +26,9 @@ func listening(t *testing.T, at string, page bool, env map[string]string) http.H
 	t.Helper()
 	e := &environment{getenv: func(name string) string { return env[name] }}
 	var h http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	a := access{e.pageGuard(), e.allowedHosts()}
+	a := access{e.originGuard(), e.allowedHosts()}
 	if page {
-		h = withPage(h, a.origins)
+		h = withWebUI(h, a.origins)
 	}
 	if err := e.err(); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func listening(t *testing.T, at string, page bool, env map[string]string) http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	return overHTTP(address, h, a)
+	return withAccess(address, h, a)
 }
 
 // call is a request to a listener.

@@ -105,7 +105,8 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			ended <- renew(ctx, hub.Provider, newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)))
+			r := newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler))
+			ended <- serveTimers(ctx, hub.Provider, r)
 		}()
 		time.Sleep(time.Minute)
 		if records := inbox(); len(records) != 1 || !strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {

@@ -227,7 +227,8 @@ func TestNobodyKnowsWhoCallsAnAPIWithoutIAM(t *testing.T) {
 	})
 }
 
-// Who a gateway says has called may be called anything: none of it is taken for the engine, and none is without a bound.
+// Who a gateway says has called may be called anything: none of it is taken for the engine, and none is without a
+// bound.
 func TestACallerIsNeverTakenForTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

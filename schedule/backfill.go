@@ -25,8 +25,8 @@ type BackfillWindow struct {
 	To   time.Time `json:"to"`
 }
 
-// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or out
-// of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
+// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or
+// out of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
 func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):

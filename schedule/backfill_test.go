@@ -36,8 +36,8 @@ func (h *hub) backfill(from, to string) {
 	h.RunUntilIdle()
 }
 
-// Each time of a window gets one run, in its order, also from before the schedule was made; those that have run, or failed, are left alone, however often
-// it is asked for.
+// Each time of a window gets one run, in its order, also from before the schedule was made; those that have run, or
+// failed, are left alone, however often it is asked for.
 func TestAWindowIsBackfilledOnce(t *testing.T) {
 	t.Parallel()
 	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second, schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1} {
@@ -77,7 +77,8 @@ func TestAWindowEndsNow(t *testing.T) {
 	}
 }
 
-// What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none, and is started next.
+// What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none,
+// and is started next.
 func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel} {
@@ -92,7 +93,8 @@ func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 	}
 }
 
-// A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is deleted is the last.
+// A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is
+// deleted is the last.
 func TestALongWindowIsBackfilledInParts(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {

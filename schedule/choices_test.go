@@ -35,7 +35,8 @@ func TestWhatARunBeginsWith(t *testing.T) {
 	}
 }
 
-// The next run is not started beside one that is cancelled for it and still cleans up; of the times that come meanwhile the last counts.
+// The next run is not started beside one that is cancelled for it and still cleans up; of the times that come meanwhile
+// the last counts.
 func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

@@ -37,7 +37,8 @@ func (h *hub) byHand() {
 	h.RunUntilIdle()
 }
 
-// A schedule is paused at 00:11, with runs that take so long, and is resumed at 00:32. Its times of 00:15 to 00:30 are missed, and made up for by the last of them.
+// A schedule is paused at 00:11, with runs that take so long, and is resumed at 00:32. Its times of 00:15 to 00:30 are
+// missed, and made up for by the last of them.
 func TestARunByHandOfAPausedSchedule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,7 +83,8 @@ func TestARunByHandOfAPausedSchedule(t *testing.T) {
 	}
 }
 
-// What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps with it.
+// What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps
+// with it.
 func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]string{
@@ -215,7 +217,8 @@ func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
 	}
 }
 
-// A schedule whose instance is paused, as by a client of before, keeps a run by hand until that is resumed; a resume ends both kinds of pause.
+// A schedule whose instance is paused, as by a client of before, keeps a run by hand until that is resumed; a resume
+// ends both kinds of pause.
 func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
@@ -286,7 +289,8 @@ func TestAPauseBearsCrashes(t *testing.T) {
 	})
 }
 
-// Histories of the release before pauses were the schedule's own: runs by hand in all places, a pause of the instance, a backfill, and more than one execution.
+// Histories of the release before pauses were the schedule's own: runs by hand in all places, a pause of the instance,
+// a backfill, and more than one execution.
 func TestHistoriesOfBeforeReplay(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/before-pauses-*.json")

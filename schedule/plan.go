@@ -39,7 +39,8 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.Expression) > maxWhenBytes:
-		return nil, &provider.FieldError{Field: fieldWhen, Problem: provider.LengthProblem(s.Expression, 1, maxWhenBytes)}
+		problem := provider.LengthProblem(s.Expression, 1, maxWhenBytes)
+		return nil, &provider.FieldError{Field: fieldWhen, Problem: problem}
 	}
 	if !s.From.IsZero() {
 		anchor = s.From

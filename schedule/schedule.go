@@ -68,7 +68,8 @@ const (
 	OverlapQueue OverlapPolicy = "queue"
 	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
 	OverlapCancel OverlapPolicy = "cancel"
-	// OverlapAllow starts the run immediately. The schedule does not wait for its runs, and does not record their outcomes.
+	// OverlapAllow starts the run immediately. The schedule does not wait for its runs, and does not record their
+	// outcomes.
 	OverlapAllow OverlapPolicy = "allow"
 )
 
@@ -81,8 +82,8 @@ const (
 	CatchUpNone CatchUpPolicy = "none"
 	// CatchUpLast starts one run, for the last missed time.
 	CatchUpLast CatchUpPolicy = "last"
-	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently with
-	// OverlapAllow.
+	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently
+	// with OverlapAllow.
 	CatchUpAll CatchUpPolicy = "all"
 )
 
@@ -179,7 +180,8 @@ func (s *Schedule) checkInput() error {
 	case err != nil:
 		return &provider.FieldError{Field: "input", Problem: "is not a JSON document"}
 	case len(written) > MaxInputBytes:
-		return &perdure.PayloadTooLargeError{Name: "input of schedule " + s.ID, Bytes: len(written), Limit: MaxInputBytes}
+		name := "input of schedule " + s.ID
+		return &perdure.PayloadTooLargeError{Name: name, Bytes: len(written), Limit: MaxInputBytes}
 	default:
 		return nil
 	}

@@ -187,7 +187,8 @@ func TestTimesAtTheEndOfAllTimes(t *testing.T) {
 	}
 }
 
-// The queue names those by hand twice: a thousand of them, and the longest input, are more than an execution can hand to the next.
+// The queue names those by hand twice: a thousand of them, and the longest input, are more than an execution can hand
+// to the next.
 func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
@@ -225,7 +226,8 @@ func (h *hub) runs(n int) {
 	h.RunUntilIdle()
 }
 
-// All that a status shows at its longest is more than a custom status may have, where JSON takes six bytes for a character.
+// All that a status shows at its longest is more than a custom status may have, where JSON takes six bytes for a
+// character.
 func TestTheLongestStatusIsShown(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)

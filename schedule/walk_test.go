@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out, and it goes on.
+// Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out,
+// and it goes on.
 func TestEachTimeIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](6, 8) {

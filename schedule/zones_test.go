@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// oddZones are those whose clocks do what others do not: shifts of half an hour and of two, shifts at midnight, on the first of a month, in Ramadan, a day that
-// was left out, and one of everyday.
+// oddZones are those whose clocks do what others do not: shifts of half an hour and of two, shifts at midnight, on the
+// first of a month, in Ramadan, a day that was left out, and one of everyday.
 var oddZones = []string{
 	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana", "America/Asuncion", "America/Sao_Paulo", "America/Santiago",
 	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores", "America/Nuuk", "America/Scoresbysund",
@@ -61,7 +61,8 @@ func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func
 	return all
 }
 
-// Whatever the clocks do, and from wherever one looks, what is due is what somebody finds who looks at the clock each minute.
+// Whatever the clocks do, and from wherever one looks, what is due is what somebody finds who looks at the clock each
+// minute.
 func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
 	t.Parallel()
 	for _, name := range oddZones {
