@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/offered"
-	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/settlements"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/sleep"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -52,8 +52,8 @@ type Client struct {
 	identify func(ctx context.Context) string // nil: there is no way to know
 	asker    provider.Querier                 // nil: the hub, if it is one
 
-	codecs []perdure.Codec
-	vault  *vault.Vault // nil: payloads are as they are given
+	codecs   []perdure.Codec
+	encoding *payloads.Encoding // nil: payloads are as they are given
 
 	settlements *settlements.Cache // of executions whose activities were completed
 
@@ -117,6 +117,6 @@ func New(h Backend, opts ...Option) *Client {
 		opt(c)
 	}
 	c.interceptors = interceptorsOf(c.intercept)
-	c.vault = newVault(c.codecs, h)
+	c.encoding = newEncoding(c.codecs, h)
 	return c
 }

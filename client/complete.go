@@ -28,7 +28,7 @@ import (
 // CompleteActivity returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that failed with
 // a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with TokenActivityEnded.
 func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
-	doc, err := encodePayload("result", result, c.vault.Limit())
+	doc, err := encodePayload("result", result, c.encoding.Limit())
 	if err == nil {
 		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
 	}
@@ -122,7 +122,7 @@ func encodeDetails(details any) (json.RawMessage, error) {
 
 // sealDetails is the details of a heartbeat as they are stored.
 func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
-	sealed, err := c.vault.SealPayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.NewInlinePayload(doc))
+	sealed, err := c.encoding.EncodePayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.NewInlinePayload(doc))
 	return json.RawMessage(sealed), err
 }
 
@@ -177,9 +177,9 @@ func (h *held) isOver(r *provider.ActivityRecord) bool { return r.TimedOutAttemp
 type held struct {
 	provider.WorkItem
 
-	hub       Backend
+	hub         Backend
 	settlements *settlements.Cache
-	retry     provider.ActivityRetry
+	retry       provider.ActivityRetry
 }
 
 // open reads a token, and checks that its attempt is the current one.
@@ -262,10 +262,10 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
 			return err
 		}
-		if o.Result, err = c.vault.SealPayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
+		if o.Result, err = c.encoding.EncodePayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
 			return err
 		}
-		if err := c.vault.SealFailure(ctx, h.about(perdure.PayloadErrorDetails), o.Error); err != nil {
+		if err := c.encoding.EncodeFailure(ctx, h.about(perdure.PayloadErrorDetails), o.Error); err != nil {
 			return err
 		}
 		m := provider.Message{

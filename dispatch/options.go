@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/activities"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/turns"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -230,7 +230,7 @@ func (o *OrchestratorOptions) check() error {
 
 // codecs returns an error if a codec is invalid.
 func codecs(options string, all []perdure.Codec) error {
-	if _, err := vault.New(all, nil); err != nil {
+	if _, err := payloads.New(all, nil); err != nil {
 		return fmt.Errorf("dispatch: %s.Codecs: %w", options, err)
 	}
 	return nil

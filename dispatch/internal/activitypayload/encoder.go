@@ -11,20 +11,20 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
 // Encoder encodes and decodes payloads of activities.
 type Encoder struct {
-	vault *vault.Vault // nil if payloads are not encoded or stored
-	clock func() time.Time
+	encoding *payloads.Encoding // nil if payloads are not encoded or stored
+	clock    func() time.Time
 }
 
 // New returns an Encoder with the codecs of a program and the payload store of a hub, if there is one. The caller has
 // checked the codecs.
 func New(codecs []perdure.Codec, p provider.Provider, clock func() time.Time) *Encoder {
-	v, _ := vault.New(codecs, vault.StoreOf(p))
+	v, _ := payloads.New(codecs, payloads.StoreOf(p))
 	return &Encoder{v, clock}
 }
 
@@ -42,7 +42,7 @@ type Task interface {
 }
 
 // HasStore reports whether there is a payload store.
-func (e *Encoder) HasStore() bool { return e.vault.Stores() }
+func (e *Encoder) HasStore() bool { return e.encoding.HasStore() }
 
 // info describes a payload of an activity.
 func info(it *provider.LockedWorkItem, kind perdure.PayloadKind) perdure.PayloadInfo {
@@ -58,11 +58,11 @@ func (e *Encoder) DecodeInput(ctx context.Context, t Task) (input json.RawMessag
 	if inline {
 		return input, nil, nil
 	}
-	input, err = e.vault.Open(ctx, info(it, perdure.PayloadActivityInput), it.Input)
+	input, err = e.encoding.Decode(ctx, info(it, perdure.PayloadActivityInput), it.Input)
 	if err == nil {
 		return input, nil, nil
 	}
-	if vault.IsFinal(err) && !vault.IsOfThisBuild(err) {
+	if payloads.IsPermanent(err) && !payloads.IsOfBuild(err) {
 		t.Log().ErrorContext(ctx, "activity input unreadable, failing the activity",
 			"event", logevent.ActivityInputUnreadable, "error", err)
 		return nil, unreadable(err), nil
@@ -83,7 +83,7 @@ func unreadable(err error) *history.Failure {
 func (e *Encoder) EncodeOutcome(
 	ctx context.Context, t Task, o *provider.ActivityOutcome, value json.RawMessage,
 ) (ok bool) {
-	if e.vault == nil {
+	if e.encoding == nil {
 		if o.Error == nil {
 			o.Result = history.NewInlinePayload(value)
 		}
@@ -91,10 +91,10 @@ func (e *Encoder) EncodeOutcome(
 	}
 	it := t.WorkItem()
 	err := e.encode(ctx, it, o, value)
-	if err != nil && !vault.IsFinal(err) && it.AtMostOnce {
+	if err != nil && !payloads.IsPermanent(err) && it.AtMostOnce {
 		t.Log().WarnContext(ctx, "encoding an at-most-once result failed, retrying until the worker stops",
 			"event", logevent.ActivityResultEncodeRetried, "error", err)
-		for err != nil && !vault.IsFinal(err) && ctx.Err() == nil {
+		for err != nil && !payloads.IsPermanent(err) && ctx.Err() == nil {
 			// the last try is when the activity's context ends
 			_ = intake.WaitUntil(ctx, e.clock, e.clock().Add(retryDelay))
 			err = e.encode(ctx, it, o, value)
@@ -103,7 +103,7 @@ func (e *Encoder) EncodeOutcome(
 	switch {
 	case err == nil:
 		return true
-	case vault.IsFinal(err):
+	case payloads.IsPermanent(err):
 		o.Error = unreadable(err)
 		return true
 	case it.AtMostOnce:
@@ -122,10 +122,10 @@ func (e *Encoder) encode(
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer stop()
 	if o.Error == nil {
-		o.Result, err = e.vault.Seal(ctx, info(it, perdure.PayloadActivityResult), value)
+		o.Result, err = e.encoding.Encode(ctx, info(it, perdure.PayloadActivityResult), value)
 		return err
 	}
-	return e.vault.SealFailure(ctx, info(it, perdure.PayloadErrorDetails), o.Error)
+	return e.encoding.EncodeFailure(ctx, info(it, perdure.PayloadErrorDetails), o.Error)
 }
 
 // EncodeDetails encodes heartbeat details.
@@ -133,7 +133,7 @@ func (e *Encoder) EncodeDetails(ctx context.Context, t Task, details json.RawMes
 	if len(details) == 0 {
 		return details, nil
 	}
-	encoded, err := e.vault.Seal(ctx, info(t.WorkItem(), perdure.PayloadHeartbeatDetails), details)
+	encoded, err := e.encoding.Encode(ctx, info(t.WorkItem(), perdure.PayloadHeartbeatDetails), details)
 	return json.RawMessage(encoded), err
 }
 
@@ -148,8 +148,8 @@ func (e *Encoder) DecodeDetails(
 	if !payload.IsEncoded() { // from a release that did not escape details
 		return stored, nil
 	}
-	details, err = e.vault.Open(ctx, info(t.WorkItem(), perdure.PayloadHeartbeatDetails), payload)
-	if vault.IsFinal(err) {
+	details, err = e.encoding.Decode(ctx, info(t.WorkItem(), perdure.PayloadHeartbeatDetails), payload)
+	if payloads.IsPermanent(err) {
 		t.Log().WarnContext(ctx, "heartbeat details unreadable, starting without them",
 			"event", logevent.HeartbeatUnreadable, "error", err)
 		return nil, nil

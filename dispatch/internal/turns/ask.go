@@ -46,7 +46,7 @@ func ask(ctx context.Context, o *Orchestrator, q *provider.QueryRequest) (json.R
 		return nil, err
 	}
 
-	seals := o.vault.ForReplay(ctx, perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID})
+	seals := o.encoding.ForReplay(ctx, perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID})
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler), TurnLimit: timeToAsk(ctx, o),
 		ExactRetries: o.options.DisableJitter, Fetch: o.fetch(ctx, q.InstanceID),

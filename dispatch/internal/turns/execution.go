@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -46,7 +46,7 @@ type execution struct {
 	// fetch returns the document of a reference, in this invocation.
 	fetch func(r history.Reference) (json.RawMessage, error)
 	// seals opens what is sealed, in this invocation.
-	seals vault.Replay
+	seals payloads.Replay
 	// refused are events of other instances that must not reach the instance; looked is whether they were read. They are
 	// events of before it began: while it lives none is added.
 	refused provider.RejectedEvents
@@ -194,12 +194,12 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		return x, nil
 	}
 	x.version, x.failOnNondeterminism = code.Version, code.FailOnNondeterminism
-	x.seals = o.vault.ForReplay(ctx, aboutExecution(x, read.InstanceID))
+	x.seals = o.encoding.ForReplay(ctx, aboutExecution(x, read.InstanceID))
 	x.instance = replay.New(code, replay.Options{
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnTimeout,
 		ExactRetries: o.options.DisableJitter, BuildID: o.options.BuildID,
 		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
-		Seals: &x.seals, LargePayloads: o.vault.Stores(), WaitEnds: x.tasks != nil,
+		Seals: &x.seals, LargePayloads: o.encoding.HasStore(), WaitEnds: x.tasks != nil,
 	})
 	x.fetch = o.fetch(ctx, read.InstanceID)
 	began := o.meter.Now()

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/body"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -49,10 +49,10 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
 	opts.Clock, opts.Logger = base.Clock, base.Logger
-	v, _ := vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked them
+	v, _ := payloads.New(opts.Codecs, payloads.StoreOf(p)) // package dispatch has checked them
 	return &Orchestrator{
-		vault: v,
-		base:  base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(), rooms: newRooms(), sessions: newSessions(),
+		encoding: v,
+		base:     base, registry: r, options: opts, provider: p, cache: newCache(opts.CacheBytes, opts.Clock), alone: intake.NewAlone(), asked: newAskLimits(), rooms: newRooms(), sessions: newSessions(),
 		interceptors: interceptorsOf(&opts), listeners: taskListenersOf(&opts), around: body.ChainOf(opts.Logger, opts.Interceptors), meter: meter, stepMeter: meter.By(intake.DimensionActivity),
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -29,7 +29,7 @@ type Orchestrator struct {
 	asked    *askLimits
 	rooms    rooms
 	sessions sessions
-	vault    *vault.Vault // nil: payloads are as the code gives them
+	encoding *payloads.Encoding // nil: payloads are as the code gives them
 	// interceptors are nil where there are none.
 	interceptors *turnChain
 	listeners    *taskListeners

@@ -6,7 +6,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule"
 )
@@ -22,16 +22,16 @@ func aboutExecution(x *execution, instanceID string) perdure.PayloadInfo {
 // own seals what the messages of the next turn bring and their senders have not sealed, and has the execution own what lies in the store for a message. Where this
 // build has no store that is an error: the message's copy expires, and history must not refer to it.
 func own(ctx context.Context, s *session) error {
-	v, taken := s.o.vault, s.taken()
+	v, taken := s.o.encoding, s.taken()
 	if v == nil && !bringStored(taken) {
 		return nil
 	}
 	about := aboutExecution(s.x, s.item.InstanceID)
-	var arrived []vault.Arrival
+	var arrived []payloads.MessagePayload
 	for i := range taken {
 		arrived = arrivalsIn(arrived, about, &taken[i].Message)
 	}
-	return v.Take(ctx, arrived)
+	return v.EncodeReceived(ctx, arrived)
 }
 
 // ownFailures makes the failures that the messages of the next turn bring what history, and the records of attempts, may have: their details are sealed, where
@@ -40,7 +40,7 @@ func ownFailures(ctx context.Context, s *session) error {
 	about := aboutExecution(s.x, s.item.InstanceID)
 	own := func(f *history.Failure) (*history.Failure, error) {
 		f = f.OmitLargeDetails()
-		return f, s.o.vault.SealFailure(ctx, about, f)
+		return f, s.o.encoding.EncodeFailure(ctx, about, f)
 	}
 	taken := s.taken()
 	for i := range taken {
@@ -70,13 +70,13 @@ func bringStored(messages []provider.InboxMessage) bool {
 }
 
 // arrivalsIn adds the payloads that a message brings to an execution.
-func arrivalsIn(all []vault.Arrival, about perdure.PayloadInfo, m *provider.Message) []vault.Arrival {
+func arrivalsIn(all []payloads.MessagePayload, about perdure.PayloadInfo, m *provider.Message) []payloads.MessagePayload {
 	add := func(kind perdure.PayloadKind, name string, p *history.Payload) {
 		if len(*p) == 0 {
 			return
 		}
 		about.Kind, about.Name = kind, name
-		all = append(all, vault.Arrival{About: about, Payload: p})
+		all = append(all, payloads.MessagePayload{About: about, Payload: p})
 	}
 	switch m.Kind {
 	case provider.MessageEventRaised, provider.MessageEventSent:
@@ -100,7 +100,7 @@ func arrivalsIn(all []vault.Arrival, about perdure.PayloadInfo, m *provider.Mess
 
 // seal seals what a turn has decided, and what the next execution begins with.
 func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.Successor) error {
-	v := t.s.o.vault
+	v := t.s.o.encoding
 	if v == nil {
 		return nil
 	}
@@ -110,10 +110,10 @@ func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.
 	if about.Name == schedule.OrchestrationName { // what a schedule shows is the engine's own
 		engines = append(engines, history.CustomStatusSet)
 	}
-	if err := v.SealEvents(ctx, about, events, engines...); err != nil {
+	if err := v.EncodeEvents(ctx, about, events, engines...); err != nil {
 		return err
 	}
-	if err := v.Mail(ctx, provider.Origin{InstanceID: about.InstanceID, ExecutionID: about.ExecutionID, Parent: t.s.x.state.Parent}, events); err != nil {
+	if err := v.CopyForMessages(ctx, provider.Origin{InstanceID: about.InstanceID, ExecutionID: about.ExecutionID, Parent: t.s.x.state.Parent}, events); err != nil {
 		return err
 	}
 	if next == nil {
@@ -121,7 +121,7 @@ func (t *turn) seal(ctx context.Context, events []history.Event, next *provider.
 	}
 	about.ExecutionID = next.ExecutionID
 	start := []history.Event{next.Start}
-	err := v.SealEvents(ctx, about, start)
+	err := v.EncodeEvents(ctx, about, start)
 	next.Start = start[0]
 	return err
 }
@@ -133,7 +133,7 @@ func ownInput(ctx context.Context, s *session, m *provider.InboxMessage) (err er
 	}
 	m.NewExecutionID = begunBy(s.o, m, m.StartID)
 	about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: m.NewExecutionID, Kind: perdure.PayloadOrchestrationInput, Name: m.Name}
-	m.Input, err = s.o.vault.Own(ctx, about, m.Input)
+	m.Input, err = s.o.encoding.Adopt(ctx, about, m.Input)
 	return err
 }
 
@@ -152,7 +152,7 @@ func takenAt(o *Orchestrator, m *provider.InboxMessage) time.Time {
 
 // unreadable is the diagnosis of a payload that stays unreadable however often it is tried; nil where err is none.
 func unreadable(err error) *history.Failure {
-	if !vault.IsFinal(err) {
+	if !payloads.IsPermanent(err) {
 		return nil
 	}
 	return &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error()}

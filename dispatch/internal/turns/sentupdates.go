@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -229,15 +229,15 @@ func startOf(ctx context.Context, s *session, m *provider.InboxMessage) (*provid
 	}
 
 	data := dataOf(&m.Message)
-	if s.o.vault != nil || provider.IsMessagePayloadKey(data.StorageKey()) || provider.IsMessagePayloadKey(m.Input.StorageKey()) {
+	if s.o.encoding != nil || provider.IsMessagePayloadKey(data.StorageKey()) || provider.IsMessagePayloadKey(m.Input.StorageKey()) {
 		start.NewExecutionID = begunBy(s.o, m, startID)
 		about := perdure.PayloadInfo{InstanceID: m.InstanceID, ExecutionID: start.NewExecutionID, Kind: perdure.PayloadUpdateInput, Name: m.Name}
-		arrived := []vault.Arrival{{About: about, Payload: &data}}
+		arrived := []payloads.MessagePayload{{About: about, Payload: &data}}
 		if len(start.Input) > 0 {
 			about.Kind, about.Name = perdure.PayloadOrchestrationInput, m.Orchestration
-			arrived = append(arrived, vault.Arrival{About: about, Payload: &start.Input})
+			arrived = append(arrived, payloads.MessagePayload{About: about, Payload: &start.Input})
 		}
-		if err := s.o.vault.Take(ctx, arrived); err != nil {
+		if err := s.o.encoding.EncodeReceived(ctx, arrived); err != nil {
 			return nil, err
 		}
 	}

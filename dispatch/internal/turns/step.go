@@ -192,7 +192,7 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *step
 		InstanceID: v.instanceID, ExecutionID: v.executionID, ActivityID: e.ID, Name: e.Name, Attempt: number, DeliveryCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
-	if v.o.vault.Stores() {
+	if v.o.encoding.HasStore() {
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
 	a := body.Attempt{Name: e.Name, Code: st.code(body.Within(v.o.around, st.activity.Run)), StartToClose: time.Duration(e.StartToCloseMs) * time.Millisecond, Now: v.o.options.Clock}
@@ -208,9 +208,9 @@ func (st *step) attempt(ctx context.Context, number int, beats *stepBeats) *step
 func (st *step) sealed(ctx context.Context, outcome *stepOutcome) *stepOutcome {
 	v := st.view
 	about := perdure.PayloadInfo{InstanceID: v.instanceID, ExecutionID: v.executionID, Kind: perdure.PayloadActivityResult, Name: st.event.Name}
-	result, err := v.o.vault.SealPayload(ctx, about, outcome.result)
+	result, err := v.o.encoding.EncodePayload(ctx, about, outcome.result)
 	if err == nil {
-		err = v.o.vault.SealFailure(ctx, about, outcome.err)
+		err = v.o.encoding.EncodeFailure(ctx, about, outcome.err)
 	}
 	if failure := unreadable(err); failure != nil {
 		failure.NonRetryable = true

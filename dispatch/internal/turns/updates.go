@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -36,8 +36,8 @@ func answerAgain(ctx context.Context, s *session, out *replay.Outcome) (next, er
 // mailAgain has answers that are given again own what lies in the store: the copies of the first ones may have expired. Of a result that is gone the answer
 // says so to who opens it.
 func mailAgain(ctx context.Context, s *session, repeated map[string]string) error {
-	v := s.o.vault
-	if !v.Stores() {
+	v := s.o.encoding
+	if !v.HasStore() {
 		return nil
 	}
 	for i := range s.x.read.Segments {
@@ -46,7 +46,7 @@ func mailAgain(ctx context.Context, s *session, repeated map[string]string) erro
 			if _, again := repeated[events[j].EventID]; !again || events[j].Kind != history.UpdateCompleted {
 				continue
 			}
-			if err := v.Mail(ctx, s.x.read.Origin(), events[j:j+1]); err != nil && !vault.IsFinal(err) {
+			if err := v.CopyForMessages(ctx, s.x.read.Origin(), events[j:j+1]); err != nil && !payloads.IsPermanent(err) {
 				return fmt.Errorf("dispatch: instance %q: answer repeated updates: %w", s.item.InstanceID, err)
 			}
 		}
