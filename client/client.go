@@ -9,10 +9,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -110,7 +110,7 @@ type Backend interface {
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
 	c := &Client{hub: h, now: time.Now, sleep: sleep.For, settlements: settlements.NewCache()} //nolint:forbidigo // the default clock
-	if i, ok := offered.By[CallerIdentifier](h); ok {
+	if i, ok := unwrap.As[CallerIdentifier](h); ok {
 		c.identify = i.Caller
 	}
 	for _, opt := range opts {

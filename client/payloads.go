@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -29,7 +29,7 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 // newEncoding makes what the client seals and opens payloads by.
 func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
 	var store provider.PayloadStore
-	if k, ok := offered.By[provider.PayloadStoreProvider](h); ok {
+	if k, ok := unwrap.As[provider.PayloadStoreProvider](h); ok {
 		store = k.Payloads()
 	}
 	v, err := payloads.New(codecs, store)
@@ -209,7 +209,7 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 // store.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		k, ok := offered.By[provider.PayloadStoreProvider](c.hub)
+		k, ok := unwrap.As[provider.PayloadStoreProvider](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := k.SweepPayloads(ctx, after)
 			if err != nil {

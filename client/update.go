@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/errdetails"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -257,7 +257,7 @@ func (u *updating) readAnswer(ctx context.Context) error {
 
 // wait looks for the answer until it is there.
 func (u *updating) wait(ctx context.Context) error {
-	if w, ok := offered.By[UpdateWaiter](u.c.hub); ok {
+	if w, ok := unwrap.As[UpdateWaiter](u.c.hub); ok {
 		return w.WaitUpdate(ctx, u.instanceID, u.look)
 	}
 	return u.poll(ctx)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/perdure/perdure/internal/asking"
+	"github.com/perdure/perdure/internal/querycall"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,7 +23,7 @@ type queryHandler interface {
 // inboxEvent is an event of the orchestrator function: records of the inbox, or a query in a direct invocation.
 type inboxEvent struct {
 	events.SQSEvent
-	asking.Request
+	querycall.Request
 }
 
 // inboxHandler returns the handler of the orchestrator function. An event with records and a query is a query.
@@ -31,7 +31,7 @@ func inboxHandler(h queryHandler) func(context.Context, inboxEvent) (any, error)
 	return func(ctx context.Context, e inboxEvent) (any, error) {
 		if e.Query != nil {
 			answer, err := h.QueryInstance(ctx, *e.Query)
-			return asking.ReplyOf(e.Query, answer, err), nil
+			return querycall.NewResponse(e.Query, answer, err), nil
 		}
 		return failures(h.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
 	}

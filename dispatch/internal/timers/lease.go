@@ -8,8 +8,8 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -43,7 +43,7 @@ func (h *Handler) lease(ctx context.Context, timers []provider.LockedTimer) (lea
 			records = append(records, r)
 		}
 	}
-	queues, ok := offered.By[provider.Poller](h.provider)
+	queues, ok := unwrap.As[provider.Poller](h.provider)
 	if !ok || len(records) == 0 {
 		return nil, func() {}
 	}

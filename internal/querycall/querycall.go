@@ -1,6 +1,6 @@
-// Package asking defines the request and the response of a query: the bodies of a synchronous invocation of the
+// Package querycall defines the request and the response of a query: the bodies of a synchronous invocation of the
 // orchestrator function.
-package asking
+package querycall
 
 import (
 	"context"
@@ -16,14 +16,14 @@ type Request struct {
 	Query *provider.QueryRequest `json:"perdureQuery,omitempty"`
 }
 
-// Reply is the response of the function and has one of the fields. A function of a release without queries takes a
+// Response is the response of the function and has one of the fields. A function of a release without queries takes a
 // Request for an event without records, and its response has neither field.
-type Reply struct {
+type Response struct {
 	Answer json.RawMessage      `json:"answer,omitempty"`
 	Error  *provider.QueryError `json:"error,omitempty"`
 }
 
-// These codes travel alone: each stands for a sentinel.
+// Codes of errors that are not a *provider.QueryError in the caller. Each stands for a sentinel error.
 const (
 	codeNotFound    provider.QueryCode = "not_found"
 	codeCorrupt     provider.QueryCode = "corrupt"
@@ -31,17 +31,17 @@ const (
 	codeInternal    provider.QueryCode = "internal"
 )
 
-// ReplyOf returns the reply for the result or the error of a query.
-func ReplyOf(q *provider.QueryRequest, answer json.RawMessage, err error) Reply {
+// NewResponse returns the response for the result or the error of a query.
+func NewResponse(q *provider.QueryRequest, answer json.RawMessage, err error) Response {
 	if err == nil {
-		return Reply{Answer: answer}
+		return Response{Answer: answer}
 	}
 	if e, ok := errors.AsType[*provider.QueryError](err); ok {
-		return Reply{Error: e}
+		return Response{Error: e}
 	}
 
 	code := codeInternal
-	failed, ofService := errors.AsType[*provider.Error](err)
+	failed, isProviderError := errors.AsType[*provider.Error](err)
 	switch {
 	case errors.Is(err, provider.ErrNotFound):
 		code = codeNotFound
@@ -49,18 +49,21 @@ func ReplyOf(q *provider.QueryRequest, answer json.RawMessage, err error) Reply 
 		code = codeCorrupt
 	case errors.Is(err, context.DeadlineExceeded):
 		code = provider.QueryTimedOut
-	case ofService && failed.Retryable:
+	case isProviderError && failed.Retryable:
 		code = codeUnavailable
 	}
-	return Reply{Error: &provider.QueryError{InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: err.Error()}}
+	return Response{Error: &provider.QueryError{
+		InstanceID: q.InstanceID, Query: q.Name, Code: code, Message: err.Error(),
+	}}
 }
 
-// Result returns the result or the error of the query from its reply. It is the inverse of ReplyOf.
-func (r *Reply) Result(q *provider.QueryRequest) (json.RawMessage, error) {
+// Result returns the result or the error of the query. It is the inverse of NewResponse.
+func (r *Response) Result(q *provider.QueryRequest) (json.RawMessage, error) {
 	switch e := r.Error; {
 	case e == nil && r.Answer == nil:
 		return nil, &provider.QueryError{
-			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported, Message: "the orchestrator function is of a release that answers no queries",
+			InstanceID: q.InstanceID, Query: q.Name, Code: provider.QueryUnsupported,
+			Message: "the orchestrator function is of a release that answers no queries",
 		}
 	case e == nil:
 		return r.Answer, nil
