@@ -67,7 +67,7 @@ func roundTrip(t *testing.T, c perdure.Codec, doc []byte) (data []byte) {
 	return data
 }
 
-func TestZstdCompressesWhatIsWorthIt(t *testing.T) {
+func TestZstd_compressesLargePayloads(t *testing.T) {
 	t.Parallel()
 	c := codec.Zstd()
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
@@ -93,7 +93,7 @@ func isFinal(err error) bool {
 	return errors.As(err, &marked) && marked.NonRetryable()
 }
 
-func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
+func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"card":"4111"}`)
 	keys := &vaultedKeys{}
@@ -122,7 +122,7 @@ func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
 	}
 }
 
-func TestDataKeysAreAskedForOnce(t *testing.T) {
+func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
 	keys := &vaultedKeys{}
@@ -153,8 +153,8 @@ func TestDataKeysAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestAnOutageOfTheKeysIsTriedAgain: neither an error to make a key nor one to open it is kept.
-func TestAnOutageOfTheKeysIsTriedAgain(t *testing.T) {
+// Errors of generating and unwrapping keys are not cached.
+func TestEnvelope_keyServiceOutage_isRetried(t *testing.T) {
 	t.Parallel()
 	keys := &vaultedKeys{generateFails: errors.New("throttled")}
 	c := codec.Envelope("orders", keys)
@@ -165,7 +165,7 @@ func TestAnOutageOfTheKeysIsTriedAgain(t *testing.T) {
 	roundTrip(t, c, []byte(`1`))
 }
 
-func TestAChainUndoesWhatItHasDone(t *testing.T) {
+func TestChain_decodesWhatItEncodes(t *testing.T) {
 	t.Parallel()
 	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &vaultedKeys{}))
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The worker of a queue with Client is told where timers go; another's activities would send delayed starts nowhere.
-func TestAClientForActivitiesNeedsAWorkerThatMayHaveOne(t *testing.T) {
+// Only the worker of a queue with Client has the URL of the timers queue, which delayed starts need.
+func TestNewClient_workerWithoutClientPermission_isAnError(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
 		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "https://sqs/inbox.fifo",

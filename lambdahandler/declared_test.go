@@ -33,7 +33,7 @@ func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	return s.Schedule.Expression
 }
 
-func TestWhatAStackDeclaresIsPut(t *testing.T) {
+func TestDeclaredSchedules_arePut(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
 	first := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
@@ -65,7 +65,7 @@ func TestWhatAStackDeclaresIsPut(t *testing.T) {
 }
 
 // Manual changes of a declared schedule remain until its declaration changes.
-func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
+func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`
@@ -86,8 +86,8 @@ func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
 	}
 }
 
-// What is wrong is said at each look, and keeps nothing else from being put.
-func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
+// Each sweep reports an invalid schedule and puts the others.
+func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
 	d := newDeclaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
@@ -107,7 +107,7 @@ func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
 }
 
 // The sweeper runs despite invalid declarations, and the tick fails.
-func TestTheWatchIsKeptBesideAWrongDeclaration(t *testing.T) {
+func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	t.Parallel()
 	h, _ := aRenewer(t, perdure.NewRegistry())
 	h.declared = newDeclaredSchedules(h.client, "{")
@@ -130,8 +130,8 @@ func (veiled) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]b
 	return data[1:], nil
 }
 
-// The input of a schedule goes straight into history: a renewer with the hub's codec must not leave it in the clear.
-func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
+// The input of a schedule is stored in history, so a renewer with the codec of the hub must encode it.
+func TestDeclaredSchedules_inputIsEncoded(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	schedule.Register(r)

@@ -50,9 +50,9 @@ func (t *throttled) config() aws.Config {
 	}
 }
 
-// With everything throttled, the SDK's retries used to multiply with the provider's own and with the sixteen shards of
-// a list: 288 calls, for a minute.
-func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5Seconds(t *testing.T) {
+// Retries of the SDK used to multiply with those of the provider and with the sixteen shards of a list: 288 calls in a
+// minute. Now each request makes at most twenty calls and is answered within five seconds.
+func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
 	for _, r := range []asked{
@@ -99,8 +99,7 @@ func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5S
 	}
 }
 
-// Retries are for a throttled third of all calls: a list succeeds.
-func TestAListGetsThroughWhereAThirdOfAllCallsIsThrottled(t *testing.T) {
+func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
@@ -134,8 +133,8 @@ func large() *perdure.Registry {
 	return r
 }
 
-// A thousand instances with ids, tags and custom statuses of the largest permitted size are 57 MB of a Lambda's answer.
-func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) {
+// A thousand instances with IDs, tags and custom statuses of the maximum size are 57 MB in a response of Lambda.
+func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub, err := simhub.New(simhub.Options{Registry: large()})
@@ -202,8 +201,8 @@ func (d *doors) by(door string, r *asked) reply {
 	return d.byLambda(door, r)
 }
 
-// A client that opens a request and does not go on is disconnected after ten seconds, wherever it stops.
-func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
+// A client that does not complete its request is disconnected after ten seconds, wherever it stops.
+func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]string{
 		"nothing":               "",
@@ -244,9 +243,8 @@ func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// The time limit of a body ends with the body: a wait goes on for as long as was asked for, whatever way its request
-// came.
-func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
+// The read timeout ends with the body. A wait continues for the requested time, however the request arrived.
+func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
 		"no body": "GET /v1/instances/a/result?wait=20s HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -276,8 +274,9 @@ func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
 	}
 }
 
-// A call that has read its body may take its time: a connection whose reads have a deadline would end its context.
-func TestACallGoesOnWhenTheLimitOfItsBodyIsOver(t *testing.T) {
+// A call that has read its body may take longer than the read timeout. A read deadline of the connection would end its
+// context.
+func TestServeHTTP_slowCall_exceedsReadTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -311,8 +310,8 @@ func TestACallGoesOnWhenTheLimitOfItsBodyIsOver(t *testing.T) {
 	})
 }
 
-// A body that arrives slowly, but within its time, is taken; and the same connection serves what comes behind it.
-func TestABodyWithinItsTimeIsTaken(t *testing.T) {
+// A slow body within the timeout is accepted, and the connection serves the next request.
+func TestServeHTTP_slowBodyInTime_isAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, inMemory(t).Provider).dial()
@@ -338,9 +337,9 @@ func TestABodyWithinItsTimeIsTaken(t *testing.T) {
 	})
 }
 
-// An id that is decoded on its way is the same instance by every door, or a 400 that names its other form: never
+// An ID that a gateway decodes is the same instance for all gateways, or a 400 that names the other form. It is never
 // another instance.
-func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
+func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, inMemory(t).Provider)
@@ -395,8 +394,8 @@ func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
 	})
 }
 
-// Two keys are refused by every door: gateways pass them as one, with a comma in it.
-func TestTwoIdempotencyKeysAreRefusedByEveryDoor(t *testing.T) {
+// Gateways pass two keys as one with a comma.
+func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)

@@ -21,8 +21,8 @@ func apiEnvironment(name string) string {
 	}[name]
 }
 
-// The handler that Lambda calls can be wrapped, the first wrapper being the outermost.
-func TestAHandlerIsWrappedInItsMiddleware(t *testing.T) {
+// The first wrapper is the outermost one.
+func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	noting := func(name string) func(lambda.Handler) lambda.Handler {
@@ -58,8 +58,8 @@ type invoked func(ctx context.Context, payload []byte) ([]byte, error)
 
 func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }
 
-// For each function, the error of a wrong environment names all of its faults, before anything is called.
-func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
+// The error of each function names all invalid variables, before any call.
+func TestNew_invalidEnvironment_errorNamesAllVariables(t *testing.T) {
 	t.Parallel()
 	wrong := WithEnvironment(func(name string) string {
 		return map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none", "PERDURE_INLINE_TIMEOUT": "long", "GOGC": "100", "GOMEMLIMIT": "off"}[name]

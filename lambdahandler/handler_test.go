@@ -35,7 +35,7 @@ const sqsEvent = `{"Records":[
 	{"messageId":"m-1","receiptHandle":"r-1","body":"{}","attributes":{"ApproximateReceiveCount":"3","MessageGroupId":"g","SequenceNumber":"18849496460467696128"}},
 	{"messageId":"m-2","receiptHandle":"r-2","body":"x","attributes":{}}]}`
 
-func TestRecordsOfAnSQSEvent(t *testing.T) {
+func TestSQSHandler_records(t *testing.T) {
 	t.Parallel()
 	var e events.SQSEvent
 	if err := json.Unmarshal([]byte(sqsEvent), &e); err != nil {
@@ -58,8 +58,8 @@ func TestRecordsOfAnSQSEvent(t *testing.T) {
 	}
 }
 
-// "batchItemFailures": null breaks some readers, and means to others that everything failed.
-func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
+// Some readers reject "batchItemFailures": null, and others take it for the failure of all records.
+func TestR19_noFailures_areAnEmptyList(t *testing.T) {
 	t.Parallel()
 	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
 	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
@@ -67,7 +67,7 @@ func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
 	}
 }
 
-func TestAnHTTPEventIsServed(t *testing.T) {
+func TestHTTPHandler_event_isServed(t *testing.T) {
 	t.Parallel()
 	h := httpHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -94,7 +94,7 @@ func TestAnHTTPEventIsServed(t *testing.T) {
 	}
 }
 
-func TestEveryWrongVariableIsNamed(t *testing.T) {
+func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
 		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud", "PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
@@ -113,8 +113,8 @@ func TestEveryWrongVariableIsNamed(t *testing.T) {
 	}
 }
 
-// The API's function knows the dead letters where its environment names them, and needs none.
-func TestTheAPIKnowsDeadLettersWhereItIsTold(t *testing.T) {
+// The API has dead-letter queues if its environment names them. They are not required.
+func TestEnvironment_apiDeadLetters(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
 		e := environmentWith(map[string]string{"PERDURE_DEAD_LETTERS": letters, "PERDURE_TIMERS": "schedules"})
@@ -134,7 +134,7 @@ func environmentWith(changes map[string]string) *environment {
 	return &environment{getenv: func(name string) string { return set[name] }}
 }
 
-func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
+func TestEnvironment_timers(t *testing.T) {
 	t.Parallel()
 	hops := func(more map[string]string) map[string]string {
 		all := map[string]string{"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "", "PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}
@@ -190,9 +190,9 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 	}
 }
 
-// An API may have the variables of the timers queue alone: it sends there, and holds nothing. It deletes the schedules
-// of what it purges only when it has their variables.
-func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
+// An API can have only the variable of the timers queue. It deletes the schedules of purged instances only if it has
+// the variables of schedules.
+func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
 	e := &environment{getenv: func(name string) string { return set[name] }}
@@ -210,8 +210,8 @@ func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	}
 }
 
-// Where queries go is told by a variable; without it there is nobody to ask, which is no error.
-func TestTheAPIIsToldWhomToAsk(t *testing.T) {
+// A variable names the function for queries. Without it there is none, which is not an error.
+func TestEnvironment_apiOrchestrator(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
 	for _, want := range []string{"", "arn:orchestrator:live"} {
@@ -223,7 +223,7 @@ func TestTheAPIIsToldWhomToAsk(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestEnvironment_sizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
 		e := &environment{getenv: func(string) string { return text }}
@@ -233,8 +233,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Not parallel: the collector's settings are the process's.
-func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
+// The test is not parallel, because the settings of the garbage collector are global.
+func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 	tuneMemory(func(name string) string { return map[string]string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512"}[name] })
@@ -260,8 +260,9 @@ func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (jso
 	return json.RawMessage(`{"asked":"` + q.Name + `","with":` + string(q.Input) + `}`), nil
 }
 
-// The orchestrator function tells a query from records of its inbox, whose answers have no more than before.
-func TestTheOrchestratorTellsItsEventsApart(t *testing.T) {
+// The orchestrator function distinguishes queries from inbox records. The responses for records have no additional
+// fields.
+func TestInboxHandler_distinguishesEvents(t *testing.T) {
 	t.Parallel()
 	h := &answering{recorded{fail: []string{"m-2"}}}
 	for event, want := range map[string]string{

@@ -306,10 +306,9 @@ func byOrder() (all []asked) {
 	return all
 }
 
-// None of these requests is answered with a 5xx, by whichever door, none takes ten seconds, and every answer is one
-// that the OpenAPI document describes: a refusal is a problem with a code. By a function URL the answer is the same as
-// by HTTP.
-func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
+// No request is answered with a 5xx or after more than ten seconds, by any gateway. The OpenAPI document describes
+// every response, and a rejection is a problem with a code. A function URL responds like HTTP.
+func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()

@@ -11,8 +11,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// What callers of the API ask for is intercepted in the API's function.
-func TestTheAPIsCallsAreIntercepted(t *testing.T) {
+func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
 	noting := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {

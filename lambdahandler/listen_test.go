@@ -56,7 +56,7 @@ func (c call) status(h http.Handler) int {
 	return w.Code
 }
 
-// A browser on this machine can connect to loopback, with the rights of the API.
+// A browser on this machine can connect to loopback with the permissions of the API.
 func TestListener_onLoopback_rejectsOtherHostsAndOtherOrigins(t *testing.T) {
 	t.Parallel()
 	for _, page := range []bool{false, true} {

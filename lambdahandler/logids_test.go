@@ -13,8 +13,8 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// Lines that an activity's code logs say whose they are, once, whoever else says it; other lines stay as they are.
-func TestLinesOfAnActivityNameIt(t *testing.T) {
+// Records that the code of an activity logs have its IDs once. Other records are unchanged.
+func TestLog_activityCode_addsIDs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	log := slog.New(withIDs{Handler: slog.NewJSONHandler(&b, nil)})

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// The page is served where the environment asks for it, and the paths of the API's calls stay as they were sent.
-func TestThePageIsServedWhereItIsAskedFor(t *testing.T) {
+// The web UI is served if it is enabled, and API paths are not changed.
+func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]int{"": http.StatusNotFound, "false": http.StatusNotFound, "true": http.StatusOK} {
 		env := func(name string) string {

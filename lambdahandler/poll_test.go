@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestOnlyLambdaIsToldWhereItsHubIs(t *testing.T) {
+func TestNew_outsideLambda_findsHubByName(t *testing.T) {
 	t.Parallel()
 	const lambda, table = "AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE"
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func inMemory(t *testing.T) *simhub.Hub {
 	return hub
 }
 
-func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
+func TestNewWorker_unknownQueue_isNamed(t *testing.T) {
 	t.Parallel()
 	e, hub := &environment{}, inMemory(t).Provider.Config()
 	e.checkQueue("payments", hub)
@@ -70,16 +70,15 @@ func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatIsServedIsNamed(t *testing.T) {
+func TestActivityNames(t *testing.T) {
 	t.Parallel()
 	if got := activityNames(greetings(), "payments"); !slices.Equal(got, []string{"pay"}) {
 		t.Errorf("activities of payments: %v", got)
 	}
 }
 
-// A renewer that polls serves timers, and wakes instances that were started and had no turn, without a rule of
-// EventBridge.
-func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
+// A polling renewer fires timers, and its sweeper wakes instances without a turn. It needs no EventBridge rule.
+func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)
@@ -123,8 +122,7 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 	})
 }
 
-// Requests that are under way when the process is stopped get their answers.
-func TestTheAPIFinishesWhatItHasBegun(t *testing.T) {
+func TestServeHTTP_stop_finishesRunningRequests(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

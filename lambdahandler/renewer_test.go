@@ -30,9 +30,8 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 	return newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
 }
 
-// An event that may be of two kinds is refused: a caller must not have a timer fired by what looks like a request, or
-// the other way round.
-func TestTheRenewerTellsItsEventsApart(t *testing.T) {
+// An event that matches two kinds is rejected, so that a request cannot fire a timer, or the other way round.
+func TestRenewer_distinguishesEvents(t *testing.T) {
 	t.Parallel()
 	const (
 		neither = "unknown event; expected SQS records, a rule event, an API request or leases"
@@ -80,10 +79,10 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 	})
 }
 
-// A worker that is neither a function nor Go receives a message as any consumer does, and renews it by the gateway or
-// by invoking the function, for as long as it works. No other consumer receives the message meanwhile, and the answers
-// report that its activity is cancelled, and why.
-func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
+// A worker in another language receives a message with an SQS client, and renews it through the gateway or by invoking
+// the function. No other consumer receives the message in that time. The responses report the cancellation of the
+// activity with its reason.
+func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()

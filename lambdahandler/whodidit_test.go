@@ -135,9 +135,9 @@ func (o operations) purgedBy(id string) string {
 	return by.Value
 }
 
-// The caller, as IAM names it, is in history and in the API's log for each start, event, cancel, order to terminate and
-// purge, by whichever gateway; nothing that a caller sends is taken for it.
-func TestWhoDidItIsInHistoryAndInTheLog(t *testing.T) {
+// For each gateway, the IAM name of the caller is in history and in the log of the API for each start, event, cancel,
+// termination and purge. Data of the request never replaces it.
+func TestCaller_isInHistoryAndLog(t *testing.T) {
 	t.Parallel()
 	for _, door := range []string{byAPI, byFunctionURL} {
 		t.Run(door, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestWhoDidItIsInHistoryAndInTheLog(t *testing.T) {
 	}
 }
 
-// A job remembers who has asked for it: each instance is told, by a renewer that nobody has called.
-func TestWhoAskedForAJobIsInTheHistoryOfEachInstance(t *testing.T) {
+// A job stores its requester, because the renewer that runs it has no caller.
+func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
@@ -214,8 +214,8 @@ func TestWhoAskedForAJobIsInTheHistoryOfEachInstance(t *testing.T) {
 	})
 }
 
-// Where no gateway has asked who calls, nobody knows: whose credentials the API has is none of it.
-func TestNobodyKnowsWhoCallsAnAPIWithoutIAM(t *testing.T) {
+// Without an authorizing gateway, the caller is unknown. The credentials of the API are not the caller.
+func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
@@ -227,9 +227,8 @@ func TestNobodyKnowsWhoCallsAnAPIWithoutIAM(t *testing.T) {
 	})
 }
 
-// Who a gateway says has called may be called anything: none of it is taken for the engine, and none is without a
-// bound.
-func TestACallerIsNeverTakenForTheEngine(t *testing.T) {
+// A gateway can report any name. No name is taken for the engine, and long names are truncated.
+func TestCaller_anyName_isNotTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)

@@ -36,9 +36,9 @@ func (h *hub) backfill(from, to string) {
 	h.RunUntilIdle()
 }
 
-// Each time of a window gets one run, in its order, also from before the schedule was made; those that have run, or
-// failed, are left alone, however often it is asked for.
-func TestAWindowIsBackfilledOnce(t *testing.T) {
+// Each time of a window gets one run, in order, also before the creation of the schedule. Times with a run are skipped,
+// even if it failed.
+func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second, schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1} {
 		t.Run(string(overlap), func(t *testing.T) {
@@ -61,8 +61,8 @@ func TestAWindowIsBackfilledOnce(t *testing.T) {
 	}
 }
 
-// A window and its times are both inclusive, and what is not past yet is not of it: it comes by itself.
-func TestAWindowEndsNow(t *testing.T) {
+// A window includes both of its ends. Times in the future are not backfilled.
+func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -77,9 +77,8 @@ func TestAWindowEndsNow(t *testing.T) {
 	}
 }
 
-// What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none,
-// and is started next.
-func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
+// A time that is due during a backfill is not skipped, cancels no run, and starts next.
+func TestBackfill_timeIsDue_startsBeforeBackfill(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel} {
 		h := newHub(t)
@@ -93,9 +92,8 @@ func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 	}
 }
 
-// A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is
-// deleted is the last.
-func TestALongWindowIsBackfilledInParts(t *testing.T) {
+// A thousand runs do not fit one history. The run at the time of a deletion is the last one.
+func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {
 		h := newHub(t)
@@ -122,7 +120,7 @@ func TestALongWindowIsBackfilledInParts(t *testing.T) {
 	}
 }
 
-func TestADeleteEndsABackfill(t *testing.T) {
+func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
@@ -145,8 +143,8 @@ func TestADeleteEndsABackfill(t *testing.T) {
 	}
 }
 
-// A crash at any call makes no run twice, and none is left out.
-func TestABackfillBearsCrashes(t *testing.T) {
+// After a crash at any call, no run is repeated or missing.
+func TestBackfill_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()
@@ -172,7 +170,7 @@ func TestABackfillBearsCrashes(t *testing.T) {
 	})
 }
 
-func TestAWindowIsChecked(t *testing.T) {
+func TestValidateWindow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	minutely := schedule.Schedule{Expression: "rate(1 minute)"}
@@ -201,8 +199,8 @@ func TestAWindowIsChecked(t *testing.T) {
 	}
 }
 
-// A release before this one takes an order to backfill for none at all, and what it carries over is what it was.
-func TestTheFormatOfABackfill(t *testing.T) {
+// An earlier release ignores a command to backfill, and its state is read without changes.
+func TestBackfill_format_isCompatible(t *testing.T) {
 	t.Parallel()
 	w := schedule.BackfillWindow{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
 	for want, v := range map[string]any{

@@ -37,9 +37,9 @@ func (h *hub) byHand() {
 	h.RunUntilIdle()
 }
 
-// A schedule is paused at 00:11, with runs that take so long, and is resumed at 00:32. Its times of 00:15 to 00:30 are
-// missed, and made up for by the last of them.
-func TestARunByHandOfAPausedSchedule(t *testing.T) {
+// The schedule is paused at 00:11 and resumed at 00:32, with runs of the given duration. The times from 00:15 to 00:30
+// are missed, and the last one is caught up.
+func TestRunNow_pausedSchedule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		overlap          schedule.OverlapPolicy
@@ -83,9 +83,8 @@ func TestARunByHandOfAPausedSchedule(t *testing.T) {
 	}
 }
 
-// What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps
-// with it.
-func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
+// Times that were missed before a long manual run are caught up after it. Times during the run overlap with it.
+func TestRunNow_afterMissedTimes_catchesUpAfterRun(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]string{
 		schedule.OverlapSkip:   "00:05 00:18 00:15 00:40 00:45",
@@ -108,8 +107,8 @@ func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
 	}
 }
 
-// However often a schedule is put while it is paused, what it has missed is made up for as once.
-func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
+// Repeated puts during a pause do not add runs for missed times.
+func TestPut_repeatedWhilePaused_catchesUpOnce(t *testing.T) {
 	t.Parallel()
 	for catchUp, want := range map[schedule.CatchUpPolicy]string{
 		"":                   "00:05 00:30",
@@ -137,8 +136,8 @@ func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
 	}
 }
 
-// What is put, backfilled and deleted while a schedule is paused waits for its end, but for the deletion.
-func TestAPauseHoldsTheRest(t *testing.T) {
+// Changes and backfills during a pause take effect at its end. A deletion takes effect immediately.
+func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -173,8 +172,8 @@ func TestAPauseHoldsTheRest(t *testing.T) {
 	}
 }
 
-// A pause goes on from one execution to the next, with what it keeps: forty runs by hand are more than one has.
-func TestAPauseIsCarriedOver(t *testing.T) {
+// The next execution keeps the pause and its state. Forty manual runs need more than one execution.
+func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(6*time.Minute, schedule.OverlapQueue, ""))
@@ -197,8 +196,8 @@ func TestAPauseIsCarriedOver(t *testing.T) {
 	}
 }
 
-// One whose last time is over lives as long as it is paused, and ends behind that.
-func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
+// A schedule without further times does not end during a pause.
+func TestPause_noFurtherTimes_endsAfterResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
@@ -217,9 +216,9 @@ func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
 	}
 }
 
-// A schedule whose instance is paused, as by a client of before, keeps a run by hand until that is resumed; a resume
-// ends both kinds of pause.
-func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
+// If an earlier client paused the instance, a manual run waits until the instance is resumed. A resume ends both kinds
+// of pause.
+func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -243,8 +242,8 @@ func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
 	}
 }
 
-// A run that a client of before asks for is kept by a pause, as it was then.
-func TestARunWithoutAHand(t *testing.T) {
+// A run that an earlier client requested waits for the end of a pause, as it did in that release.
+func TestRunNow_earlierClient_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -260,8 +259,8 @@ func TestARunWithoutAHand(t *testing.T) {
 	h.want("00:05 00:07", "")
 }
 
-// Whatever call of the functions dies, a run by hand is started once, and the pause holds.
-func TestAPauseBearsCrashes(t *testing.T) {
+// After a crash at any call, a manual run starts once, and the schedule stays paused.
+func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 	t.Parallel()
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()
@@ -289,9 +288,9 @@ func TestAPauseBearsCrashes(t *testing.T) {
 	})
 }
 
-// Histories of the release before pauses were the schedule's own: runs by hand in all places, a pause of the instance,
-// a backfill, and more than one execution.
-func TestHistoriesOfBeforeReplay(t *testing.T) {
+// The histories are of a release without updates that pause a schedule. They have manual runs, a pause of the instance,
+// a backfill and several executions.
+func TestReplay_historiesOfEarlierRelease(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/before-pauses-*.json")
 	if err != nil || len(files) != 4 {
@@ -311,8 +310,8 @@ func TestHistoriesOfBeforeReplay(t *testing.T) {
 	}
 }
 
-// A run by hand that cancels the one before it leaves out no time that is kept.
-func TestARunByHandLeavesOutNoTimeThatIsKept(t *testing.T) {
+// A manual run that cancels the previous one does not drop missed times.
+func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll))

@@ -20,7 +20,7 @@ func at(t *testing.T, zone, text string) time.Time {
 	return when
 }
 
-func TestWhenAScheduleIsDue(t *testing.T) {
+func TestPlan_next(t *testing.T) {
 	t.Parallel()
 	const berlin = "Europe/Berlin"
 	for name, tt := range map[string]struct {
@@ -76,7 +76,7 @@ func TestWhenAScheduleIsDue(t *testing.T) {
 	}
 }
 
-func TestWhenIsBounded(t *testing.T) {
+func TestPlan_fromAndUntil_limitTimes(t *testing.T) {
 	t.Parallel()
 	noon := at(t, "", "2026-11-23 12:00")
 	s := Schedule{Expression: "rate(1 hour)", From: noon, Until: noon.Add(2 * time.Hour)}
@@ -93,8 +93,8 @@ func TestWhenIsBounded(t *testing.T) {
 	}
 }
 
-// A year of minutes was missed: what is kept is bounded, what is left out is counted.
-func TestMoreIsDueThanIsKept(t *testing.T) {
+// A schedule that missed a year of minutes keeps a limited number of times, and counts the others.
+func TestPlan_between_countsDroppedTimes(t *testing.T) {
 	t.Parallel()
 	began := at(t, "", "2026-01-01 00:00")
 	for _, when := range []string{"* * * * *", "rate(1 minute)"} {
@@ -111,7 +111,7 @@ func TestMoreIsDueThanIsKept(t *testing.T) {
 	}
 }
 
-func TestWhenThatCannotBe(t *testing.T) {
+func TestPlan_invalidSchedule_isAnError(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]Schedule{
 		`when "": must be like`:                               {},

@@ -100,8 +100,8 @@ func (h *hub) want(began, cancelled string) {
 	}
 }
 
-// Virtual time begins at midnight.
-func TestAScheduleStartsWhatIsDue(t *testing.T) {
+// Virtual time starts at midnight.
+func TestSchedule_startsRunsAtTheirTimes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
@@ -125,8 +125,8 @@ func TestAScheduleStartsWhatIsDue(t *testing.T) {
 	}
 }
 
-// A day of it is many executions, none of them long, and nothing is lost between two.
-func TestAScheduleGoesOnAndItsHistoryStaysShort(t *testing.T) {
+// A day has many executions with short histories, and no time is lost between two.
+func TestSchedule_day_hasShortHistories(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
@@ -145,7 +145,7 @@ func TestAScheduleGoesOnAndItsHistoryStaysShort(t *testing.T) {
 	}
 }
 
-func TestWhatOverlaps(t *testing.T) {
+func TestOverlap_policies(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]struct {
 		began, cancelled                 string
@@ -170,8 +170,8 @@ func TestWhatOverlaps(t *testing.T) {
 	}
 }
 
-// A schedule is paused from 00:07 to 00:32, in the middle of no run.
-func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
+// The schedule is paused from 00:07 to 00:32, while no run is running.
+func TestCatchUp_policies(t *testing.T) {
 	t.Parallel()
 	for catchUp, want := range map[schedule.CatchUpPolicy]struct {
 		began  string
@@ -205,7 +205,7 @@ func TestWhatWasMissedIsMadeUpFor(t *testing.T) {
 	}
 }
 
-func TestAScheduleIsChangedAndWhatRunsRunsOn(t *testing.T) {
+func TestReplace_duringRun_runContinues(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(12*time.Minute, "", ""))
@@ -223,7 +223,7 @@ func TestAScheduleIsChangedAndWhatRunsRunsOn(t *testing.T) {
 	}
 }
 
-func TestARunIsStartedByHand(t *testing.T) {
+func TestRunNow_startsRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
@@ -241,7 +241,7 @@ func TestARunIsStartedByHand(t *testing.T) {
 	}
 }
 
-func TestAScheduleEndsWithItsRun(t *testing.T) {
+func TestDelete_duringRun_endsAfterRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(12*time.Minute, schedule.OverlapQueue, ""))
@@ -266,8 +266,8 @@ func TestAScheduleEndsWithItsRun(t *testing.T) {
 	}
 }
 
-// Delete and put, one right after the other: the put must not be lost on an instance that is about to end.
-func TestPutRevokesDelete(t *testing.T) {
+// A put immediately after a delete must not be lost because the instance is about to end.
+func TestPut_afterDelete_revokesDelete(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -281,7 +281,7 @@ func TestPutRevokesDelete(t *testing.T) {
 	}
 }
 
-func TestAScheduleEndsWithItsTimes(t *testing.T) {
+func TestSchedule_noFurtherTimes_ends(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {
 		h := newHub(t)
@@ -296,8 +296,8 @@ func TestAScheduleEndsWithItsTimes(t *testing.T) {
 	}
 }
 
-// Whoever cancels the schedule's instance cancels its run as well.
-func TestACancelledScheduleCancelsItsRun(t *testing.T) {
+// A cancellation of the instance also cancels the run.
+func TestCancelInstance_cancelsRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(12*time.Minute, "", ""))
@@ -312,7 +312,7 @@ func TestACancelledScheduleCancelsItsRun(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsIsSeenAndTheNextIsStarted(t *testing.T) {
+func TestRun_fails_isRecordedAndNextStarts(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(-1, "", ""))
@@ -324,8 +324,8 @@ func TestARunThatFailsIsSeenAndTheNextIsStarted(t *testing.T) {
 	}
 }
 
-// Orders that no client of this release sends are ignored, and logged.
-func TestAnOrderThatCannotBeTakenIsIgnored(t *testing.T) {
+// Commands that no client of this release sends are ignored and logged.
+func TestCommand_invalid_isIgnoredAndLogged(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -338,7 +338,7 @@ func TestAnOrderThatCannotBeTakenIsIgnored(t *testing.T) {
 	h.want("00:05", "")
 }
 
-func TestSchedulesAreListed(t *testing.T) {
+func TestListSchedules(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for _, id := range []string{"b", "s", "a"} {
@@ -375,8 +375,8 @@ func TestSchedulesAreListed(t *testing.T) {
 	}
 }
 
-// A crash at every call of AWS: each time is run once.
-func TestASchedulesRunsAreOnceEachWhateverDies(t *testing.T) {
+// After a crash at any call of AWS, each time has one run.
+func TestSchedule_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()

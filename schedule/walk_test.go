@@ -15,9 +15,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out,
-// and it goes on.
-func TestEachTimeIsAccountedFor(t *testing.T) {
+// After any sequence of commands, each time has started, waits, or is counted, and the schedule continues.
+func TestSchedule_randomCommands_eachTimeIsCounted(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](6, 8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -79,8 +78,8 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	}
 }
 
-// Two callers put, again and again, one schedule that is over.
-func TestTwoPutOneScheduleThatIsOver(t *testing.T) {
+// Two callers repeatedly put a schedule that has ended.
+func TestPut_concurrentAfterEnd(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -105,8 +104,8 @@ func TestTwoPutOneScheduleThatIsOver(t *testing.T) {
 	}
 }
 
-// Ids with what means something elsewhere.
-func TestIDsOfAllCharacters(t *testing.T) {
+// The characters have a meaning in other identifiers.
+func TestSchedule_specialCharactersInID(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	for _, id := range []string{"a@b", "a/b", "a#b", "schedule:x", "x@2000-01-01T00:05:00Z", "größe 😀", "%2f?&=", strings.Repeat("ü", 100)} {

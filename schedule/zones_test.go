@@ -61,9 +61,8 @@ func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func
 	return all
 }
 
-// Whatever the clocks do, and from wherever one looks, what is due is what somebody finds who looks at the clock each
-// minute.
-func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
+// From any time in any zone, the next time equals the first match of an enumeration of all minutes.
+func TestPlan_clockChanges_matchEnumeration(t *testing.T) {
 	t.Parallel()
 	for _, name := range oddZones {
 		zone, err := time.LoadLocation(name)

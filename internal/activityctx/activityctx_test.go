@@ -21,8 +21,8 @@ func tokenIn(ctx context.Context) (made string) {
 	return activityctx.InfoWithToken(ctx).CompletionToken
 }
 
-// The token and the heartbeats of an activity are for its code alone.
-func TestOnlyTheCodeHasTheTokenAndTheHeartbeats(t *testing.T) {
+// Only the context of the activity's code has the token and the heartbeats.
+func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 	t.Parallel()
 	beside, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
 	for ctx, ofCode := range map[context.Context]bool{beside: false, code: true} {

@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/latency"
 )
 
-func TestTheListHasADateAndASourceOfEachCall(t *testing.T) {
+func TestCurrent_hasDateAndSources(t *testing.T) {
 	t.Parallel()
 	l := latency.Current()
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil {
@@ -20,8 +20,8 @@ func TestTheListHasADateAndASourceOfEachCall(t *testing.T) {
 	}
 }
 
-// A distribution goes through its percentiles, and grows between them.
-func TestADistributionGoesThroughItsPercentiles(t *testing.T) {
+// A distribution matches its percentiles and is monotonic between them.
+func TestDistribution_matchesItsPercentiles(t *testing.T) {
 	t.Parallel()
 	for name, d := range latency.Current().Calls {
 		for z, ms := range map[float64]float64{-1.2816: d.P10, 0: d.P50, 1.2816: d.P90, 2.3263: d.P99} {

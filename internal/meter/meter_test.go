@@ -36,7 +36,7 @@ func metered(t *testing.T, intercept simaws.Interceptor) (dynamo.Clients, *simaw
 	return simsdk.Clients(cloud, cfg), cloud, m
 }
 
-func TestATableCallIsBilledByWhatAWSSaysOfIt(t *testing.T) {
+func TestMeter_tableCalls_useReportedCapacity(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
 	put := &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: item{"pk": str("i#order-1"), "sk": str("i"), "execution": str("X1"), "data": str(strings.Repeat("x", 2500))}}
@@ -71,8 +71,8 @@ func TestATableCallIsBilledByWhatAWSSaysOfIt(t *testing.T) {
 	}
 }
 
-// AWS bills a write whose condition fails, and does not say so.
-func TestWritesThatAreRefusedAreBilled(t *testing.T) {
+// AWS bills a write whose condition fails, but does not report its capacity.
+func TestMeter_failedConditions_areBilled(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
 	large := item{"pk": str("x#X1"), "sk": str("h#1"), "data": str(strings.Repeat("x", 3000))}
@@ -102,8 +102,7 @@ func TestWritesThatAreRefusedAreBilled(t *testing.T) {
 	}
 }
 
-// Each try is a request of its own.
-func TestRetriesAreCounted(t *testing.T) {
+func TestMeter_retries_areCounted(t *testing.T) {
 	t.Parallel()
 	left := 2
 	clients, _, m := metered(t, func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -121,8 +120,8 @@ func TestRetriesAreCounted(t *testing.T) {
 	}
 }
 
-// A request of SQS is billed by its 64 KB, and is shared by those whose messages are in it.
-func TestARequestIsBilledByItsSizeAndSharedByItsMessages(t *testing.T) {
+// SQS bills a request per 64 KB. The instances of its messages share it.
+func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
 	inbox, work := cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), cloud.Queues.Create("work", simaws.QueueConfig{})
@@ -166,8 +165,8 @@ func TestARequestIsBilledByItsSizeAndSharedByItsMessages(t *testing.T) {
 	}
 }
 
-// A call that the meter does not know is counted by its name, and said to have no price.
-func TestACallThatNobodyKnowsIsCounted(t *testing.T) {
+// The meter counts an unknown call by its name, without a price.
+func TestMeter_unknownCall_isUnpriced(t *testing.T) {
 	t.Parallel()
 	m := meter.New()
 	m.Observe(&dynamodb.ScanInput{}, nil, nil, 10, 20)
@@ -181,8 +180,8 @@ func TestACallThatNobodyKnowsIsCounted(t *testing.T) {
 	}
 }
 
-// What calls other than those of items and messages say of whose they are is heard.
-func TestWhoseOtherCallsAre(t *testing.T) {
+// Calls other than those with items and messages also name their instances.
+func TestMeter_otherCalls_haveOwners(t *testing.T) {
 	t.Parallel()
 	clients, _, m := metered(t, nil)
 	message := `{"instanceId":"order-1","executionId":"X1"}`

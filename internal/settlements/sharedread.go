@@ -17,7 +17,9 @@ type SharedRead struct {
 }
 
 // NewSharedRead returns a SharedRead, which reads with ctx.
-func NewSharedRead(ctx context.Context) *SharedRead { return &SharedRead{ctx: ctx, done: make(chan struct{})} }
+func NewSharedRead(ctx context.Context) *SharedRead {
+	return &SharedRead{ctx: ctx, done: make(chan struct{})}
+}
 
 // Ended reports whether the activity of a work item has ended or its result is not needed any more, and whether its
 // instance is deleted. It reads the execution, or waits for the call that does.
