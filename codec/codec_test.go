@@ -105,7 +105,9 @@ func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 	if again := roundTrip(t, c, doc); bytes.Equal(again, data) {
 		t.Error("the same document is encrypted to the same twice")
 	}
-	for name, reader := range map[string]perdure.Codec{"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &vaultedKeys{})} {
+	for name, reader := range map[string]perdure.Codec{
+		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &vaultedKeys{}),
+	} {
 		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -135,7 +137,9 @@ func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 		now = now.Add(time.Hour)
 	}
 	if keys.made.Load() != 3 || keys.opened.Load() != 0 {
-		t.Errorf("%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load())
+		t.Errorf(
+			"%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load(),
+		)
 	}
 
 	reader := codec.Envelope("orders", keys)

@@ -54,7 +54,9 @@ func TestCaller_isVerifiedByGateway(t *testing.T) {
 // An identity in an event is not recorded unless the deployment declares the kind of authorization that verifies it.
 func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 	t.Parallel()
-	for by, want := range map[authorization]string{authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim")} {
+	for by, want := range map[authorization]string{
+		authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim"),
+	} {
 		var got string
 		h := httpHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			got = requesterOf(r.Context(), t)
@@ -93,7 +95,9 @@ func TestAPI_unknownAuthorization_isAnError(t *testing.T) {
 		return ""
 	}))
 	if err == nil ||
-		!strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION has the invalid value "cognito"; use iam, jwt, lambda or none`) {
+		!strings.Contains(
+			err.Error(), `PERDURE_API_AUTHORIZATION has the invalid value "cognito"; use iam, jwt, lambda or none`,
+		) {
 		t.Error(err)
 	}
 }
@@ -104,7 +108,8 @@ func TestNewAPI_withoutAuthorization_warnsThatCallersAreNotRecorded(t *testing.T
 	const warning = "callers are not recorded: PERDURE_API_AUTHORIZATION is not set"
 	for _, by := range []string{"", "none", "iam", "jwt", "lambda"} {
 		var log bytes.Buffer
-		_, err := NewAPI(t.Context(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithEnvironment(func(name string) string {
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		_, err := NewAPI(t.Context(), WithLogger(logger), WithEnvironment(func(name string) string {
 			if name == apiAuthorization {
 				return by
 			}

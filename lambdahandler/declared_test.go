@@ -36,11 +36,15 @@ func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 func TestDeclaredSchedules_arePut(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	first := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
+	first := newDeclaredSchedules(
+		env.Client(),
+		`[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`,
+	)
 	if err := first.putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" || hour != "rate(1 hour)" {
+	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" ||
+		hour != "rate(1 hour)" {
 		t.Errorf("%s, %s", night, hour)
 	}
 
@@ -59,7 +63,8 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 		t.Errorf("put again: %v, %d events, and not %d", err, turns(), before)
 	}
 	next := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
-	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" || whenOf(t, env, "hourly") != "rate(1 hour)" {
+	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" ||
+		whenOf(t, env, "hourly") != "rate(1 hour)" {
 		t.Errorf("the next deployment: %v", err)
 	}
 }
@@ -81,7 +86,8 @@ func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
-	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil || s.RuntimeStatus != client.StatusCancelled {
+	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil ||
+		s.RuntimeStatus != client.StatusCancelled {
 		t.Errorf("it is %s, %v", s.RuntimeStatus, err)
 	}
 }
@@ -90,9 +96,13 @@ func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	d := newDeclaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	d := newDeclaredSchedules(
+		env.Client(),
+		`[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`,
+	)
 	for range 2 {
-		if err := d.putAll(t.Context()); err == nil || !strings.Contains(err.Error(), `"often": when "often": must be like`) {
+		if err := d.putAll(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), `"often": when "often": must be like`) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -100,7 +110,8 @@ func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 		t.Error(got)
 	}
 	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
-		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil || !strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
+		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
@@ -151,7 +162,8 @@ func TestDeclaredSchedules_inputIsEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed || s.Codec != "veiled" {
+		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed ||
+			s.Codec != "veiled" {
 			t.Errorf("%s has the input %s", e.Kind, e.Input)
 		}
 		return

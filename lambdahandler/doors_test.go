@@ -98,7 +98,9 @@ func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
 func open(t *testing.T, p provider.Provider) *doors {
 	t.Helper()
 	d := &doors{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
-	api := httpapi.New(client.New(p, client.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))))
+	api := httpapi.New(
+		client.New(p, client.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))),
+	)
 	noted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		api.ServeHTTP(w, r)
 		d.route = r.Pattern
@@ -179,7 +181,10 @@ func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
 	e := events.APIGatewayV2HTTPRequest{
 		Version: "2.0", RawPath: path, RawQueryString: query, Body: r.body, Headers: map[string]string{},
 		RequestContext: events.APIGatewayV2HTTPRequestContext{
-			DomainName: domain, HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: r.method, Path: path, SourceIP: "192.0.2.7"}, Authorizer: d.caller,
+			DomainName: domain, HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{
+				Method: r.method, Path: path, SourceIP: "192.0.2.7",
+			},
+			Authorizer: d.caller,
 		},
 	}
 	if !utf8.ValidString(r.body) { // as gateways do with a body that is not text

@@ -36,8 +36,11 @@ func (t *throttled) Do(r *http.Request) (*http.Response, error) {
 		code = "com.amazonaws.sqs#RequestThrottled"
 	}
 	return &http.Response{
-		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"__type":"` + code + `","message":"slow down"}`)),
+		StatusCode: http.StatusBadRequest, Header: http.Header{
+			"Content-Type": {"application/x-amz-json-1.0"},
+		},
+		Request: r,
+		Body:    io.NopCloser(strings.NewReader(`{"__type":"` + code + `","message":"slow down"}`)),
 	}, nil
 }
 
@@ -85,14 +88,23 @@ func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cloud := &throttled{}
-				p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo", TimersURL: "https://sqs.example/timers"}, dynamo.FromConfig(cloud.config()))
+				p, err := dynamo.New(
+					dynamo.HubConfig{
+						Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo",
+						TimersURL: "https://sqs.example/timers",
+					}, dynamo.FromConfig(cloud.config()),
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
 				a := open(t, p).byLambda(byAPI, &r)
 				t.Logf("%d calls, %v", cloud.calls.Load(), a.took)
-				if n := cloud.calls.Load(); a.Code != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || n < 2 || n > 20 || a.took > 5*time.Second {
-					t.Errorf("%d calls in %v: %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"), a.Body)
+				if n := cloud.calls.Load(); a.Code != http.StatusServiceUnavailable ||
+					a.Header.Get("Retry-After") == "" || n < 2 || n > 20 || a.took > 5*time.Second {
+					t.Errorf(
+						"%d calls in %v: %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"),
+						a.Body,
+					)
 				}
 			})
 		})
@@ -103,19 +115,22 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		hub, err := simhub.New(simhub.Options{Registry: greetings(), Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-			if c.Operation == "Query" && calls.Add(1)%3 == 0 {
-				return simaws.Throttled()
-			}
-			return next()
-		}})
+		hub, err := simhub.New(simhub.Options{Registry: greetings(),
+			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				if c.Operation == "Query" && calls.Add(1)%3 == 0 {
+					return simaws.Throttled()
+				}
+				return next()
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(hub.Close)
 		d := open(t, hub.Provider)
 		for range 50 {
-			if a := d.byLambda(byAPI, &asked{method: http.MethodGet, target: "/v1/instances"}); a.Code != http.StatusOK {
+			if a := d.byLambda(byAPI, &asked{
+				method: http.MethodGet, target: "/v1/instances",
+			}); a.Code != http.StatusOK {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 		}
@@ -149,11 +164,15 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 		}
 		instances := manyOr(200, 1000)
 		for n := range instances {
-			body, err := json.Marshal(map[string]any{"instanceId": strings.Repeat(`"`, 1020) + fmt.Sprintf("%04d", n), "tags": tags, "input": 1})
+			body, err := json.Marshal(map[string]any{
+				"instanceId": strings.Repeat(`"`, 1020) + fmt.Sprintf("%04d", n), "tags": tags, "input": 1,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a := d.byLambda(byAPI, &asked{method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body)}); a.Code != http.StatusAccepted {
+			if a := d.byLambda(byAPI, &asked{
+				method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body),
+			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Millisecond)
@@ -173,7 +192,10 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				}
 				for i := range page.Items {
 					if len(page.Items[i].CustomStatus) < 16000 || len(page.Items[i].Tags) != 16 {
-						t.Fatalf("%s is listed without what makes it large: a custom status of %d bytes", page.Items[i].Status, len(page.Items[i].CustomStatus))
+						t.Fatalf(
+							"%s is listed without what makes it large: a custom status of %d bytes",
+							page.Items[i].Status, len(page.Items[i].CustomStatus),
+						)
 					}
 					seen[page.Items[i].InstanceID] = true
 				}
@@ -187,7 +209,9 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 				continue
 			}
 			if len(seen) != instances || pages < 2 || pages > 11 {
-				t.Errorf("by %s: %d instances in %d pages, want %d in two to fifteen", door, len(seen), pages, instances)
+				t.Errorf(
+					"by %s: %d instances in %d pages, want %d in two to fifteen", door, len(seen), pages, instances,
+				)
 			}
 		}
 	})
@@ -254,7 +278,9 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := open(t, inMemory(t).Provider)
-				if a := d.byHTTP(&asked{method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`}); a.Code != http.StatusAccepted {
+				if a := d.byHTTP(&asked{
+					method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`,
+				}); a.Code != http.StatusAccepted {
 					t.Fatalf("%d: %s", a.Code, a.Body)
 				}
 				c := d.dial()
@@ -266,7 +292,8 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer a.Body.Close()
-				if took := time.Since(began); a.StatusCode != http.StatusAccepted || took < 19*time.Second || took > 21*time.Second {
+				if took := time.Since(began); a.StatusCode != http.StatusAccepted || took < 19*time.Second ||
+					took > 21*time.Second {
 					t.Errorf("%d after %v", a.StatusCode, took)
 				}
 			})
@@ -345,7 +372,9 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 		d := open(t, inMemory(t).Provider)
 		for _, id := range []string{"a", "a b", "ü", "a+b", "a:b@c", "a&b=c;d", "100", `"`, "a~b"} {
 			body, _ := json.Marshal(map[string]any{"instanceId": id, "input": 1})
-			if a := d.byHTTP(&asked{method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body)}); a.Code != http.StatusAccepted {
+			if a := d.byHTTP(&asked{
+				method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body),
+			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
@@ -362,7 +391,10 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 				doors = append(doors, byAPI)
 			}
 			for _, door := range doors {
-				if a := d.by(door, &asked{method: http.MethodDelete, target: "/v1/instances/" + sent}); a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), "base64url without padding: ~") {
+				if a := d.by(door, &asked{
+					method: http.MethodDelete, target: "/v1/instances/" + sent,
+				}); a.Code != http.StatusBadRequest ||
+					!strings.Contains(string(a.Body), "base64url without padding: ~") {
 					t.Errorf("%s by %s: %d %s", sent, door, a.Code, a.Body)
 				}
 			}
@@ -374,11 +406,16 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 				t.Fatalf("the path is %q", e.RawPath)
 			}
 			e.PathParameters = map[string]string{"proxy": proxy}
-			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, "~YT9i") {
+			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest ||
+				!strings.Contains(a.Body, "~YT9i") {
 				t.Errorf("%s: %v, %+v", proxy, err, a)
 			}
 		}
-		for target, form := range map[string]string{"/v1/instances/a%2Fb/history": "~YS9i", "/v1/instances/a%2Fb/events/go": "~YS9i", "/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i", "/v1/orchestrations/a%2Fb": "~YS9i"} {
+		for target, form := range map[string]string{
+			"/v1/instances/a%2Fb/history": "~YS9i", "/v1/instances/a%2Fb/events/go": "~YS9i",
+			"/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i",
+			"/v1/orchestrations/a%2Fb": "~YS9i",
+		} {
 			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
 					a := d.by(door, &asked{method: method, target: target})
@@ -400,17 +437,21 @@ func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)
 		d := open(t, hub.Provider)
-		for _, header := range [][]string{{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"}} {
+		for _, header := range [][]string{
+			{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"},
+		} {
 			for _, target := range []string{"/v1/orchestrations/hello", "/v1/instances/one/events/go"} {
 				for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
 					a := d.by(door, &asked{method: http.MethodPost, target: target, body: "{}", header: header})
-					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" || !strings.Contains(p.Detail, "more than once") {
+					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" ||
+						!strings.Contains(p.Detail, "more than once") {
 						t.Errorf("%q by %s: %d %s", header, door, a.Code, a.Body)
 					}
 				}
 			}
 		}
-		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil || len(page.Instances) > 0 {
+		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil ||
+			len(page.Instances) > 0 {
 			t.Errorf("something was started: %+v, %v", page, err)
 		}
 	})

@@ -71,7 +71,9 @@ func TestHTTPHandler_event_isServed(t *testing.T) {
 	t.Parallel()
 	h := httpHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr)
+		w.Header().Set(
+			"X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr,
+		)
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(b)
 	}), authorizedByIAM)
@@ -97,13 +99,16 @@ func TestHTTPHandler_event_isServed(t *testing.T) {
 func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
-		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud", "PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
+		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud",
+		"PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
 	}
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	e.hub(true, true)
 	e.logLevel()
 	e.bytes("PERDURE_CACHE_BYTES", 64<<20)
-	for _, name := range []string{"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES"} {
+	for _, name := range []string{
+		"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES",
+	} {
 		if err := e.err(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
 		}
@@ -127,8 +132,10 @@ func TestEnvironment_apiDeadLetters(t *testing.T) {
 // environmentWith returns the renewer's environment, with a case's changes.
 func environmentWith(changes map[string]string) *environment {
 	set := map[string]string{
-		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}", "PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
-		"PERDURE_SCHEDULE_GROUP": "g", "PERDURE_SCHEDULE_ROLE_ARN": "role", "PERDURE_TIMERS_ARN": "timers", "PERDURE_TIMERS_DEAD_LETTERS_ARN": "dead",
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}",
+		"PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
+		"PERDURE_SCHEDULE_GROUP": "g", "PERDURE_SCHEDULE_ROLE_ARN": "role", "PERDURE_TIMERS_ARN": "timers",
+		"PERDURE_TIMERS_DEAD_LETTERS_ARN": "dead",
 	}
 	maps.Copy(set, changes)
 	return &environment{getenv: func(name string) string { return set[name] }}
@@ -137,7 +144,10 @@ func environmentWith(changes map[string]string) *environment {
 func TestEnvironment_timers(t *testing.T) {
 	t.Parallel()
 	hops := func(more map[string]string) map[string]string {
-		all := map[string]string{"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "", "PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}
+		all := map[string]string{
+			"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "",
+			"PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": "",
+		}
 		maps.Copy(all, more)
 		return all
 	}
@@ -152,16 +162,24 @@ func TestEnvironment_timers(t *testing.T) {
 		"no group":              {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
 		"no role":               {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
 		"no queue":              {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
-		"no dead letters":       {map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN"},
-		"short":                 {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s", "PERDURE_SCHEDULE_LEAD": "1s"}, ""},
-		"no lead":               {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, ""},
-		"the stack's":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, ""},
-		"no duration":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"too short":             {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"over SQS's":            {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"lead below zero":       {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
-		"lead too long":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
-		"hops have no lead":     {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
+		"no dead letters": {
+			map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN",
+		},
+		"short": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s", "PERDURE_SCHEDULE_LEAD": "1s"}, "",
+		},
+		"no lead": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, "",
+		},
+		"the stack's": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, "",
+		},
+		"no duration":       {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"too short":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"over SQS's":        {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"lead below zero":   {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
+		"lead too long":     {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
+		"hops have no lead": {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +196,8 @@ func TestEnvironment_timers(t *testing.T) {
 				t.Errorf("hub %+v: %v, %v", h, err, e.err())
 			}
 			want := dynamo.HubConfig{
-				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}, TimerMode: "hops",
+				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{},
+				DeadLetters: map[string]string{}, TimerMode: "hops",
 			}
 			if c.changes["PERDURE_TIMERS"] != "hops" {
 				want.TimerMode, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
@@ -194,7 +213,9 @@ func TestEnvironment_timers(t *testing.T) {
 // the variables of schedules.
 func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 	t.Parallel()
-	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
+	}
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	h := e.hub(false, true)
 	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.TimerMode != "" {
@@ -213,7 +234,9 @@ func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 // A variable names the function for queries. Without it there is none, which is not an error.
 func TestEnvironment_apiOrchestrator(t *testing.T) {
 	t.Parallel()
-	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
+	}
 	for _, want := range []string{"", "arn:orchestrator:live"} {
 		set["PERDURE_ORCHESTRATOR"] = want
 		e := &environment{getenv: func(name string) string { return set[name] }}

@@ -20,11 +20,17 @@ func TestNewAPI_interceptors_areCalled(t *testing.T) {
 		stop() // there is no table to call
 		_ = next(ctx)
 	}}
-	f, err := NewAPI(t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithInterceptors(noting))
+	f, err := NewAPI(
+		t.Context(), WithEnvironment(apiEnvironment), WithLogger(
+			slog.New(slog.DiscardHandler),
+		), WithInterceptors(noting),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := events.APIGatewayV2HTTPRequest{RawPath: "/v1/instances/order-7", PathParameters: map[string]string{"proxy": "instances/order-7"}}
+	request := events.APIGatewayV2HTTPRequest{
+		RawPath: "/v1/instances/order-7", PathParameters: map[string]string{"proxy": "instances/order-7"},
+	}
 	request.RequestContext.HTTP.Method = "DELETE"
 	payload, err := json.Marshal(request)
 	if err != nil {

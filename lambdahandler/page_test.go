@@ -13,7 +13,9 @@ import (
 // The web UI is served if it is enabled, and API paths are not changed.
 func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]int{"": http.StatusNotFound, "false": http.StatusNotFound, "true": http.StatusOK} {
+	for value, want := range map[string]int{
+		"": http.StatusNotFound, "false": http.StatusNotFound, "true": http.StatusOK,
+	} {
 		env := func(name string) string {
 			if name == "PERDURE_UI" {
 				return value
@@ -41,7 +43,8 @@ func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 			}
 			return got
 		}
-		if got := ask("/ui"); got.StatusCode != want || (want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
+		if got := ask("/ui"); got.StatusCode != want ||
+			(want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
 			t.Errorf("PERDURE_UI=%q: status %d, %.80s", value, got.StatusCode, got.Body)
 		}
 		if got := ask("/ui/"); got.StatusCode != http.StatusNotFound {

@@ -42,7 +42,9 @@ func greetings() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "hello", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
 	perdure.AddActivity(r, "greet", func(_ context.Context, n int) (int, error) { return n, nil })
-	perdure.AddActivity(r, "pay", func(_ context.Context, n int) (int, error) { return n, nil }, perdure.OnQueue("payments"))
+	perdure.AddActivity(
+		r, "pay", func(_ context.Context, n int) (int, error) { return n, nil }, perdure.OnQueue("payments"),
+	)
 	return r
 }
 
@@ -65,7 +67,9 @@ func TestNewWorker_unknownQueue_isNamed(t *testing.T) {
 	}
 	e.checkQueue("paiments", hub)
 	if err := e.err(); err == nil ||
-		!strings.Contains(err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`) {
+		!strings.Contains(
+			err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`,
+		) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -82,7 +86,9 @@ func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)
-		in, err := hub.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "a", Name: "hello", Input: history.Payload("1"), StartID: "s"})
+		in, err := hub.Provider.StartOrchestration(t.Context(), provider.Start{
+			InstanceID: "a", Name: "hello", Input: history.Payload("1"), StartID: "s",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +104,9 @@ func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 		}
 		inbox() // the wake is lost
 		due := time.Now().Add(30 * time.Second)
-		if err := hub.Provider.HoldTimers(t.Context(), provider.Timer{V: provider.WireVersion, InstanceID: "b", ExecutionID: "x", TimerID: 3, FireAt: due}); err != nil {
+		if err := hub.Provider.HoldTimers(t.Context(), provider.Timer{
+			V: provider.WireVersion, InstanceID: "b", ExecutionID: "x", TimerID: 3, FireAt: due,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -108,7 +116,8 @@ func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 			ended <- serveTimers(ctx, hub.Provider, r)
 		}()
 		time.Sleep(time.Minute)
-		if records := inbox(); len(records) != 1 || !strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
+		if records := inbox(); len(records) != 1 ||
+			!strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
 			t.Errorf("the inbox holds %v, want a timer that has fired", records)
 		}
 		time.Sleep(4 * time.Minute)

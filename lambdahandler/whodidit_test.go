@@ -39,7 +39,9 @@ func operate(t *testing.T) operations {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) { return 0, errors.New("not now") })
 	perdure.AddOrchestration(r, "wait", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		perdure.CallActivityByName[int](ctx, "charge", 1, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 24 * time.Hour}))
+		perdure.CallActivityByName[int](
+			ctx, "charge", 1, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 24 * time.Hour}),
+		)
 		return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 	})
 	hub, err := simhub.New(simhub.Options{Registry: r})
@@ -53,8 +55,14 @@ func operate(t *testing.T) operations {
 // as makes a call on behalf of a caller, and makes the hub do what follows.
 func (o operations) as(name, door, method, target, body string) reply {
 	o.t.Helper()
-	o.caller = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: name}}
-	a := o.byLambda(door, &asked{method: method, target: target, body: body, header: []string{"X-Requested-By", "mallory", "X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`}})
+	o.caller = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: name},
+	}
+	a := o.byLambda(door, &asked{
+		method: method, target: target, body: body, header: []string{
+			"X-Requested-By", "mallory", "X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
+		},
+	})
 	o.caller = nil
 	if a.Code >= http.StatusBadRequest {
 		o.t.Fatalf("%s %s answers %d: %s", method, target, a.Code, a.Body)
@@ -105,7 +113,10 @@ func (o operations) wantLogged(operation, instance, by string) {
 	if strings.Contains(operation, " ") {
 		operation = fmt.Sprintf("%q", operation)
 	}
-	want := fmt.Sprintf("level=INFO msg=\"operation requested\" event=operation.requested operation=%s instance=%s requestedBy=%s\n", operation, instance, by)
+	want := fmt.Sprintf(
+		"level=INFO msg=\"operation requested\" event=operation.requested operation=%s instance=%s requestedBy=%s\n",
+		operation, instance, by,
+	)
 	if log := o.log.String(); strings.Count(log, want) != 1 {
 		o.t.Errorf("no line, or several, %sin\n%s", want, log)
 	}
@@ -114,7 +125,9 @@ func (o operations) wantLogged(operation, instance, by string) {
 // instance reads the state of an instance.
 func (o operations) instance(id string) (in httpapi.Instance) {
 	o.t.Helper()
-	if err := json.Unmarshal(o.byHTTP(&asked{method: get, target: "/v1/instances/" + id + "?pending=false"}).Body, &in); err != nil {
+	if err := json.Unmarshal(
+		o.byHTTP(&asked{method: get, target: "/v1/instances/" + id + "?pending=false"}).Body, &in,
+	); err != nil {
 		o.t.Fatal(err)
 	}
 	return in
@@ -123,8 +136,12 @@ func (o operations) instance(id string) (in httpapi.Instance) {
 // purgedBy returns who purged an instance, by its tombstone.
 func (o operations) purgedBy(id string) string {
 	o.t.Helper()
-	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"}}
-	out, err := o.hub.Cloud.Table.GetItem(o.t.Context(), &dynamodb.GetItemInput{TableName: aws.String("perdure"), Key: key})
+	key := map[string]types.AttributeValue{
+		"pk": &types.AttributeValueMemberS{Value: "i#" + id}, "sk": &types.AttributeValueMemberS{Value: "i"},
+	}
+	out, err := o.hub.Cloud.Table.GetItem(o.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("perdure"), Key: key,
+	})
 	if err != nil || out.Item["deleted"] == nil {
 		o.t.Fatalf("%q is not purged: %v, %v", id, out, err)
 	}
@@ -153,20 +170,29 @@ func TestCaller_isInHistoryAndLog(t *testing.T) {
 				o.as(operator("canceller"), door, post, "/v1/instances/a/cancel", "")
 				o.wantBy("a", history.CancelRequested, "cancel", operator("canceller"))
 				var found httpapi.CancellationPage
-				if err := json.Unmarshal(o.byHTTP(&asked{method: get, target: "/v1/instances/a/cancellations"}).Body, &found); err != nil || len(found.Items) != 2 ||
-					found.Items[0].RequestedBy != operator("stopper") || found.Items[1].RequestedBy != operator("canceller") {
+				if err := json.Unmarshal(
+					o.byHTTP(&asked{method: get, target: "/v1/instances/a/cancellations"}).Body, &found,
+				); err != nil || len(found.Items) != 2 ||
+					found.Items[0].RequestedBy != operator("stopper") ||
+					found.Items[1].RequestedBy != operator("canceller") {
 					t.Errorf("cancellations %+v, %v", found, err)
 				}
 
-				o.as(operator("starter"), door, post, "/v1/orchestrations/wait", `{"instanceId":"b","input":1,"delay":"1h"}`)
+				o.as(
+					operator("starter"), door, post, "/v1/orchestrations/wait",
+					`{"instanceId":"b","input":1,"delay":"1h"}`,
+				)
 				o.as(operator("terminator"), door, post, "/v1/instances/b/terminate", "")
 				o.wantBy("b", history.OrchestrationTerminated, "terminate", operator("terminator"))
-				if in := o.instance("b"); in.StartedBy != operator("starter") || in.TerminatedBy != operator("terminator") {
+				if in := o.instance("b"); in.StartedBy != operator("starter") ||
+					in.TerminatedBy != operator("terminator") {
 					t.Errorf("started by %q, terminated by %q", in.StartedBy, in.TerminatedBy)
 				}
 
 				o.as(operator("starter"), door, post, "/v1/orchestrations/wait", `{"instanceId":"c","input":1}`)
-				for id, by := range map[string]string{"a": operator("purger-1"), "b": operator("purger-2"), "c": operator("purger-3")} { // cancelled, terminated, and running
+				for id, by := range map[string]string{
+					"a": operator("purger-1"), "b": operator("purger-2"), "c": operator("purger-3"),
+				} { // cancelled, terminated, and running
 					o.as(by, door, remove, "/v1/instances/"+id+"?force=true", "")
 					o.wantLogged("purge", id, by)
 					if got := o.purgedBy(id); got != by {
@@ -190,7 +216,9 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 			if err := json.Unmarshal(a.Body, &j); err != nil || j.RequestedBy != operator(by) {
 				t.Errorf("%s, %v", a.Body, err)
 			}
-			if want := fmt.Sprintf("operation=%s job=%s requestedBy=%s\n", j.Operation, j.JobID, operator(by)); !strings.Contains(o.log.String(), want) {
+			if want := fmt.Sprintf(
+				"operation=%s job=%s requestedBy=%s\n", j.Operation, j.JobID, operator(by),
+			); !strings.Contains(o.log.String(), want) {
 				t.Errorf("no line %s", want)
 			}
 			if _, err := o.hub.Timekeeper.Sweep(t.Context()); err != nil {
@@ -199,7 +227,11 @@ func TestCaller_ofJob_isInHistoryOfEachInstance(t *testing.T) {
 			o.goOn()
 		}
 		for _, id := range []string{"a", "b", "c"} {
-			o.as(operator("starter"), byAPI, post, "/v1/orchestrations/wait", fmt.Sprintf(`{"instanceId":%q,"input":1,"tags":{"n":%[1]q}}`, id))
+			o.as(
+				operator("starter"), byAPI, post, "/v1/orchestrations/wait", fmt.Sprintf(
+					`{"instanceId":%q,"input":1,"tags":{"n":%[1]q}}`, id,
+				),
+			)
 		}
 		job("canceller", `{"operation":"cancel","filter":{"tags":{"n":"a"}}}`)
 		o.wantBy("a", history.CancelRequested, "", operator("canceller"))
@@ -219,7 +251,11 @@ func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
-		if a := o.byHTTP(&asked{method: post, target: "/v1/orchestrations/wait", body: `{"instanceId":"a","input":1}`, header: []string{"X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`}}); a.Code != http.StatusAccepted {
+		if a := o.byHTTP(&asked{
+			method: post, target: "/v1/orchestrations/wait", body: `{"instanceId":"a","input":1}`, header: []string{
+				"X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
+			},
+		}); a.Code != http.StatusAccepted {
 			t.Fatalf("%d: %s", a.Code, a.Body)
 		}
 		o.wantBy("a", history.OrchestrationStarted, "", "")
@@ -233,10 +269,18 @@ func TestCaller_anyName_isNotTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
 		for n, c := range []struct{ name, want string }{
-			{"body", "client"}, {"engine", "client"}, {"parent:p", "client"}, {"", "client"}, {"a\x00b\u0085", "ab"}, {strings.Repeat("ü", 5000), history.TruncateMessage(strings.Repeat("ü", 5000), history.MaxRequesterBytes)},
+			{"body", "client"}, {"engine", "client"}, {"parent:p", "client"}, {"", "client"}, {"a\x00b\u0085", "ab"}, {
+				strings.Repeat("ü", 5000), history.TruncateMessage(
+					strings.Repeat("ü", 5000), history.MaxRequesterBytes,
+				),
+			},
 		} {
 			id := fmt.Sprint("i", n)
-			o.as(operator("starter"), byAPI, post, "/v1/orchestrations/wait", fmt.Sprintf(`{"instanceId":%q,"input":1}`, id))
+			o.as(
+				operator("starter"), byAPI, post, "/v1/orchestrations/wait", fmt.Sprintf(
+					`{"instanceId":%q,"input":1}`, id,
+				),
+			)
 			o.as(c.name, byAPI, post, "/v1/instances/"+id+"/activities/3/cancel", "")
 			o.wantBy(id, history.ActivityCancelRequested, "", c.want)
 		}

@@ -40,7 +40,10 @@ func (h *hub) backfill(from, to string) {
 // even if it failed.
 func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
-	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second, schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1} {
+	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{
+		schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second,
+		schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1,
+	} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
 			h := newHub(t)
@@ -54,7 +57,8 @@ func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 			want := "00:05 00:10 23:50 23:55 00:00 00:15"
 			h.want(want, "")
 			s := h.status()
-			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 || takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
+			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 ||
+				takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -67,7 +71,9 @@ func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	h.Advance(11 * time.Minute)
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")}}); err != nil {
+	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{
+		Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")},
+	}); err != nil {
 		t.Fatal(err) // as of a client whose clock is fast
 	}
 	h.Advance(10 * time.Minute)
@@ -80,7 +86,9 @@ func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 // A time that is due during a backfill is not skipped, cancels no run, and starts next.
 func TestBackfill_timeIsDue_startsBeforeBackfill(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel} {
+	for _, overlap := range []schedule.OverlapPolicy{
+		schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel,
+	} {
 		h := newHub(t)
 		h.put(every5(110*time.Second, overlap, ""))
 		h.backfill("-23:30", "-23:55")
@@ -101,12 +109,15 @@ func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 		s.Expression = "rate(1 minute)"
 		s.Until = h.Now().Add(time.Second)
 		h.put(s)
-		if err := h.Client().BackfillSchedule(t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now()); err != nil {
+		if err := h.Client().BackfillSchedule(
+			t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now(),
+		); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(30 * time.Second)
 		h.mu.Lock()
-		if len(h.began) != 1000 || h.began[0] != "07:21" || h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
+		if len(h.began) != 1000 || h.began[0] != "07:21" ||
+			h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
 			t.Errorf("%s: %d runs, %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
 		}
 		h.mu.Unlock()
@@ -163,7 +174,9 @@ func TestBackfill_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 		if len(runs) != 3 {
 			t.Errorf("began %v", runs)
 		}
-		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 3 {
+		if got, err := client.Collect(
+			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
+		); err != nil || len(got) != 3 {
 			t.Errorf("%d runs, %v", len(got), err)
 		}
 		return h.Env
@@ -179,12 +192,18 @@ func TestValidateWindow(t *testing.T) {
 		from, to time.Time
 		field    string
 	}{
-		"10,000 times":                  {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
-		"more":                          {minutely, now.Add(-10_001 * time.Minute), now, "from"},
-		"a million":                     {minutely, now.AddDate(-2, 0, 0), now, "from"},
-		"nights of a hundred years":     {schedule.Schedule{Expression: "0 2 * * *", TimeZone: "Europe/Berlin"}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
-		"no time at all":                {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
-		"bounded by the schedule":       {schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, ""},
+		"10,000 times": {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
+		"more":         {minutely, now.Add(-10_001 * time.Minute), now, "from"},
+		"a million":    {minutely, now.AddDate(-2, 0, 0), now, "from"},
+		"nights of a hundred years": {
+			schedule.Schedule{
+				Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
+			}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from",
+		},
+		"no time at all": {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
+		"bounded by the schedule": {
+			schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, "",
+		},
 		"reversed":                      {minutely, now, now.Add(-1), "to"},
 		"in the future":                 {minutely, now, now.Add(1), "to"},
 		"without a beginning":           {minutely, time.Time{}, now, "from"},
@@ -204,9 +223,13 @@ func TestBackfill_format_isCompatible(t *testing.T) {
 	t.Parallel()
 	w := schedule.BackfillWindow{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
 	for want, v := range map[string]any{
-		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`:                                                      schedule.Command{Backfill: &w},
-		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.State{Backfills: []schedule.BackfillWindow{w}},
-		`{"schedule":{"id":"","orchestration":"","when":""}}`:                                                                           schedule.State{},
+		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`: schedule.Command{
+			Backfill: &w,
+		},
+		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.State{
+			Backfills: []schedule.BackfillWindow{w},
+		},
+		`{"schedule":{"id":"","orchestration":"","when":""}}`: schedule.State{},
 	} {
 		got, err := json.Marshal(v)
 		if err != nil || string(got) != want {

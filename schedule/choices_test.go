@@ -15,7 +15,10 @@ func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	for _, version := range []string{"1", "2"} {
-		perdure.AddOrchestration(r, "report", func(_ *perdure.OrchestrationContext, in *int) (bool, error) { return in == nil, nil }, perdure.WithVersion(version))
+		perdure.AddOrchestration(
+			r, "report", func(_ *perdure.OrchestrationContext, in *int) (bool, error) { return in == nil, nil },
+			perdure.WithVersion(version),
+		)
 	}
 	env := perduretest.New(t, r)
 	for id, s := range map[string]schedule.Schedule{
@@ -45,14 +48,17 @@ func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	})
 	env := perduretest.New(t, r)
 	h := &hub{Env: env, t: t}
-	h.put(schedule.Schedule{ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel})
+	h.put(schedule.Schedule{
+		ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel,
+	})
 	h.Advance(21 * time.Minute) // the first is cancelled at 00:10, and ends at 00:22
 	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(2 * time.Minute)
 	s := h.status()
-	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
+	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil ||
+		s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -96,7 +102,9 @@ func TestReplace_otherID_keepsID(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	other := every5(time.Second, "", "")
 	other.ID = "other"
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &other}); err != nil {
+	if err := h.Client().RaiseEvent(
+		t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &other},
+	); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(6 * time.Minute)
@@ -133,7 +141,8 @@ func TestOverlap_longRun_queueIsLimited(t *testing.T) {
 		s.Expression = "* * * * *"
 		h.put(s)
 		h.Advance(24*time.Hour + 90*time.Second)
-		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped || got.Missed != want.missed {
+		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped ||
+			got.Missed != want.missed {
 			t.Errorf("%s: %d wait, %+v", overlap, got.Queued, got.Counts)
 		}
 	}

@@ -49,14 +49,30 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 		cancelled        string
 		skipped, started int64
 	}{
-		"while none runs":                  {schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs":             {schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs, queued":     {schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"kept times stay kept":             {schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3},
-		"it cancels the one that runs":     {schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5},
-		"beside the others":                {schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"one that runs as it is resumed":   {schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
-		"and is not cancelled by the past": {schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+		"while none runs": {
+			schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"behind one that runs": {
+			schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"behind one that runs, queued": {
+			schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"kept times stay kept": {
+			schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3,
+		},
+		"it cancels the one that runs": {
+			schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5,
+		},
+		"beside the others": {
+			schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"one that runs as it is resumed": {
+			schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
+		},
+		"and is not cancelled by the past": {
+			schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,13 +86,16 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 			}
 			h.Advance(clock(t, "00:32").Sub(h.Now()))
 			h.want(c.paused, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" || !s.NextDue.IsZero() || s.Paused.At.Format("15:04") != "00:11" {
+			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil ||
+				s.Paused.Message != "for the migration" || !s.NextDue.IsZero() ||
+				s.Paused.At.Format("15:04") != "00:11" {
 				t.Errorf("%+v", s)
 			}
 			h.resume()
 			h.Advance(2 * time.Minute)
 			h.want(c.paused+c.resumed, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped || s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
+			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped ||
+				s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -186,7 +205,8 @@ func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	h.Advance(10 * time.Hour)
 	s := h.status()
 	in, err := h.Client().Status(t.Context(), s.InstanceID)
-	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 || s.RuntimeStatus != client.StatusPaused {
+	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 ||
+		s.RuntimeStatus != client.StatusPaused {
 		t.Errorf("execution %d: %+v, %v", in.ExecutionNumber, s, err)
 	}
 	h.resume()
@@ -249,7 +269,9 @@ func TestRunNow_earlierClient_waitsForResume(t *testing.T) {
 	h.put(every5(time.Second, "", ""))
 	h.Advance(6 * time.Minute)
 	h.pause()
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{RunAt: clock(t, "00:07")}); err != nil {
+	if err := h.Client().RaiseEvent(
+		t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{RunAt: clock(t, "00:07")},
+	); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
@@ -276,7 +298,9 @@ func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 			runs[r]++
 		}
 		h.mu.Unlock()
-		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 1 || len(runs) != 1 {
+		if got, err := client.Collect(
+			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
+		); err != nil || len(got) != 1 || len(runs) != 1 {
 			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
 		}
 		h.resume()
@@ -318,8 +342,10 @@ func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	h.Advance(6*time.Minute + 30*time.Second)
 	h.pause()
 	h.Advance(10 * time.Minute)
-	h.put(every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll)) // by now 00:10 and 00:15 are missed, and kept
-	for range 3 {                                                              // the second waits while the first is cancelled, and is left out for the third
+	h.put(
+		every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll),
+	) // by now 00:10 and 00:15 are missed, and kept
+	for range 3 { // the second waits while the first is cancelled, and is left out for the third
 		h.byHand()
 		h.Advance(time.Millisecond)
 	}

@@ -51,7 +51,9 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 			return "", err
 		}
 		if err := perdure.Sleep(ctx, takes); err != nil {
-			_, gone := note.Call(perdure.WithoutCancel(ctx), "cancelled "+ctx.InstanceID()).Await(perdure.WithoutCancel(ctx))
+			_, gone := note.Call(
+				perdure.WithoutCancel(ctx), "cancelled "+ctx.InstanceID(),
+			).Await(perdure.WithoutCancel(ctx))
 			return "", errors.Join(err, gone)
 		}
 		if takes < 0 {
@@ -66,7 +68,9 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 // every5 is due every five minutes, and its runs take so long.
 func every5(takes time.Duration, overlap schedule.OverlapPolicy, catchUp schedule.CatchUpPolicy) schedule.Schedule {
 	in, _ := json.Marshal(takes)
-	return schedule.Schedule{ID: "s", Orchestration: "report", Input: in, Expression: "*/5 * * * *", Overlap: overlap, CatchUp: catchUp}
+	return schedule.Schedule{
+		ID: "s", Orchestration: "report", Input: in, Expression: "*/5 * * * *", Overlap: overlap, CatchUp: catchUp,
+	}
 }
 
 func (h *hub) put(s schedule.Schedule) {
@@ -106,7 +110,8 @@ func TestSchedule_startsRunsAtTheirTimes(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
 	first := h.status()
-	if first.RuntimeStatus != client.StatusRunning || first.NextDue.Format("15:04") != "00:05" || first.Schedule.Expression != "*/5 * * * *" || first.Schedule.Input != nil {
+	if first.RuntimeStatus != client.StatusRunning || first.NextDue.Format("15:04") != "00:05" ||
+		first.Schedule.Expression != "*/5 * * * *" || first.Schedule.Input != nil {
 		t.Errorf("%+v", first)
 	}
 	h.Advance(5 * time.Minute)
@@ -116,11 +121,14 @@ func TestSchedule_startsRunsAtTheirTimes(t *testing.T) {
 	h.Advance(7 * time.Minute)
 	h.want("00:05 00:10", "")
 	s := h.status()
-	if s.CurrentRun != nil || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted || s.LastRun.EndedAt.Sub(s.LastRun.StartedAt).Round(time.Minute) != time.Minute || s.NextDue.Format("15:04") != "00:15" {
+	if s.CurrentRun != nil || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted ||
+		s.LastRun.EndedAt.Sub(s.LastRun.StartedAt).Round(time.Minute) != time.Minute ||
+		s.NextDue.Format("15:04") != "00:15" {
 		t.Errorf("%+v", s)
 	}
 	run, err := h.Client().Status(t.Context(), s.LastRun.InstanceID)
-	if err != nil || run.Status != client.StatusCompleted || run.Parent == nil || run.Parent.InstanceID != schedule.InstanceID("s") {
+	if err != nil || run.Status != client.StatusCompleted || run.Parent == nil ||
+		run.Parent.InstanceID != schedule.InstanceID("s") {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
@@ -151,10 +159,12 @@ func TestOverlap_policies(t *testing.T) {
 		began, cancelled                 string
 		started, skipped, missed, queued int
 	}{
-		"":                     {began: "00:05 00:20", started: 2, skipped: 2},
-		schedule.OverlapQueue:  {began: "00:05 00:10 00:15", started: 3, queued: 2},
-		schedule.OverlapCancel: {began: "00:05 00:10 00:15 00:20 00:25 00:30", cancelled: "00:05 00:10 00:15 00:20 00:25", started: 6},
-		schedule.OverlapAllow:  {began: "00:05 00:10 00:15 00:20 00:25 00:30", started: 6},
+		"":                    {began: "00:05 00:20", started: 2, skipped: 2},
+		schedule.OverlapQueue: {began: "00:05 00:10 00:15", started: 3, queued: 2},
+		schedule.OverlapCancel: {
+			began: "00:05 00:10 00:15 00:20 00:25 00:30", cancelled: "00:05 00:10 00:15 00:20 00:25", started: 6,
+		},
+		schedule.OverlapAllow: {began: "00:05 00:10 00:15 00:20 00:25 00:30", started: 6},
 	} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
@@ -163,7 +173,8 @@ func TestOverlap_policies(t *testing.T) {
 			h.Advance(31 * time.Minute)
 			s := h.status()
 			h.want(want.began, want.cancelled)
-			if int(s.Started) != want.started || int(s.Skipped) != want.skipped || s.Queued != want.queued || s.Missed != 0 {
+			if int(s.Started) != want.started || int(s.Skipped) != want.skipped || s.Queued != want.queued ||
+				s.Missed != 0 {
 				t.Errorf("%+v", s)
 			}
 		})
@@ -213,7 +224,8 @@ func TestReplace_duringRun_runContinues(t *testing.T) {
 	changed := every5(time.Second, "", "")
 	changed.Expression = "7,37 * * * *"
 	h.put(changed)
-	if s := h.status(); s.CurrentRun == nil || s.NextDue.Format("15:04") != "00:07" || s.Schedule.Expression != changed.Expression {
+	if s := h.status(); s.CurrentRun == nil || s.NextDue.Format("15:04") != "00:07" ||
+		s.Schedule.Expression != changed.Expression {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(32 * time.Minute)
@@ -272,7 +284,9 @@ func TestPut_afterDelete_revokesDelete(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	ctx := t.Context()
-	if err := errors.Join(h.Client().DeleteSchedule(ctx, "s"), h.Client().PutSchedule(ctx, every5(time.Second, "", ""))); err != nil {
+	if err := errors.Join(
+		h.Client().DeleteSchedule(ctx, "s"), h.Client().PutSchedule(ctx, every5(time.Second, "", "")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(6 * time.Minute)
@@ -319,7 +333,8 @@ func TestRun_fails_isRecordedAndNextStarts(t *testing.T) {
 	h.Advance(11 * time.Minute)
 	h.want("00:05 00:10", "")
 	s := h.status()
-	if s.Failed != 2 || s.LastRun.Outcome != schedule.OutcomeFailed || !strings.Contains(s.LastRun.Error, "nothing to report") {
+	if s.Failed != 2 || s.LastRun.Outcome != schedule.OutcomeFailed ||
+		!strings.Contains(s.LastRun.Error, "nothing to report") {
 		t.Errorf("%+v", s)
 	}
 }
@@ -330,7 +345,9 @@ func TestCommand_invalid_isIgnoredAndLogged(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	for _, order := range []any{"?", schedule.Command{Replace: &schedule.Schedule{ID: "s"}}, schedule.Command{}} {
-		if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, order); err != nil {
+		if err := h.Client().RaiseEvent(
+			t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, order,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -386,7 +403,8 @@ func TestSchedule_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 		h.put(twice)
 		h.Advance(time.Hour) // what dies is delivered again after minutes
 		s := h.status()
-		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCompleted {
+		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.LastRun == nil ||
+			s.LastRun.Outcome != schedule.OutcomeCompleted {
 			t.Errorf("%+v", s)
 		}
 		return h.Env

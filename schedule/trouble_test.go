@@ -144,7 +144,8 @@ func TestSchedule_maximumSize_continuesAsNew(t *testing.T) {
 	}
 	h.Advance(10 * time.Second)
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil || got.RuntimeStatus != client.StatusRunning {
+	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil ||
+		got.RuntimeStatus != client.StatusRunning {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -168,7 +169,10 @@ func outcomeText(t *testing.T, message string) string {
 // The times are the first and the last ones that can be encoded.
 func TestSchedule_extremeTimes(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"0001-01-02T00:00:00Z", "1500-01-01T00:00:00Z", "2400-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59.9Z"} {
+	for _, from := range []string{
+		"0001-01-02T00:00:00Z", "1500-01-01T00:00:00Z", "2400-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00",
+		"9999-12-31T23:59:59.9Z",
+	} {
 		for _, when := range []string{"rate(5 minutes)", "@daily", "@yearly"} {
 			h := newHub(t)
 			s := every5(time.Second, "", "")
@@ -179,7 +183,8 @@ func TestSchedule_extremeTimes(t *testing.T) {
 			}
 			h.Advance(time.Hour)
 			got := h.status()
-			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted || got.Started > 13 {
+			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted ||
+				got.Started > 13 {
 				t.Errorf("%s from %s: %+v", when, from, got)
 			}
 		}
@@ -197,7 +202,11 @@ func TestRunNow_thousandTimesWithMaximumInput_continuesAsNew(t *testing.T) {
 	})
 	h := &hub{t: t, Env: perduretest.New(t, r)}
 	instanceID := schedule.InstanceID("s")
-	h.put(schedule.Schedule{ID: "s", Orchestration: "wait", Expression: "@yearly", Input: json.RawMessage(`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`)})
+	h.put(schedule.Schedule{
+		ID: "s", Orchestration: "wait", Expression: "@yearly", Input: json.RawMessage(
+			`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`,
+		),
+	})
 	h.runs(1)
 	if err := h.Client().Pause(t.Context(), instanceID, ""); err != nil {
 		t.Fatal(err)
@@ -208,7 +217,8 @@ func TestRunNow_thousandTimesWithMaximumInput_continuesAsNew(t *testing.T) {
 	}
 	h.Advance(90 * time.Minute)
 	s := h.status()
-	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 || int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
+	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 ||
+		int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
 		t.Errorf("%s, %d started, %d missed, %d wait", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
 	}
 }
@@ -246,7 +256,8 @@ func TestStatus_maximumSize_isTruncated(t *testing.T) {
 		h.RunUntilIdle()
 	}
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills || got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
+	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills ||
+		got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
 		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
 	}
 }

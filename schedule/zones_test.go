@@ -11,9 +11,12 @@ import (
 // oddZones are those whose clocks do what others do not: shifts of half an hour and of two, shifts at midnight, on the
 // first of a month, in Ramadan, a day that was left out, and one of everyday.
 var oddZones = []string{
-	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana", "America/Asuncion", "America/Sao_Paulo", "America/Santiago",
-	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores", "America/Nuuk", "America/Scoresbysund",
-	"Pacific/Apia", "Pacific/Fakaofo", "Pacific/Chatham", "Asia/Pyongyang", "America/Caracas", "Africa/Juba", "Europe/Volgograd", "Antarctica/Casey", "Asia/Kathmandu",
+	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana",
+	"America/Asuncion", "America/Sao_Paulo", "America/Santiago",
+	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores",
+	"America/Nuuk", "America/Scoresbysund",
+	"Pacific/Apia", "Pacific/Fakaofo", "Pacific/Chatham", "Asia/Pyongyang", "America/Caracas", "Africa/Juba",
+	"Europe/Volgograd", "Antarctica/Casey", "Asia/Kathmandu",
 }
 
 // expressions with what they mean, said again.

@@ -29,8 +29,12 @@ func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
 			t.Errorf("it is %+v", got)
 		}
-		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode || activityctx.TakesLargePayloads(ctx) != ofCode {
-			t.Errorf("of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx), activityctx.TakesLargePayloads(ctx))
+		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode ||
+			activityctx.TakesLargePayloads(ctx) != ofCode {
+			t.Errorf(
+				"of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx),
+				activityctx.TakesLargePayloads(ctx),
+			)
 		}
 	}
 }

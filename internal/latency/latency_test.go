@@ -14,7 +14,8 @@ func TestCurrent_hasDateAndSources(t *testing.T) {
 		t.Error(err)
 	}
 	for name, d := range l.Calls {
-		if d.Source == "" || d.P50 <= 0 || d.P99 <= d.P50 || d.P10 > d.P50 || d.P90 > 0 && (d.P90 < d.P50 || d.P90 > d.P99) {
+		if d.Source == "" || d.P50 <= 0 || d.P99 <= d.P50 || d.P10 > d.P50 ||
+			d.P90 > 0 && (d.P90 < d.P50 || d.P90 > d.P99) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
