@@ -16,15 +16,15 @@ import (
 	"github.com/perdure/perdure/codec"
 )
 
-// vaultedKeys wraps keys by remembering them.
-type vaultedKeys struct {
+// memoryKeys wraps keys by storing them.
+type memoryKeys struct {
 	mu            sync.Mutex
 	keys          map[string][]byte
 	made, opened  atomic.Int64
 	generateFails error
 }
 
-func (v *vaultedKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
+func (v *memoryKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
 	if v.generateFails != nil {
 		return nil, nil, v.generateFails
 	}
@@ -41,7 +41,7 @@ func (v *vaultedKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err
 	return key, wrapped, nil
 }
 
-func (v *vaultedKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
+func (v *memoryKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
 	v.opened.Add(1)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -96,7 +96,7 @@ func isFinal(err error) bool {
 func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"card":"4111"}`)
-	keys := &vaultedKeys{}
+	keys := &memoryKeys{}
 	c := codec.Envelope("orders", keys)
 	data := roundTrip(t, c, doc)
 	if bytes.Contains(data, []byte("4111")) {
@@ -106,7 +106,7 @@ func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 		t.Error("the same document is encrypted to the same twice")
 	}
 	for name, reader := range map[string]perdure.Codec{
-		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &vaultedKeys{}),
+		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &memoryKeys{}),
 	} {
 		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
 			t.Errorf("%s: %v", name, err)
@@ -127,7 +127,7 @@ func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
-	keys := &vaultedKeys{}
+	keys := &memoryKeys{}
 	writer := codec.Envelope("orders", keys, codec.WithClock(func() time.Time { return now }))
 	var all [][]byte
 	for range 3 {
@@ -160,7 +160,7 @@ func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 // Errors of generating and unwrapping keys are not cached.
 func TestEnvelope_keyServiceOutage_isRetried(t *testing.T) {
 	t.Parallel()
-	keys := &vaultedKeys{generateFails: errors.New("throttled")}
+	keys := &memoryKeys{generateFails: errors.New("throttled")}
 	c := codec.Envelope("orders", keys)
 	if _, err := c.Encode(t.Context(), info, []byte(`1`)); err == nil || isFinal(err) {
 		t.Error(err)
@@ -171,7 +171,7 @@ func TestEnvelope_keyServiceOutage_isRetried(t *testing.T) {
 
 func TestChain_decodesWhatItEncodes(t *testing.T) {
 	t.Parallel()
-	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &vaultedKeys{}))
+	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &memoryKeys{}))
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
 	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
 		t.Errorf("%d bytes of %d", len(data), len(doc))

@@ -22,7 +22,7 @@ func withReports(t *testing.T) *perduretest.Env {
 	return perduretest.New(t, r)
 }
 
-// whenOf is when a schedule is due.
+// whenOf returns the expression of a schedule.
 func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	t.Helper()
 	env.RunUntilIdle()
@@ -48,7 +48,7 @@ func TestDeclaredSchedules_arePut(t *testing.T) {
 		t.Errorf("%s, %s", night, hour)
 	}
 
-	// Another process of the same deployment puts nothing, and the one of the next what has changed.
+	// another process of the same deployment puts nothing, and one of the next deployment puts the changes
 	turns := func() (n int) {
 		t.Helper()
 		events, err := client.Collect(env.Client().History(t.Context(), schedule.InstanceID("nightly")))
@@ -128,7 +128,7 @@ func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	}
 }
 
-// veiled is a codec that shows in what is stored that it was there.
+// veiled is a codec that leaves a mark in stored data.
 type veiled struct{}
 
 func (veiled) ID() string { return "veiled" }

@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// throttled is an AWS that throttles every request, behind the real SDK.
+// throttled is a transport of the SDK that throttles every request.
 type throttled struct{ calls atomic.Int64 }
 
 func (t *throttled) Do(r *http.Request) (*http.Response, error) {
@@ -58,7 +58,7 @@ func (t *throttled) config() aws.Config {
 func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
-	for _, r := range []asked{
+	for _, r := range []apiRequest{
 		{method: get, target: "/v1/instances"},
 		{method: get, target: "/v1/instances?limit=1000"},
 		{method: get, target: "/v1/instances?name=a&status=Running"},
@@ -128,7 +128,7 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 		t.Cleanup(hub.Close)
 		d := open(t, hub.Provider)
 		for range 50 {
-			if a := d.byLambda(byAPI, &asked{
+			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodGet, target: "/v1/instances",
 			}); a.Code != http.StatusOK {
 				t.Fatalf("%d: %s", a.Code, a.Body)
@@ -137,7 +137,7 @@ func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 	})
 }
 
-// large are orchestrations that set the largest permitted custom status, of nothing but quotes.
+// large returns orchestrations that set a custom status of the maximum size, which consists of quotes.
 func large() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -170,7 +170,7 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a := d.byLambda(byAPI, &asked{
+			if a := d.byLambda(byAPI, &apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body),
 			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
@@ -178,11 +178,13 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		settle(hub)
-		for _, door := range []string{byAPI, byHTTP} {
+		for _, gateway := range []string{byAPI, byHTTP} {
 			seen, pages, cursor := map[string]bool{}, 0, ""
 			for more := true; more; more = cursor != "" {
-				r := asked{method: http.MethodGet, target: "/v1/instances?limit=1000&cursor=" + url.QueryEscape(cursor)}
-				a := d.by(door, &r)
+				r := apiRequest{
+					method: http.MethodGet, target: "/v1/instances?limit=1000&cursor=" + url.QueryEscape(cursor),
+				}
+				a := d.by(gateway, &r)
 				if a.Code != http.StatusOK {
 					t.Fatalf("%d: %s", a.Code, a.Body)
 				}
@@ -200,29 +202,29 @@ func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 					seen[page.Items[i].InstanceID] = true
 				}
 				pages, cursor = pages+1, page.NextCursor
-				if door == byHTTP && len(a.Body) < lambdaLimit && cursor != "" {
+				if gateway == byHTTP && len(a.Body) < lambdaLimit && cursor != "" {
 					break // its first page is as large as a Lambda's
 				}
 			}
-			t.Logf("by %s: %d instances in %d pages", door, len(seen), pages)
-			if door == byHTTP && pages == 1 {
+			t.Logf("by %s: %d instances in %d pages", gateway, len(seen), pages)
+			if gateway == byHTTP && pages == 1 {
 				continue
 			}
 			if len(seen) != instances || pages < 2 || pages > 11 {
 				t.Errorf(
-					"by %s: %d instances in %d pages, want %d in two to fifteen", door, len(seen), pages, instances,
+					"by %s: %d instances in %d pages, want %d in two to fifteen", gateway, len(seen), pages, instances,
 				)
 			}
 		}
 	})
 }
 
-// by sends a request by one of the doors.
-func (d *doors) by(door string, r *asked) reply {
-	if door == byHTTP {
+// by sends a request through a gateway.
+func (d *gateways) by(gateway string, r *apiRequest) apiResponse {
+	if gateway == byHTTP {
 		return d.byHTTP(r)
 	}
-	return d.byLambda(door, r)
+	return d.byLambda(gateway, r)
 }
 
 // A client that does not complete its request is disconnected after ten seconds, wherever it stops.
@@ -278,7 +280,7 @@ func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := open(t, inMemory(t).Provider)
-				if a := d.byHTTP(&asked{
+				if a := d.byHTTP(&apiRequest{
 					method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`,
 				}); a.Code != http.StatusAccepted {
 					t.Fatalf("%d: %s", a.Code, a.Body)
@@ -318,7 +320,7 @@ func TestServeHTTP_slowCall_exceedsReadTimeout(t *testing.T) {
 			case <-time.After(30 * time.Second):
 			}
 		})
-		go func() { served <- serveHTTP(ctx, pipes{conns, ctx}, h) }()
+		go func() { served <- serveHTTP(ctx, memoryListener{conns, ctx}, h) }()
 		c, there := net.Pipe()
 		conns <- there
 		go func() { _, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") }()
@@ -372,36 +374,36 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 		d := open(t, inMemory(t).Provider)
 		for _, id := range []string{"a", "a b", "ü", "a+b", "a:b@c", "a&b=c;d", "100", `"`, "a~b"} {
 			body, _ := json.Marshal(map[string]any{"instanceId": id, "input": 1})
-			if a := d.byHTTP(&asked{
+			if a := d.byHTTP(&apiRequest{
 				method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body),
 			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
-			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
-				a := d.by(door, &asked{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
+			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
+				a := d.by(gateway, &apiRequest{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
 				var in httpapi.Instance
 				if err := json.Unmarshal(a.Body, &in); err != nil || a.Code != http.StatusOK || in.InstanceID != id {
-					t.Errorf("%q by %s: %d %s", id, door, a.Code, a.Body)
+					t.Errorf("%q by %s: %d %s", id, gateway, a.Code, a.Body)
 				}
 			}
 		}
 		for _, sent := range []string{"a%2Fb", "a%3Fb", "a%23b", "a%25b", "a%2fb", "%2e%2e"} {
-			doors := []string{byHTTP, byFunctionURL}
+			gateways := []string{byHTTP, byFunctionURL}
 			if strings.HasSuffix(strings.ToLower(sent), "2fb") { // of other ids nothing is left in the path
-				doors = append(doors, byAPI)
+				gateways = append(gateways, byAPI)
 			}
-			for _, door := range doors {
-				if a := d.by(door, &asked{
+			for _, gateway := range gateways {
+				if a := d.by(gateway, &apiRequest{
 					method: http.MethodDelete, target: "/v1/instances/" + sent,
 				}); a.Code != http.StatusBadRequest ||
 					!strings.Contains(string(a.Body), "base64url without padding: ~") {
-					t.Errorf("%s by %s: %d %s", sent, door, a.Code, a.Body)
+					t.Errorf("%s by %s: %d %s", sent, gateway, a.Code, a.Body)
 				}
 			}
 		}
 		// An HTTP API decodes the path, which then shows no question mark; its route's parameter does.
 		for _, proxy := range []string{"instances/a%3Fb", "instances/a?b"} {
-			e := d.event(byAPI, &asked{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
+			e := d.event(byAPI, &apiRequest{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
 			if e.RawPath != "/v1/instances/a" {
 				t.Fatalf("the path is %q", e.RawPath)
 			}
@@ -416,14 +418,14 @@ func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 			"/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i",
 			"/v1/orchestrations/a%2Fb": "~YS9i",
 		} {
-			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
+			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
-					a := d.by(door, &asked{method: method, target: target})
-					if a.Code == http.StatusMethodNotAllowed && door != byAPI {
+					a := d.by(gateway, &apiRequest{method: method, target: target})
+					if a.Code == http.StatusMethodNotAllowed && gateway != byAPI {
 						continue // the path is a call's there
 					}
 					if a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), form) {
-						t.Errorf("%s %s by %s: %d %s", method, target, door, a.Code, a.Body)
+						t.Errorf("%s %s by %s: %d %s", method, target, gateway, a.Code, a.Body)
 					}
 				}
 			}
@@ -441,11 +443,11 @@ func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 			{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"},
 		} {
 			for _, target := range []string{"/v1/orchestrations/hello", "/v1/instances/one/events/go"} {
-				for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
-					a := d.by(door, &asked{method: http.MethodPost, target: target, body: "{}", header: header})
+				for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
+					a := d.by(gateway, &apiRequest{method: http.MethodPost, target: target, body: "{}", header: header})
 					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" ||
 						!strings.Contains(p.Detail, "more than once") {
-						t.Errorf("%q by %s: %d %s", header, door, a.Code, a.Body)
+						t.Errorf("%q by %s: %d %s", header, gateway, a.Code, a.Body)
 					}
 				}
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// apiEnvironment is what the stack gives the API function.
+// apiEnvironment returns the environment of the API function.
 func apiEnvironment(name string) string {
 	return map[string]string{
 		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_HUB": "shop", "PERDURE_TABLE": "shop",
@@ -58,7 +58,7 @@ func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	}
 }
 
-// invoked is a function as a handler.
+// invoked is a function that implements lambda.Handler.
 type invoked func(ctx context.Context, payload []byte) ([]byte, error)
 
 func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }

@@ -129,7 +129,7 @@ func TestEnvironment_apiDeadLetters(t *testing.T) {
 	}
 }
 
-// environmentWith returns the renewer's environment, with a case's changes.
+// environmentWith returns the environment of a renewer with changes.
 func environmentWith(changes map[string]string) *environment {
 	set := map[string]string{
 		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}",
@@ -153,7 +153,7 @@ func TestEnvironment_timers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		changes map[string]string
-		wrong   string // "" when all is well
+		wrong   string // empty if the environment is valid
 	}{
 		"by default, schedules": {nil, ""},
 		"schedules":             {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
@@ -273,7 +273,7 @@ func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	}
 }
 
-// answering is a handler that answers queries of one instance beside.
+// answering is a record handler that also answers queries of one instance.
 type answering struct{ recorded }
 
 func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {

@@ -30,7 +30,7 @@ func x(n int) string { return strings.Repeat("x", n) }
 
 func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// paths are the API's, of an instance that waits.
+// paths has the paths of the API, for an instance that waits.
 var paths = []string{
 	startHello, "/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history",
 	waiting + "/cancellations", waiting + "/events/e", waiting + "/cancel",
@@ -40,14 +40,14 @@ var paths = []string{
 	"/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
 }
 
-// takeBodies are the calls that read a body.
-var takeBodies = []string{
+// pathsWithBody has the paths of calls that read a body.
+var pathsWithBody = []string{
 	startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate",
 	waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew",
 }
 
-// byMethod is every path with methods that it does not accept, and with those that it does.
-func byMethod() (all []asked) {
+// methodRequests returns requests for every path with supported and unsupported methods.
+func methodRequests() (all []apiRequest) {
 	for _, path := range paths {
 		for _, method := range []string{
 			get, http.MethodHead, post, http.MethodPut, http.MethodPatch, remove, http.MethodOptions, http.MethodTrace,
@@ -56,13 +56,13 @@ func byMethod() (all []asked) {
 			if method == remove && path == waiting || method == post && strings.HasPrefix(path, waiting+"/") {
 				path = strings.Replace(path, "waiting", "nobody", 1) // the others need it
 			}
-			all = append(all, asked{method: method, target: path})
+			all = append(all, apiRequest{method: method, target: path})
 		}
 	}
 	return all
 }
 
-// bodies are not objects that a call accepts, or barely are.
+// bodies has invalid and unusual bodies.
 func bodies() []string {
 	deep := func(open, shut string, n int) string { return strings.Repeat(open, n) + strings.Repeat(shut, n) }
 	list := []string{
@@ -81,19 +81,19 @@ func bodies() []string {
 	return list
 }
 
-func byBody() (all []asked) {
-	for _, path := range takeBodies {
+func bodyRequests() (all []apiRequest) {
+	for _, path := range pathsWithBody {
 		for _, body := range bodies() {
-			all = append(all, asked{method: post, target: path, body: body})
+			all = append(all, apiRequest{method: post, target: path, body: body})
 		}
 	}
 	return all
 }
 
-// byStart are the fields of starts, one by one.
-func byStart() (all []asked) {
+// startRequests returns starts with an invalid or unusual value for each field.
+func startRequests() (all []apiRequest) {
 	add := func(format string, args ...any) {
-		all = append(all, asked{method: post, target: startHello, body: fmt.Sprintf(format, args...)})
+		all = append(all, apiRequest{method: post, target: startHello, body: fmt.Sprintf(format, args...)})
 	}
 	for _, v := range []string{
 		"1", "true", "[]", "{}", `["a"]`, `{"a":"b"}`, "1.5", "-1", "1e400", `"\u0000"`, `"\u0007"`,
@@ -139,7 +139,7 @@ func byStart() (all []asked) {
 	return all
 }
 
-// ids are texts in the place of a path's id.
+// ids has invalid and unusual IDs in paths.
 func ids() []string {
 	return []string{
 		"~", "~~", "~a*", "~YQ==", "~YR", "~YQ%3D%3D", "~YQ%0A", inPath(""), inPath("\x00"), inPath("\xff\xfe"),
@@ -153,9 +153,9 @@ func ids() []string {
 	}
 }
 
-func byID() (all []asked) {
+func idRequests() (all []apiRequest) {
 	for _, id := range ids() {
-		for _, r := range []asked{
+		for _, r := range []apiRequest{
 			{method: get, target: "/v1/instances/" + id},
 			{method: get, target: "/v1/instances/" + id + "/history"},
 			{method: get, target: "/v1/instances/" + id + "/executions"},
@@ -175,7 +175,7 @@ func byID() (all []asked) {
 	return all
 }
 
-// cursors are texts that no list has returned: raw, encoded, and decoding to what DynamoDB would refuse.
+// cursors returns cursors that no list has returned: raw, encoded, and with content that DynamoDB would reject.
 func cursors() []string {
 	text := base64.RawURLEncoding.EncodeToString
 	all := []string{
@@ -199,7 +199,7 @@ func cursors() []string {
 	return all
 }
 
-func byCursor() (all []asked) {
+func cursorRequests() (all []apiRequest) {
 	for _, c := range cursors() {
 		for _, target := range []string{
 			"/v1/instances?", "/v1/instances?status=Blocked&", waiting + "/executions?", waiting + "/cancellations?",
@@ -207,13 +207,13 @@ func byCursor() (all []asked) {
 			if len(c) > 60 && strings.Contains(target, waiting) {
 				continue // no cursor of these is in base64
 			}
-			all = append(all, asked{method: get, target: target + "cursor=" + url.QueryEscape(c)})
+			all = append(all, apiRequest{method: get, target: target + "cursor=" + url.QueryEscape(c)})
 		}
 	}
 	return all
 }
 
-func byQuery() (all []asked) {
+func queryRequests() (all []apiRequest) {
 	values := map[string][]string{
 		"limit": {
 			"0", "-1", "1001", "99999999999999999999", "1.5", "1e2", "0x10", "", "%00", "١", "NaN", "+1", "1%20",
@@ -254,22 +254,22 @@ func byQuery() (all []asked) {
 	} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			for _, v := range values[name] {
-				all = append(all, asked{method: get, target: path + "?" + name + "=" + v})
+				all = append(all, apiRequest{method: get, target: path + "?" + name + "=" + v})
 			}
 		}
 		all = append(
-			all, asked{method: get, target: path + "?limit=1&limit=2"}, asked{
+			all, apiRequest{method: get, target: path + "?limit=1&limit=2"}, apiRequest{
 				method: get, target: path + "?" + strings.Repeat("a=1&", 2000),
-			}, asked{
+			}, apiRequest{
 				method: get, target: path + "?limit",
-			}, asked{method: get, target: path + "?&&&"}, asked{method: get, target: path + "??"},
+			}, apiRequest{method: get, target: path + "?&&&"}, apiRequest{method: get, target: path + "??"},
 		)
 	}
 	return all
 }
 
-func byHeader() (all []asked) {
-	for _, path := range takeBodies {
+func headerRequests() (all []apiRequest) {
+	for _, path := range pathsWithBody {
 		for _, header := range [][]string{
 			{"Content-Type", ""},
 			{"Content-Type", "text/plain"},
@@ -304,14 +304,14 @@ func byHeader() (all []asked) {
 			{"Origin", "null"},
 			{"X", strings.Repeat("a", 20_000)},
 		} {
-			all = append(all, asked{method: post, target: path, body: `{}`, header: header})
+			all = append(all, apiRequest{method: post, target: path, body: `{}`, header: header})
 		}
 	}
 	return all
 }
 
-// byFilter are bulk operations of which none may begin.
-func byFilter() (all []asked) {
+// filterRequests returns bulk operations that must not start.
+func filterRequests() (all []apiRequest) {
 	for _, body := range []string{
 		`{}`, `{"operation":"purge"}`, `{"operation":"drop","all":true}`, `{"operation":1}`,
 		`{"operation":"purge","all":"yes"}`, `{"operation":"purge","all":true,"filter":{"name":"a"}}`,
@@ -341,15 +341,15 @@ func byFilter() (all []asked) {
 		`{"operation":"purge","filter":{"statuses":[` + strings.Repeat(`"Completed",`,
 			5000) + `"Failed"]},"dryRun":true}`,
 	} {
-		all = append(all, asked{method: post, target: "/v1/jobs", body: body})
+		all = append(all, apiRequest{method: post, target: "/v1/jobs", body: body})
 	}
 	return all
 }
 
-// byLease are renewals without a message, or of something else than a message.
-func byLease() (all []asked) {
+// leaseRequests returns renewals without a message or with an invalid one.
+func leaseRequests() (all []apiRequest) {
 	add := func(seconds, leases string) {
-		all = append(all, asked{
+		all = append(all, apiRequest{
 			method: post, target: "/v1/work-items/renew",
 			body: `{"visibilityTimeout":` + seconds + `,"leases":` + leases + `}`,
 		})
@@ -383,9 +383,9 @@ func byLease() (all []asked) {
 	return all
 }
 
-// byWire is what only HTTP has: versions, chunks, and requests that are hardly any. What is no request at all net/http
-// answers itself.
-func byWire() (all []asked) {
+// rawRequests returns requests that only HTTP has: versions, chunks, and almost invalid requests. Package net/http
+// itself answers invalid ones.
+func rawRequests() (all []apiRequest) {
 	for _, raw := range []string{
 		"GET /v1/instances HTTP/1.0\r\n\r\n", "GET /v1/instances HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"GET http://evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -411,37 +411,37 @@ func byWire() (all []asked) {
 		if line, rest, _ := strings.Cut(raw, "\r\n"); method == post && !strings.Contains(raw, "Content-Type") {
 			raw = line + "\r\nContent-Type: application/json\r\n" + rest
 		}
-		all = append(all, asked{method: method, raw: raw})
+		all = append(all, apiRequest{method: method, raw: raw})
 	}
 	return all
 }
 
-// byOrder are requests that are repeated, or are for an instance that is over.
-func byOrder() (all []asked) {
+// repeatedRequests returns requests that are repeated, or are for an ended instance.
+func repeatedRequests() (all []apiRequest) {
 	for range 2 {
 		all = append(all,
-			asked{method: post, target: startHello, body: `{"instanceId":"twice","input":1}`}, asked{
+			apiRequest{method: post, target: startHello, body: `{"instanceId":"twice","input":1}`}, apiRequest{
 				method: post, target: startHello, body: `{"input":1}`, header: []string{"Idempotency-Key", "k"},
 			},
-			asked{
+			apiRequest{
 				method: post, target: startHello, body: `{"input":2,"instanceId":"other"}`, header: []string{
 					"Idempotency-Key", "k",
 				},
-			}, asked{method: post, target: "/v1/instances/twice/cancel"}, asked{
+			}, apiRequest{method: post, target: "/v1/instances/twice/cancel"}, apiRequest{
 				method: post, target: "/v1/instances/twice/terminate", body: `{"message":"m"}`,
 			},
-			asked{
+			apiRequest{
 				method: post, target: "/v1/instances/over/events/e", body: "1",
-			}, asked{method: post, target: "/v1/instances/over/cancel"}, asked{
+			}, apiRequest{method: post, target: "/v1/instances/over/cancel"}, apiRequest{
 				method: post, target: "/v1/instances/over/terminate",
-			}, asked{
+			}, apiRequest{
 				method: post, target: "/v1/instances/over/activities/2/cancel",
 			},
-			asked{
+			apiRequest{
 				method: post, target: waiting + "/activities/" + strconv.Itoa(1<<40) + "/cancel",
-			}, asked{method: remove, target: waiting}, asked{
+			}, apiRequest{method: remove, target: waiting}, apiRequest{
 				method: get, target: "/v1/instances/over/result?wait=20s",
-			}, asked{method: remove, target: "/v1/instances/over"},
+			}, apiRequest{method: remove, target: "/v1/instances/over"},
 		)
 	}
 	return all
@@ -463,7 +463,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 		t.Cleanup(hub.Close)
 		d := open(t, hub.Provider)
 		for id, name := range map[string]string{"waiting": "wait", "over": "hello"} {
-			if a := d.byHTTP(&asked{
+			if a := d.byHTTP(&apiRequest{
 				method: post, target: "/v1/orchestrations/" + name, body: fmt.Sprintf(
 					`{"instanceId":%q,"input":1}`, id,
 				),
@@ -474,9 +474,10 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 		}
 		settle(hub)
 		requests, seen, codes := 0, map[string]bool{}, map[string]int{}
-		for _, kind := range [][]asked{
-			byMethod(), byBody(), byStart(), byID(), byCursor(), byQuery(), byHeader(), byFilter(), byLease(),
-			byWire(), byOrder(),
+		for _, kind := range [][]apiRequest{
+			methodRequests(), bodyRequests(), startRequests(), idRequests(), cursorRequests(), queryRequests(),
+			headerRequests(), filterRequests(), leaseRequests(),
+			rawRequests(), repeatedRequests(),
 		} {
 			for i := range kind {
 				q := &kind[i]
@@ -487,7 +488,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 				}
 				seen[key] = true
 				requests++
-				var answers []reply
+				var answers []apiResponse
 				answers = append(answers, d.byHTTP(q))
 				if q.raw == "" {
 					answers = append(answers, d.byLambda(byAPI, q), d.byLambda(byFunctionURL, q))
@@ -503,7 +504,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 			t.Errorf("%d requests, want at least 795", requests)
 		}
 		settle(hub) // deal with what was started and sent
-		if a := d.byHTTP(&asked{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
+		if a := d.byHTTP(&apiRequest{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
 			t.Errorf("afterwards: %d: %s", a.Code, a.Body)
 		}
 		if _, log, failed := strings.Cut(d.log.String(), "level=ERROR"); failed {
@@ -512,7 +513,7 @@ func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 	})
 }
 
-// settle makes the hub's functions do all pending work, including repetitions.
+// settle lets the functions of the hub do all pending work, including redeliveries.
 func settle(hub *simhub.Hub) {
 	for range 3 {
 		for hub.Cloud.Step() {
@@ -531,28 +532,28 @@ func digestOf(status string) string {
 }
 
 // judge checks the rules that all answers must keep.
-func (d *doors) judge(q *asked, answers []reply) {
+func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 	d.t.Helper()
 	for i := range answers {
 		a := &answers[i]
 		if a.Code >= http.StatusInternalServerError || a.took > 10*time.Second {
-			d.t.Errorf("%s by %s: %d after %v: %.300s", q, a.door, a.Code, a.took, a.Body)
+			d.t.Errorf("%s by %s: %d after %v: %.300s", q, a.gateway, a.Code, a.took, a.Body)
 			continue
 		}
 		if wrong := d.document.Wrong(&a.Answer); len(wrong) > 0 {
-			d.t.Errorf("%s by %s: %.600s", q, a.door, wrong)
+			d.t.Errorf("%s by %s: %.600s", q, a.gateway, wrong)
 		}
 		p := problemOf(a)
 		if a.Code >= http.StatusBadRequest && !a.Head && (p.Code == "" || len(p.Field) > 64 || len(p.Detail) > 3000) {
-			d.t.Errorf("%s by %s: %d is no problem with a code, or a long one: %.300s", q, a.door, a.Code, a.Body)
+			d.t.Errorf("%s by %s: %d is no problem with a code, or a long one: %.300s", q, a.gateway, a.Code, a.Body)
 		}
 		if p.Code == "invalid_request" && p.Field == "" {
-			d.t.Errorf("%s by %s: no field is named: %.300s", q, a.door, a.Body)
+			d.t.Errorf("%s by %s: no field is named: %.300s", q, a.gateway, a.Body)
 		}
 		first := problemOf(&answers[0])
-		if a.door == byFunctionURL && answers[0].Code >= http.StatusBadRequest &&
+		if a.gateway == byFunctionURL && answers[0].Code >= http.StatusBadRequest &&
 			(p.Code != first.Code || p.Field != first.Field) {
-			d.t.Errorf("%s: by HTTP %d %v, by %s %d %v", q, answers[0].Code, first, a.door, a.Code, p)
+			d.t.Errorf("%s: by HTTP %d %v, by %s %d %v", q, answers[0].Code, first, a.gateway, a.Code, p)
 		}
 	}
 }

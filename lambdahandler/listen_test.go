@@ -21,7 +21,7 @@ const (
 	ok, forbidden, misdirected = http.StatusOK, http.StatusForbidden, http.StatusMisdirectedRequest
 )
 
-// listening returns an API without content as a listener at an address serves it, with an environment.
+// listening returns an API without instances as a listener at an address serves it.
 func listening(t *testing.T, at string, page bool, env map[string]string) http.Handler {
 	t.Helper()
 	e := &environment{getenv: func(name string) string { return env[name] }}

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// clock is a time of the day on which virtual time begins, or of the day before: "-23:50".
+// clock returns a time of the day on which virtual time starts, or of the day before: "-23:50".
 func clock(t *testing.T, text string) time.Time {
 	t.Helper()
 	day := 1
@@ -74,7 +74,7 @@ func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{
 		Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")},
 	}); err != nil {
-		t.Fatal(err) // as of a client whose clock is fast
+		t.Fatal(err) // like a client whose clock is ahead
 	}
 	h.Advance(10 * time.Minute)
 	h.want("00:05 00:10 00:00 00:15 00:20", "")

@@ -44,8 +44,8 @@ func TestRunNow_pausedSchedule(t *testing.T) {
 	for name, c := range map[string]struct {
 		overlap          schedule.OverlapPolicy
 		takes            time.Duration
-		at               string // the minutes at which runs are asked for
-		paused, resumed  string // which have begun by the end of the pause, and by 00:34
+		at               string // the minutes of manual runs
+		paused, resumed  string // the runs that have started by the end of the pause, and by 00:34
 		cancelled        string
 		skipped, started int64
 	}{
@@ -141,7 +141,7 @@ func TestPut_repeatedWhilePaused_catchesUpOnce(t *testing.T) {
 		h.pause()
 		since := h.status().Paused.At
 		for range 5 {
-			h.Advance(4*time.Minute + 20*time.Second) // at times less than a minute behind what is due
+			h.Advance(4*time.Minute + 20*time.Second) // less than a minute after scheduled times
 			h.put(s)
 		}
 		h.pause()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// at reads a time such as "2026-03-29 03:30" of a zone.
+// at parses a time such as "2026-03-29 03:30" in a zone.
 func at(t *testing.T, zone, text string) time.Time {
 	t.Helper()
 	loc, err := time.LoadLocation(zone)

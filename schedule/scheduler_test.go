@@ -16,13 +16,13 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// hub is one whose runs are noted, and take as long as their input says.
+// hub is a hub that records its runs, which take as long as their input says.
 type hub struct {
 	*perduretest.Env
 
 	t  *testing.T
 	mu sync.Mutex
-	// began, cancelled are the runs in their order, by the minute for which they were due.
+	// began and cancelled have the runs in order, by their scheduled minute.
 	began, cancelled []string
 }
 
@@ -65,7 +65,7 @@ func newHub(t *testing.T, opts ...perduretest.Option) *hub {
 	return h
 }
 
-// every5 is due every five minutes, and its runs take so long.
+// every5 returns a schedule with a time every five minutes, whose runs take the given duration.
 func every5(takes time.Duration, overlap schedule.OverlapPolicy, catchUp schedule.CatchUpPolicy) schedule.Schedule {
 	in, _ := json.Marshal(takes)
 	return schedule.Schedule{
@@ -81,7 +81,7 @@ func (h *hub) put(s schedule.Schedule) {
 	h.RunUntilIdle()
 }
 
-// status is what the schedule shows.
+// status returns the status of the schedule.
 func (h *hub) status() client.ScheduleStatus {
 	h.t.Helper()
 	s, err := h.Client().Schedule(h.t.Context(), "s")
@@ -91,7 +91,7 @@ func (h *hub) status() client.ScheduleStatus {
 	return s
 }
 
-// want compares the runs that have begun, and those that were cancelled, with texts such as "00:05 00:10".
+// want compares the started and the cancelled runs with texts such as "00:05 00:10".
 func (h *hub) want(began, cancelled string) {
 	h.t.Helper()
 	h.mu.Lock()
@@ -240,7 +240,7 @@ func TestRunNow_startsRun(t *testing.T) {
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
 	h.Advance(5*time.Minute + 10*time.Second)
-	for range 2 { // both behind the one that is under way
+	for range 2 { // both wait for the running one
 		if _, err := h.Client().TriggerSchedule(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestDelete_duringRun_endsAfterRun(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 
-	h.put(every5(time.Second, "", "")) // the id can be used again
+	h.put(every5(time.Second, "", "")) // the ID can be reused
 	h.Advance(10 * time.Minute)
 	if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Started != 2 {
 		t.Errorf("%+v", s)
@@ -383,7 +383,7 @@ func TestListSchedules(t *testing.T) {
 	if got := ids(); got != "abs" {
 		t.Errorf("listed as Completed: %s", got)
 	}
-	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil { // it is over: purged
+	if err := h.Client().DeleteSchedule(t.Context(), "b"); err != nil { // it has ended, so it is purged
 		t.Fatal(err)
 	}
 	h.Advance(time.Hour)
@@ -401,7 +401,7 @@ func TestSchedule_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 		twice := every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll)
 		twice.Until = h.Now().Add(10 * time.Minute)
 		h.put(twice)
-		h.Advance(time.Hour) // what dies is delivered again after minutes
+		h.Advance(time.Hour) // messages of killed functions are redelivered after minutes
 		s := h.status()
 		if s.RuntimeStatus != client.StatusCompleted || s.Started != 2 || s.Missed+s.Skipped != 0 || s.LastRun == nil ||
 			s.LastRun.Outcome != schedule.OutcomeCompleted {

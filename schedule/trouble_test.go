@@ -179,7 +179,7 @@ func TestSchedule_extremeTimes(t *testing.T) {
 			s.Expression = when
 			s.From, _ = time.Parse(time.RFC3339, from)
 			if err := h.Client().PutSchedule(t.Context(), s); err != nil {
-				continue // refused
+				continue // rejected
 			}
 			h.Advance(time.Hour)
 			got := h.status()
@@ -223,7 +223,7 @@ func TestRunNow_thousandTimesWithMaximumInput_continuesAsNew(t *testing.T) {
 	}
 }
 
-// runs asks for runs by hand, of a millisecond each.
+// runs requests manual runs of a millisecond each.
 func (h *hub) runs(n int) {
 	h.t.Helper()
 	for range n {

@@ -77,7 +77,7 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 		}
 	}
 	h.put(every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll))
-	h.Advance(10 * time.Hour) // what waits is started, and what runs is over
+	h.Advance(10 * time.Hour) // waiting runs start, and running ones end
 	h.Advance(6*time.Minute - h.Now().Sub(begin)%(5*time.Minute))
 	s := h.status()
 	due := int64(h.Now().Sub(begin) / (5 * time.Minute))

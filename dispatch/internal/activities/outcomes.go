@@ -17,7 +17,7 @@ type result struct {
 	release bool
 }
 
-// released is the result of a work item that returns to its queue.
+// released is the result of a work item that returns to its queue. It is never changed.
 var released = result{release: true}
 
 // finishedTask is a task with its result.

@@ -22,14 +22,14 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// operator is a caller with a role, as IAM names it.
+// operator returns the IAM name of a caller with a role.
 func operator(name string) string {
 	return "arn:aws:sts::123456789012:assumed-role/Operators/" + name
 }
 
-// operations is a hub with an instance for each fate, and its API behind a gateway that authenticates callers.
+// operations is a hub with an instance for each operation, and its API behind a gateway that authenticates callers.
 type operations struct {
-	*doors
+	*gateways
 
 	hub *simhub.Hub
 }
@@ -52,13 +52,13 @@ func operate(t *testing.T) operations {
 	return operations{open(t, hub.Provider), hub}
 }
 
-// as makes a call on behalf of a caller, and makes the hub do what follows.
-func (o operations) as(name, door, method, target, body string) reply {
+// as makes a call for a caller, and lets the hub process it.
+func (o operations) as(name, gateway, method, target, body string) apiResponse {
 	o.t.Helper()
 	o.caller = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
 		IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: name},
 	}
-	a := o.byLambda(door, &asked{
+	a := o.byLambda(gateway, &apiRequest{
 		method: method, target: target, body: body, header: []string{
 			"X-Requested-By", "mallory", "X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
 		},
@@ -71,7 +71,7 @@ func (o operations) as(name, door, method, target, body string) reply {
 	return a
 }
 
-// goOn makes the hub do the pending work, and what comes again within moments.
+// goOn lets the hub do the pending work, including redeliveries within moments.
 func (o operations) goOn() {
 	for range 3 {
 		for o.hub.Cloud.Step() {
@@ -80,10 +80,10 @@ func (o operations) goOn() {
 	}
 }
 
-// wantBy checks who asked for the events of a kind, and that the log has it.
+// wantBy checks who apiRequest for the events of a kind, and that the log has it.
 func (o operations) wantBy(instance string, kind history.Kind, operation, by string) {
 	o.t.Helper()
-	a := o.byHTTP(&asked{method: get, target: "/v1/instances/" + instance + "/history"})
+	a := o.byHTTP(&apiRequest{method: get, target: "/v1/instances/" + instance + "/history"})
 	var page struct {
 		Items []history.Event `json:"items"`
 	}
@@ -126,14 +126,14 @@ func (o operations) wantLogged(operation, instance, by string) {
 func (o operations) instance(id string) (in httpapi.Instance) {
 	o.t.Helper()
 	if err := json.Unmarshal(
-		o.byHTTP(&asked{method: get, target: "/v1/instances/" + id + "?pending=false"}).Body, &in,
+		o.byHTTP(&apiRequest{method: get, target: "/v1/instances/" + id + "?pending=false"}).Body, &in,
 	); err != nil {
 		o.t.Fatal(err)
 	}
 	return in
 }
 
-// purgedBy returns who purged an instance, by its tombstone.
+// purgedBy returns who purged an instance, from its tombstone.
 func (o operations) purgedBy(id string) string {
 	o.t.Helper()
 	key := map[string]types.AttributeValue{
@@ -156,22 +156,22 @@ func (o operations) purgedBy(id string) string {
 // termination and purge. Data of the request never replaces it.
 func TestCaller_isInHistoryAndLog(t *testing.T) {
 	t.Parallel()
-	for _, door := range []string{byAPI, byFunctionURL} {
-		t.Run(door, func(t *testing.T) {
+	for _, gateway := range []string{byAPI, byFunctionURL} {
+		t.Run(gateway, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				o := operate(t)
-				o.as(operator("starter"), door, post, "/v1/orchestrations/wait", `{"instanceId":"a","input":1}`)
+				o.as(operator("starter"), gateway, post, "/v1/orchestrations/wait", `{"instanceId":"a","input":1}`)
 				o.wantBy("a", history.OrchestrationStarted, "start", operator("starter"))
-				o.as(operator("raiser"), door, post, "/v1/instances/a/events/nudge", "1")
+				o.as(operator("raiser"), gateway, post, "/v1/instances/a/events/nudge", "1")
 				o.wantBy("a", history.ExternalEventRaised, "raise", operator("raiser"))
-				o.as(operator("stopper"), door, post, "/v1/instances/a/activities/3/cancel", `{"message":"enough"}`)
+				o.as(operator("stopper"), gateway, post, "/v1/instances/a/activities/3/cancel", `{"message":"enough"}`)
 				o.wantBy("a", history.ActivityCancelRequested, "cancel activity 3", operator("stopper"))
-				o.as(operator("canceller"), door, post, "/v1/instances/a/cancel", "")
+				o.as(operator("canceller"), gateway, post, "/v1/instances/a/cancel", "")
 				o.wantBy("a", history.CancelRequested, "cancel", operator("canceller"))
 				var found httpapi.CancellationPage
 				if err := json.Unmarshal(
-					o.byHTTP(&asked{method: get, target: "/v1/instances/a/cancellations"}).Body, &found,
+					o.byHTTP(&apiRequest{method: get, target: "/v1/instances/a/cancellations"}).Body, &found,
 				); err != nil || len(found.Items) != 2 ||
 					found.Items[0].RequestedBy != operator("stopper") ||
 					found.Items[1].RequestedBy != operator("canceller") {
@@ -179,21 +179,21 @@ func TestCaller_isInHistoryAndLog(t *testing.T) {
 				}
 
 				o.as(
-					operator("starter"), door, post, "/v1/orchestrations/wait",
+					operator("starter"), gateway, post, "/v1/orchestrations/wait",
 					`{"instanceId":"b","input":1,"delay":"1h"}`,
 				)
-				o.as(operator("terminator"), door, post, "/v1/instances/b/terminate", "")
+				o.as(operator("terminator"), gateway, post, "/v1/instances/b/terminate", "")
 				o.wantBy("b", history.OrchestrationTerminated, "terminate", operator("terminator"))
 				if in := o.instance("b"); in.StartedBy != operator("starter") ||
 					in.TerminatedBy != operator("terminator") {
 					t.Errorf("started by %q, terminated by %q", in.StartedBy, in.TerminatedBy)
 				}
 
-				o.as(operator("starter"), door, post, "/v1/orchestrations/wait", `{"instanceId":"c","input":1}`)
+				o.as(operator("starter"), gateway, post, "/v1/orchestrations/wait", `{"instanceId":"c","input":1}`)
 				for id, by := range map[string]string{
 					"a": operator("purger-1"), "b": operator("purger-2"), "c": operator("purger-3"),
 				} { // cancelled, terminated, and running
-					o.as(by, door, remove, "/v1/instances/"+id+"?force=true", "")
+					o.as(by, gateway, remove, "/v1/instances/"+id+"?force=true", "")
 					o.wantLogged("purge", id, by)
 					if got := o.purgedBy(id); got != by {
 						t.Errorf("%q was purged by %q, want %q", id, got, by)
@@ -251,7 +251,7 @@ func TestCaller_withoutIAM_isEmpty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := operate(t)
-		if a := o.byHTTP(&asked{
+		if a := o.byHTTP(&apiRequest{
 			method: post, target: "/v1/orchestrations/wait", body: `{"instanceId":"a","input":1}`, header: []string{
 				"X-Amzn-Request-Context", `{"authorizer":{"iam":{"userArn":"mallory"}}}`,
 			},

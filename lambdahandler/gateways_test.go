@@ -27,63 +27,63 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// doors are the ways into an API: plain HTTP as in listening mode, over connections in memory, and the events of an
-// HTTP API and of a function URL.
-type doors struct {
+// gateways sends requests to an API in three ways: as plain HTTP over connections in memory, as outside Lambda, and as
+// the events of an HTTP API and of a function URL.
+type gateways struct {
 	t        *testing.T
 	document *apicheck.Document
 	conns    chan net.Conn
 	lambda   func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
-	// route is that of the last request.
+	// route is the route of the last request.
 	route  string
 	log    *bytes.Buffer
 	caller *events.APIGatewayV2HTTPRequestContextAuthorizerDescription
 }
 
-// The doors.
+// The names of the gateways.
 const (
 	byHTTP        = "HTTP"
 	byAPI         = "an HTTP API"
 	byFunctionURL = "a function URL"
 )
 
-// reply is the answer to a request, and when it came.
-type reply struct {
+// apiResponse is the response to a request.
+type apiResponse struct {
 	apicheck.Answer
 
-	door string
-	took time.Duration
+	gateway string
+	took    time.Duration
 }
 
-// asked is a request as its sender writes it.
-type asked struct {
+// apiRequest is a request.
+type apiRequest struct {
 	method, target, body string
 	header               []string
-	raw                  string // by HTTP alone, instead of the other fields
+	raw                  string // replaces the other fields, for HTTP only
 }
 
-func (r *asked) String() string {
+func (r *apiRequest) String() string {
 	if r.raw != "" {
 		return fmt.Sprintf("%.120q", r.raw)
 	}
 	return fmt.Sprintf("%s %.120s %.80q %.80q", r.method, r.target, r.header, r.body)
 }
 
-// headers returns the header of r, with the content type of JSON for a body unless the header has a type.
-func (r *asked) headers() []string {
+// headers returns the header of r. A body without a content type gets that of JSON.
+func (r *apiRequest) headers() []string {
 	if r.body == "" || len(r.header) > 0 && r.header[0] == "Content-Type" {
 		return r.header
 	}
 	return append([]string{"Content-Type", "application/json"}, r.header...)
 }
 
-// pipes is a listener of connections in memory.
-type pipes struct {
+// memoryListener accepts connections in memory.
+type memoryListener struct {
 	conns chan net.Conn
 	ended context.Context //nolint:containedctx // a listener has no other
 }
 
-func (l pipes) Accept() (net.Conn, error) {
+func (l memoryListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
@@ -91,13 +91,13 @@ func (l pipes) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 }
-func (l pipes) Close() error   { return nil }
-func (l pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (l memoryListener) Close() error   { return nil }
+func (l memoryListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// open opens the doors to an API over a provider, in a bubble, until the test ends.
-func open(t *testing.T, p provider.Provider) *doors {
+// open starts an API of a provider, in a bubble, until the test ends.
+func open(t *testing.T, p provider.Provider) *gateways {
 	t.Helper()
-	d := &doors{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
+	d := &gateways{t: t, conns: make(chan net.Conn), log: &bytes.Buffer{}}
 	api := httpapi.New(
 		client.New(p, client.WithCaller("")), httpapi.WithLogger(slog.New(slog.NewTextHandler(d.log, nil))),
 	)
@@ -114,7 +114,7 @@ func open(t *testing.T, p provider.Provider) *doors {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error)
-	go func() { served <- serveHTTP(ctx, pipes{d.conns, ctx}, noted) }()
+	go func() { served <- serveHTTP(ctx, memoryListener{d.conns, ctx}, noted) }()
 	t.Cleanup(func() {
 		stop()
 		if err := <-served; err != nil {
@@ -124,17 +124,17 @@ func open(t *testing.T, p provider.Provider) *doors {
 	return d
 }
 
-// dial connects to the server, and returns its answer.
-func (d *doors) dial() net.Conn {
+// dial connects to the server.
+func (d *gateways) dial() net.Conn {
 	here, there := net.Pipe()
 	d.conns <- there
 	return here
 }
 
-// byHTTP asks over a connection of its own.
+// byHTTP sends a request over a new connection.
 //
 //nolint:bodyclose // the connection is closed
-func (d *doors) byHTTP(r *asked) reply {
+func (d *gateways) byHTTP(r *apiRequest) apiResponse {
 	d.t.Helper()
 	text := r.raw
 	if text == "" {
@@ -149,7 +149,7 @@ func (d *doors) byHTTP(r *asked) reply {
 	}
 	c := d.dial()
 	began := time.Now()
-	go func() { _, _ = io.WriteString(c, text) }() // the server may have had enough before the end
+	go func() { _, _ = io.WriteString(c, text) }() // the server may close the connection before the end
 	in := bufio.NewReader(c)
 	a, err := http.ReadResponse(in, &http.Request{Method: r.method})
 	if err == nil && a.StatusCode == http.StatusContinue {
@@ -165,14 +165,14 @@ func (d *doors) byHTTP(r *asked) reply {
 	took := time.Since(began)
 	c.Close()
 	synctest.Wait()
-	return d.reply(byHTTP, r.method, a.StatusCode, a.Header, body, took)
+	return d.response(byHTTP, r.method, a.StatusCode, a.Header, body, took)
 }
 
-// event is a request as a gateway passes it: an HTTP API decodes the path, and then drops what follows a question mark.
-func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
+// event returns a request as a gateway passes it. An HTTP API decodes the path and truncates it at a question mark.
+func (d *gateways) event(gateway string, r *apiRequest) events.APIGatewayV2HTTPRequest {
 	path, query, _ := strings.Cut(r.target, "?")
 	domain := "x.lambda-url.eu-central-1.on.aws"
-	if door == byAPI {
+	if gateway == byAPI {
 		domain = "x.execute-api.eu-central-1.amazonaws.com"
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path, _, _ = strings.Cut(decoded, "?")
@@ -201,10 +201,10 @@ func (d *doors) event(door string, r *asked) events.APIGatewayV2HTTPRequest {
 	return e
 }
 
-// byLambda asks through an event, in JSON as the runtime has it.
-func (d *doors) byLambda(door string, r *asked) reply {
+// byLambda sends a request as an event, encoded as JSON by the runtime.
+func (d *gateways) byLambda(gateway string, r *apiRequest) apiResponse {
 	d.t.Helper()
-	text, err := json.Marshal(d.event(door, r))
+	text, err := json.Marshal(d.event(gateway, r))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -215,33 +215,35 @@ func (d *doors) byLambda(door string, r *asked) reply {
 	began := time.Now()
 	a, err := d.lambda(d.t.Context(), e)
 	if err != nil {
-		d.t.Fatalf("%s by %s: the invocation fails, which is a 5xx: %v", r, door, err)
+		d.t.Fatalf("%s by %s: the invocation fails, which is a 5xx: %v", r, gateway, err)
 	}
 	took := time.Since(began)
-	if n := inLambda(d.t, a); n > lambdaLimit {
-		d.t.Errorf("%s by %s: the answer has %d bytes, which Lambda does not take", r, door, n)
+	if n := lambdaBytes(d.t, a); n > lambdaLimit {
+		d.t.Errorf("%s by %s: the answer has %d bytes, which Lambda does not take", r, gateway, n)
 	}
 	header := http.Header{}
 	for name, value := range a.Headers {
 		header.Set(name, value)
 	}
-	return d.reply(door, r.method, a.StatusCode, header, []byte(a.Body), took)
+	return d.response(gateway, r.method, a.StatusCode, header, []byte(a.Body), took)
 }
 
-func (d *doors) reply(door, method string, status int, header http.Header, body []byte, took time.Duration) reply {
+func (d *gateways) response(
+	gateway, method string, status int, header http.Header, body []byte, took time.Duration,
+) apiResponse {
 	a := apicheck.Answer{Method: method, Path: d.route, Code: status, Header: header, Body: body}
 	if method == http.MethodHead {
 		a.Method, a.Head = http.MethodGet, true
 	}
 	d.route = ""
-	return reply{a, door, took}
+	return apiResponse{a, gateway, took}
 }
 
-// lambdaLimit is the largest answer that Lambda accepts.
+// lambdaLimit is the maximum size of a response of Lambda.
 const lambdaLimit = 6 << 20
 
-// inLambda is how many bytes an answer takes as Lambda's runtime writes it.
-func inLambda(t *testing.T, a events.APIGatewayV2HTTPResponse) int {
+// lambdaBytes returns the size of a response as the runtime of Lambda encodes it.
+func lambdaBytes(t *testing.T, a events.APIGatewayV2HTTPResponse) int {
 	t.Helper()
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -259,8 +261,8 @@ type problem struct {
 	Detail string `json:"detail"`
 }
 
-// problemOf returns the problem in an answer, empty for an answer that has none.
-func problemOf(r *reply) (p problem) {
+// problemOf returns the problem of a response, or an empty one.
+func problemOf(r *apiResponse) (p problem) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "application/problem+json") && !r.Head {
 		_ = json.Unmarshal(r.Body, &p)
 	}
