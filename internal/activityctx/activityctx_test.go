@@ -24,8 +24,8 @@ func tokenIn(ctx context.Context) (made string) {
 // Only the context of the activity's code has the token and the heartbeats.
 func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 	t.Parallel()
-	beside, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
-	for ctx, ofCode := range map[context.Context]bool{beside: false, code: true} {
+	worker, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
+	for ctx, ofCode := range map[context.Context]bool{worker: false, code: true} {
 		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
 			t.Errorf("it is %+v", got)
 		}

@@ -48,8 +48,8 @@ func New(codecs []perdure.Codec, store provider.PayloadStore) (*Encoding, error)
 		id := c.ID()
 		switch {
 		case !history.IsCodecID(id):
-			return nil, fmt.Errorf("the ID of a codec must have 1 to %d letters, digits, dots, dashes and underscores, "+
-				"is %q", history.MaxCodecIDBytes, id)
+			return nil, fmt.Errorf("the ID of a codec must have 1 to %d letters, digits, dots, dashes and "+
+				"underscores, is %q", history.MaxCodecIDBytes, id)
 		case e.codecs[id] != nil:
 			return nil, fmt.Errorf("two codecs have the ID %q", id)
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // resend replaces the records of released tasks that were delivered often with new ones. It returns the other tasks.
-func (s *settlement) resend(ctx context.Context, back []*task) (rest []*task) {
-	if len(back) == 0 {
+func (s *settlement) resend(ctx context.Context, tasks []*task) (rest []*task) {
+	if len(tasks) == 0 {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -19,7 +19,7 @@ func (s *settlement) resend(ctx context.Context, back []*task) (rest []*task) {
 	var replaced []*task
 	var old []provider.Record
 	var items []provider.WorkItem
-	for _, t := range back {
+	for _, t := range tasks {
 		if !s.isResendDue(t, now) {
 			rest = append(rest, t)
 			continue

@@ -22,11 +22,11 @@ type settlement struct {
 // their IDs. The last records of a batch are left to the event source mapping if it can delete them as well.
 func (s *settlement) settle(ctx context.Context, finished []finishedTask, last bool) (failed []string) {
 	done := make([]provider.CompletedWorkItem, 0, len(finished))
-	var back []*task
+	var releasing []*task
 	finished = s.supervisor.recorder.storePending(ctx, s.supervisor.runLeases.storeOutcomes(ctx, finished))
 	for _, e := range finished {
 		if e.release {
-			back = append(back, e.task)
+			releasing = append(releasing, e.task)
 			continue
 		}
 		done = append(done, provider.CompletedWorkItem{
@@ -40,12 +40,12 @@ func (s *settlement) settle(ctx context.Context, finished []finishedTask, last b
 			s.options.Logger.ErrorContext(ctx, "sending activity outcomes failed, the activities will run again",
 				"event", logevent.ActivityOutcomeSendFailed, "activities", len(refused), "error", err)
 		}
-		back = append(back, tasksOf(refused, finished)...)
+		releasing = append(releasing, tasksOf(refused, finished)...)
 	}
 
-	s.crashes.unmark(ctx, back)
-	s.supervisor.runLeases.release(ctx, back)
-	return s.release(ctx, s.resend(ctx, back))
+	s.crashes.unmark(ctx, releasing)
+	s.supervisor.runLeases.release(ctx, releasing)
+	return s.release(ctx, s.resend(ctx, releasing))
 }
 
 // isDeletedByMapping reports whether the event source mapping may delete the record of a task after its outcome is

@@ -18,7 +18,9 @@ func TestState_expiresAfterLastHeartbeat(t *testing.T) {
 	s := New(start)
 	s.Expect(expire)
 	s.Record(start.Add(time.Second), nil)
-	if next := s.ExpireIfDue("a", time.Second, start.Add(1500*time.Millisecond)); !next.Equal(start.Add(2 * time.Second)) {
+	if next := s.ExpireIfDue(
+		"a", time.Second, start.Add(1500*time.Millisecond),
+	); !next.Equal(start.Add(2 * time.Second)) {
 		t.Errorf("the timeout expires at %v", next)
 	}
 	if ctx.Err() != nil {

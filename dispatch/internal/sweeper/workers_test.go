@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A worker is missing when several sweeps have found work items without a report. A report in between starts anew.
+// A worker is missing when several sweeps have found work items without a report. A report in between resets that time.
 func TestMissingWorkers_areReportedAfterThreeMinutes(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
