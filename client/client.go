@@ -9,10 +9,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/internal/sleep"
-	"github.com/perdure/perdure/internal/standings"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -52,10 +52,10 @@ type Client struct {
 	identify func(ctx context.Context) string // nil: there is no way to know
 	asker    provider.Querier                 // nil: the hub, if it is one
 
-	codecs []perdure.Codec
-	vault  *vault.Vault // nil: payloads are as they are given
+	codecs   []perdure.Codec
+	encoding *payloads.Encoding // nil: payloads are as they are given
 
-	standings *standings.Standings // of executions whose activities were completed
+	settlements *settlements.Cache // of executions whose activities were completed
 
 	intercept    []perdure.Interceptor
 	interceptors *callChain // nil where there are none
@@ -109,14 +109,14 @@ type Backend interface {
 
 // New returns a client of a task hub. It makes no calls. It panics if the codecs of WithCodec are invalid.
 func New(h Backend, opts ...Option) *Client {
-	c := &Client{hub: h, now: time.Now, sleep: sleep.For, standings: standings.New()} //nolint:forbidigo // the default clock
-	if i, ok := offered.By[CallerIdentifier](h); ok {
+	c := &Client{hub: h, now: time.Now, sleep: sleep.For, settlements: settlements.NewCache()} //nolint:forbidigo // the default clock
+	if i, ok := unwrap.As[CallerIdentifier](h); ok {
 		c.identify = i.Caller
 	}
 	for _, opt := range opts {
 		opt(c)
 	}
 	c.interceptors = interceptorsOf(c.intercept)
-	c.vault = newVault(c.codecs, h)
+	c.encoding = newEncoding(c.codecs, h)
 	return c
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/standings"
+	"github.com/perdure/perdure/internal/settlements"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -28,7 +28,7 @@ import (
 // CompleteActivity returns a *TokenError if the token is not valid for an open attempt. You can repeat a call that failed with
 // a retryable error. If the failed call has succeeded after all, the repetition returns a *TokenError with TokenActivityEnded.
 func (c *Client) CompleteActivity(ctx context.Context, token string, result any) error {
-	doc, err := encodePayload("result", result, c.vault.Limit())
+	doc, err := encodePayload("result", result, c.encoding.Limit())
 	if err == nil {
 		err = c.endAttempt(ctx, callComplete, token, provider.ActivityOutcome{Result: doc})
 	}
@@ -122,7 +122,7 @@ func encodeDetails(details any) (json.RawMessage, error) {
 
 // sealDetails is the details of a heartbeat as they are stored.
 func (c *Client) sealDetails(ctx context.Context, h *held, doc json.RawMessage) (json.RawMessage, error) {
-	sealed, err := c.vault.SealPayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.NewInlinePayload(doc))
+	sealed, err := c.encoding.EncodePayload(ctx, h.about(perdure.PayloadHeartbeatDetails), history.NewInlinePayload(doc))
 	return json.RawMessage(sealed), err
 }
 
@@ -177,9 +177,9 @@ func (h *held) isOver(r *provider.ActivityRecord) bool { return r.TimedOutAttemp
 type held struct {
 	provider.WorkItem
 
-	hub       Backend
-	standings *standings.Standings
-	retry     provider.ActivityRetry
+	hub         Backend
+	settlements *settlements.Cache
+	retry       provider.ActivityRetry
 }
 
 // open reads a token, and checks that its attempt is the current one.
@@ -188,7 +188,7 @@ func (c *Client) open(ctx context.Context, token string) (*held, error) {
 	if err != nil {
 		return nil, tokenError(err)
 	}
-	h := &held{WorkItem: w, hub: c.hub, standings: c.standings}
+	h := &held{WorkItem: w, hub: c.hub, settlements: c.settlements}
 	if h.retry, err = c.hub.ReadRetry(ctx, h.ExecutionID, h.ActivityID); err != nil {
 		return nil, err
 	}
@@ -227,13 +227,13 @@ func (h *held) readCancel(ctx context.Context) (provider.CancelInfo, error) {
 // look reads whether the activity is open, strongly consistent, and whether its cancel is decided. That is for the answer: the turn decides. What was
 // read of the execution before is not read again: of ten thousand that are completed each would read what became of all others.
 func (h *held) look(ctx context.Context) (cancelled bool, err error) {
-	standing := h.standings.Of(h.ExecutionID)
-	if err := standing.Look(ctx, h.hub, h.Segment); err != nil {
+	execution := h.settlements.Execution(h.ExecutionID)
+	if err := execution.Read(ctx, h.hub, h.Segment); err != nil {
 		return false, err
 	}
-	known := standing.Of(h.ActivityID, h.Segment)
+	known := execution.Activity(h.ActivityID, h.Segment)
 	switch {
-	case known.Over || known.Deleted:
+	case known.ExecutionEnded || known.Deleted:
 		return false, h.problem(TokenExecutionEnded)
 	case known.Settled:
 		return known.Cancelled, h.problem(TokenActivityEnded)
@@ -262,10 +262,10 @@ func (c *Client) endAttempt(ctx context.Context, operation, token string, o prov
 		if err := h.complete(ctx, c.now().UTC(), &o); err != nil {
 			return err
 		}
-		if o.Result, err = c.vault.SealPayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
+		if o.Result, err = c.encoding.EncodePayload(ctx, h.about(perdure.PayloadActivityResult), o.Result); err != nil {
 			return err
 		}
-		if err := c.vault.SealFailure(ctx, h.about(perdure.PayloadErrorDetails), o.Error); err != nil {
+		if err := c.encoding.EncodeFailure(ctx, h.about(perdure.PayloadErrorDetails), o.Error); err != nil {
 			return err
 		}
 		m := provider.Message{

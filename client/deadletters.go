@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -197,7 +197,7 @@ func IsHandled(d *DeadLetter) bool {
 }
 
 func (c *Client) deadLetters() (provider.DeadLetters, error) {
-	hub, ok := offered.By[provider.DeadLetters](c.hub)
+	hub, ok := unwrap.As[provider.DeadLetters](c.hub)
 	if !ok || len(hub.DeadLetterQueues()) == 0 {
 		return nil, ErrDeadLettersUnsupported
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -33,7 +33,7 @@ func OnStall(f func(Stall)) PurgeQueuesOption { return func(e *emptying) { e.wai
 //
 // Throttled calls, and calls without a response within a minute, are repeated until no call has succeeded for an hour.
 func (c *Client) PurgeQueues(ctx context.Context, opts ...PurgeQueuesOption) (provider.QueuePurgeResult, error) {
-	hub, ok := offered.By[provider.Reconciler](c.hub)
+	hub, ok := unwrap.As[provider.Reconciler](c.hub)
 	if !ok {
 		return provider.QueuePurgeResult{}, fmt.Errorf("client: purge queues: %w", ErrReconcileUnsupported)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -26,13 +26,13 @@ func WithCodec(codec perdure.Codec, others ...perdure.Codec) Option {
 	return func(c *Client) { c.codecs = append([]perdure.Codec{codec}, others...) }
 }
 
-// newVault makes what the client seals and opens payloads by.
-func newVault(codecs []perdure.Codec, h Backend) *vault.Vault {
+// newEncoding makes what the client seals and opens payloads by.
+func newEncoding(codecs []perdure.Codec, h Backend) *payloads.Encoding {
 	var store provider.PayloadStore
-	if k, ok := offered.By[provider.PayloadStoreProvider](h); ok {
+	if k, ok := unwrap.As[provider.PayloadStoreProvider](h); ok {
 		store = k.Payloads()
 	}
-	v, err := vault.New(codecs, store)
+	v, err := payloads.New(codecs, store)
 	if err != nil {
 		panic("client: WithCodec: " + err.Error())
 	}
@@ -41,7 +41,7 @@ func newVault(codecs []perdure.Codec, h Backend) *vault.Vault {
 
 // sealInput seals the input of a start, and has the execution that is to begin own what lies in the store.
 func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
-	if c.vault == nil && s.RestartFrom == nil && s.Input.StorageKey() == "" { // what lies in a bucket only a client that has it may start again
+	if c.encoding == nil && s.RestartFrom == nil && s.Input.StorageKey() == "" { // what lies in a bucket only a client that has it may start again
 		return nil
 	}
 	first := provider.NewExecutionID(c.now().UTC().Truncate(time.Millisecond), s.InstanceID, s.StartID)
@@ -49,14 +49,14 @@ func (c *Client) sealInput(ctx context.Context, s *provider.Start) (err error) {
 		return c.ownPast(ctx, s, first)
 	}
 	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: first, Kind: perdure.PayloadOrchestrationInput, Name: s.Name}
-	if s.Input, err = c.vault.SealPayload(ctx, about, s.Input); err != nil {
+	if s.Input, err = c.encoding.EncodePayload(ctx, about, s.Input); err != nil {
 		return err
 	}
 	before := s.Input.StorageKey()
 	if before == "" {
 		return nil
 	}
-	if s.Input, err = c.vault.Own(ctx, about, s.Input); err != nil { // of an instance that is started again
+	if s.Input, err = c.encoding.Adopt(ctx, about, s.Input); err != nil { // of an instance that is started again
 		return err
 	}
 	if provider.ExecutionOfPayload(s.Input.StorageKey()) != first {
@@ -73,7 +73,7 @@ func (c *Client) forgetInput(ctx context.Context, s *provider.Start, started *pr
 	if s.ExecutionID == "" || !another {
 		return
 	}
-	_ = c.vault.Forget(context.WithoutCancel(ctx), storedFor(s)...)
+	_ = c.encoding.Delete(context.WithoutCancel(ctx), storedFor(s)...)
 }
 
 // storedFor returns the keys under which a start has stored payloads of its execution.
@@ -112,8 +112,8 @@ func EncodedPayloadOf(p history.Payload) (s EncodedPayload, ok bool) {
 
 // unseal returns the document of a payload, or what can be said of one that it cannot show. Only what may be an outage is an error.
 func (c *Client) unseal(ctx context.Context, about perdure.PayloadInfo, p history.Payload) (doc json.RawMessage, sealed *EncodedPayload, err error) {
-	doc, err = c.vault.Open(ctx, about, p)
-	if err == nil || !vault.IsFinal(err) {
+	doc, err = c.encoding.Decode(ctx, about, p)
+	if err == nil || !payloads.IsPermanent(err) {
 		return doc, nil, err
 	}
 	s, ok := EncodedPayloadOf(p)
@@ -130,11 +130,11 @@ func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *
 	f = f.Clone()
 	var failed error
 	f.EachPayload(about.Name, func(p history.EventPayload) {
-		doc, err := c.vault.Open(ctx, about, *p.Payload)
+		doc, err := c.encoding.Decode(ctx, about, *p.Payload)
 		switch {
 		case err == nil:
 			*p.Payload = history.NewInlinePayload(doc)
-		case !vault.IsFinal(err):
+		case !payloads.IsPermanent(err):
 			failed = err
 		}
 	})
@@ -145,7 +145,7 @@ func (c *Client) openFailure(ctx context.Context, about perdure.PayloadInfo, f *
 // error is a *perdure.PayloadError if the payload cannot be read. It contains perdure.ErrPayloadNotFound if the payload
 // no longer exists.
 func (c *Client) Payload(ctx context.Context, instanceID string, of history.EventPayload) (json.RawMessage, error) {
-	doc, err := c.vault.Open(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+	doc, err := c.encoding.Decode(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("client: payload: %w", err)
 	}
@@ -156,7 +156,7 @@ func (c *Client) Payload(ctx context.Context, instanceID string, of history.Even
 // payload with a Key (see EncodedPayload). The client does not need its codec. A payload has up to 40 MiB. The client
 // caches payloads of up to 8 MiB, 32 MiB in total. StoredPayload returns the errors of Payload.
 func (c *Client) StoredPayload(ctx context.Context, instanceID string, of history.EventPayload) ([]byte, error) {
-	data, err := c.vault.Stored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+	data, err := c.encoding.ReadStored(ctx, perdure.PayloadInfo{InstanceID: instanceID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("client: stored payload: %w", err)
 	}
@@ -165,7 +165,7 @@ func (c *Client) StoredPayload(ctx context.Context, instanceID string, of histor
 
 // show opens the payloads of an event that are encoded and lie in it, as far as the client can.
 func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) {
-	if c.vault == nil {
+	if c.encoding == nil {
 		return
 	}
 	e.Error = e.Error.Clone()
@@ -174,7 +174,7 @@ func (c *Client) show(ctx context.Context, instanceID string, e *history.Event) 
 		if !sealed || s.Key != "" {
 			return
 		}
-		doc, err := c.vault.Open(ctx, perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: e.ExecutionID, Kind: of.Kind, Name: of.Name}, *of.Payload)
+		doc, err := c.encoding.Decode(ctx, perdure.PayloadInfo{InstanceID: instanceID, ExecutionID: e.ExecutionID, Kind: of.Kind, Name: of.Name}, *of.Payload)
 		if err == nil { // else it is shown as what it is
 			*of.Payload = history.NewInlinePayload(doc)
 		}
@@ -209,7 +209,7 @@ func (c *Client) statusOf(ctx context.Context, in *provider.Instance) Status {
 // store.
 func (c *Client) SweepPayloads(ctx context.Context) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
-		k, ok := offered.By[provider.PayloadStoreProvider](c.hub)
+		k, ok := unwrap.As[provider.PayloadStoreProvider](c.hub)
 		for after := ""; ok; {
 			next, deleted, err := k.SweepPayloads(ctx, after)
 			if err != nil {

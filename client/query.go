@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -95,7 +95,7 @@ func (c *Client) query(ctx context.Context, instanceID, query string, input any)
 	}
 	asker := c.asker
 	if asker == nil {
-		asker, _ = offered.By[provider.Querier](c.hub)
+		asker, _ = unwrap.As[provider.Querier](c.hub)
 	}
 	if asker == nil {
 		return nil, ErrQueriesUnsupported

@@ -56,11 +56,11 @@ func (c *Client) newEvent(ctx context.Context, instanceID, event string, data an
 		return m, fmt.Errorf(": %w", err)
 	}
 	if m.EventID, err = c.eventIDFor(id); err == nil {
-		m.Data, err = encodePayload("data", data, c.vault.Limit())
+		m.Data, err = encodePayload("data", data, c.encoding.Limit())
 	}
 	if err == nil {
 		about := perdure.PayloadInfo{InstanceID: instanceID, Kind: perdure.PayloadEventData, Name: event}
-		m.Data, err = c.vault.SealMail(ctx, about, m.Kind, m.EventID, m.Data)
+		m.Data, err = c.encoding.EncodeMessage(ctx, about, m.Kind, m.EventID, m.Data)
 	}
 	if err != nil {
 		return m, fmt.Errorf(" %q: %w", event, err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -105,7 +105,7 @@ const (
 //
 // Reconcile returns a *provider.FieldError for invalid input.
 func (c *Client) Reconcile(ctx context.Context, r ReconcileOptions) (ReconcileResult, error) {
-	hub, ok := offered.By[provider.Reconciler](c.hub)
+	hub, ok := unwrap.As[provider.Reconciler](c.hub)
 	if !ok {
 		return ReconcileResult{}, fmt.Errorf("client: reconcile: %w", ErrReconcileUnsupported)
 	}

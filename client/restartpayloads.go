@@ -5,7 +5,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -13,13 +13,13 @@ import (
 // and outlive the old instance (R28). What is encoded stays as it is, and so does what is plain.
 func (c *Client) ownPast(ctx context.Context, s *provider.Start, executionID string) error {
 	about := perdure.PayloadInfo{InstanceID: s.InstanceID, ExecutionID: executionID}
-	var all []vault.Arrival
+	var all []payloads.MessagePayload
 	for i := range s.RestartFrom.Events {
 		s.RestartFrom.Events[i].EachPayload(func(of history.EventPayload) {
 			if of.Payload.StorageKey() != "" {
 				what := about
 				what.Kind, what.Name = of.Kind, of.Name
-				all = append(all, vault.Arrival{About: what, Payload: of.Payload})
+				all = append(all, payloads.MessagePayload{About: what, Payload: of.Payload})
 			}
 		})
 	}
@@ -27,7 +27,7 @@ func (c *Client) ownPast(ctx context.Context, s *provider.Start, executionID str
 		return nil
 	}
 	s.ExecutionID = executionID
-	if err := c.vault.OwnAll(ctx, all); err != nil {
+	if err := c.encoding.AdoptAll(ctx, all); err != nil {
 		return err
 	}
 	for _, a := range all {
@@ -48,5 +48,5 @@ func (c *Client) mailPast(ctx context.Context, s *provider.Start) error {
 			sent = append(sent, begun[i])
 		}
 	}
-	return c.vault.Mail(ctx, provider.Origin{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}, sent)
+	return c.encoding.CopyForMessages(ctx, provider.Origin{InstanceID: s.InstanceID, ExecutionID: s.ExecutionID, StartID: s.StartID}, sent)
 }

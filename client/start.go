@@ -95,7 +95,7 @@ func (c *Client) startOf(ctx context.Context, orchestration string, input any, o
 	if err := o.check(orchestration); err != nil {
 		return provider.Start{}, err
 	}
-	payload, err := startInput(input, c.vault.Limit())
+	payload, err := startInput(input, c.encoding.Limit())
 	if err != nil {
 		return provider.Start{}, fmt.Errorf("%q: %w", orchestration, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -37,7 +37,7 @@ var ErrPrepareStartUnsupported = errors.New("hub does not support starts in a tr
 // days. PrepareStart costs one strongly consistent read, and the start costs six write units more than a plain Start.
 // See docs/guides/transactional-starts.md.
 func (c *Client) PrepareStart(ctx context.Context, orchestration string, input any, opts ...StartOption) (provider.PreparedStart, error) {
-	preparer, ok := offered.By[provider.StartPreparer](c.hub)
+	preparer, ok := unwrap.As[provider.StartPreparer](c.hub)
 	if !ok {
 		return nil, fmt.Errorf("client: prepare start %q: %w", orchestration, ErrPrepareStartUnsupported)
 	}

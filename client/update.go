@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/errdetails"
-	"github.com/perdure/perdure/internal/offered"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -174,7 +174,7 @@ func (c *Client) newUpdate(instanceID, update string, input any, o updateOptions
 	if err := checkText("updateId", u.id, 1, MaxUpdateIDBytes); err != nil {
 		return nil, err
 	}
-	u.data, err = encodePayload(cmp.Or(o.input, fieldInput), input, c.vault.Limit())
+	u.data, err = encodePayload(cmp.Or(o.input, fieldInput), input, c.encoding.Limit())
 	return u, err
 }
 
@@ -228,7 +228,7 @@ func (u *updating) send(ctx context.Context) error {
 		return u.over(u.status)
 	}
 	var err error
-	if u.data, err = u.c.vault.SealMail(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
+	if u.data, err = u.c.encoding.EncodeMessage(ctx, u.about(perdure.PayloadUpdateInput), provider.MessageUpdate, u.id, u.data); err != nil {
 		return err
 	}
 	return u.c.hub.EnqueueForOrchestrator(ctx, provider.Message{
@@ -257,7 +257,7 @@ func (u *updating) readAnswer(ctx context.Context) error {
 
 // wait looks for the answer until it is there.
 func (u *updating) wait(ctx context.Context) error {
-	if w, ok := offered.By[UpdateWaiter](u.c.hub); ok {
+	if w, ok := unwrap.As[UpdateWaiter](u.c.hub); ok {
 		return w.WaitUpdate(ctx, u.instanceID, u.look)
 	}
 	return u.poll(ctx)
@@ -351,9 +351,9 @@ func (u *updating) result(ctx context.Context) (json.RawMessage, error) {
 
 // shown is what the handler has returned, as far as the client can show it.
 func (u *updating) shown(ctx context.Context) (json.RawMessage, error) {
-	doc, err := u.c.vault.Open(ctx, u.about(perdure.PayloadUpdateResult), u.answer.Result)
+	doc, err := u.c.encoding.Decode(ctx, u.about(perdure.PayloadUpdateResult), u.answer.Result)
 	s, sealed := EncodedPayloadOf(u.answer.Result)
-	if err == nil || !sealed || !vault.IsFinal(err) {
+	if err == nil || !sealed || !payloads.IsPermanent(err) {
 		return doc, err
 	}
 	return nil, &UpdateError{

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -65,7 +65,7 @@ func (c *Client) WaitForStart(ctx context.Context, instanceID string) (Status, e
 }
 
 func (c *Client) waitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if w, ok := offered.By[Waiter](c.hub); ok {
+	if w, ok := unwrap.As[Waiter](c.hub); ok {
 		if err := checkInstanceID(instanceID); err != nil {
 			return provider.Instance{}, err
 		}
@@ -88,7 +88,7 @@ func (c *Client) poll(ctx context.Context, instanceID string) (last provider.Ins
 
 // lookWaiting is lookUntil for what an instance is to do, where the hub lets time pass by itself.
 func (c *Client) lookWaiting(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
-	if w, ok := offered.By[UpdateWaiter](c.hub); ok {
+	if w, ok := unwrap.As[UpdateWaiter](c.hub); ok {
 		return w.WaitUpdate(ctx, instanceID, look)
 	}
 	return c.lookUntil(ctx, look)

@@ -16,15 +16,15 @@ import (
 	"github.com/perdure/perdure/codec"
 )
 
-// vaultedKeys wraps keys by remembering them.
-type vaultedKeys struct {
+// memoryKeys wraps keys by storing them.
+type memoryKeys struct {
 	mu            sync.Mutex
 	keys          map[string][]byte
 	made, opened  atomic.Int64
 	generateFails error
 }
 
-func (v *vaultedKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
+func (v *memoryKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err error) {
 	if v.generateFails != nil {
 		return nil, nil, v.generateFails
 	}
@@ -41,7 +41,7 @@ func (v *vaultedKeys) GenerateDataKey(context.Context) (key, wrapped []byte, err
 	return key, wrapped, nil
 }
 
-func (v *vaultedKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
+func (v *memoryKeys) UnwrapDataKey(_ context.Context, wrapped []byte) ([]byte, error) {
 	v.opened.Add(1)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,7 +67,7 @@ func roundTrip(t *testing.T, c perdure.Codec, doc []byte) (data []byte) {
 	return data
 }
 
-func TestZstdCompressesWhatIsWorthIt(t *testing.T) {
+func TestZstd_compressesLargePayloads(t *testing.T) {
 	t.Parallel()
 	c := codec.Zstd()
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
@@ -93,10 +93,10 @@ func isFinal(err error) bool {
 	return errors.As(err, &marked) && marked.NonRetryable()
 }
 
-func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
+func TestEnvelope_decodesWithItsKeyOnly(t *testing.T) {
 	t.Parallel()
 	doc := []byte(`{"card":"4111"}`)
-	keys := &vaultedKeys{}
+	keys := &memoryKeys{}
 	c := codec.Envelope("orders", keys)
 	data := roundTrip(t, c, doc)
 	if bytes.Contains(data, []byte("4111")) {
@@ -105,7 +105,9 @@ func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
 	if again := roundTrip(t, c, doc); bytes.Equal(again, data) {
 		t.Error("the same document is encrypted to the same twice")
 	}
-	for name, reader := range map[string]perdure.Codec{"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &vaultedKeys{})} {
+	for name, reader := range map[string]perdure.Codec{
+		"another id": codec.Envelope("others", keys), "the key is gone": codec.Envelope("orders", &memoryKeys{}),
+	} {
 		if _, err := reader.Decode(t.Context(), info, data); !isFinal(err) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -122,10 +124,10 @@ func TestAnEnvelopeOpensWithItsKeyAlone(t *testing.T) {
 	}
 }
 
-func TestDataKeysAreAskedForOnce(t *testing.T) {
+func TestEnvelope_dataKeys_areRequestedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(0, 0)
-	keys := &vaultedKeys{}
+	keys := &memoryKeys{}
 	writer := codec.Envelope("orders", keys, codec.WithClock(func() time.Time { return now }))
 	var all [][]byte
 	for range 3 {
@@ -135,7 +137,9 @@ func TestDataKeysAreAskedForOnce(t *testing.T) {
 		now = now.Add(time.Hour)
 	}
 	if keys.made.Load() != 3 || keys.opened.Load() != 0 {
-		t.Errorf("%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load())
+		t.Errorf(
+			"%d keys made, %d opened: one an hour, and the writer knows its own", keys.made.Load(), keys.opened.Load(),
+		)
 	}
 
 	reader := codec.Envelope("orders", keys)
@@ -153,10 +157,10 @@ func TestDataKeysAreAskedForOnce(t *testing.T) {
 	}
 }
 
-// TestAnOutageOfTheKeysIsTriedAgain: neither an error to make a key nor one to open it is kept.
-func TestAnOutageOfTheKeysIsTriedAgain(t *testing.T) {
+// Errors of generating and unwrapping keys are not cached.
+func TestEnvelope_keyServiceOutage_isRetried(t *testing.T) {
 	t.Parallel()
-	keys := &vaultedKeys{generateFails: errors.New("throttled")}
+	keys := &memoryKeys{generateFails: errors.New("throttled")}
 	c := codec.Envelope("orders", keys)
 	if _, err := c.Encode(t.Context(), info, []byte(`1`)); err == nil || isFinal(err) {
 		t.Error(err)
@@ -165,9 +169,9 @@ func TestAnOutageOfTheKeysIsTriedAgain(t *testing.T) {
 	roundTrip(t, c, []byte(`1`))
 }
 
-func TestAChainUndoesWhatItHasDone(t *testing.T) {
+func TestChain_decodesWhatItEncodes(t *testing.T) {
 	t.Parallel()
-	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &vaultedKeys{}))
+	c := codec.Chain("zstd-orders", codec.Zstd(), codec.Envelope("orders", &memoryKeys{}))
 	doc := []byte(`"` + strings.Repeat("so much of the same ", 1000) + `"`)
 	if data := roundTrip(t, c, doc); len(data) > len(doc)/10 {
 		t.Errorf("%d bytes of %d", len(data), len(doc))

@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// KeyProvider generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements it with
-// AWS KMS.
+// KeyProvider generates and unwraps data keys. It must be safe for concurrent use. The module codec/kmskeys implements
+// it with AWS KMS.
 type KeyProvider interface {
 	// GenerateDataKey returns a new 32-byte key for AES-256, and the same key wrapped, in at most 65,535 bytes.
 	GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error)
@@ -51,7 +51,8 @@ func Envelope(id string, keys KeyProvider, opts ...EnvelopeOption) perdure.Codec
 	if keys == nil {
 		panic("codec: Envelope: keys is nil")
 	}
-	e := &envelope{id: id, keys: keys, now: time.Now, known: map[string]*dataKey{}} //nolint:forbidigo // the default clock
+	//nolint:forbidigo // the default clock
+	e := &envelope{id: id, keys: keys, now: time.Now, known: map[string]*dataKey{}}
 	for _, opt := range opts {
 		opt(e)
 	}

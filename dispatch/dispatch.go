@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/activities"
 	"github.com/perdure/perdure/dispatch/internal/poll"
+	"github.com/perdure/perdure/dispatch/internal/sweeper"
 	"github.com/perdure/perdure/dispatch/internal/timers"
 	"github.com/perdure/perdure/dispatch/internal/turns"
-	"github.com/perdure/perdure/dispatch/internal/work"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/provider"
 )
@@ -62,7 +63,7 @@ func (o *Orchestrator) Close() { o.turns.Close() }
 
 // Worker runs activities. It is safe for concurrent use. Create one per process and queue, so that it can share its
 // reads of the hub.
-type Worker struct{ work *work.Worker }
+type Worker struct{ activities *activities.Worker }
 
 // NewWorker returns a worker for the activities in r and one work queue of the hub of p. Both are required. If opts is
 // nil, the defaults apply. It makes no calls. It returns an error if an option is invalid.
@@ -77,12 +78,12 @@ func NewWorker(r *perdure.Registry, p provider.Provider, opts *WorkerOptions) (*
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	return &Worker{work.NewWorker((*registry.Registry)(r), p, work.Options(o))}, nil
+	return &Worker{activities.NewWorker((*registry.Registry)(r), p, activities.Options(o))}, nil
 }
 
 // ReportStart reports to the hub that a worker of WorkerOptions.Queue has started. Call it once per process. The worker
 // then reports about every five minutes while it works. Activities run without it, so only log the error.
-func (w *Worker) ReportStart(ctx context.Context) error { return w.work.Announce(ctx) }
+func (w *Worker) ReportStart(ctx context.Context) error { return w.activities.ReportStart(ctx) }
 
 // HandleRecords runs the activities of a batch in parallel and returns the IDs of the records that failed. It sends
 // each outcome as soon as it is available, and then deletes the record (R14). The caller deletes the last record of the
@@ -99,22 +100,25 @@ func (w *Worker) ReportStart(ctx context.Context) error { return w.work.Announce
 // Records of one message group, such as those of an exclusive key (perdure.Exclusive), run one after another. If one
 // fails, all later records of its group fail (R29).
 func (w *Worker) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
-	return w.work.HandleRecords(ctx, records)
+	return w.activities.HandleRecords(ctx, records)
 }
 
 // RenewRecords extends the locks of received records that HandleRecords is processing, like
 // provider.Poller.RenewRecords. Use it as PollOptions.Renew. Each renewal also reads whether the activity is
 // cancelled, and ends its context if it is.
 func (w *Worker) RenewRecords(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error) {
-	return w.work.RenewRecords(ctx, lock, records...)
+	return w.activities.RenewRecords(ctx, lock, records...)
 }
 
 // AbandonedActivities returns the number of activities that were abandoned so far because they did not return within
 // the grace period.
-func (w *Worker) AbandonedActivities() int64 { return w.work.Leaked() }
+func (w *Worker) AbandonedActivities() int64 { return w.activities.AbandonedActivities() }
 
 // Renewer processes the timers queue and runs the sweeper. It is safe for concurrent use.
-type Renewer struct{ timers *timers.Timekeeper }
+type Renewer struct {
+	timers  *timers.Handler
+	sweeper *sweeper.Sweeper
+}
 
 // NewRenewer returns a renewer for the hub of p, which is required. If opts is nil, the defaults apply. It makes no
 // calls. It returns an error if an option is invalid.
@@ -126,7 +130,10 @@ func NewRenewer(p provider.Provider, opts *RenewerOptions) (*Renewer, error) {
 	if err := known("RenewerOptions", o.Metrics); err != nil {
 		return nil, err
 	}
-	return &Renewer{timers.NewTimekeeper(p, timers.Options(o))}, nil
+	return &Renewer{
+		timers:  timers.New(p, timers.Options{Clock: o.Clock, Logger: o.Logger}),
+		sweeper: sweeper.New(p, sweeper.Options(o)),
+	}, nil
 }
 
 // HandleRecords fires due timers, waits for timers that are nearly due, and holds the others. It returns the IDs of the
@@ -142,7 +149,7 @@ func (k *Renewer) HandleRecords(ctx context.Context, records []provider.Record) 
 //
 // Sweep runs for at most a minute, or until ctx ends. The next call continues with the rest, and that is not an error.
 // The error joins the errors of the duties that failed. The other duties are done.
-func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.timers.Watch(ctx) }
+func (k *Renewer) Sweep(ctx context.Context) (woken int, err error) { return k.sweeper.Sweep(ctx) }
 
 // Poll processes a queue until ctx ends. It receives records, passes them to handle (the HandleRecords method of an
 // Orchestrator, Worker or Renewer) and deletes those that did not fail. It renews the locks of records while handle

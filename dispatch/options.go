@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/dispatch/internal/activities"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/turns"
-	"github.com/perdure/perdure/dispatch/internal/work"
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -167,14 +167,14 @@ type PollOptions struct {
 
 // The defaults of the options.
 const (
-	DefaultBuildID                 = intake.DefaultBuildID          // "dev"
-	DefaultInlineTimeout           = turns.DefaultInlineTimeout     // 2 s
-	DefaultCacheBytes              = turns.DefaultCacheBytes        // 64 MiB
-	DefaultMaxCrashes              = intake.DefaultMaxAttempts      // 10
-	DefaultLockTimeout             = work.DefaultLockTimeout        // 30 s
-	DefaultLockRenewalBuffer       = work.DefaultLockRenewalBuffer  // 5 s
-	DefaultCancelPollInterval      = work.DefaultCancelPollInterval // 250 ms
-	DefaultCancellationGracePeriod = intake.DefaultGrace            // 10 s
+	DefaultBuildID                 = intake.DefaultBuildID                // "dev"
+	DefaultInlineTimeout           = turns.DefaultInlineTimeout           // 2 s
+	DefaultCacheBytes              = turns.DefaultCacheBytes              // 64 MiB
+	DefaultMaxCrashes              = intake.DefaultMaxAttempts            // 10
+	DefaultLockTimeout             = activities.DefaultLockTimeout        // 30 s
+	DefaultLockRenewalBuffer       = activities.DefaultLockRenewalBuffer  // 5 s
+	DefaultCancelPollInterval      = activities.DefaultCancelPollInterval // 250 ms
+	DefaultCancellationGracePeriod = intake.DefaultGrace                  // 10 s
 )
 
 var errNil = errors.New("must not be nil")
@@ -230,7 +230,7 @@ func (o *OrchestratorOptions) check() error {
 
 // codecs returns an error if a codec is invalid.
 func codecs(options string, all []perdure.Codec) error {
-	if _, err := vault.New(all, nil); err != nil {
+	if _, err := payloads.New(all, nil); err != nil {
 		return fmt.Errorf("dispatch: %s.Codecs: %w", options, err)
 	}
 	return nil

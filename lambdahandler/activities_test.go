@@ -8,9 +8,12 @@ import (
 	"github.com/perdure/perdure/dispatch"
 )
 
-func TestWhatTheEnvironmentSaysOfInlineActivities(t *testing.T) {
+func TestEnvironment_inlineTimeout(t *testing.T) {
 	t.Parallel()
-	for set, want := range map[string]time.Duration{"": 2 * time.Second, "500ms": 500 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "0": -1, "0s": -1} {
+	for set, want := range map[string]time.Duration{
+		"": 2 * time.Second, "500ms": 500 * time.Millisecond, "10s": 10 * time.Second, "5m": 5 * time.Minute, "0": -1,
+		"0s": -1,
+	} {
 		e := environmentWith(map[string]string{"PERDURE_INLINE_TIMEOUT": set})
 		if got, err := e.inlineTimeout(), e.err(); got != want || err != nil {
 			t.Errorf("%q is %v, %v; want %v", set, got, err, want)
@@ -24,7 +27,7 @@ func TestWhatTheEnvironmentSaysOfInlineActivities(t *testing.T) {
 	}
 }
 
-func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
+func TestEnvironment_activities(t *testing.T) {
 	t.Parallel()
 	const lock, buffer, poll, grace = "PERDURE_LOCK_TIMEOUT", "PERDURE_LOCK_RENEWAL_BUFFER", "PERDURE_CANCEL_POLL_INTERVAL", "PERDURE_CANCELLATION_GRACE_PERIOD"
 	type times struct{ lock, buffer, poll, grace time.Duration }
@@ -34,8 +37,13 @@ func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
 		want  times
 		wrong string
 	}{
-		"nothing":                      {want: times{30 * s, 5 * s, s / 4, 10 * s}},
-		"all":                          {set: map[string]string{lock: "60s", buffer: "10s", poll: "100ms", grace: "3s"}, want: times{60 * s, 10 * s, 100 * time.Millisecond, 3 * s}},
+		"nothing": {want: times{30 * s, 5 * s, s / 4, 10 * s}},
+		"all": {
+			set: map[string]string{
+				lock: "60s", buffer: "10s", poll: "100ms", grace: "3s",
+			},
+			want: times{60 * s, 10 * s, 100 * time.Millisecond, 3 * s},
+		},
 		"a short lock alone":           {set: map[string]string{lock: "3s"}, want: times{3 * s, s, s / 4, 10 * s}},
 		"no grace":                     {set: map[string]string{grace: "0s"}, want: times{30 * s, 5 * s, s / 4, -1}},
 		"no lock":                      {set: map[string]string{lock: "0s"}, wrong: lock},
@@ -56,7 +64,9 @@ func TestWhatTheEnvironmentSaysOfActivities(t *testing.T) {
 				}
 				return
 			}
-			if got := (times{o.LockTimeout, o.LockRenewalBuffer, o.CancelPollInterval, o.CancellationGracePeriod}); got != c.want || err != nil {
+			if got := (times{
+				o.LockTimeout, o.LockRenewalBuffer, o.CancelPollInterval, o.CancellationGracePeriod,
+			}); got != c.want || err != nil {
 				t.Errorf("%+v, %v; want %+v", got, err, c.want)
 			}
 		})

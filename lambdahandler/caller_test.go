@@ -21,8 +21,9 @@ type (
 	jwtOf        = events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription
 )
 
-// Whoever may invoke the function directly writes the event: an identity counts only if the gateway verifies such.
-func TestCaller_isWhomTheGatewayVerifies(t *testing.T) {
+// A caller that may invoke the function directly can send any event. An identity counts only if the gateway verifies
+// it.
+func TestCaller_isVerifiedByGateway(t *testing.T) {
 	t.Parallel()
 	byIAM := iamOf{UserARN: operator("kim")}
 	byJWT := jwtOf{Claims: map[string]string{"sub": "kim"}}
@@ -50,10 +51,12 @@ func TestCaller_isWhomTheGatewayVerifies(t *testing.T) {
 	}
 }
 
-// An invented event names nobody in history, unless the deployment says that callers are verified as it claims.
+// An identity in an event is not recorded unless the deployment declares the kind of authorization that verifies it.
 func TestAPI_inventedIdentity_isNotInHistory(t *testing.T) {
 	t.Parallel()
-	for by, want := range map[authorization]string{authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim")} {
+	for by, want := range map[authorization]string{
+		authorizedByNobody: "", authorizedByJWT: "", authorizedByIAM: operator("kim"),
+	} {
 		var got string
 		h := httpHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			got = requesterOf(r.Context(), t)
@@ -92,18 +95,21 @@ func TestAPI_unknownAuthorization_isAnError(t *testing.T) {
 		return ""
 	}))
 	if err == nil ||
-		!strings.Contains(err.Error(), `PERDURE_API_AUTHORIZATION has the invalid value "cognito"; use iam, jwt, lambda or none`) {
+		!strings.Contains(
+			err.Error(), `PERDURE_API_AUTHORIZATION has the invalid value "cognito"; use iam, jwt, lambda or none`,
+		) {
 		t.Error(err)
 	}
 }
 
-// New code in an environment of an earlier release serves every call, and says that it records no caller.
+// With the environment of an earlier release, the API serves every call and warns that it records no caller.
 func TestNewAPI_withoutAuthorization_warnsThatCallersAreNotRecorded(t *testing.T) {
 	t.Parallel()
 	const warning = "callers are not recorded: PERDURE_API_AUTHORIZATION is not set"
 	for _, by := range []string{"", "none", "iam", "jwt", "lambda"} {
 		var log bytes.Buffer
-		_, err := NewAPI(t.Context(), WithLogger(slog.New(slog.NewTextHandler(&log, nil))), WithEnvironment(func(name string) string {
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		_, err := NewAPI(t.Context(), WithLogger(logger), WithEnvironment(func(name string) string {
 			if name == apiAuthorization {
 				return by
 			}

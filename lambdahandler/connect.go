@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 )
 
-// awsConfig is what the environment and the shared files give the AWS SDK.
+// awsConfig loads the configuration of the AWS SDK from the environment and the shared files.
 func awsConfig(ctx context.Context, log logging.Logger) (aws.Config, error) {
-	return config.LoadDefaultConfig(ctx, config.WithLogger(log)) //nolint:wrapcheck // its caller names what it is about
+	return config.LoadDefaultConfig(ctx, config.WithLogger(log)) //nolint:wrapcheck // the caller adds context
 }

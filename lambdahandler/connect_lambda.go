@@ -18,24 +18,28 @@ var errBuiltForLambda = errors.New(
 	"this binary was built with the tag perdure_lambda, for Lambda only; build it without the tag",
 )
 
-// awsConfig is what Lambda's environment gives the AWS SDK: region, credentials, endpoints and retries. A function has no other sources, and those
-// that config.LoadDefaultConfig links (profiles, SSO, STS, the metadata of EC2) are a fifth of the binary and a third of its initialisation.
+// awsConfig loads the configuration of the AWS SDK from Lambda's environment: region, credentials, endpoints and
+// retries. A function has no other sources. Those that config.LoadDefaultConfig links (profiles, SSO, STS, EC2
+// metadata) are a fifth of the binary and a third of its initialization.
 func awsConfig(_ context.Context, log logging.Logger) (aws.Config, error) {
 	env, err := config.NewEnvConfig()
 	if err != nil {
-		return aws.Config{}, err //nolint:wrapcheck // its caller names what it is about
+		return aws.Config{}, err //nolint:wrapcheck // the caller adds context
 	}
 	switch {
 	case !env.Credentials.HasKeys():
-		return aws.Config{}, fmt.Errorf("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: %w", errBuiltForLambda)
+		return aws.Config{}, fmt.Errorf("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set: %w",
+			errBuiltForLambda)
 	case env.CustomCABundle != "":
 		return aws.Config{}, fmt.Errorf("AWS_CA_BUNDLE is set: %w", errBuiltForLambda)
 	}
 
+	credentials := func(context.Context) (aws.Credentials, error) { return env.Credentials, nil }
 	cfg := aws.Config{
 		Region: env.Region, ConfigSources: []any{env}, Logger: log,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) { return env.Credentials, nil }),
-		RetryMode:   env.RetryMode, RetryMaxAttempts: env.RetryMaxAttempts, DefaultsMode: env.DefaultsMode, AppID: env.AppID,
+		Credentials: aws.CredentialsProviderFunc(credentials),
+		RetryMode:   env.RetryMode, RetryMaxAttempts: env.RetryMaxAttempts,
+		DefaultsMode: env.DefaultsMode, AppID: env.AppID,
 		AccountIDEndpointMode: cmp.Or(env.AccountIDEndpointMode, aws.AccountIDEndpointModePreferred),
 	}
 	if ignored := env.IgnoreConfiguredEndpoints; env.BaseEndpoint != "" && (ignored == nil || !*ignored) {

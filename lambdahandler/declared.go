@@ -15,69 +15,71 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// declared are the schedules that a stack declares (PERDURE_SCHEDULES). A renewer puts each that is not as it is declared, once in the life of its
-// process: so one that is changed by hand stays so until a process begins.
-type declared struct {
+// declaredSchedules creates the schedules that a stack declares (PERDURE_SCHEDULES). It puts each schedule whose
+// declaration has changed, once per process. A schedule that is changed by hand keeps the change until the declaration
+// changes.
+type declaredSchedules struct {
 	client *client.Client
 
-	mu   sync.Mutex
-	left []schedule.Schedule // that have not been seen to
-	bad  error
+	mu       sync.Mutex
+	pending  []schedule.Schedule // that were not put yet
+	parseErr error
 }
 
-// declaredSchedules reads them. What cannot be read is no reason for the hub's timers to stand still: it is the error of each look.
-func declaredSchedules(c *client.Client, doc string) *declared {
-	d := &declared{client: c}
+// newDeclaredSchedules parses the declarations. If they are invalid, each sweep returns the error, because timers must
+// fire nevertheless.
+func newDeclaredSchedules(c *client.Client, doc string) *declaredSchedules {
+	d := &declaredSchedules{client: c}
 	if doc == "" {
 		return d
 	}
 	read := json.NewDecoder(bytes.NewBufferString(doc))
 	read.DisallowUnknownFields()
-	if err := read.Decode(&d.left); err != nil {
-		d.left, d.bad = nil, fmt.Errorf("lambdahandler: PERDURE_SCHEDULES: %w", err)
+	if err := read.Decode(&d.pending); err != nil {
+		d.pending, d.parseErr = nil, fmt.Errorf("lambdahandler: PERDURE_SCHEDULES: %w", err)
 	}
-	for i := range d.left {
-		d.left[i].Revision = revisionOf(&d.left[i])
+	for i := range d.pending {
+		d.pending[i].Revision = revisionOf(&d.pending[i])
 	}
 	return d
 }
 
-// revisionOf tells one declaration of a schedule from another.
+// revisionOf returns a hash of a declaration.
 func revisionOf(s *schedule.Schedule) string {
 	doc, err := json.Marshal(s)
 	if err != nil {
-		doc = []byte(err.Error()) // its input is no JSON, which the put says
+		doc = []byte(err.Error()) // the input is not JSON, which putOne reports
 	}
 	sum := sha256.Sum256(doc)
 	return hex.EncodeToString(sum[:16])
 }
 
-// timeToDeclare bounds what a look spends on it: the watch has its own work.
-const timeToDeclare = 10 * time.Second
+// declareTimeout is the time limit of putAll, which leaves most of the time to the sweep.
+const declareTimeout = 10 * time.Second
 
-// see puts what is not there as it is declared, and returns what failed, which the next look tries again.
-func (d *declared) see(ctx context.Context) error {
+// putAll puts the pending schedules and returns the errors of those that failed. The next call tries them again.
+func (d *declaredSchedules) putAll(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, timeToDeclare)
+	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 
-	errs := []error{d.bad}
-	var left []schedule.Schedule
-	for _, s := range d.left {
-		if err := d.put(ctx, &s); err != nil {
-			left, errs = append(left, s), append(errs, err)
+	errs := []error{d.parseErr}
+	var failed []schedule.Schedule
+	for _, s := range d.pending {
+		if err := d.putOne(ctx, &s); err != nil {
+			failed, errs = append(failed, s), append(errs, err)
 		}
 	}
-	d.left = left
+	d.pending = failed
 	return errors.Join(errs...)
 }
 
-// put leaves a schedule alone that was put with this revision before, whatever a person has done with it since.
-func (d *declared) put(ctx context.Context, s *schedule.Schedule) error {
-	there, err := d.client.Schedule(ctx, s.ID)
+// putOne puts a schedule, unless it was put with this revision before.
+func (d *declaredSchedules) putOne(ctx context.Context, s *schedule.Schedule) error {
+	existing, err := d.client.Schedule(ctx, s.ID)
 	switch {
-	case err == nil && there.Schedule.Revision == s.Revision:
+	case err == nil && existing.Schedule.Revision == s.Revision:
 		return nil
 	case err != nil && !errors.Is(err, client.ErrNotFound):
 		return err

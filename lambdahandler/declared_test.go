@@ -22,7 +22,7 @@ func withReports(t *testing.T) *perduretest.Env {
 	return perduretest.New(t, r)
 }
 
-// whenOf is when a schedule is due.
+// whenOf returns the expression of a schedule.
 func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	t.Helper()
 	env.RunUntilIdle()
@@ -33,18 +33,22 @@ func whenOf(t *testing.T, env *perduretest.Env, id string) string {
 	return s.Schedule.Expression
 }
 
-func TestWhatAStackDeclaresIsPut(t *testing.T) {
+func TestDeclaredSchedules_arePut(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	first := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`)
-	if err := first.see(t.Context()); err != nil {
+	first := newDeclaredSchedules(
+		env.Client(),
+		`[{"id":"nightly","orchestration":"report","when":"0 2 * * *"},{"id":"hourly","orchestration":"report","when":"rate(1 hour)","input":7}]`,
+	)
+	if err := first.putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" || hour != "rate(1 hour)" {
+	if night, hour := whenOf(t, env, "nightly"), whenOf(t, env, "hourly"); night != "0 2 * * *" ||
+		hour != "rate(1 hour)" {
 		t.Errorf("%s, %s", night, hour)
 	}
 
-	// Another process of the same deployment puts nothing, and the one of the next what has changed.
+	// another process of the same deployment puts nothing, and one of the next deployment puts the changes
 	turns := func() (n int) {
 		t.Helper()
 		events, err := client.Collect(env.Client().History(t.Context(), schedule.InstanceID("nightly")))
@@ -54,22 +58,23 @@ func TestWhatAStackDeclaresIsPut(t *testing.T) {
 		return len(events)
 	}
 	before := turns()
-	again := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
-	if err := again.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
+	again := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	if err := again.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 2 * * *" || turns() != before {
 		t.Errorf("put again: %v, %d events, and not %d", err, turns(), before)
 	}
-	next := declaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
-	if err := next.see(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" || whenOf(t, env, "hourly") != "rate(1 hour)" {
+	next := newDeclaredSchedules(env.Client(), `[{"id":"nightly","orchestration":"report","when":"0 3 * * *"}]`)
+	if err := next.putAll(t.Context()); err != nil || whenOf(t, env, "nightly") != "0 3 * * *" ||
+		whenOf(t, env, "hourly") != "rate(1 hour)" {
 		t.Errorf("the next deployment: %v", err)
 	}
 }
 
-// What a person has done with a declared schedule lasts as long as its declaration does not change.
-func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
+// Manual changes of a declared schedule remain until its declaration changes.
+func TestDeclaredSchedules_cancelledByHand_staysCancelled(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`
-	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+	if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
@@ -77,22 +82,27 @@ func TestADeclaredScheduleThatWasCancelledStaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.RunUntilIdle()
-	if err := declaredSchedules(env.Client(), doc).see(t.Context()); err != nil {
+	if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(time.Minute)
-	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil || s.RuntimeStatus != client.StatusCancelled {
+	if s, err := env.Client().Schedule(t.Context(), "nightly"); err != nil ||
+		s.RuntimeStatus != client.StatusCancelled {
 		t.Errorf("it is %s, %v", s.RuntimeStatus, err)
 	}
 }
 
-// What is wrong is said at each look, and keeps nothing else from being put.
-func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
+// Each sweep reports an invalid schedule and puts the others.
+func TestDeclaredSchedules_invalidSchedule_isReported(t *testing.T) {
 	t.Parallel()
 	env := withReports(t)
-	d := declaredSchedules(env.Client(), `[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`)
+	d := newDeclaredSchedules(
+		env.Client(),
+		`[{"id":"often","orchestration":"report","when":"often"},{"id":"nightly","orchestration":"report","when":"0 2 * * *"}]`,
+	)
 	for range 2 {
-		if err := d.see(t.Context()); err == nil || !strings.Contains(err.Error(), `"often": when "often": must be like`) {
+		if err := d.putAll(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), `"often": when "often": must be like`) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -100,24 +110,25 @@ func TestADeclarationThatIsWrongIsSaid(t *testing.T) {
 		t.Error(got)
 	}
 	for _, doc := range []string{"{", `[{"id":"a","every":"1h"}]`} {
-		if err := declaredSchedules(env.Client(), doc).see(t.Context()); err == nil || !strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
+		if err := newDeclaredSchedules(env.Client(), doc).putAll(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "PERDURE_SCHEDULES: ") {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
 }
 
-// The watch is kept whatever is declared, and its tick fails.
-func TestTheWatchIsKeptBesideAWrongDeclaration(t *testing.T) {
+// The sweeper runs despite invalid declarations, and the tick fails.
+func TestRenewer_invalidDeclarations_sweeps(t *testing.T) {
 	t.Parallel()
 	h, _ := aRenewer(t, perdure.NewRegistry())
-	h.declared = declaredSchedules(h.client, "{")
+	h.declared = newDeclaredSchedules(h.client, "{")
 	answer, err := h.handle(t.Context(), []byte(`{"source":"aws.events"}`))
 	if woken, ok := answer.(map[string]int); !ok || woken["woken"] != 0 || err == nil {
 		t.Errorf("%v, %v", answer, err)
 	}
 }
 
-// veiled is a codec that shows in what is stored that it was there.
+// veiled is a codec that leaves a mark in stored data.
 type veiled struct{}
 
 func (veiled) ID() string { return "veiled" }
@@ -130,8 +141,8 @@ func (veiled) Decode(_ context.Context, _ perdure.PayloadInfo, data []byte) ([]b
 	return data[1:], nil
 }
 
-// The input of a schedule goes straight into history: a renewer with the hub's codec must not leave it in the clear.
-func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
+// The input of a schedule is stored in history, so a renewer with the codec of the hub must encode it.
+func TestDeclaredSchedules_inputIsEncoded(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	schedule.Register(r)
@@ -142,7 +153,8 @@ func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
 	t.Cleanup(hub.Close)
 	b := begin(true, true, []Option{WithCodec(veiled{}), WithEnvironment(func(string) string { return "" })})
 	const doc = `[{"id":"nightly","orchestration":"report","when":"0 2 * * *","input":"secret"}]`
-	if _, err := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler)).watch(t.Context()); err != nil {
+	renewer := newRenewer(hub.Timekeeper, b.client(hub.Provider), doc, slog.New(slog.DiscardHandler))
+	if _, err := renewer.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
@@ -150,7 +162,8 @@ func TestTheInputOfADeclaredScheduleIsEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed || s.Codec != "veiled" {
+		if s, sealed := client.EncodedPayloadOf(e.Input); e.Kind != history.OrchestrationStarted || !sealed ||
+			s.Codec != "veiled" {
 			t.Errorf("%s has the input %s", e.Kind, e.Input)
 		}
 		return

@@ -25,7 +25,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// throttled is an AWS that throttles every request, behind the real SDK.
+// throttled is a transport of the SDK that throttles every request.
 type throttled struct{ calls atomic.Int64 }
 
 func (t *throttled) Do(r *http.Request) (*http.Response, error) {
@@ -36,8 +36,11 @@ func (t *throttled) Do(r *http.Request) (*http.Response, error) {
 		code = "com.amazonaws.sqs#RequestThrottled"
 	}
 	return &http.Response{
-		StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Request: r,
-		Body: io.NopCloser(strings.NewReader(`{"__type":"` + code + `","message":"slow down"}`)),
+		StatusCode: http.StatusBadRequest, Header: http.Header{
+			"Content-Type": {"application/x-amz-json-1.0"},
+		},
+		Request: r,
+		Body:    io.NopCloser(strings.NewReader(`{"__type":"` + code + `","message":"slow down"}`)),
 	}, nil
 }
 
@@ -50,12 +53,12 @@ func (t *throttled) config() aws.Config {
 	}
 }
 
-// With everything throttled, the SDK's retries used to multiply with the provider's own and with the sixteen shards of
-// a list: 288 calls, for a minute.
-func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5Seconds(t *testing.T) {
+// Retries of the SDK used to multiply with those of the provider and with the sixteen shards of a list: 288 calls in a
+// minute. Now each request makes at most twenty calls and is answered within five seconds.
+func TestAPI_allCallsThrottled_answers503InTime(t *testing.T) {
 	t.Parallel()
 	get, post := http.MethodGet, http.MethodPost
-	for _, r := range []asked{
+	for _, r := range []apiRequest{
 		{method: get, target: "/v1/instances"},
 		{method: get, target: "/v1/instances?limit=1000"},
 		{method: get, target: "/v1/instances?name=a&status=Running"},
@@ -85,45 +88,56 @@ func TestUnderFullThrottlingEveryCallMakesAtMostTwentyCallsAndAnswers503Within5S
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				cloud := &throttled{}
-				p, err := dynamo.New(dynamo.HubConfig{Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo", TimersURL: "https://sqs.example/timers"}, dynamo.FromConfig(cloud.config()))
+				p, err := dynamo.New(
+					dynamo.HubConfig{
+						Name: "h", Table: "t", InboxURL: "https://sqs.example/inbox.fifo",
+						TimersURL: "https://sqs.example/timers",
+					}, dynamo.FromConfig(cloud.config()),
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
 				a := open(t, p).byLambda(byAPI, &r)
 				t.Logf("%d calls, %v", cloud.calls.Load(), a.took)
-				if n := cloud.calls.Load(); a.Code != http.StatusServiceUnavailable || a.Header.Get("Retry-After") == "" || n < 2 || n > 20 || a.took > 5*time.Second {
-					t.Errorf("%d calls in %v: %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"), a.Body)
+				if n := cloud.calls.Load(); a.Code != http.StatusServiceUnavailable ||
+					a.Header.Get("Retry-After") == "" || n < 2 || n > 20 || a.took > 5*time.Second {
+					t.Errorf(
+						"%d calls in %v: %d, Retry-After %q: %s", n, a.took, a.Code, a.Header.Get("Retry-After"),
+						a.Body,
+					)
 				}
 			})
 		})
 	}
 }
 
-// Retries are for a throttled third of all calls: a list succeeds.
-func TestAListGetsThroughWhereAThirdOfAllCallsIsThrottled(t *testing.T) {
+func TestList_oneThirdThrottled_succeeds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		hub, err := simhub.New(simhub.Options{Registry: greetings(), Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-			if c.Operation == "Query" && calls.Add(1)%3 == 0 {
-				return simaws.Throttled()
-			}
-			return next()
-		}})
+		hub, err := simhub.New(simhub.Options{Registry: greetings(),
+			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+				if c.Operation == "Query" && calls.Add(1)%3 == 0 {
+					return simaws.Throttled()
+				}
+				return next()
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(hub.Close)
 		d := open(t, hub.Provider)
 		for range 50 {
-			if a := d.byLambda(byAPI, &asked{method: http.MethodGet, target: "/v1/instances"}); a.Code != http.StatusOK {
+			if a := d.byLambda(byAPI, &apiRequest{
+				method: http.MethodGet, target: "/v1/instances",
+			}); a.Code != http.StatusOK {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 		}
 	})
 }
 
-// large are orchestrations that set the largest permitted custom status, of nothing but quotes.
+// large returns orchestrations that set a custom status of the maximum size, which consists of quotes.
 func large() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "large", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -134,8 +148,8 @@ func large() *perdure.Registry {
 	return r
 }
 
-// A thousand instances with ids, tags and custom statuses of the largest permitted size are 57 MB of a Lambda's answer.
-func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) {
+// A thousand instances with IDs, tags and custom statuses of the maximum size are 57 MB in a response of Lambda.
+func TestList_largeInstances_pagesFitLambda(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub, err := simhub.New(simhub.Options{Registry: large()})
@@ -150,21 +164,27 @@ func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) 
 		}
 		instances := manyOr(200, 1000)
 		for n := range instances {
-			body, err := json.Marshal(map[string]any{"instanceId": strings.Repeat(`"`, 1020) + fmt.Sprintf("%04d", n), "tags": tags, "input": 1})
+			body, err := json.Marshal(map[string]any{
+				"instanceId": strings.Repeat(`"`, 1020) + fmt.Sprintf("%04d", n), "tags": tags, "input": 1,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a := d.byLambda(byAPI, &asked{method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body)}); a.Code != http.StatusAccepted {
+			if a := d.byLambda(byAPI, &apiRequest{
+				method: http.MethodPost, target: "/v1/orchestrations/large", body: string(body),
+			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Millisecond)
 		}
 		settle(hub)
-		for _, door := range []string{byAPI, byHTTP} {
+		for _, gateway := range []string{byAPI, byHTTP} {
 			seen, pages, cursor := map[string]bool{}, 0, ""
 			for more := true; more; more = cursor != "" {
-				r := asked{method: http.MethodGet, target: "/v1/instances?limit=1000&cursor=" + url.QueryEscape(cursor)}
-				a := d.by(door, &r)
+				r := apiRequest{
+					method: http.MethodGet, target: "/v1/instances?limit=1000&cursor=" + url.QueryEscape(cursor),
+				}
+				a := d.by(gateway, &r)
 				if a.Code != http.StatusOK {
 					t.Fatalf("%d: %s", a.Code, a.Body)
 				}
@@ -174,36 +194,41 @@ func TestAListOfAThousandLargeInstancesComesInPagesThatFitALambda(t *testing.T) 
 				}
 				for i := range page.Items {
 					if len(page.Items[i].CustomStatus) < 16000 || len(page.Items[i].Tags) != 16 {
-						t.Fatalf("%s is listed without what makes it large: a custom status of %d bytes", page.Items[i].Status, len(page.Items[i].CustomStatus))
+						t.Fatalf(
+							"%s is listed without what makes it large: a custom status of %d bytes",
+							page.Items[i].Status, len(page.Items[i].CustomStatus),
+						)
 					}
 					seen[page.Items[i].InstanceID] = true
 				}
 				pages, cursor = pages+1, page.NextCursor
-				if door == byHTTP && len(a.Body) < lambdaLimit && cursor != "" {
+				if gateway == byHTTP && len(a.Body) < lambdaLimit && cursor != "" {
 					break // its first page is as large as a Lambda's
 				}
 			}
-			t.Logf("by %s: %d instances in %d pages", door, len(seen), pages)
-			if door == byHTTP && pages == 1 {
+			t.Logf("by %s: %d instances in %d pages", gateway, len(seen), pages)
+			if gateway == byHTTP && pages == 1 {
 				continue
 			}
 			if len(seen) != instances || pages < 2 || pages > 11 {
-				t.Errorf("by %s: %d instances in %d pages, want %d in two to fifteen", door, len(seen), pages, instances)
+				t.Errorf(
+					"by %s: %d instances in %d pages, want %d in two to fifteen", gateway, len(seen), pages, instances,
+				)
 			}
 		}
 	})
 }
 
-// by sends a request by one of the doors.
-func (d *doors) by(door string, r *asked) reply {
-	if door == byHTTP {
+// by sends a request through a gateway.
+func (d *gateways) by(gateway string, r *apiRequest) apiResponse {
+	if gateway == byHTTP {
 		return d.byHTTP(r)
 	}
-	return d.byLambda(door, r)
+	return d.byLambda(gateway, r)
 }
 
-// A client that opens a request and does not go on is disconnected after ten seconds, wherever it stops.
-func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
+// A client that does not complete its request is disconnected after ten seconds, wherever it stops.
+func TestServeHTTP_slowRequest_endsAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, begun := range map[string]string{
 		"nothing":               "",
@@ -244,9 +269,8 @@ func TestASlowRequestEndsAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// The time limit of a body ends with the body: a wait goes on for as long as was asked for, whatever way its request
-// came.
-func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
+// The read timeout ends with the body. A wait continues for the requested time, however the request arrived.
+func TestServeHTTP_longPoll_exceedsReadTimeout(t *testing.T) {
 	t.Parallel()
 	for name, request := range map[string]string{
 		"no body": "GET /v1/instances/a/result?wait=20s HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -256,7 +280,9 @@ func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				d := open(t, inMemory(t).Provider)
-				if a := d.byHTTP(&asked{method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`}); a.Code != http.StatusAccepted {
+				if a := d.byHTTP(&apiRequest{
+					method: http.MethodPost, target: "/v1/orchestrations/hello", body: `{"instanceId":"a","input":1}`,
+				}); a.Code != http.StatusAccepted {
 					t.Fatalf("%d: %s", a.Code, a.Body)
 				}
 				c := d.dial()
@@ -268,7 +294,8 @@ func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer a.Body.Close()
-				if took := time.Since(began); a.StatusCode != http.StatusAccepted || took < 19*time.Second || took > 21*time.Second {
+				if took := time.Since(began); a.StatusCode != http.StatusAccepted || took < 19*time.Second ||
+					took > 21*time.Second {
 					t.Errorf("%d after %v", a.StatusCode, took)
 				}
 			})
@@ -276,8 +303,9 @@ func TestALongPollOutlivesTheLimitOfBodies(t *testing.T) {
 	}
 }
 
-// A call that has read its body may take its time: a connection whose reads have a deadline would end its context.
-func TestACallGoesOnWhenTheLimitOfItsBodyIsOver(t *testing.T) {
+// A call that has read its body may take longer than the read timeout. A read deadline of the connection would end its
+// context.
+func TestServeHTTP_slowCall_exceedsReadTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -292,7 +320,7 @@ func TestACallGoesOnWhenTheLimitOfItsBodyIsOver(t *testing.T) {
 			case <-time.After(30 * time.Second):
 			}
 		})
-		go func() { served <- serveHTTP(ctx, pipes{conns, ctx}, h) }()
+		go func() { served <- serveHTTP(ctx, memoryListener{conns, ctx}, h) }()
 		c, there := net.Pipe()
 		conns <- there
 		go func() { _, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}") }()
@@ -311,8 +339,8 @@ func TestACallGoesOnWhenTheLimitOfItsBodyIsOver(t *testing.T) {
 	})
 }
 
-// A body that arrives slowly, but within its time, is taken; and the same connection serves what comes behind it.
-func TestABodyWithinItsTimeIsTaken(t *testing.T) {
+// A slow body within the timeout is accepted, and the connection serves the next request.
+func TestServeHTTP_slowBodyInTime_isAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, inMemory(t).Provider).dial()
@@ -338,56 +366,66 @@ func TestABodyWithinItsTimeIsTaken(t *testing.T) {
 	})
 }
 
-// An id that is decoded on its way is the same instance by every door, or a 400 that names its other form: never
+// An ID that a gateway decodes is the same instance for all gateways, or a 400 that names the other form. It is never
 // another instance.
-func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
+func TestAPI_idInPath_isTheSameForAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, inMemory(t).Provider)
 		for _, id := range []string{"a", "a b", "ü", "a+b", "a:b@c", "a&b=c;d", "100", `"`, "a~b"} {
 			body, _ := json.Marshal(map[string]any{"instanceId": id, "input": 1})
-			if a := d.byHTTP(&asked{method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body)}); a.Code != http.StatusAccepted {
+			if a := d.byHTTP(&apiRequest{
+				method: http.MethodPost, target: "/v1/orchestrations/hello", body: string(body),
+			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
-			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
-				a := d.by(door, &asked{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
+			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
+				a := d.by(gateway, &apiRequest{method: http.MethodGet, target: "/v1/instances/" + url.PathEscape(id)})
 				var in httpapi.Instance
 				if err := json.Unmarshal(a.Body, &in); err != nil || a.Code != http.StatusOK || in.InstanceID != id {
-					t.Errorf("%q by %s: %d %s", id, door, a.Code, a.Body)
+					t.Errorf("%q by %s: %d %s", id, gateway, a.Code, a.Body)
 				}
 			}
 		}
 		for _, sent := range []string{"a%2Fb", "a%3Fb", "a%23b", "a%25b", "a%2fb", "%2e%2e"} {
-			doors := []string{byHTTP, byFunctionURL}
+			gateways := []string{byHTTP, byFunctionURL}
 			if strings.HasSuffix(strings.ToLower(sent), "2fb") { // of other ids nothing is left in the path
-				doors = append(doors, byAPI)
+				gateways = append(gateways, byAPI)
 			}
-			for _, door := range doors {
-				if a := d.by(door, &asked{method: http.MethodDelete, target: "/v1/instances/" + sent}); a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), "base64url without padding: ~") {
-					t.Errorf("%s by %s: %d %s", sent, door, a.Code, a.Body)
+			for _, gateway := range gateways {
+				if a := d.by(gateway, &apiRequest{
+					method: http.MethodDelete, target: "/v1/instances/" + sent,
+				}); a.Code != http.StatusBadRequest ||
+					!strings.Contains(string(a.Body), "base64url without padding: ~") {
+					t.Errorf("%s by %s: %d %s", sent, gateway, a.Code, a.Body)
 				}
 			}
 		}
 		// An HTTP API decodes the path, which then shows no question mark; its route's parameter does.
 		for _, proxy := range []string{"instances/a%3Fb", "instances/a?b"} {
-			e := d.event(byAPI, &asked{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
+			e := d.event(byAPI, &apiRequest{method: http.MethodDelete, target: "/v1/instances/a%3Fb"})
 			if e.RawPath != "/v1/instances/a" {
 				t.Fatalf("the path is %q", e.RawPath)
 			}
 			e.PathParameters = map[string]string{"proxy": proxy}
-			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, "~YT9i") {
+			if a, err := d.lambda(t.Context(), e); err != nil || a.StatusCode != http.StatusBadRequest ||
+				!strings.Contains(a.Body, "~YT9i") {
 				t.Errorf("%s: %v, %+v", proxy, err, a)
 			}
 		}
-		for target, form := range map[string]string{"/v1/instances/a%2Fb/history": "~YS9i", "/v1/instances/a%2Fb/events/go": "~YS9i", "/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i", "/v1/orchestrations/a%2Fb": "~YS9i"} {
-			for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
+		for target, form := range map[string]string{
+			"/v1/instances/a%2Fb/history": "~YS9i", "/v1/instances/a%2Fb/events/go": "~YS9i",
+			"/v1/instances/a/events/go%2Fon": "~Z28vb24", "/v1/jobs/a%2Fb": "~YS9i",
+			"/v1/orchestrations/a%2Fb": "~YS9i",
+		} {
+			for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
 				for _, method := range []string{http.MethodGet, http.MethodPost} {
-					a := d.by(door, &asked{method: method, target: target})
-					if a.Code == http.StatusMethodNotAllowed && door != byAPI {
+					a := d.by(gateway, &apiRequest{method: method, target: target})
+					if a.Code == http.StatusMethodNotAllowed && gateway != byAPI {
 						continue // the path is a call's there
 					}
 					if a.Code != http.StatusBadRequest || !strings.Contains(string(a.Body), form) {
-						t.Errorf("%s %s by %s: %d %s", method, target, door, a.Code, a.Body)
+						t.Errorf("%s %s by %s: %d %s", method, target, gateway, a.Code, a.Body)
 					}
 				}
 			}
@@ -395,23 +433,27 @@ func TestAnIDInAPathIsTheSameByEveryDoor(t *testing.T) {
 	})
 }
 
-// Two keys are refused by every door: gateways pass them as one, with a comma in it.
-func TestTwoIdempotencyKeysAreRefusedByEveryDoor(t *testing.T) {
+// Gateways pass two keys as one with a comma.
+func TestAPI_twoIdempotencyKeys_areRejectedByAllGateways(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)
 		d := open(t, hub.Provider)
-		for _, header := range [][]string{{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"}} {
+		for _, header := range [][]string{
+			{"Idempotency-Key", "a", "Idempotency-Key", "b"}, {"Idempotency-Key", "a,b"},
+		} {
 			for _, target := range []string{"/v1/orchestrations/hello", "/v1/instances/one/events/go"} {
-				for _, door := range []string{byHTTP, byAPI, byFunctionURL} {
-					a := d.by(door, &asked{method: http.MethodPost, target: target, body: "{}", header: header})
-					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" || !strings.Contains(p.Detail, "more than once") {
-						t.Errorf("%q by %s: %d %s", header, door, a.Code, a.Body)
+				for _, gateway := range []string{byHTTP, byAPI, byFunctionURL} {
+					a := d.by(gateway, &apiRequest{method: http.MethodPost, target: target, body: "{}", header: header})
+					if p := problemOf(&a); a.Code != http.StatusBadRequest || p.Field != "Idempotency-Key" ||
+						!strings.Contains(p.Detail, "more than once") {
+						t.Errorf("%q by %s: %d %s", header, gateway, a.Code, a.Body)
 					}
 				}
 			}
 		}
-		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil || len(page.Instances) > 0 {
+		if page, err := hub.Provider.ListInstances(t.Context(), provider.ListQuery{}); err != nil ||
+			len(page.Instances) > 0 {
 			t.Errorf("something was started: %+v, %v", page, err)
 		}
 	})

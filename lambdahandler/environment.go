@@ -17,17 +17,18 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// environment reads variables and collects their errors, so that one start reports all of them.
+// environment reads variables and collects their errors, so that they are reported together.
 type environment struct {
 	getenv func(string) string
-	wrong  []error
+	errs   []error
 }
 
 func (e *environment) failf(name, format string, args ...any) {
-	e.wrong = append(e.wrong, fmt.Errorf("lambdahandler: environment variable %s %s", name, fmt.Sprintf(format, args...)))
+	err := fmt.Errorf("lambdahandler: environment variable %s %s", name, fmt.Sprintf(format, args...))
+	e.errs = append(e.errs, err)
 }
 
-func (e *environment) err() error { return errors.Join(e.wrong...) }
+func (e *environment) err() error { return errors.Join(e.errs...) }
 
 func (e *environment) required(name string) string {
 	v := e.getenv(name)
@@ -44,7 +45,7 @@ func (e *environment) optional(name, otherwise string) string {
 	return otherwise
 }
 
-// urls reads a JSON object of names to URLs.
+// urls reads a JSON object of names and URLs.
 func (e *environment) urls(name string) map[string]string {
 	v := e.required(name)
 	if v == "" {
@@ -57,7 +58,7 @@ func (e *environment) urls(name string) map[string]string {
 	return m
 }
 
-// bytes reads a size: a number of bytes, or of KiB, MiB or GiB.
+// bytes reads a size in bytes, KiB, MiB or GiB.
 func (e *environment) bytes(name string, otherwise int) int {
 	v := e.getenv(name)
 	if v == "" {
@@ -81,7 +82,7 @@ func (e *environment) bytes(name string, otherwise int) int {
 	return n << shift
 }
 
-// count reads a whole number, within bounds.
+// count reads an integer within bounds.
 func (e *environment) count(name string, otherwise, least, most int) int {
 	v := e.getenv(name)
 	if v == "" {
@@ -95,19 +96,19 @@ func (e *environment) count(name string, otherwise, least, most int) int {
 	return n
 }
 
-// mostAttempts bounds the attempts: the queues move a record away after 100 deliveries, and poison must be recognised
-// before that.
-const mostAttempts = 90
+// maxMaxCrashes is the maximum of PERDURE_MAX_ATTEMPTS: poison must be recognized before the queue moves the record to
+// its dead-letter queue after 100 deliveries.
+const maxMaxCrashes = 90
 
-// maxAttempts reads how often code may kill its process, running alone, before its record is poison.
+// maxAttempts reads dispatch.WorkerOptions.MaxCrashes.
 func (e *environment) maxAttempts() int {
-	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxCrashes, 1, mostAttempts)
+	return e.count("PERDURE_MAX_ATTEMPTS", dispatch.DefaultMaxCrashes, 1, maxMaxCrashes)
 }
 
-// logsErrorTexts reads whether the error texts of activities may be logged.
+// logsErrorTexts reads whether error messages of activities are logged.
 func (e *environment) logsErrorTexts() bool { return e.boolean("PERDURE_LOG_ERROR_TEXTS", "true") }
 
-// metrics reads which metrics of what the function does are logged.
+// metrics reads the dimensions of metrics.
 func (e *environment) metrics() dispatch.Metrics {
 	m := dispatch.Metrics(e.optional("PERDURE_METRICS", "off"))
 	if m == "off" {
@@ -120,18 +121,19 @@ func (e *environment) metrics() dispatch.Metrics {
 	return m
 }
 
-// servesPage reads whether the API's function serves the page as well.
-func (e *environment) servesPage() bool { return e.boolean("PERDURE_UI", "false") }
+// servesWebUI reads whether the API's function also serves the web UI.
+func (e *environment) servesWebUI() bool { return e.boolean("PERDURE_UI", "false") }
 
-// pageGuard reads which pages of other origins may change something where the page is served, separated by commas.
-func (e *environment) pageGuard() *http.CrossOriginProtection {
+// originGuard reads the origins, separated by commas, whose pages may make changes.
+func (e *environment) originGuard() *http.CrossOriginProtection {
 	guard := originguard.Protection()
 	for origin := range strings.SplitSeq(e.optional("PERDURE_UI_ORIGINS", ""), ",") {
 		if origin = strings.TrimSpace(origin); origin == "" {
 			continue
 		}
 		if err := guard.AddTrustedOrigin(origin); err != nil {
-			e.failf("PERDURE_UI_ORIGINS", "has the invalid origin %q; use one such as https://shop.example.com", origin)
+			e.failf("PERDURE_UI_ORIGINS", "has the invalid origin %q; use one such as https://shop.example.com",
+				origin)
 		}
 	}
 	return guard
@@ -152,7 +154,7 @@ func (e *environment) authorization() authorization {
 
 const allowedHosts = "PERDURE_ALLOWED_HOSTS"
 
-// allowedHosts reads the hosts by which callers reach the API where it listens.
+// allowedHosts reads the host names with which callers reach a listening API.
 func (e *environment) allowedHosts() originguard.Hosts {
 	hosts, err := originguard.ParseHosts(e.optional(allowedHosts, ""))
 	if err != nil {
@@ -171,7 +173,7 @@ func (e *environment) boolean(name, otherwise string) bool {
 	}
 }
 
-// retention reads how long instances are kept after their end; 0, which is also the default, is for ever.
+// retention reads how long ended instances are kept. The default is 0, forever.
 func (e *environment) retention() time.Duration {
 	const name = "PERDURE_RETENTION"
 	v := e.getenv(name)
@@ -194,7 +196,7 @@ func (e *environment) logLevel() slog.Level {
 	return l
 }
 
-// hub reads what every function needs and, for functions that run turns, work or keep time, the queues.
+// hub reads the configuration of the hub. queues and timers select what the function requires.
 func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 	h := dynamo.HubConfig{
 		Name: e.required("PERDURE_HUB"), Table: e.required("PERDURE_TABLE"), InboxURL: e.required("PERDURE_INBOX_URL"),
@@ -203,11 +205,11 @@ func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 		h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
 		h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
 	} else {
-		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew the locks of their messages, and to redrive dead letters
+		if e.getenv("PERDURE_WORK_QUEUES") != "" { // to renew locks and to redrive dead letters
 			h.WorkQueues = e.urls("PERDURE_WORK_QUEUES")
 		}
 		h.Orchestrator = e.optional("PERDURE_ORCHESTRATOR", "")
-		if e.getenv("PERDURE_DEAD_LETTERS") != "" { // to show, redrive and drop them
+		if e.getenv("PERDURE_DEAD_LETTERS") != "" { // to list, redrive and delete them
 			h.DeadLetters = e.urls("PERDURE_DEAD_LETTERS")
 		}
 	}
@@ -215,15 +217,15 @@ func (e *environment) hub(queues, timers bool) dynamo.HubConfig {
 	if timers {
 		h.TimersURL = e.required("PERDURE_TIMERS_URL")
 	}
-	// A function that sends timers without keeping time needs only the queue. With the schedules' variables it also
-	// deletes the schedules of what it purges.
+	// A function that only sends timers needs only the queue. With the variables of schedules, it also deletes the
+	// schedules of instances that it purges.
 	if timers && (queues || e.getenv("PERDURE_TIMERS") != "") {
 		e.scheduling(&h)
 	}
 	return h
 }
 
-// scheduling reads how timers are held that are longer than a queue can delay.
+// scheduling reads how timers are held that exceed the maximum delay of a queue.
 func (e *environment) scheduling(h *dynamo.HubConfig) {
 	h.TimerMode = e.optional("PERDURE_TIMERS", dynamo.TimersSchedules)
 	switch h.TimerMode {
@@ -239,10 +241,11 @@ func (e *environment) scheduling(h *dynamo.HubConfig) {
 	}
 }
 
-// timing reads how long the queue holds a timer, and how long before it is due its schedule fires. Tests shorten both.
+// timing reads the maximum delay of the timers queue and the lead time of schedules. Tests shorten both.
 func (e *environment) timing(h *dynamo.HubConfig) []dynamo.Option {
-	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", dynamoknobs.LongestDelay, time.Second, dynamoknobs.LongestDelay)
-	lead := e.duration("PERDURE_SCHEDULE_LEAD", dynamoknobs.ScheduleLead, 0, dynamoknobs.LongestDelay-time.Second)
+	const maxDelay = dynamoknobs.LongestDelay
+	longest := e.duration("PERDURE_TIMER_LONGEST_DELAY", maxDelay, time.Second, maxDelay)
+	lead := e.duration("PERDURE_SCHEDULE_LEAD", dynamoknobs.ScheduleLead, 0, maxDelay-time.Second)
 	if h.TimerMode == dynamo.TimersSchedules && lead > longest-time.Second {
 		e.failf("PERDURE_SCHEDULE_LEAD", "is %v; it must be at least 1s less than PERDURE_TIMER_LONGEST_DELAY (%v)",
 			lead, longest)
@@ -250,7 +253,7 @@ func (e *environment) timing(h *dynamo.HubConfig) []dynamo.Option {
 	return []dynamo.Option{dynamoknobs.WithLongestDelay(longest), dynamoknobs.WithScheduleLead(lead)}
 }
 
-// duration reads a duration of Go's syntax, within bounds.
+// duration reads a duration in the syntax of Go, within bounds.
 func (e *environment) duration(name string, otherwise, least, most time.Duration) time.Duration {
 	v := e.getenv(name)
 	if v == "" {
@@ -264,40 +267,45 @@ func (e *environment) duration(name string, otherwise, least, most time.Duration
 	return d
 }
 
-// The bounds of the activities' times.
+// The bounds of the durations of activities.
 const (
-	longestLock  = 12 * time.Hour // SQS's quota
-	shortestTime = 10 * time.Millisecond
-	// longestInline is a third of the longest timeout of a function: an inline activity has no more of an invocation.
-	longestInline = 5 * time.Minute
+	maxLock     = 12 * time.Hour // a quota of SQS
+	minDuration = 10 * time.Millisecond
+	// maxInlineTimeout is a third of the longest timeout of a function, the part of an invocation that an inline
+	// activity may use.
+	maxInlineTimeout = 5 * time.Minute
 )
 
-// buildID reads the name of the deployed code.
+// buildID reads the ID of the build.
 func (e *environment) buildID() string {
 	return e.optional("PERDURE_BUILD_ID", dispatch.DefaultBuildID)
 }
 
-// inlineTimeout reads how long an inline activity may take; negative where none runs inline.
+// inlineTimeout reads the maximum time of an inline activity. It is negative if inline execution is disabled.
 func (e *environment) inlineTimeout() time.Duration {
-	d := e.duration("PERDURE_INLINE_TIMEOUT", dispatch.DefaultInlineTimeout, 0, longestInline)
+	d := e.duration("PERDURE_INLINE_TIMEOUT", dispatch.DefaultInlineTimeout, 0, maxInlineTimeout)
 	if d == 0 {
-		return -1 // none, where zero is the default
+		return -1 // zero would select the default
 	}
 	return d
 }
 
-// activities reads how a worker leases activities and cancels them.
+// activities reads the options of leases and cancellations.
 func (e *environment) activities(o *dispatch.WorkerOptions) {
+	lock := e.duration("PERDURE_LOCK_TIMEOUT", dispatch.DefaultLockTimeout, time.Second, maxLock)
+	o.LockTimeout = lock.Truncate(time.Second)
 	const buffer = "PERDURE_LOCK_RENEWAL_BUFFER"
-	o.LockTimeout = e.duration("PERDURE_LOCK_TIMEOUT", dispatch.DefaultLockTimeout, time.Second, longestLock).Truncate(time.Second)
-	o.LockRenewalBuffer = e.duration(buffer, min(dispatch.DefaultLockRenewalBuffer, o.LockTimeout/3), shortestTime, longestLock)
+	defaultBuffer := min(dispatch.DefaultLockRenewalBuffer, o.LockTimeout/3)
+	o.LockRenewalBuffer = e.duration(buffer, defaultBuffer, minDuration, maxLock)
 	if o.LockRenewalBuffer >= o.LockTimeout {
 		e.failf(buffer, "is %v; it must be less than PERDURE_LOCK_TIMEOUT (%v)", o.LockRenewalBuffer, o.LockTimeout)
 	}
 
-	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL", dispatch.DefaultCancelPollInterval, shortestTime, longestLock)
-	o.CancellationGracePeriod = e.duration("PERDURE_CANCELLATION_GRACE_PERIOD", dispatch.DefaultCancellationGracePeriod, 0, longestLock)
+	o.CancelPollInterval = e.duration("PERDURE_CANCEL_POLL_INTERVAL",
+		dispatch.DefaultCancelPollInterval, minDuration, maxLock)
+	o.CancellationGracePeriod = e.duration("PERDURE_CANCELLATION_GRACE_PERIOD",
+		dispatch.DefaultCancellationGracePeriod, 0, maxLock)
 	if o.CancellationGracePeriod == 0 {
-		o.CancellationGracePeriod = -1 // none, where zero is the default
+		o.CancellationGracePeriod = -1 // zero would select the default
 	}
 }

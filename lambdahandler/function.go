@@ -27,9 +27,9 @@ import (
 type Function struct {
 	handler lambda.Handler
 	// poll runs the function outside Lambda.
-	poll  func(ctx context.Context) error
-	log   *slog.Logger
-	asker provider.Querier // nil but of an orchestrator
+	poll    func(ctx context.Context) error
+	log     *slog.Logger
+	querier provider.Querier // nil, except for an orchestrator
 	// onLambda reports that Lambda has started the process.
 	onLambda bool
 }
@@ -84,7 +84,7 @@ func (f *Function) Handler() lambda.Handler { return f.handler }
 // Querier returns a provider.Querier that runs queries in this process, for client.WithQuerier. It is nil unless the
 // function was created by NewOrchestrator. A process that polls the inbox uses it to query its own code. On Lambda the
 // client invokes the orchestrator function instead.
-func (f *Function) Querier() provider.Querier { return f.asker }
+func (f *Function) Querier() provider.Querier { return f.querier }
 
 // Serve runs the function. On Lambda it passes the handler to the runtime and does not return. Elsewhere it runs until
 // ctx ends, finishes the work that it has started, and returns nil. Records that it could not finish are logged and
@@ -117,7 +117,8 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 		return b.rehearsal(r), nil
 	}
 	options := dispatch.OrchestratorOptions{
-		BuildID: b.env.buildID(), Logger: b.log, CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
+		BuildID: b.env.buildID(), Logger: b.log,
+		CacheBytes: b.env.bytes("PERDURE_CACHE_BYTES", dispatch.DefaultCacheBytes),
 		MaxCrashes: b.env.maxAttempts(), Retention: b.env.retention(), Interceptors: b.interceptors, Codecs: b.codecs,
 		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: b.env.metrics(), InlineTimeout: b.env.inlineTimeout(),
 	}
@@ -137,9 +138,10 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 	}
 	f := b.function(inboxHandler(o), func(ctx context.Context) error {
 		defer o.Close()
-		return b.serveQueue(ctx, p, provider.QueueInbox, o, slices.Sorted(maps.Keys((*registry.Registry)(r).Names().Orchestrations)), dispatch.PollOptions{})
+		names := slices.Sorted(maps.Keys((*registry.Registry)(r).Names().Orchestrations))
+		return b.serveQueue(ctx, p, provider.QueueInbox, o, names, dispatch.PollOptions{})
 	})
-	f.asker = o
+	f.querier = o
 	return f, nil
 }
 
@@ -150,9 +152,10 @@ func NewOrchestrator(ctx context.Context, r *perdure.Registry, opts ...Option) (
 func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Function, error) {
 	b := begin(true, false, opts)
 	options := dispatch.WorkerOptions{
-		BuildID: b.env.buildID(), HubName: b.env.optional("PERDURE_HUB", ""), Logger: b.log, Queue: b.env.optional("PERDURE_QUEUE", perdure.DefaultQueue),
-		MaxCrashes: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(), Interceptors: b.interceptors, Codecs: b.codecs,
-		Metrics: b.env.metrics(),
+		BuildID: b.env.buildID(), HubName: b.env.optional("PERDURE_HUB", ""), Logger: b.log,
+		Queue:      b.env.optional("PERDURE_QUEUE", perdure.DefaultQueue),
+		MaxCrashes: b.env.maxAttempts(), OmitErrorTexts: !b.env.logsErrorTexts(),
+		Interceptors: b.interceptors, Codecs: b.codecs, Metrics: b.env.metrics(),
 	}
 
 	b.env.activities(&options)
@@ -171,7 +174,8 @@ func NewWorker(ctx context.Context, r *perdure.Registry, opts ...Option) (*Funct
 	if err != nil {
 		return nil, err
 	}
-	return b.function(sqsHandler(w), func(ctx context.Context) error { return b.serveWork(ctx, p, w, r, &options) }), nil
+	serve := func(ctx context.Context) error { return b.serveWork(ctx, p, w, r, &options) }
+	return b.function(sqsHandler(w), serve), nil
 }
 
 // NewRenewer returns the function of the timers queue. The function also runs the sweeper when EventBridge invokes it,
@@ -186,7 +190,9 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{HubName: b.env.optional("PERDURE_HUB", ""), Metrics: metrics, Logger: b.log})
+	k, err := dispatch.NewRenewer(p, &dispatch.RenewerOptions{
+		HubName: b.env.optional("PERDURE_HUB", ""), Metrics: metrics, Logger: b.log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +200,7 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 	return b.function(r.handle, func(ctx context.Context) error {
 		b.log.InfoContext(ctx, "serving timers and running the sweeper", "event", logevent.ServingTimers,
 			"hub", p.Config().Name)
-		b.stopped(renew(ctx, p, r))
+		b.logStop(serveTimers(ctx, p, r))
 		return nil
 	}), nil
 }
@@ -214,8 +220,8 @@ func NewRenewer(ctx context.Context, opts ...Option) (*Function, error) {
 // other origins on Lambda too.
 func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	b := begin(false, true, opts)
-	page := b.env.servesPage()
-	a := access{b.env.pageGuard(), b.env.allowedHosts()}
+	page := b.env.servesWebUI()
+	a := access{b.env.originGuard(), b.env.allowedHosts()}
 	by := b.env.authorization()
 	p, err := b.open(ctx)
 	if err != nil {
@@ -223,18 +229,19 @@ func NewAPI(ctx context.Context, opts ...Option) (*Function, error) {
 	}
 	h := httpapi.New(b.client(p), httpapi.WithLogger(b.log))
 	if page {
-		h = withPage(h, a.origins)
+		h = withWebUI(h, a.origins)
 	}
-	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the code is newer than its environment
+	if b.onLambda() && b.getenv(apiAuthorization) == "" { // the stack is older than the code
 		b.log.WarnContext(ctx, "callers are not recorded: PERDURE_API_AUTHORIZATION is not set",
 			"event", logevent.APICallersUnrecorded, "fix", "deploy the stack with the construct of this release")
 	}
 	return b.function(httpHandler(h, by), func(ctx context.Context) error { return b.listen(ctx, p, h, a) }), nil
 }
 
-// withPage serves the page beside the API. A mux would clean the paths of the API's calls, in which ids are. Where the page is served, browsers
-// may call the API without saying who they are, or by a proxy that says it for them: guard refuses changes that a page of another origin asks for.
-func withPage(api http.Handler, guard *http.CrossOriginProtection) http.Handler {
+// withWebUI serves the web UI next to the API, without a mux, which would clean API paths that contain IDs. Browsers
+// may then call the API without credentials, or through a proxy that adds them, so guard rejects changes from pages of
+// other origins.
+func withWebUI(api http.Handler, guard *http.CrossOriginProtection) http.Handler {
 	page := ui.Handler()
 	return guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == ui.Path {
@@ -245,7 +252,7 @@ func withPage(api http.Handler, guard *http.CrossOriginProtection) http.Handler 
 	}))
 }
 
-// binary is the common part of the four functions while they are made.
+// binary is the common part of the four functions during their construction.
 type binary struct {
 	settings
 
@@ -279,7 +286,7 @@ func begin(queues, timers bool, opts []Option) *binary {
 	return b
 }
 
-// clientOptions are those of the clients that the function makes.
+// clientOptions returns the options of the function's client.
 func (b *binary) clientOptions() []client.Option {
 	all := []client.Option{client.WithInterceptors(b.interceptors...)}
 	if len(b.codecs) > 0 {
@@ -288,14 +295,14 @@ func (b *binary) clientOptions() []client.Option {
 	return all
 }
 
-// client makes a client that calls on behalf of others: its caller is not the identity of these credentials.
+// client returns a client that calls for others. Its caller is not the identity of its credentials.
 func (b *binary) client(h client.Backend) *client.Client {
 	return client.New(h, append(b.clientOptions(), client.WithCaller(""))...)
 }
 
 func (b *binary) onLambda() bool { return onLambda(b.getenv) }
 
-// open opens the hub, once the environment was read.
+// open opens the hub, unless an environment variable is invalid.
 func (b *binary) open(ctx context.Context) (*dynamo.Provider, error) {
 	if err := b.env.err(); err != nil {
 		return nil, err
@@ -320,7 +327,7 @@ func (b *binary) open(ctx context.Context) (*dynamo.Provider, error) {
 	return p, b.env.err()
 }
 
-// function makes the Function. handler is as lambda.NewHandler takes it.
+// function returns the Function. handler is an argument of lambda.NewHandler.
 func (b *binary) function(handler any, poll func(ctx context.Context) error) *Function {
 	f := &Function{handler: lambda.NewHandler(handler), poll: poll, log: b.log, onLambda: b.onLambda()}
 	for _, wrap := range slices.Backward(b.middleware) {

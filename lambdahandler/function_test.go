@@ -13,16 +13,17 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// apiEnvironment is what the stack gives the API function.
+// apiEnvironment returns the environment of the API function.
 func apiEnvironment(name string) string {
 	return map[string]string{
-		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_HUB": "shop", "PERDURE_TABLE": "shop", "PERDURE_INBOX_URL": "https://sqs/inbox.fifo",
+		"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_HUB": "shop", "PERDURE_TABLE": "shop",
+		"PERDURE_INBOX_URL":  "https://sqs/inbox.fifo",
 		"PERDURE_TIMERS_URL": "https://sqs/timers", "GOGC": "100", "GOMEMLIMIT": "off",
 	}[name]
 }
 
-// The handler that Lambda calls can be wrapped, the first wrapper being the outermost.
-func TestAHandlerIsWrappedInItsMiddleware(t *testing.T) {
+// The first wrapper is the outermost one.
+func TestWithMiddleware_wrapsHandler(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	noting := func(name string) func(lambda.Handler) lambda.Handler {
@@ -33,7 +34,11 @@ func TestAHandlerIsWrappedInItsMiddleware(t *testing.T) {
 			})
 		}
 	}
-	f, err := NewAPI(t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithMiddleware(noting("traces"), noting("counts")))
+	f, err := NewAPI(
+		t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithMiddleware(
+			noting("traces"), noting("counts"),
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +58,19 @@ func TestAHandlerIsWrappedInItsMiddleware(t *testing.T) {
 	}
 }
 
-// invoked is a function as a handler.
+// invoked is a function that implements lambda.Handler.
 type invoked func(ctx context.Context, payload []byte) ([]byte, error)
 
 func (i invoked) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return i(ctx, payload) }
 
-// For each function, the error of a wrong environment names all of its faults, before anything is called.
-func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
+// The error of each function names all invalid variables, before any call.
+func TestNew_invalidEnvironment_errorNamesAllVariables(t *testing.T) {
 	t.Parallel()
 	wrong := WithEnvironment(func(name string) string {
-		return map[string]string{"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none", "PERDURE_INLINE_TIMEOUT": "long", "GOGC": "100", "GOMEMLIMIT": "off"}[name]
+		return map[string]string{
+			"AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "PERDURE_MAX_ATTEMPTS": "none",
+			"PERDURE_INLINE_TIMEOUT": "long", "GOGC": "100", "GOMEMLIMIT": "off",
+		}[name]
 	})
 	for name, f := range map[string]func() (*Function, error){
 		"orchestrator": func() (*Function, error) { return NewOrchestrator(t.Context(), greetings(), wrong) },
@@ -71,13 +79,16 @@ func TestAFunctionOfAWrongEnvironmentIsAnErrorThatNamesIt(t *testing.T) {
 		"api":          func() (*Function, error) { return NewAPI(t.Context(), wrong) },
 	} {
 		_, err := f()
-		if err == nil || !strings.Contains(err.Error(), "PERDURE_HUB") || !strings.Contains(err.Error(), "PERDURE_TABLE") {
+		if err == nil || !strings.Contains(err.Error(), "PERDURE_HUB") ||
+			!strings.Contains(err.Error(), "PERDURE_TABLE") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if attempts := name == "orchestrator" || name == "worker"; err != nil && strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
+		if attempts := name == "orchestrator" || name == "worker"; err != nil &&
+			strings.Contains(err.Error(), "PERDURE_MAX_ATTEMPTS") != attempts {
 			t.Errorf("%s: %v", name, err)
 		}
-		if inline := name == "orchestrator"; err != nil && strings.Contains(err.Error(), "PERDURE_INLINE_TIMEOUT") != inline {
+		if inline := name == "orchestrator"; err != nil &&
+			strings.Contains(err.Error(), "PERDURE_INLINE_TIMEOUT") != inline {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -35,7 +35,7 @@ const sqsEvent = `{"Records":[
 	{"messageId":"m-1","receiptHandle":"r-1","body":"{}","attributes":{"ApproximateReceiveCount":"3","MessageGroupId":"g","SequenceNumber":"18849496460467696128"}},
 	{"messageId":"m-2","receiptHandle":"r-2","body":"x","attributes":{}}]}`
 
-func TestRecordsOfAnSQSEvent(t *testing.T) {
+func TestSQSHandler_records(t *testing.T) {
 	t.Parallel()
 	var e events.SQSEvent
 	if err := json.Unmarshal([]byte(sqsEvent), &e); err != nil {
@@ -58,8 +58,8 @@ func TestRecordsOfAnSQSEvent(t *testing.T) {
 	}
 }
 
-// "batchItemFailures": null breaks some readers, and means to others that everything failed.
-func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
+// Some readers reject "batchItemFailures": null, and others take it for the failure of all records.
+func TestR19_noFailures_areAnEmptyList(t *testing.T) {
 	t.Parallel()
 	answer, err := sqsHandler(&recorded{})(t.Context(), events.SQSEvent{})
 	if b, _ := json.Marshal(answer); err != nil || string(b) != `{"batchItemFailures":[]}` {
@@ -67,11 +67,13 @@ func TestR19NoFailuresAreAnEmptyList(t *testing.T) {
 	}
 }
 
-func TestAnHTTPEventIsServed(t *testing.T) {
+func TestHTTPHandler_event_isServed(t *testing.T) {
 	t.Parallel()
 	h := httpHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		w.Header().Set("X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr)
+		w.Header().Set(
+			"X-Seen", r.Method+" "+r.URL.Path+" "+r.URL.RawQuery+" "+r.Header.Get("Idempotency-Key")+" "+r.RemoteAddr,
+		)
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = w.Write(b)
 	}), authorizedByIAM)
@@ -94,16 +96,19 @@ func TestAnHTTPEventIsServed(t *testing.T) {
 	}
 }
 
-func TestEveryWrongVariableIsNamed(t *testing.T) {
+func TestEnvironment_invalidVariables_areAllNamed(t *testing.T) {
 	t.Parallel()
 	set := map[string]string{
-		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud", "PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
+		"PERDURE_HUB": "h", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{", "PERDURE_LOG_LEVEL": "loud",
+		"PERDURE_CACHE_BYTES": "64 Mb", "PERDURE_DEAD_LETTERS": "{}",
 	}
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	e.hub(true, true)
 	e.logLevel()
 	e.bytes("PERDURE_CACHE_BYTES", 64<<20)
-	for _, name := range []string{"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES"} {
+	for _, name := range []string{
+		"PERDURE_TABLE", "PERDURE_WORK_QUEUES", "PERDURE_TIMERS_URL", "PERDURE_LOG_LEVEL", "PERDURE_CACHE_BYTES",
+	} {
 		if err := e.err(); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s is not named: %v", name, err)
 		}
@@ -113,8 +118,8 @@ func TestEveryWrongVariableIsNamed(t *testing.T) {
 	}
 }
 
-// The API's function knows the dead letters where its environment names them, and needs none.
-func TestTheAPIKnowsDeadLettersWhereItIsTold(t *testing.T) {
+// The API has dead-letter queues if its environment names them. They are not required.
+func TestEnvironment_apiDeadLetters(t *testing.T) {
 	t.Parallel()
 	for letters, want := range map[string]int{"": 0, `{"inbox":"https://sqs/inbox-dead-letters.fifo"}`: 1} {
 		e := environmentWith(map[string]string{"PERDURE_DEAD_LETTERS": letters, "PERDURE_TIMERS": "schedules"})
@@ -124,26 +129,31 @@ func TestTheAPIKnowsDeadLettersWhereItIsTold(t *testing.T) {
 	}
 }
 
-// environmentWith returns the renewer's environment, with a case's changes.
+// environmentWith returns the environment of a renewer with changes.
 func environmentWith(changes map[string]string) *environment {
 	set := map[string]string{
-		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}", "PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
-		"PERDURE_SCHEDULE_GROUP": "g", "PERDURE_SCHEDULE_ROLE_ARN": "role", "PERDURE_TIMERS_ARN": "timers", "PERDURE_TIMERS_DEAD_LETTERS_ARN": "dead",
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_WORK_QUEUES": "{}",
+		"PERDURE_DEAD_LETTERS": "{}", "PERDURE_TIMERS_URL": "u",
+		"PERDURE_SCHEDULE_GROUP": "g", "PERDURE_SCHEDULE_ROLE_ARN": "role", "PERDURE_TIMERS_ARN": "timers",
+		"PERDURE_TIMERS_DEAD_LETTERS_ARN": "dead",
 	}
 	maps.Copy(set, changes)
 	return &environment{getenv: func(name string) string { return set[name] }}
 }
 
-func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
+func TestEnvironment_timers(t *testing.T) {
 	t.Parallel()
 	hops := func(more map[string]string) map[string]string {
-		all := map[string]string{"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "", "PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}
+		all := map[string]string{
+			"PERDURE_TIMERS": "hops", "PERDURE_SCHEDULE_GROUP": "", "PERDURE_SCHEDULE_ROLE_ARN": "",
+			"PERDURE_TIMERS_ARN": "", "PERDURE_TIMERS_DEAD_LETTERS_ARN": "",
+		}
 		maps.Copy(all, more)
 		return all
 	}
 	for name, c := range map[string]struct {
 		changes map[string]string
-		wrong   string // "" when all is well
+		wrong   string // empty if the environment is valid
 	}{
 		"by default, schedules": {nil, ""},
 		"schedules":             {map[string]string{"PERDURE_TIMERS": "schedules"}, ""},
@@ -152,16 +162,24 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 		"no group":              {map[string]string{"PERDURE_SCHEDULE_GROUP": ""}, "PERDURE_SCHEDULE_GROUP"},
 		"no role":               {map[string]string{"PERDURE_SCHEDULE_ROLE_ARN": ""}, "PERDURE_SCHEDULE_ROLE_ARN"},
 		"no queue":              {map[string]string{"PERDURE_TIMERS_ARN": ""}, "PERDURE_TIMERS_ARN"},
-		"no dead letters":       {map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN"},
-		"short":                 {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s", "PERDURE_SCHEDULE_LEAD": "1s"}, ""},
-		"no lead":               {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, ""},
-		"the stack's":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, ""},
-		"no duration":           {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"too short":             {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"over SQS's":            {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
-		"lead below zero":       {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
-		"lead too long":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
-		"hops have no lead":     {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
+		"no dead letters": {
+			map[string]string{"PERDURE_TIMERS_DEAD_LETTERS_ARN": ""}, "PERDURE_TIMERS_DEAD_LETTERS_ARN",
+		},
+		"short": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s", "PERDURE_SCHEDULE_LEAD": "1s"}, "",
+		},
+		"no lead": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "1s", "PERDURE_SCHEDULE_LEAD": "0s"}, "",
+		},
+		"the stack's": {
+			map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "900s", "PERDURE_SCHEDULE_LEAD": "120s"}, "",
+		},
+		"no duration":       {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"too short":         {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "999ms"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"over SQS's":        {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "15m1s"}, "PERDURE_TIMER_LONGEST_DELAY"},
+		"lead below zero":   {map[string]string{"PERDURE_SCHEDULE_LEAD": "-1s"}, "PERDURE_SCHEDULE_LEAD"},
+		"lead too long":     {map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}, "PERDURE_SCHEDULE_LEAD"},
+		"hops have no lead": {hops(map[string]string{"PERDURE_TIMER_LONGEST_DELAY": "2s"}), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +196,8 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 				t.Errorf("hub %+v: %v, %v", h, err, e.err())
 			}
 			want := dynamo.HubConfig{
-				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{}, DeadLetters: map[string]string{}, TimerMode: "hops",
+				Name: "h", Table: "t", InboxURL: "u", TimersURL: "u", WorkQueues: map[string]string{},
+				DeadLetters: map[string]string{}, TimerMode: "hops",
 			}
 			if c.changes["PERDURE_TIMERS"] != "hops" {
 				want.TimerMode, want.ScheduleGroup, want.ScheduleRoleARN, want.TimersARN, want.TimersDeadLettersARN = "schedules", "g", "role", "timers", "dead"
@@ -190,11 +209,13 @@ func TestWhatTheEnvironmentSaysOfTimers(t *testing.T) {
 	}
 }
 
-// An API may have the variables of the timers queue alone: it sends there, and holds nothing. It deletes the schedules
-// of what it purges only when it has their variables.
-func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
+// An API can have only the variable of the timers queue. It deletes the schedules of purged instances only if it has
+// the variables of schedules.
+func TestEnvironment_apiWithoutSchedules(t *testing.T) {
 	t.Parallel()
-	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
+	}
 	e := &environment{getenv: func(name string) string { return set[name] }}
 	h := e.hub(false, true)
 	if _, err := dynamo.New(h, dynamo.Clients{}, e.timing(&h)...); err != nil || e.err() != nil || h.TimerMode != "" {
@@ -210,10 +231,12 @@ func TestTheAPINeedsNothingOfSchedules(t *testing.T) {
 	}
 }
 
-// Where queries go is told by a variable; without it there is nobody to ask, which is no error.
-func TestTheAPIIsToldWhomToAsk(t *testing.T) {
+// A variable names the function for queries. Without it there is none, which is not an error.
+func TestEnvironment_apiOrchestrator(t *testing.T) {
 	t.Parallel()
-	set := map[string]string{"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u"}
+	set := map[string]string{
+		"PERDURE_HUB": "h", "PERDURE_TABLE": "t", "PERDURE_INBOX_URL": "u", "PERDURE_TIMERS_URL": "u",
+	}
 	for _, want := range []string{"", "arn:orchestrator:live"} {
 		set["PERDURE_ORCHESTRATOR"] = want
 		e := &environment{getenv: func(name string) string { return set[name] }}
@@ -223,7 +246,7 @@ func TestTheAPIIsToldWhomToAsk(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestEnvironment_sizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"": 64 << 20, "0": 0, "1024": 1024, "10 KiB": 10 << 10, "2GiB": 2 << 30} {
 		e := &environment{getenv: func(string) string { return text }}
@@ -233,8 +256,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Not parallel: the collector's settings are the process's.
-func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
+// The test is not parallel, because the settings of the garbage collector are global.
+func TestTuneMemory_userSettings_takePrecedence(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) })
 	tuneMemory(func(name string) string { return map[string]string{"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512"}[name] })
@@ -250,7 +273,7 @@ func TestMemoryIsTunedUnlessTheUserHas(t *testing.T) {
 	}
 }
 
-// answering is a handler that answers queries of one instance beside.
+// answering is a record handler that also answers queries of one instance.
 type answering struct{ recorded }
 
 func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (json.RawMessage, error) {
@@ -260,8 +283,9 @@ func (*answering) QueryInstance(_ context.Context, q provider.QueryRequest) (jso
 	return json.RawMessage(`{"asked":"` + q.Name + `","with":` + string(q.Input) + `}`), nil
 }
 
-// The orchestrator function tells a query from records of its inbox, whose answers have no more than before.
-func TestTheOrchestratorTellsItsEventsApart(t *testing.T) {
+// The orchestrator function distinguishes queries from inbox records. The responses for records have no additional
+// fields.
+func TestInboxHandler_distinguishesEvents(t *testing.T) {
 	t.Parallel()
 	h := &answering{recorded{fail: []string{"m-2"}}}
 	for event, want := range map[string]string{

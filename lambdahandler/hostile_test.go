@@ -30,62 +30,83 @@ func x(n int) string { return strings.Repeat("x", n) }
 
 func inPath(id string) string { return "~" + base64.RawURLEncoding.EncodeToString([]byte(id)) }
 
-// paths are the API's, of an instance that waits.
+// paths has the paths of the API, for an instance that waits.
 var paths = []string{
-	startHello, "/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history", waiting + "/cancellations", waiting + "/events/e", waiting + "/cancel",
-	waiting + "/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/jobs/nobody", "/v1/jobs/nobody/cancel", "/v1/openapi.json", "/v1/healthz", "/v1", "/", "/v1/instances/",
-	"/v1//instances", "/v1/../v1/instances", "/v2/instances", "/V1/instances", "/v1/instances/waiting/", "/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
+	startHello, "/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history",
+	waiting + "/cancellations", waiting + "/events/e", waiting + "/cancel",
+	waiting + "/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/jobs/nobody", "/v1/jobs/nobody/cancel",
+	"/v1/openapi.json", "/v1/healthz", "/v1", "/", "/v1/instances/",
+	"/v1//instances", "/v1/../v1/instances", "/v2/instances", "/V1/instances", "/v1/instances/waiting/",
+	"/v1/instances/waiting/nothing", "/v1/work-items/renew", "/.env", "/v1/instances/%2e%2e/jobs",
 }
 
-// takeBodies are the calls that read a body.
-var takeBodies = []string{startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate", waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew"}
+// pathsWithBody has the paths of calls that read a body.
+var pathsWithBody = []string{
+	startHello, waiting + "/events/e", waiting + "/cancel", "/v1/instances/nobody/terminate",
+	waiting + "/activities/2/cancel", "/v1/jobs", "/v1/work-items/renew",
+}
 
-// byMethod is every path with methods that it does not accept, and with those that it does.
-func byMethod() (all []asked) {
+// methodRequests returns requests for every path with supported and unsupported methods.
+func methodRequests() (all []apiRequest) {
 	for _, path := range paths {
-		for _, method := range []string{get, http.MethodHead, post, http.MethodPut, http.MethodPatch, remove, http.MethodOptions, http.MethodTrace, "FROB", "get", "PROPFIND"} {
+		for _, method := range []string{
+			get, http.MethodHead, post, http.MethodPut, http.MethodPatch, remove, http.MethodOptions, http.MethodTrace,
+			"FROB", "get", "PROPFIND",
+		} {
 			if method == remove && path == waiting || method == post && strings.HasPrefix(path, waiting+"/") {
 				path = strings.Replace(path, "waiting", "nobody", 1) // the others need it
 			}
-			all = append(all, asked{method: method, target: path})
+			all = append(all, apiRequest{method: method, target: path})
 		}
 	}
 	return all
 }
 
-// bodies are not objects that a call accepts, or barely are.
+// bodies has invalid and unusual bodies.
 func bodies() []string {
 	deep := func(open, shut string, n int) string { return strings.Repeat(open, n) + strings.Repeat(shut, n) }
 	list := []string{
-		"{", "}", "[", "]", "[]", "null", "true", "0", `""`, `"`, "{}{}", "{} x", "{},", "\x00", "\xff\xfe", "\xef\xbb\xbf{}", " ", "\n", "//", "{'a':1}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`,
-		`{"":1}`, `{"\u0000":1}`, `{"\ud800":1}`, "{\"\xff\":1}", `{"input":1e99999}`, `{"input":-0}`, `{"input":NaN}`, `{"input":0x10}`, `{"input":01}`, `{"__proto__":1}`, `{"input":` + deep("[", "]", 9_000) + `}`,
-		`{"input":` + deep(`{"a":`, `}`, 11_000) + `}`, deep("[", "]", 50_000), strings.Repeat("[", 100_000), `{"input":"` + x(300_000) + `"}`, `{"` + x(200_000) + `":1}`, strings.Repeat(" ", 262_145), strings.Repeat(`{"a":`, 40_000),
-		`<a/>`, `a=b&c=d`, "--x\r\nContent-Disposition: form-data\r\n\r\n1\r\n--x--", "\x1f\x8b\x08\x00", `{"input":` + strings.Repeat("9", 100_000) + `}`, `{"tags":` + strings.Repeat("[", 5) + `}`,
-		`{"message":` + strings.Repeat("1", 50_000) + `}`, `{"message":"\u0000"}`, `{"message":"` + x(1025) + `"}`, `{"message":[]}`, `{"message":{}}`, `{"message":"a","message":"b"}`, `{"Message":"a"}`, `{"message":"\ud800"}`,
+		"{", "}", "[", "]", "[]", "null", "true", "0", `""`, `"`, "{}{}", "{} x", "{},", "\x00", "\xff\xfe",
+		"\xef\xbb\xbf{}", " ", "\n", "//", "{'a':1}", `{"a"}`, `{"a":}`, `{"a":1,}`, `{a:1}`,
+		`{"":1}`, `{"\u0000":1}`, `{"\ud800":1}`, "{\"\xff\":1}", `{"input":1e99999}`, `{"input":-0}`, `{"input":NaN}`,
+		`{"input":0x10}`, `{"input":01}`, `{"__proto__":1}`, `{"input":` + deep("[", "]", 9_000) + `}`,
+		`{"input":` + deep(`{"a":`, `}`, 11_000) + `}`, deep("[", "]", 50_000), strings.Repeat("[", 100_000),
+		`{"input":"` + x(300_000) + `"}`, `{"` + x(200_000) + `":1}`, strings.Repeat(" ", 262_145),
+		strings.Repeat(`{"a":`, 40_000),
+		`<a/>`, `a=b&c=d`, "--x\r\nContent-Disposition: form-data\r\n\r\n1\r\n--x--", "\x1f\x8b\x08\x00",
+		`{"input":` + strings.Repeat("9", 100_000) + `}`, `{"tags":` + strings.Repeat("[", 5) + `}`,
+		`{"message":` + strings.Repeat("1", 50_000) + `}`, `{"message":"\u0000"}`, `{"message":"` + x(1025) + `"}`,
+		`{"message":[]}`, `{"message":{}}`, `{"message":"a","message":"b"}`, `{"Message":"a"}`, `{"message":"\ud800"}`,
 	}
 	return list
 }
 
-func byBody() (all []asked) {
-	for _, path := range takeBodies {
+func bodyRequests() (all []apiRequest) {
+	for _, path := range pathsWithBody {
 		for _, body := range bodies() {
-			all = append(all, asked{method: post, target: path, body: body})
+			all = append(all, apiRequest{method: post, target: path, body: body})
 		}
 	}
 	return all
 }
 
-// byStart are the fields of starts, one by one.
-func byStart() (all []asked) {
+// startRequests returns starts with an invalid or unusual value for each field.
+func startRequests() (all []apiRequest) {
 	add := func(format string, args ...any) {
-		all = append(all, asked{method: post, target: startHello, body: fmt.Sprintf(format, args...)})
+		all = append(all, apiRequest{method: post, target: startHello, body: fmt.Sprintf(format, args...)})
 	}
-	for _, v := range []string{"1", "true", "[]", "{}", `["a"]`, `{"a":"b"}`, "1.5", "-1", "1e400", `"\u0000"`, `"\u0007"`, `"` + x(5000) + `"`, `"` + strings.Repeat("ü", 600) + `"`, `""`, `"\ud83d"`, `" "`, `"\\"`, `"~"`, `".."`} {
+	for _, v := range []string{
+		"1", "true", "[]", "{}", `["a"]`, `{"a":"b"}`, "1.5", "-1", "1e400", `"\u0000"`, `"\u0007"`,
+		`"` + x(5000) + `"`, `"` + strings.Repeat("ü", 600) + `"`, `""`, `"\ud83d"`, `" "`, `"\\"`, `"~"`, `".."`,
+	} {
 		for _, field := range []string{"instanceId", "version", "delay", "tags", "input"} {
 			add(`{%q:%s}`, field, v)
 		}
 	}
-	for _, delay := range []string{"-1s", "1", "1y", "9999999h", "1e3s", "NaN", "Inf", "0x1s", "87672h1ns", "9223372036854775808ns", "-0s", "١s", "1s ", " 1s", "1s1", "..s", "+1s", "1us", "1\u00b5s"} {
+	for _, delay := range []string{
+		"-1s", "1", "1y", "9999999h", "1e3s", "NaN", "Inf", "0x1s", "87672h1ns", "9223372036854775808ns", "-0s", "١s",
+		"1s ", " 1s", "1s1", "..s", "+1s", "1us", "1\u00b5s",
+	} {
 		add(`{"delay":%q}`, delay)
 	}
 	tags := func(n int) string {
@@ -95,30 +116,46 @@ func byStart() (all []asked) {
 		}
 		return strings.Join(b, ",")
 	}
-	for _, t := range []string{`{"":"v"}`, `{"k":1}`, `{"k":null}`, `{"k":[]}`, `{"k":"v","k":"w"}`, `{"\u0000":"v"}`, `{"k":"\u0001"}`, `{"` + x(65) + `":"v"}`, `{"k":"` + x(257) + `"}`, "{" + tags(16) + "}", "{" + tags(17) + "}", "{" + tags(5000) + "}", `[["k","v"]]`, `"k=v"`} {
+	for _, t := range []string{
+		`{"":"v"}`, `{"k":1}`, `{"k":null}`, `{"k":[]}`, `{"k":"v","k":"w"}`, `{"\u0000":"v"}`, `{"k":"\u0001"}`,
+		`{"` + x(65) + `":"v"}`, `{"k":"` + x(257) + `"}`, "{" + tags(16) + "}", "{" + tags(17) + "}",
+		"{" + tags(5000) + "}", `[["k","v"]]`, `"k=v"`,
+	} {
 		add(`{"tags":%s}`, t)
 	}
-	for _, field := range []string{"instanceID", "InstanceId", "name", "startId", "requestedBy", "parent", "executionId", "carriedEvents", "ref", "sha256", "inline", "tags.a", "input ", "", "constructor", "$where", "requestContext"} {
+	for _, field := range []string{
+		"instanceID", "InstanceId", "name", "startId", "requestedBy", "parent", "executionId", "carriedEvents", "ref",
+		"sha256", "inline", "tags.a", "input ", "", "constructor", "$where", "requestContext",
+	} {
 		add(`{%q:"x"}`, field)
 	}
-	for _, input := range []string{`{"ref":"x#a/0/1","sha256":"0","bytes":1}`, `{"inline":{"ref":"x"}}`, `{"ref":{}}`, `{"sha256":null}`, `{"bytes":-1}`, `"` + strings.Repeat(`\u0000`, 30_000) + `"`, `"` + strings.Repeat("<", 200_000) + `"`, `"\uD83D\uDE00"`} {
+	for _, input := range []string{
+		`{"ref":"x#a/0/1","sha256":"0","bytes":1}`, `{"inline":{"ref":"x"}}`, `{"ref":{}}`, `{"sha256":null}`,
+		`{"bytes":-1}`, `"` + strings.Repeat(`\u0000`, 30_000) + `"`, `"` + strings.Repeat("<", 200_000) + `"`,
+		`"\uD83D\uDE00"`,
+	} {
 		add(`{"input":%s}`, input)
 	}
 	return all
 }
 
-// ids are texts in the place of a path's id.
+// ids has invalid and unusual IDs in paths.
 func ids() []string {
 	return []string{
-		"~", "~~", "~a*", "~YQ==", "~YR", "~YQ%3D%3D", "~YQ%0A", inPath(""), inPath("\x00"), inPath("\xff\xfe"), inPath("a/b"), inPath(x(1025)), inPath("\u0085"), inPath("~"), inPath("\n"), inPath(strings.Repeat("😀", 256)), "%00", "%0a", "%0D%0A", "%7f",
-		"%C2%85", "%ff", "%c0%af", "%2F", "%2f..%2f", "%3F", "%23", "%25", "%2500", "%252F", "%2e", "%2E%2e", "...", "a%20b", "a+b", "%20", ";", "a;b=c", "@", ":", "%7B%7D", "%3Cscript%3E", "'%20OR%20'1'='1", "$%7Bjndi:ldap%7D", "%F0%9F%98%80",
-		"%E2%80%AE", x(1024), x(1025), x(9000), "0", "-1", "null", "undefined", "i%23waiting", "hub", "waiting%20", "WAITING", "%61", "a%2Fb%2Fresult",
+		"~", "~~", "~a*", "~YQ==", "~YR", "~YQ%3D%3D", "~YQ%0A", inPath(""), inPath("\x00"), inPath("\xff\xfe"),
+		inPath("a/b"), inPath(x(1025)), inPath("\u0085"), inPath("~"), inPath("\n"), inPath(strings.Repeat("😀", 256)),
+		"%00", "%0a", "%0D%0A", "%7f",
+		"%C2%85", "%ff", "%c0%af", "%2F", "%2f..%2f", "%3F", "%23", "%25", "%2500", "%252F", "%2e", "%2E%2e", "...",
+		"a%20b", "a+b", "%20", ";", "a;b=c", "@", ":", "%7B%7D", "%3Cscript%3E", "'%20OR%20'1'='1", "$%7Bjndi:ldap%7D",
+		"%F0%9F%98%80",
+		"%E2%80%AE", x(1024), x(1025), x(9000), "0", "-1", "null", "undefined", "i%23waiting", "hub", "waiting%20",
+		"WAITING", "%61", "a%2Fb%2Fresult",
 	}
 }
 
-func byID() (all []asked) {
+func idRequests() (all []apiRequest) {
 	for _, id := range ids() {
-		for _, r := range []asked{
+		for _, r := range []apiRequest{
 			{method: get, target: "/v1/instances/" + id},
 			{method: get, target: "/v1/instances/" + id + "/history"},
 			{method: get, target: "/v1/instances/" + id + "/executions"},
@@ -138,17 +175,23 @@ func byID() (all []asked) {
 	return all
 }
 
-// cursors are texts that no list has returned: raw, encoded, and decoding to what DynamoDB would refuse.
+// cursors returns cursors that no list has returned: raw, encoded, and with content that DynamoDB would reject.
 func cursors() []string {
 	text := base64.RawURLEncoding.EncodeToString
-	all := []string{"\x00", "\n", "\r", "\x7f", "\u0085", "\xff", " ", "+1", "-1", "0", "01", "1", "5", "x", x(20_000), "null", "=", "===", "e30", "e30=", "e30\n", "W10", "MQ", "01KA0000000000000000000000"}
+	all := []string{
+		"\x00", "\n", "\r", "\x7f", "\u0085", "\xff", " ", "+1", "-1", "0", "01", "1", "5", "x", x(20_000), "null",
+		"=", "===", "e30", "e30=", "e30\n", "W10", "MQ", "01KA0000000000000000000000",
+	}
 	// These belong to the lists below, so that only the place is wrong.
 	for _, query := range []string{digestOf(""), digestOf("Blocked")} {
 		for _, place := range []string{
-			`"\u0000"`, `"\n"`, `"\u0085"`, `""`, `" "`, `"0"`, `"0000-00-00T00:00:00.000Z"`, `"~"`, `"~~"`, `"9999"`, `1`, `null`, `[]`, `{}`, `"2026-01-01T00:00:00.000Z"`, `"2026-01-01T00:00:00.000Z#zzzzzzzz"`,
+			`"\u0000"`, `"\n"`, `"\u0085"`, `""`, `" "`, `"0"`, `"0000-00-00T00:00:00.000Z"`, `"~"`, `"~~"`, `"9999"`,
+			`1`, `null`, `[]`, `{}`, `"2026-01-01T00:00:00.000Z"`, `"2026-01-01T00:00:00.000Z#zzzzzzzz"`,
 			`"` + x(1024) + `"`, `"` + x(1025) + `"`, `"\ud800"`,
 		} {
-			for _, key := range []string{"", `,"k":"i#a"`, `,"k":"\u0000"`, `,"k":"i#"`, `,"k":"x#a"`, `,"k":"i#` + x(1025) + `"`, `,"k":1`} {
+			for _, key := range []string{
+				"", `,"k":"i#a"`, `,"k":"\u0000"`, `,"k":"i#"`, `,"k":"x#a"`, `,"k":"i#` + x(1025) + `"`, `,"k":1`,
+			} {
 				all = append(all, text([]byte(`{"b":`+place+key+`,"q":"`+query+`"}`)))
 			}
 		}
@@ -156,39 +199,77 @@ func cursors() []string {
 	return all
 }
 
-func byCursor() (all []asked) {
+func cursorRequests() (all []apiRequest) {
 	for _, c := range cursors() {
-		for _, target := range []string{"/v1/instances?", "/v1/instances?status=Blocked&", waiting + "/executions?", waiting + "/cancellations?"} {
+		for _, target := range []string{
+			"/v1/instances?", "/v1/instances?status=Blocked&", waiting + "/executions?", waiting + "/cancellations?",
+		} {
 			if len(c) > 60 && strings.Contains(target, waiting) {
 				continue // no cursor of these is in base64
 			}
-			all = append(all, asked{method: get, target: target + "cursor=" + url.QueryEscape(c)})
+			all = append(all, apiRequest{method: get, target: target + "cursor=" + url.QueryEscape(c)})
 		}
 	}
 	return all
 }
 
-func byQuery() (all []asked) {
+func queryRequests() (all []apiRequest) {
 	values := map[string][]string{
-		"limit": {"0", "-1", "1001", "99999999999999999999", "1.5", "1e2", "0x10", "", "%00", "١", "NaN", "+1", "1%20", "null"}, "status": {"running", "Nothing", "%00", "%ff", x(5000), "Running,Failed", "*", ""},
-		"name": {"%00", "%ff", x(257), "%0a", "", "*", "%25"}, "startedAfter": {"yesterday", "0", "2026-01-01", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "2026-01-01T00:00:00%2B99:99", "%00", "1e400", "2026-01-01T24:00:00Z"},
-		"startedBefore": {"today", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "%00"}, "tag": {"", "=", "a", "a=%00", "a=b&tag=a=c", "a=b&tag=c=d", "%ff=1", x(300) + "=1"}, "version": {"%00", x(65), ""}, "parent": {"%00", x(1025), "%22", "%ff", "..", ""},
-		"after": {"-1", "1.5", "9223372036854775807", "9223372036854775808", "%00", "x", ""}, "execution": {"%00", x(65), x(64), "..", "%2F", "nobody", "%ff", "01KA0000000000000000000000"},
-		"wait": {"-1s", "x", "1", "1e9h", "%00", "", "5s", "1ns", "NaN"}, "force": {"1", "yes", "TRUE", "", "%00", "true%20"}, "pending": {"1", "no", "%00", ""}, "nonsense": {"1", "%00", ""}, "%00": {"1"}, "%zz": {"1"}, x(3000): {"1"}, "a;b": {"1"}, "": {"", "1"}, "limit[]": {"1"}, "%6cimit": {"0", "5"},
+		"limit": {
+			"0", "-1", "1001", "99999999999999999999", "1.5", "1e2", "0x10", "", "%00", "١", "NaN", "+1", "1%20",
+			"null",
+		},
+		"status": {"running", "Nothing", "%00", "%ff", x(5000), "Running,Failed", "*", ""},
+		"name":   {"%00", "%ff", x(257), "%0a", "", "*", "%25"}, "startedAfter": {
+			"yesterday", "0", "2026-01-01", "2026-13-01T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z",
+			"0000-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "2026-01-01T00:00:00%2B99:99", "%00", "1e400",
+			"2026-01-01T24:00:00Z",
+		},
+		"startedBefore": {"today", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "%00"}, "tag": {
+			"", "=", "a", "a=%00", "a=b&tag=a=c", "a=b&tag=c=d", "%ff=1", x(300) + "=1",
+		},
+		"version": {"%00", x(65), ""}, "parent": {"%00", x(1025), "%22", "%ff", "..", ""},
+		"after": {"-1", "1.5", "9223372036854775807", "9223372036854775808", "%00", "x", ""}, "execution": {
+			"%00", x(65), x(64), "..", "%2F", "nobody", "%ff", "01KA0000000000000000000000",
+		},
+		"wait": {
+			"-1s", "x", "1", "1e9h", "%00", "", "5s", "1ns", "NaN",
+		},
+		"force": {
+			"1", "yes", "TRUE", "", "%00", "true%20",
+		},
+		"pending": {
+			"1", "no", "%00", "",
+		},
+		"nonsense": {
+			"1", "%00", "",
+		},
+		"%00": {"1"}, "%zz": {"1"}, x(3000): {"1"}, "a;b": {"1"}, "": {"", "1"}, "limit[]": {"1"}, "%6cimit": {
+			"0", "5",
+		},
 	}
-	for _, path := range []string{"/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history", waiting + "/cancellations", "/v1/jobs"} {
+	for _, path := range []string{
+		"/v1/instances", waiting, waiting + "/result", waiting + "/executions", waiting + "/history",
+		waiting + "/cancellations", "/v1/jobs",
+	} {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			for _, v := range values[name] {
-				all = append(all, asked{method: get, target: path + "?" + name + "=" + v})
+				all = append(all, apiRequest{method: get, target: path + "?" + name + "=" + v})
 			}
 		}
-		all = append(all, asked{method: get, target: path + "?limit=1&limit=2"}, asked{method: get, target: path + "?" + strings.Repeat("a=1&", 2000)}, asked{method: get, target: path + "?limit"}, asked{method: get, target: path + "?&&&"}, asked{method: get, target: path + "??"})
+		all = append(
+			all, apiRequest{method: get, target: path + "?limit=1&limit=2"}, apiRequest{
+				method: get, target: path + "?" + strings.Repeat("a=1&", 2000),
+			}, apiRequest{
+				method: get, target: path + "?limit",
+			}, apiRequest{method: get, target: path + "?&&&"}, apiRequest{method: get, target: path + "??"},
+		)
 	}
 	return all
 }
 
-func byHeader() (all []asked) {
-	for _, path := range takeBodies {
+func headerRequests() (all []apiRequest) {
+	for _, path := range pathsWithBody {
 		for _, header := range [][]string{
 			{"Content-Type", ""},
 			{"Content-Type", "text/plain"},
@@ -223,92 +304,152 @@ func byHeader() (all []asked) {
 			{"Origin", "null"},
 			{"X", strings.Repeat("a", 20_000)},
 		} {
-			all = append(all, asked{method: post, target: path, body: `{}`, header: header})
+			all = append(all, apiRequest{method: post, target: path, body: `{}`, header: header})
 		}
 	}
 	return all
 }
 
-// byFilter are bulk operations of which none may begin.
-func byFilter() (all []asked) {
+// filterRequests returns bulk operations that must not start.
+func filterRequests() (all []apiRequest) {
 	for _, body := range []string{
-		`{}`, `{"operation":"purge"}`, `{"operation":"drop","all":true}`, `{"operation":1}`, `{"operation":"purge","all":"yes"}`, `{"operation":"purge","all":true,"filter":{"name":"a"}}`, `{"operation":"purge","filter":{}}`, `{"operation":"purge","filter":[]}`,
-		`{"operation":"purge","filter":null}`, `{"operation":"purge","filter":"x"}`, `{"operation":"purge","filter":{"name":1}}`, `{"operation":"purge","filter":{"statuses":"Completed"}}`, `{"operation":"purge","filter":{"statuses":["Nothing"]}}`,
-		`{"operation":"purge","filter":{"statuses":["Running"]}}`, `{"operation":"purge","filter":{"tags":{"":"v"}}}`, `{"operation":"purge","filter":{"tags":["a"]}}`, `{"operation":"purge","filter":{"startedAfter":"x"}}`, `{"operation":"purge","filter":{"startedAfter":1}}`,
-		`{"operation":"purge","filter":{"startedAfter":"9999-12-31T23:59:59Z"}}`, `{"operation":"purge","filter":{"startedBefore":"0000-01-01T00:00:00+23:59"}}`, `{"operation":"purge","filter":{"updatedBefore":"10000-01-01T00:00:00Z"}}`, `{"operation":"purge","filter":{"name":"a"},"message":"m"}`,
-		`{"operation":"cancel","force":true,"filter":{"name":"a"}}`, `{"operation":"cancel","filter":{"name":"` + x(257) + `"}}`, `{"operation":"cancel","filter":{"name":"\u0000"}}`, `{"operation":"terminate","filter":{"name":"a"},"message":"` + x(1025) + `"}`, `{"operation":"cancel","filter":{"name":"a","Name":"b"}}`,
-		`{"operation":"cancel","filter":{"name":"a","name":"b"}}`, `{"operation":"cancel","filter":{"a":1}}`, `{"operation":"cancel","dryRun":"x","all":true}`, `{"operation":"purge","filter":{"startedBefore":"2026-01-01T00:00:00Z"},"dryRun":true}`,
-		`{"operation":"purge","dryRun":true,"all":true}`, `{"operation":"purge","dryRun":true,"filter":{"updatedBefore":"0000-01-01T00:00:00Z"}}`, `{"operation":"purge","dryRun":true,"filter":{"startedAfter":"0000-01-01T00:00:00+23:59"}}`,
-		`{"operation":"purge","dryRun":true,"filter":{"startedBefore":"9999-12-31T23:59:59-23:59"}}`, `{"operation":"purge","filter":{"statuses":[` + strings.Repeat(`"Completed",`, 5000) + `"Failed"]},"dryRun":true}`,
+		`{}`, `{"operation":"purge"}`, `{"operation":"drop","all":true}`, `{"operation":1}`,
+		`{"operation":"purge","all":"yes"}`, `{"operation":"purge","all":true,"filter":{"name":"a"}}`,
+		`{"operation":"purge","filter":{}}`, `{"operation":"purge","filter":[]}`,
+		`{"operation":"purge","filter":null}`, `{"operation":"purge","filter":"x"}`,
+		`{"operation":"purge","filter":{"name":1}}`, `{"operation":"purge","filter":{"statuses":"Completed"}}`,
+		`{"operation":"purge","filter":{"statuses":["Nothing"]}}`,
+		`{"operation":"purge","filter":{"statuses":["Running"]}}`, `{"operation":"purge","filter":{"tags":{"":"v"}}}`,
+		`{"operation":"purge","filter":{"tags":["a"]}}`, `{"operation":"purge","filter":{"startedAfter":"x"}}`,
+		`{"operation":"purge","filter":{"startedAfter":1}}`,
+		`{"operation":"purge","filter":{"startedAfter":"9999-12-31T23:59:59Z"}}`,
+		`{"operation":"purge","filter":{"startedBefore":"0000-01-01T00:00:00+23:59"}}`,
+		`{"operation":"purge","filter":{"updatedBefore":"10000-01-01T00:00:00Z"}}`,
+		`{"operation":"purge","filter":{"name":"a"},"message":"m"}`,
+		`{"operation":"cancel","force":true,"filter":{"name":"a"}}`,
+		`{"operation":"cancel","filter":{"name":"` + x(257) + `"}}`,
+		`{"operation":"cancel","filter":{"name":"\u0000"}}`,
+		`{"operation":"terminate","filter":{"name":"a"},"message":"` + x(1025) + `"}`,
+		`{"operation":"cancel","filter":{"name":"a","Name":"b"}}`,
+		`{"operation":"cancel","filter":{"name":"a","name":"b"}}`, `{"operation":"cancel","filter":{"a":1}}`,
+		`{"operation":"cancel","dryRun":"x","all":true}`,
+		`{"operation":"purge","filter":{"startedBefore":"2026-01-01T00:00:00Z"},"dryRun":true}`,
+		`{"operation":"purge","dryRun":true,"all":true}`,
+		`{"operation":"purge","dryRun":true,"filter":{"updatedBefore":"0000-01-01T00:00:00Z"}}`,
+		`{"operation":"purge","dryRun":true,"filter":{"startedAfter":"0000-01-01T00:00:00+23:59"}}`,
+		`{"operation":"purge","dryRun":true,"filter":{"startedBefore":"9999-12-31T23:59:59-23:59"}}`,
+		`{"operation":"purge","filter":{"statuses":[` + strings.Repeat(`"Completed",`,
+			5000) + `"Failed"]},"dryRun":true}`,
 	} {
-		all = append(all, asked{method: post, target: "/v1/jobs", body: body})
+		all = append(all, apiRequest{method: post, target: "/v1/jobs", body: body})
 	}
 	return all
 }
 
-// byLease are renewals without a message, or of something else than a message.
-func byLease() (all []asked) {
+// leaseRequests returns renewals without a message or with an invalid one.
+func leaseRequests() (all []apiRequest) {
 	add := func(seconds, leases string) {
-		all = append(all, asked{method: post, target: "/v1/work-items/renew", body: `{"visibilityTimeout":` + seconds + `,"leases":` + leases + `}`})
+		all = append(all, apiRequest{
+			method: post, target: "/v1/work-items/renew",
+			body: `{"visibilityTimeout":` + seconds + `,"leases":` + leases + `}`,
+		})
 	}
 	lease := func(token, handle string) string { return `{"token":` + token + `,"receiptHandle":` + handle + `}` }
-	for _, seconds := range []string{"0", "-1", "43200", "43201", "1.5", "1e1", "1e400", "9223372036854775807", "9223372036854775808", `"60"`, "null", "true", "[]", "{}", "NaN", "060"} {
+	for _, seconds := range []string{
+		"0", "-1", "43200", "43201", "1.5", "1e1", "1e400", "9223372036854775807", "9223372036854775808", `"60"`,
+		"null", "true", "[]", "{}", "NaN", "060",
+	} {
 		add(seconds, `[`+lease(`"w1.1.x"`, `"r"`)+`]`)
 	}
-	for _, v := range []string{`""`, `"w1"`, `"w1.1."`, `"w1.1.AAAA"`, `"\u0000"`, `"\ud800"`, `"` + x(2049) + `"`, `"` + x(100_000) + `"`, `"` + strings.Repeat("w1.1.", 1000) + `"`, `"` + strings.Repeat("😀", 600) + `"`, "1", "null", "[]", "{}", "true", `"../../etc/passwd"`, `"<a/>"`, `"%00"`} {
+	for _, v := range []string{
+		`""`, `"w1"`, `"w1.1."`, `"w1.1.AAAA"`, `"\u0000"`, `"\ud800"`, `"` + x(2049) + `"`, `"` + x(100_000) + `"`,
+		`"` + strings.Repeat("w1.1.", 1000) + `"`, `"` + strings.Repeat("😀", 600) + `"`, "1", "null", "[]", "{}",
+		"true", `"../../etc/passwd"`, `"<a/>"`, `"%00"`,
+	} {
 		add("60", `[`+lease(v, `"r"`)+`]`)
 		add("60", `[`+lease(`"w1.1.x"`, v)+`]`)
 	}
 	for _, list := range []string{
-		"[]", "null", "{}", "1", `"x"`, "[1]", "[null]", "[[]]", "[{}]", `[{"token":"w1"}]`, `[{"receiptHandle":"r"}]`, `[{"token":"w1","receiptHandle":"r","` + x(5000) + `":1}]`, `[{"Token":"w1","receiptHandle":"r"}]`,
-		`[{"token":"w1","token":"w2","receiptHandle":"r"}]`, `[{"token":"w1","receiptHandle":"r"},{"":1}]`, "[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 99) + lease(`"w1.1.x"`, `"r"`) + "]", "[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 100) + lease(`"w1.1.x"`, `"r"`) + "]",
-		"[" + strings.Repeat("1,", 100_000) + "1]", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000), strings.Repeat("[", 50_000),
+		"[]", "null", "{}", "1", `"x"`, "[1]", "[null]", "[[]]", "[{}]", `[{"token":"w1"}]`, `[{"receiptHandle":"r"}]`,
+		`[{"token":"w1","receiptHandle":"r","` + x(5000) + `":1}]`, `[{"Token":"w1","receiptHandle":"r"}]`,
+		`[{"token":"w1","token":"w2","receiptHandle":"r"}]`, `[{"token":"w1","receiptHandle":"r"},{"":1}]`,
+		"[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 99) + lease(`"w1.1.x"`, `"r"`) + "]",
+		"[" + strings.Repeat(lease(`"w1.1.x"`, `"r"`)+",", 100) + lease(`"w1.1.x"`, `"r"`) + "]",
+		"[" + strings.Repeat("1,", 100_000) + "1]", strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
+		strings.Repeat("[", 50_000),
 	} {
 		add("60", list)
 	}
 	return all
 }
 
-// byWire is what only HTTP has: versions, chunks, and requests that are hardly any. What is no request at all net/http answers itself.
-func byWire() (all []asked) {
+// rawRequests returns requests that only HTTP has: versions, chunks, and almost invalid requests. Package net/http
+// itself answers invalid ones.
+func rawRequests() (all []apiRequest) {
 	for _, raw := range []string{
-		"GET /v1/instances HTTP/1.0\r\n\r\n", "GET /v1/instances HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n", "GET http://evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET //evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-		"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "POST " + startHello + " HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET /v1/instances HTTP/1.0\r\n\r\n", "GET /v1/instances HTTP/1.0\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET http://evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET //evil.example/v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"POST " + startHello + " HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2;" + x(5000) + "\r\n{}\r\n0\r\n\r\n",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 2000) + "2\r\n{}\r\n0\r\n\r\n", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX: y\r\n\r\n",
-		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9223372036854775807\r\n\r\n{}", "GET /v1/instances?a=%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-		"GET " + waiting + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", "GET /v1/instances HTTP/1.1\r\nHost: \r\nConnection: close\r\n\r\n", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{}",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9223372036854775807\r\n\r\n{}", "GET /v1/instances?a=%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET " + waiting + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+		"GET /v1/instances HTTP/1.1\r\nHost: \r\nConnection: close\r\n\r\n",
+		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: a\r\nIdempotency-Key: b\r\nContent-Length: 2\r\n\r\n{}",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nIdempotency-Key: \xff\r\nContent-Length: 2\r\n\r\n{}", "POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: \xff\r\nContent-Length: 2\r\n\r\n{}",
 		"POST " + startHello + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", "HEAD /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "get /v1/instances HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-		"GET /v1/instances/a%5Cb HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /v1/instances;a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", "GET /v1/instances/ü HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET /v1/instances/a%5Cb HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET /v1/instances;a=b HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+		"GET /v1/instances/ü HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
 	} {
 		method, _, _ := strings.Cut(raw, " ")
 		if line, rest, _ := strings.Cut(raw, "\r\n"); method == post && !strings.Contains(raw, "Content-Type") {
 			raw = line + "\r\nContent-Type: application/json\r\n" + rest
 		}
-		all = append(all, asked{method: method, raw: raw})
+		all = append(all, apiRequest{method: method, raw: raw})
 	}
 	return all
 }
 
-// byOrder are requests that are repeated, or are for an instance that is over.
-func byOrder() (all []asked) {
+// repeatedRequests returns requests that are repeated, or are for an ended instance.
+func repeatedRequests() (all []apiRequest) {
 	for range 2 {
 		all = append(all,
-			asked{method: post, target: startHello, body: `{"instanceId":"twice","input":1}`}, asked{method: post, target: startHello, body: `{"input":1}`, header: []string{"Idempotency-Key", "k"}},
-			asked{method: post, target: startHello, body: `{"input":2,"instanceId":"other"}`, header: []string{"Idempotency-Key", "k"}}, asked{method: post, target: "/v1/instances/twice/cancel"}, asked{method: post, target: "/v1/instances/twice/terminate", body: `{"message":"m"}`},
-			asked{method: post, target: "/v1/instances/over/events/e", body: "1"}, asked{method: post, target: "/v1/instances/over/cancel"}, asked{method: post, target: "/v1/instances/over/terminate"}, asked{method: post, target: "/v1/instances/over/activities/2/cancel"},
-			asked{method: post, target: waiting + "/activities/" + strconv.Itoa(1<<40) + "/cancel"}, asked{method: remove, target: waiting}, asked{method: get, target: "/v1/instances/over/result?wait=20s"}, asked{method: remove, target: "/v1/instances/over"},
+			apiRequest{method: post, target: startHello, body: `{"instanceId":"twice","input":1}`}, apiRequest{
+				method: post, target: startHello, body: `{"input":1}`, header: []string{"Idempotency-Key", "k"},
+			},
+			apiRequest{
+				method: post, target: startHello, body: `{"input":2,"instanceId":"other"}`, header: []string{
+					"Idempotency-Key", "k",
+				},
+			}, apiRequest{method: post, target: "/v1/instances/twice/cancel"}, apiRequest{
+				method: post, target: "/v1/instances/twice/terminate", body: `{"message":"m"}`,
+			},
+			apiRequest{
+				method: post, target: "/v1/instances/over/events/e", body: "1",
+			}, apiRequest{method: post, target: "/v1/instances/over/cancel"}, apiRequest{
+				method: post, target: "/v1/instances/over/terminate",
+			}, apiRequest{
+				method: post, target: "/v1/instances/over/activities/2/cancel",
+			},
+			apiRequest{
+				method: post, target: waiting + "/activities/" + strconv.Itoa(1<<40) + "/cancel",
+			}, apiRequest{method: remove, target: waiting}, apiRequest{
+				method: get, target: "/v1/instances/over/result?wait=20s",
+			}, apiRequest{method: remove, target: "/v1/instances/over"},
 		)
 	}
 	return all
 }
 
-// None of these requests is answered with a 5xx, by whichever door, none takes ten seconds, and every answer is one
-// that the OpenAPI document describes: a refusal is a problem with a code. By a function URL the answer is the same as
-// by HTTP.
-func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
+// No request is answered with a 5xx or after more than ten seconds, by any gateway. The OpenAPI document describes
+// every response, and a rejection is a problem with a code. A function URL responds like HTTP.
+func TestAPI_hostileRequests_areAnsweredWithout5xx(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()
@@ -322,14 +463,22 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 		t.Cleanup(hub.Close)
 		d := open(t, hub.Provider)
 		for id, name := range map[string]string{"waiting": "wait", "over": "hello"} {
-			if a := d.byHTTP(&asked{method: post, target: "/v1/orchestrations/" + name, body: fmt.Sprintf(`{"instanceId":%q,"input":1}`, id)}); a.Code != http.StatusAccepted {
+			if a := d.byHTTP(&apiRequest{
+				method: post, target: "/v1/orchestrations/" + name, body: fmt.Sprintf(
+					`{"instanceId":%q,"input":1}`, id,
+				),
+			}); a.Code != http.StatusAccepted {
 				t.Fatalf("%d: %s", a.Code, a.Body)
 			}
 			time.Sleep(time.Second)
 		}
 		settle(hub)
 		requests, seen, codes := 0, map[string]bool{}, map[string]int{}
-		for _, kind := range [][]asked{byMethod(), byBody(), byStart(), byID(), byCursor(), byQuery(), byHeader(), byFilter(), byLease(), byWire(), byOrder()} {
+		for _, kind := range [][]apiRequest{
+			methodRequests(), bodyRequests(), startRequests(), idRequests(), cursorRequests(), queryRequests(),
+			headerRequests(), filterRequests(), leaseRequests(),
+			rawRequests(), repeatedRequests(),
+		} {
 			for i := range kind {
 				q := &kind[i]
 				key := q.String() + q.body
@@ -339,7 +488,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 				}
 				seen[key] = true
 				requests++
-				var answers []reply
+				var answers []apiResponse
 				answers = append(answers, d.byHTTP(q))
 				if q.raw == "" {
 					answers = append(answers, d.byLambda(byAPI, q), d.byLambda(byFunctionURL, q))
@@ -355,7 +504,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 			t.Errorf("%d requests, want at least 795", requests)
 		}
 		settle(hub) // deal with what was started and sent
-		if a := d.byHTTP(&asked{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
+		if a := d.byHTTP(&apiRequest{method: get, target: "/v1/instances?limit=1000"}); a.Code != http.StatusOK {
 			t.Errorf("afterwards: %d: %s", a.Code, a.Body)
 		}
 		if _, log, failed := strings.Cut(d.log.String(), "level=ERROR"); failed {
@@ -364,7 +513,7 @@ func TestHostileRequestsAreAnsweredInTimeAndNeverWithA5xx(t *testing.T) {
 	})
 }
 
-// settle makes the hub's functions do all pending work, including repetitions.
+// settle lets the functions of the hub do all pending work, including redeliveries.
 func settle(hub *simhub.Hub) {
 	for range 3 {
 		for hub.Cloud.Step() {
@@ -383,27 +532,28 @@ func digestOf(status string) string {
 }
 
 // judge checks the rules that all answers must keep.
-func (d *doors) judge(q *asked, answers []reply) {
+func (d *gateways) judge(q *apiRequest, answers []apiResponse) {
 	d.t.Helper()
 	for i := range answers {
 		a := &answers[i]
 		if a.Code >= http.StatusInternalServerError || a.took > 10*time.Second {
-			d.t.Errorf("%s by %s: %d after %v: %.300s", q, a.door, a.Code, a.took, a.Body)
+			d.t.Errorf("%s by %s: %d after %v: %.300s", q, a.gateway, a.Code, a.took, a.Body)
 			continue
 		}
 		if wrong := d.document.Wrong(&a.Answer); len(wrong) > 0 {
-			d.t.Errorf("%s by %s: %.600s", q, a.door, wrong)
+			d.t.Errorf("%s by %s: %.600s", q, a.gateway, wrong)
 		}
 		p := problemOf(a)
 		if a.Code >= http.StatusBadRequest && !a.Head && (p.Code == "" || len(p.Field) > 64 || len(p.Detail) > 3000) {
-			d.t.Errorf("%s by %s: %d is no problem with a code, or a long one: %.300s", q, a.door, a.Code, a.Body)
+			d.t.Errorf("%s by %s: %d is no problem with a code, or a long one: %.300s", q, a.gateway, a.Code, a.Body)
 		}
 		if p.Code == "invalid_request" && p.Field == "" {
-			d.t.Errorf("%s by %s: no field is named: %.300s", q, a.door, a.Body)
+			d.t.Errorf("%s by %s: no field is named: %.300s", q, a.gateway, a.Body)
 		}
 		first := problemOf(&answers[0])
-		if a.door == byFunctionURL && answers[0].Code >= http.StatusBadRequest && (p.Code != first.Code || p.Field != first.Field) {
-			d.t.Errorf("%s: by HTTP %d %v, by %s %d %v", q, answers[0].Code, first, a.door, a.Code, p)
+		if a.gateway == byFunctionURL && answers[0].Code >= http.StatusBadRequest &&
+			(p.Code != first.Code || p.Field != first.Field) {
+			d.t.Errorf("%s: by HTTP %d %v, by %s %d %v", q, answers[0].Code, first, a.gateway, a.Code, p)
 		}
 	}
 }

@@ -15,10 +15,10 @@ func TestListener_hostileRequests_areRejected(t *testing.T) {
 			t.Parallel()
 			api := guardtest.NewAPI(t)
 			e := &environment{getenv: func(string) string { return "" }}
-			a := access{e.pageGuard(), e.allowedHosts()}
+			a := access{e.originGuard(), e.allowedHosts()}
 			h := api.Handler
 			if page {
-				h = withPage(h, a.origins)
+				h = withWebUI(h, a.origins)
 			}
 			l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 			if err != nil {
@@ -26,7 +26,7 @@ func TestListener_hostileRequests_areRejected(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error)
-			go func() { ended <- serveHTTP(ctx, l, overHTTP(l.Addr().(*net.TCPAddr), h, a)) }()
+			go func() { ended <- serveHTTP(ctx, l, withAccess(l.Addr().(*net.TCPAddr), h, a)) }()
 			guardtest.Check(t, l.Addr().String(), api)
 			stop()
 			if err := <-ended; err != nil {

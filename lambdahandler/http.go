@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/client"
 )
 
-// authorization is how the gateway of the API authorizes callers, and so which identity in an event it has verified.
-// Whoever may invoke the function directly can write any event.
+// authorization is how the gateway of the API authorizes callers. It determines which identity in an event is verified.
+// A caller that may invoke the function directly can send any event.
 type authorization string
 
 const (
@@ -25,8 +25,11 @@ const (
 	authorizedByLambda authorization = "lambda"
 )
 
-// httpHandler serves API Gateway's HTTP API and function URLs: both send the payload format 2.0.
-func httpHandler(h http.Handler, by authorization) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+// httpFunction is a Lambda function behind an HTTP API or a function URL, with the payload format 2.0.
+type httpFunction func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
+
+// httpHandler returns a function that serves HTTP requests.
+func httpHandler(h http.Handler, by authorization) httpFunction {
 	return func(ctx context.Context, e events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		r, err := requestOf(client.ContextWithCaller(ctx, by.caller(&e)), &e)
 		if err != nil {
@@ -51,7 +54,7 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 		return nil, fmt.Errorf("lambdahandler: create request: %w", err)
 	}
 
-	// The values are not checked here: the handler answers whatever they are.
+	// the handler validates the values
 	r.Method = e.RequestContext.HTTP.Method
 	r.URL = urlOf(e)
 	r.Host = e.RequestContext.DomainName
@@ -62,8 +65,8 @@ func requestOf(ctx context.Context, e *events.APIGatewayV2HTTPRequest) (*http.Re
 	return r, nil
 }
 
-// caller returns the caller whom the gateway has verified: as IAM names it, the subject of its token, or whom a function
-// that authorizes calls has named as principalId. It is empty if the gateway verifies none, whatever the event says.
+// caller returns the caller that the gateway has verified: an IAM ARN, the subject of a token, or the principalId of an
+// authorizer function. It is empty if the gateway verifies no callers.
 func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 	a := e.RequestContext.Authorizer
 	switch {
@@ -82,7 +85,7 @@ func (by authorization) caller(e *events.APIGatewayV2HTTPRequest) string {
 }
 
 // urlOf returns the URL of a request. A function URL passes the path as it was sent. An HTTP API passes it decoded, and
-// without what follows an encoded question mark; its route's parameter may have it as it was sent.
+// truncated at an encoded question mark. The parameter of its route may contain the path as it was sent.
 func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	u := &url.URL{Scheme: "https", Host: e.RequestContext.DomainName, Path: e.RawPath, RawQuery: e.RawQueryString}
 	sent := e.RawPath
@@ -91,7 +94,7 @@ func urlOf(e *events.APIGatewayV2HTTPRequest) *url.URL {
 	}
 	path, err := url.PathUnescape(sent)
 	if err != nil {
-		path = sent // it was decoded before
+		path = sent // the gateway has decoded it
 	}
 
 	rest, same := strings.CutPrefix(path, e.RawPath)

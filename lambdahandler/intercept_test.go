@@ -11,8 +11,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// What callers of the API ask for is intercepted in the API's function.
-func TestTheAPIsCallsAreIntercepted(t *testing.T) {
+func TestNewAPI_interceptors_areCalled(t *testing.T) {
 	t.Parallel()
 	var calls []perdure.ClientCall
 	noting := perdure.Interceptor{ClientCall: func(ctx context.Context, c perdure.ClientCall, next func(context.Context) error) {
@@ -21,11 +20,17 @@ func TestTheAPIsCallsAreIntercepted(t *testing.T) {
 		stop() // there is no table to call
 		_ = next(ctx)
 	}}
-	f, err := NewAPI(t.Context(), WithEnvironment(apiEnvironment), WithLogger(slog.New(slog.DiscardHandler)), WithInterceptors(noting))
+	f, err := NewAPI(
+		t.Context(), WithEnvironment(apiEnvironment), WithLogger(
+			slog.New(slog.DiscardHandler),
+		), WithInterceptors(noting),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := events.APIGatewayV2HTTPRequest{RawPath: "/v1/instances/order-7", PathParameters: map[string]string{"proxy": "instances/order-7"}}
+	request := events.APIGatewayV2HTTPRequest{
+		RawPath: "/v1/instances/order-7", PathParameters: map[string]string{"proxy": "instances/order-7"},
+	}
 	request.RequestContext.HTTP.Method = "DELETE"
 	payload, err := json.Marshal(request)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/ui"
 )
 
-// defaultListen accepts connections from this machine alone: outside Lambda no gateway authenticates the API's callers.
+// defaultListen is on loopback, because no gateway authenticates callers outside Lambda.
 const defaultListen = "127.0.0.1:8080"
 
-// access is who may call the API where it listens.
+// access limits who may call a listening API.
 type access struct {
-	origins *http.CrossOriginProtection // the web pages
-	hosts   originguard.Hosts           // the names that the operator gave the API
+	origins *http.CrossOriginProtection // of web pages
+	hosts   originguard.Hosts           // the names of the API
 }
 
 // listen serves the API over HTTP until ctx ends.
@@ -29,33 +29,32 @@ func (b *binary) listen(ctx context.Context, p *dynamo.Provider, h http.Handler,
 	}
 	at := l.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a TCP listener
 	if !at.IP.IsLoopback() && a.hosts.Empty() {
-		_ = l.Close() // it served nothing
+		_ = l.Close() // it has no connections
 		b.env.failf(allowedHosts, "is not set, and required because PERDURE_LISTEN is not on loopback; "+
 			"list the hosts that callers use, such as api.example.com,10.0.3.7:8080, or * for every host")
 		return b.env.err()
 	}
 	url := "http://" + l.Addr().String() + "/v1"
 	b.log.InfoContext(ctx, "serving the HTTP API", "event", logevent.APIServing, "hub", p.Config().Name, "url", url)
-	b.stopped(serveHTTP(ctx, l, overHTTP(at, h, a)))
+	b.logStop(serveHTTP(ctx, l, withAccess(at, h, a)))
 	return nil
 }
 
-// overHTTP returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web
-// pages in the browsers of this machine can, so there a page of another origin may not even read; a link to the web UI
-// stays usable.
-func overHTTP(at *net.TCPAddr, h http.Handler, a access) http.Handler {
+// withAccess returns the API for clients that connect to an address. Other machines cannot connect to loopback, but web
+// pages in browsers of this machine can. On loopback, pages of other origins may therefore not even read, except that
+// they may link to the web UI.
+func withAccess(at *net.TCPAddr, h http.Handler, a access) http.Handler {
 	const fix = "add the host to " + allowedHosts + " if callers use it"
 	h = a.origins.Handler(h)
 	hosts := originguard.ForAddress(at).Join(a.hosts)
 	if at.IP.IsLoopback() {
 		return hosts.Handler(onPath(ui.Path, h, originguard.AllMethods(a.origins, h)), fix)
 	}
-	// The health checks of load balancers and orchestrators send the address of the process as the host.
+	// health checks of load balancers and orchestrators send the address of the process as the host
 	return onPath("/v1/healthz", h, hosts.Handler(h, fix))
 }
 
-// onPath passes requests for a path to h, and all others to other. A ServeMux would clean the paths, in which the API's
-// IDs are.
+// onPath passes requests for a path to h, and all others to other. A ServeMux would clean API paths that contain IDs.
 func onPath(path string, h, other http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == path {

@@ -21,14 +21,14 @@ const (
 	ok, forbidden, misdirected = http.StatusOK, http.StatusForbidden, http.StatusMisdirectedRequest
 )
 
-// listening returns an API without content as a listener at an address serves it, with an environment.
+// listening returns an API without instances as a listener at an address serves it.
 func listening(t *testing.T, at string, page bool, env map[string]string) http.Handler {
 	t.Helper()
 	e := &environment{getenv: func(name string) string { return env[name] }}
 	var h http.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	a := access{e.pageGuard(), e.allowedHosts()}
+	a := access{e.originGuard(), e.allowedHosts()}
 	if page {
-		h = withPage(h, a.origins)
+		h = withWebUI(h, a.origins)
 	}
 	if err := e.err(); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func listening(t *testing.T, at string, page bool, env map[string]string) http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	return overHTTP(address, h, a)
+	return withAccess(address, h, a)
 }
 
 // call is a request to a listener.
@@ -56,7 +56,7 @@ func (c call) status(h http.Handler) int {
 	return w.Code
 }
 
-// A browser on this machine can connect to loopback, with the rights of the API.
+// A browser on this machine can connect to loopback with the permissions of the API.
 func TestListener_onLoopback_rejectsOtherHostsAndOtherOrigins(t *testing.T) {
 	t.Parallel()
 	for _, page := range []bool{false, true} {
@@ -66,16 +66,24 @@ func TestListener_onLoopback_rejectsOtherHostsAndOtherOrigins(t *testing.T) {
 
 			want int
 		}{
-			"a change of another site":        {call{post, cancelOne, loopbackHost, "cross-site", evilOrigin}, forbidden},
-			"a change of another origin":      {call{post, cancelOne, loopbackHost, "", evilOrigin}, forbidden},
-			"a change of another port":        {call{remove, "/v1/instances/a", "localhost:8080", "same-site", "http://localhost:3000"}, forbidden},
-			"a change of a trusted origin":    {call{post, cancelOne, loopbackHost, "cross-site", trustedOrigin}, ok},
-			"a read of another site":          {call{get, instances, loopbackHost, "cross-site", ""}, forbidden},
-			"a read of a trusted origin":      {call{get, instances, loopbackHost, "cross-site", trustedOrigin}, ok},
-			"a change of the web UI":          {call{post, cancelOne, loopbackHost, "same-origin", "http://127.0.0.1:8080"}, ok},
-			"a change of a program":           {call{post, cancelOne, loopbackHost, "", ""}, ok},
-			"a read after DNS rebinding":      {call{get, instances, reboundHost, "same-origin", ""}, misdirected},
-			"a change after DNS rebinding":    {call{post, cancelOne, reboundHost, "same-origin", "http://evil.example:8080"}, misdirected},
+			"a change of another site": {
+				call{post, cancelOne, loopbackHost, "cross-site", evilOrigin}, forbidden,
+			},
+			"a change of another origin": {call{post, cancelOne, loopbackHost, "", evilOrigin}, forbidden},
+			"a change of another port": {
+				call{remove, "/v1/instances/a", "localhost:8080", "same-site", "http://localhost:3000"}, forbidden,
+			},
+			"a change of a trusted origin": {call{post, cancelOne, loopbackHost, "cross-site", trustedOrigin}, ok},
+			"a read of another site":       {call{get, instances, loopbackHost, "cross-site", ""}, forbidden},
+			"a read of a trusted origin":   {call{get, instances, loopbackHost, "cross-site", trustedOrigin}, ok},
+			"a change of the web UI": {
+				call{post, cancelOne, loopbackHost, "same-origin", "http://127.0.0.1:8080"}, ok,
+			},
+			"a change of a program":      {call{post, cancelOne, loopbackHost, "", ""}, ok},
+			"a read after DNS rebinding": {call{get, instances, reboundHost, "same-origin", ""}, misdirected},
+			"a change after DNS rebinding": {
+				call{post, cancelOne, reboundHost, "same-origin", "http://evil.example:8080"}, misdirected,
+			},
 			"the web UI after DNS rebinding":  {call{get, "/ui", reboundHost, "none", ""}, misdirected},
 			"a health check by another host":  {call{get, "/v1/healthz", reboundHost, "", ""}, misdirected},
 			"another port in the Host header": {call{get, instances, "127.0.0.1:9090", "", ""}, misdirected},
@@ -103,7 +111,9 @@ func TestListener_elsewhere_acceptsTheAllowedHosts(t *testing.T) {
 		"another host":                  {call{get, "/v1/jobs", "evil.example", "", ""}, misdirected},
 		"a health check":                {call{get, "/v1/healthz", "10.0.3.9:8080", "", ""}, ok},
 		"a link from another site":      {call{get, "/v1/instances/a", "api.example.com", "cross-site", ""}, ok},
-		"a change of another site":      {call{post, "/v1/jobs", "api.example.com", "cross-site", evilOrigin}, forbidden},
+		"a change of another site": {
+			call{post, "/v1/jobs", "api.example.com", "cross-site", evilOrigin}, forbidden,
+		},
 	} {
 		if got := c.status(h); got != c.want {
 			t.Errorf("%s: status %d, want %d", name, got, c.want)

@@ -13,13 +13,17 @@ import (
 	"github.com/perdure/perdure/perduretest"
 )
 
-// Lines that an activity's code logs say whose they are, once, whoever else says it; other lines stay as they are.
-func TestLinesOfAnActivityNameIt(t *testing.T) {
+// Records that the code of an activity logs have its IDs once. Other records are unchanged.
+func TestLog_activityCode_addsIDs(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	log := slog.New(withIDs{Handler: slog.NewJSONHandler(&b, nil)})
-	ctx := perduretest.ContextWithActivityInfo(t.Context(), perdure.ActivityInfo{InstanceID: "order-7", ExecutionID: "01J", ActivityID: 3, Name: "charge", Attempt: 2})
-	ids := map[string]any{"activity": "charge", "instance": "order-7", "execution": "01J", "activityId": 3.0, "attempt": 2.0}
+	ctx := perduretest.ContextWithActivityInfo(t.Context(), perdure.ActivityInfo{
+		InstanceID: "order-7", ExecutionID: "01J", ActivityID: 3, Name: "charge", Attempt: 2,
+	})
+	ids := map[string]any{
+		"activity": "charge", "instance": "order-7", "execution": "01J", "activityId": 3.0, "attempt": 2.0,
+	}
 	for _, c := range []struct {
 		write func()
 		want  map[string]any

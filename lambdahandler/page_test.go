@@ -10,10 +10,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// The page is served where the environment asks for it, and the paths of the API's calls stay as they were sent.
-func TestThePageIsServedWhereItIsAskedFor(t *testing.T) {
+// The web UI is served if it is enabled, and API paths are not changed.
+func TestNewAPI_webUI_isServedIfEnabled(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]int{"": http.StatusNotFound, "false": http.StatusNotFound, "true": http.StatusOK} {
+	for value, want := range map[string]int{
+		"": http.StatusNotFound, "false": http.StatusNotFound, "true": http.StatusOK,
+	} {
 		env := func(name string) string {
 			if name == "PERDURE_UI" {
 				return value
@@ -41,7 +43,8 @@ func TestThePageIsServedWhereItIsAskedFor(t *testing.T) {
 			}
 			return got
 		}
-		if got := ask("/ui"); got.StatusCode != want || (want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
+		if got := ask("/ui"); got.StatusCode != want ||
+			(want == http.StatusOK) != strings.Contains(got.Body, "<title>Instances") {
 			t.Errorf("PERDURE_UI=%q: status %d, %.80s", value, got.StatusCode, got.Body)
 		}
 		if got := ask("/ui/"); got.StatusCode != http.StatusNotFound {

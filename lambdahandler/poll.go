@@ -21,30 +21,37 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// onLambda reports whether Lambda has started the process, and passes it its events.
+// onLambda reports whether Lambda has started the process.
 func onLambda(getenv func(string) string) bool { return getenv("AWS_LAMBDA_RUNTIME_API") != "" }
 
-// byName reports whether the hub is found by its name: outside Lambda, PERDURE_HUB is enough.
+// byName reports whether the hub is found by its name: outside Lambda, only PERDURE_HUB is required.
 func byName(getenv func(string) string) bool {
 	return !onLambda(getenv) && getenv("PERDURE_TABLE") == ""
 }
 
-// serveQueue serves a queue of the hub until ctx ends.
-func (b *binary) serveQueue(ctx context.Context, p *dynamo.Provider, queue string, h recordHandler, names []string, opts dispatch.PollOptions) error {
+// serveQueue polls a queue of the hub until ctx ends.
+func (b *binary) serveQueue(
+	ctx context.Context, p *dynamo.Provider, queue string, h recordHandler, names []string, opts dispatch.PollOptions,
+) error {
 	b.log.InfoContext(ctx, "serving a queue", "event", logevent.ServingQueue, "hub", p.Config().Name, "queue", queue,
 		"serves", strings.Join(names, ", "))
 	opts.Logger = b.log
-	b.stopped(dispatch.Poll(ctx, p, queue, h.HandleRecords, opts))
+	b.logStop(dispatch.Poll(ctx, p, queue, h.HandleRecords, opts))
 	return nil
 }
 
-// serveWork serves a work queue, and logs at the end whether activities were left running. Fetched records are first
-// locked for the queue's visibility timeout, which is set for functions. From the first renewal on, a third of
-// LockTimeout later, they are locked for LockTimeout, so that the death of this process is noticed within that time.
-func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, r *perdure.Registry, o *dispatch.WorkerOptions) error {
+// serveWork polls a work queue, and logs at the end whether activities still run. Received records are first locked for
+// the queue's visibility timeout, which suits functions. From the first renewal on, a third of LockTimeout later, they
+// are locked for LockTimeout, so that the death of this process is detected within that time.
+func (b *binary) serveWork(
+	ctx context.Context, p *dynamo.Provider, w *workers, r *perdure.Registry, o *dispatch.WorkerOptions,
+) error {
 	names := activityNames(r, o.Queue)
 	serve := func(queue string, w *dispatch.Worker) error {
-		poll := dispatch.PollOptions{LockTimeout: o.LockTimeout, Renew: w.RenewRecords, UnwindTimeout: max(o.CancellationGracePeriod, 0) + 2*time.Second}
+		poll := dispatch.PollOptions{
+			LockTimeout: o.LockTimeout, Renew: w.RenewRecords,
+			UnwindTimeout: max(o.CancellationGracePeriod, 0) + 2*time.Second,
+		}
 		err := b.serveQueue(ctx, p, queue, w, names, poll)
 		if n := w.AbandonedActivities(); n > 0 {
 			b.log.WarnContext(ctx, "activities abandoned by this worker", "event", logevent.WorkerActivitiesAbandoned,
@@ -55,16 +62,16 @@ func (b *binary) serveWork(ctx context.Context, p *dynamo.Provider, w *workers, 
 	if w.exclusive == nil {
 		return serve(o.Queue, w.shared)
 	}
-	var beside sync.WaitGroup
-	var err error
-	beside.Go(func() { err = serve(history.ExclusiveQueue(o.Queue), w.exclusive) })
-	shared := serve(o.Queue, w.shared)
-	beside.Wait()
-	return errors.Join(shared, err)
+	var serving sync.WaitGroup
+	var exclusiveErr error
+	serving.Go(func() { exclusiveErr = serve(history.ExclusiveQueue(o.Queue), w.exclusive) })
+	sharedErr := serve(o.Queue, w.shared)
+	serving.Wait()
+	return errors.Join(sharedErr, exclusiveErr)
 }
 
-// stopped logs how serving ended. Records that went back are not an error of the process: they are delivered again.
-func (b *binary) stopped(err error) {
+// logStop logs the end of the process. Released records are not an error of the process, because they are redelivered.
+func (b *binary) logStop(err error) {
 	if err != nil {
 		b.log.Warn("stopped with an error", "event", logevent.ProcessStoppedUnfinished, "error", err)
 		return
@@ -72,7 +79,7 @@ func (b *binary) stopped(err error) {
 	b.log.Info("stopped", "event", logevent.ProcessStopped)
 }
 
-// checkQueue records an error when the hub has no such work queue: polling it could never do anything.
+// checkQueue records an error if the hub does not have a work queue.
 func (e *environment) checkQueue(queue string, hub dynamo.HubConfig) {
 	if _, ok := hub.WorkQueues[queue]; !ok {
 		e.failf("PERDURE_QUEUE", "has the value %q, but hub %q has the queues %s",
@@ -80,7 +87,7 @@ func (e *environment) checkQueue(queue string, hub dynamo.HubConfig) {
 	}
 }
 
-// activityNames returns the activities that the registry has on a queue.
+// activityNames returns the names of the registered activities of a queue.
 func activityNames(r *perdure.Registry, queue string) []string {
 	code := (*registry.Registry)(r)
 	return slices.DeleteFunc(code.Names().Activities, func(name string) bool {
@@ -89,17 +96,17 @@ func activityNames(r *perdure.Registry, queue string) []string {
 	})
 }
 
-// watchEvery is how often a polling renewer keeps watch; it equals the rule of the stack.
-const watchEvery = 2 * time.Minute
+// sweepInterval is the interval of sweeps in a polling renewer, the same as that of the stack's rule.
+const sweepInterval = 2 * time.Minute
 
-// renew serves the timers queue and keeps watch until ctx ends.
-func renew(ctx context.Context, p provider.Poller, r *renewer) error {
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		tick := time.NewTicker(watchEvery)
+// serveTimers polls the timers queue and runs the sweeper until ctx ends.
+func serveTimers(ctx context.Context, p provider.Poller, r *renewer) error {
+	var sweeps sync.WaitGroup
+	sweeps.Go(func() {
+		tick := time.NewTicker(sweepInterval)
 		defer tick.Stop()
 		for {
-			if woken, err := r.watch(ctx); err != nil && ctx.Err() == nil {
+			if woken, err := r.sweep(ctx); err != nil && ctx.Err() == nil {
 				r.log.Error("sweep failed, retrying on the next tick", "event", logevent.SweepFailed, "woken", woken,
 					"error", err)
 			}
@@ -110,20 +117,23 @@ func renew(ctx context.Context, p provider.Poller, r *renewer) error {
 			}
 		}
 	})
-	defer watch.Wait()
-	return dispatch.Poll(ctx, p, provider.QueueTimers, r.timekeeper.HandleRecords, dispatch.PollOptions{Logger: r.log})
+	defer sweeps.Wait()
+	return dispatch.Poll(ctx, p, provider.QueueTimers, r.renewer.HandleRecords, dispatch.PollOptions{Logger: r.log})
 }
 
 const (
-	requestLimit  = 10 * time.Second // for reading the headers and the body, not for handling the request
-	answerLimit   = time.Minute      // longer than a wait for a result, and enough for 6 MB on a slow line
-	idleLimit     = 2 * time.Minute
-	shutdownLimit = 30 * time.Second // longer than a wait for a result
+	readTimeout     = 10 * time.Second // for the headers and the body of a request
+	writeTimeout    = time.Minute      // longer than a wait for a result, and enough for 6 MB on a slow line
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 30 * time.Second // longer than a wait for a result
 )
 
-// serveHTTP serves until ctx ends, and then finishes the requests that have begun.
+// serveHTTP serves until ctx ends, and then finishes running requests.
 func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
-	s := &http.Server{Handler: h, ReadTimeout: requestLimit, WriteTimeout: answerLimit, IdleTimeout: idleLimit, DisableGeneralOptionsHandler: true}
+	s := &http.Server{
+		Handler: h, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		DisableGeneralOptionsHandler: true,
+	}
 
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -133,7 +143,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	case <-ctx.Done():
 	}
 
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer stop()
 	if err := s.Shutdown(ctx); err != nil {
 		return fmt.Errorf("lambdahandler: shut down HTTP: %w", errors.Join(err, s.Close()))

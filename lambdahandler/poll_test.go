@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-func TestOnlyLambdaIsToldWhereItsHubIs(t *testing.T) {
+func TestNew_outsideLambda_findsHubByName(t *testing.T) {
 	t.Parallel()
 	const lambda, table = "AWS_LAMBDA_RUNTIME_API", "PERDURE_TABLE"
 	for _, c := range []struct {
@@ -42,7 +42,9 @@ func greetings() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "hello", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
 	perdure.AddActivity(r, "greet", func(_ context.Context, n int) (int, error) { return n, nil })
-	perdure.AddActivity(r, "pay", func(_ context.Context, n int) (int, error) { return n, nil }, perdure.OnQueue("payments"))
+	perdure.AddActivity(
+		r, "pay", func(_ context.Context, n int) (int, error) { return n, nil }, perdure.OnQueue("payments"),
+	)
 	return r
 }
 
@@ -56,7 +58,7 @@ func inMemory(t *testing.T) *simhub.Hub {
 	return hub
 }
 
-func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
+func TestNewWorker_unknownQueue_isNamed(t *testing.T) {
 	t.Parallel()
 	e, hub := &environment{}, inMemory(t).Provider.Config()
 	e.checkQueue("payments", hub)
@@ -65,25 +67,28 @@ func TestAQueueThatIsNotThereIsNamed(t *testing.T) {
 	}
 	e.checkQueue("paiments", hub)
 	if err := e.err(); err == nil ||
-		!strings.Contains(err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`) {
+		!strings.Contains(
+			err.Error(), `PERDURE_QUEUE has the value "paiments", but hub "test" has the queues default, payments`,
+		) {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestWhatIsServedIsNamed(t *testing.T) {
+func TestActivityNames(t *testing.T) {
 	t.Parallel()
 	if got := activityNames(greetings(), "payments"); !slices.Equal(got, []string{"pay"}) {
 		t.Errorf("activities of payments: %v", got)
 	}
 }
 
-// A renewer that polls serves timers, and wakes instances that were started and had no turn, without a rule of
-// EventBridge.
-func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
+// A polling renewer fires timers, and its sweeper wakes instances without a turn. It needs no EventBridge rule.
+func TestServeTimers_firesTimersAndSweeps(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hub := inMemory(t)
-		in, err := hub.Provider.StartOrchestration(t.Context(), provider.Start{InstanceID: "a", Name: "hello", Input: history.Payload("1"), StartID: "s"})
+		in, err := hub.Provider.StartOrchestration(t.Context(), provider.Start{
+			InstanceID: "a", Name: "hello", Input: history.Payload("1"), StartID: "s",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,16 +104,20 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 		}
 		inbox() // the wake is lost
 		due := time.Now().Add(30 * time.Second)
-		if err := hub.Provider.HoldTimers(t.Context(), provider.Timer{V: provider.WireVersion, InstanceID: "b", ExecutionID: "x", TimerID: 3, FireAt: due}); err != nil {
+		if err := hub.Provider.HoldTimers(t.Context(), provider.Timer{
+			V: provider.WireVersion, InstanceID: "b", ExecutionID: "x", TimerID: 3, FireAt: due,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() {
-			ended <- renew(ctx, hub.Provider, newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)))
+			r := newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler))
+			ended <- serveTimers(ctx, hub.Provider, r)
 		}()
 		time.Sleep(time.Minute)
-		if records := inbox(); len(records) != 1 || !strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
+		if records := inbox(); len(records) != 1 ||
+			!strings.Contains(records[0].Body, string(provider.MessageTimerFired)) {
 			t.Errorf("the inbox holds %v, want a timer that has fired", records)
 		}
 		time.Sleep(4 * time.Minute)
@@ -122,8 +131,7 @@ func TestAPollingRenewerServesTimersAndKeepsWatch(t *testing.T) {
 	})
 }
 
-// Requests that are under way when the process is stopped get their answers.
-func TestTheAPIFinishesWhatItHasBegun(t *testing.T) {
+func TestServeHTTP_stop_finishesRunningRequests(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/perdure/perdure/internal/rehearsal"
 )
 
-// rehearsal makes the function that replays histories for `perdure verify`, by its standard input and output. What the code prints goes to
-// standard error meanwhile.
+// rehearsal returns the function that replays histories for `perdure verify`, which it reads from standard input.
+// Output of the user's code goes to standard error.
 func (b *binary) rehearsal(r *perdure.Registry) *Function {
 	return &Function{log: b.log, poll: func(context.Context) error {
 		out := os.Stdout
-		os.Stdout = os.Stderr // the answers must not be mixed with what the code prints
+		os.Stdout = os.Stderr // standard output is for the results only
 		return rehearsal.Serve((*registry.Registry)(r), b.codecs, rehearsal.BinarySide(os.Stdin, out))
 	}}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/logevent"
 )
 
-// renewerEvent has the fields that distinguish the renewer's events: records of the timers queue, the tick of the
-// watch's rule, a request of the HTTP API, and leases in a direct invocation of the function.
+// renewerEvent has the fields that distinguish the renewer's events: records of the timers queue, a tick of the
+// sweeper's rule, a request of the HTTP API, and leases in a direct invocation of the function.
 type renewerEvent struct {
 	events.SQSEvent
 
@@ -32,7 +32,8 @@ type renewerEvent struct {
 // kinds returns the kinds that an event may be; only an event of exactly one kind is valid.
 func (e *renewerEvent) kinds() (kinds []eventKind) {
 	for kind, is := range map[eventKind]bool{
-		ofQueue: len(e.Records) > 0, ofRule: e.Source == sourceOfTicks, ofAPI: e.RequestContext.HTTP.Method != "", ofLeases: len(e.Leases) > 0,
+		queueEvent: len(e.Records) > 0, ruleEvent: e.Source == ruleSource,
+		apiEvent: e.RequestContext.HTTP.Method != "", leasesEvent: len(e.Leases) > 0,
 	} {
 		if is {
 			kinds = append(kinds, kind)
@@ -44,31 +45,32 @@ func (e *renewerEvent) kinds() (kinds []eventKind) {
 type eventKind int
 
 const (
-	ofQueue eventKind = iota
-	ofRule
-	ofAPI
-	ofLeases
+	queueEvent eventKind = iota
+	ruleEvent
+	apiEvent
+	leasesEvent
 )
 
-// sourceOfTicks is the source of the events of an EventBridge rule.
-const sourceOfTicks = "aws.events"
+// ruleSource is the source of the events of an EventBridge rule.
+const ruleSource = "aws.events"
 
-// renewer is the renewer function: it keeps time, keeps watch, and renews locks for processes that have no worker of
-// this module.
+// renewer is the renewer function. It fires timers, runs the sweeper, and renews locks for workers in other languages.
 type renewer struct {
-	timekeeper *dispatch.Renewer
-	client     *client.Client
-	declared   *declared
-	http       func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)
-	log        *slog.Logger
+	renewer  *dispatch.Renewer
+	client   *client.Client
+	declared *declaredSchedules
+	http     httpFunction
+	log      *slog.Logger
 }
 
 func newRenewer(k *dispatch.Renewer, c *client.Client, schedules string, log *slog.Logger) *renewer {
-	return &renewer{timekeeper: k, client: c, declared: declaredSchedules(c, schedules), http: httpHandler(httpapi.NewRenewHandler(c, httpapi.WithLogger(log)), authorizedByNobody), log: log}
+	return &renewer{
+		renewer: k, client: c, declared: newDeclaredSchedules(c, schedules), log: log,
+		http: httpHandler(httpapi.NewRenewHandler(c, httpapi.WithLogger(log)), authorizedByNobody),
+	}
 }
 
-// handle dispatches an event by its kind. It refuses unknown events, and those that may be of two kinds, rather than
-// taking them for a tick.
+// handle dispatches an event by its kind. It rejects unknown events, and those that match two kinds.
 func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) {
 	var e renewerEvent
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -82,12 +84,12 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 		)
 	}
 	switch kinds[0] {
-	case ofQueue:
-		return failures(r.timekeeper.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
-	case ofRule:
-		woken, err := r.watch(ctx)
+	case queueEvent:
+		return failures(r.renewer.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
+	case ruleEvent:
+		woken, err := r.sweep(ctx)
 		return map[string]int{"woken": woken}, err
-	case ofAPI:
+	case apiEvent:
 		var request events.APIGatewayV2HTTPRequest
 		if err := json.Unmarshal(raw, &request); err != nil {
 			return nil, fmt.Errorf("lambdahandler: renewer: decode request: %w", err)
@@ -103,9 +105,9 @@ func (r *renewer) handle(ctx context.Context, raw json.RawMessage) (any, error) 
 	}
 }
 
-// watch is a look of the watch, and at the schedules that the stack declares.
-func (r *renewer) watch(ctx context.Context) (woken int, err error) {
-	declared := r.declared.see(ctx)
-	woken, err = r.timekeeper.Sweep(ctx)
+// sweep puts the declared schedules and runs the sweeper.
+func (r *renewer) sweep(ctx context.Context) (woken int, err error) {
+	declared := r.declared.putAll(ctx)
+	woken, err = r.renewer.Sweep(ctx)
 	return woken, errors.Join(err, declared)
 }

@@ -30,9 +30,8 @@ func aRenewer(t *testing.T, r *perdure.Registry) (*renewer, *simhub.Hub) {
 	return newRenewer(hub.Timekeeper, client.New(hub.Provider), "", slog.New(slog.DiscardHandler)), hub
 }
 
-// An event that may be of two kinds is refused: a caller must not have a timer fired by what looks like a request, or
-// the other way round.
-func TestTheRenewerTellsItsEventsApart(t *testing.T) {
+// An event that matches two kinds is rejected, so that a request cannot fire a timer, or the other way round.
+func TestRenewer_distinguishesEvents(t *testing.T) {
 	t.Parallel()
 	const (
 		neither = "unknown event; expected SQS records, a rule event, an API request or leases"
@@ -45,20 +44,30 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 	)
 	h, _ := aRenewer(t, perdure.NewRegistry())
 	for name, c := range map[string]struct{ event, answer, err string }{
-		"records":                {`{` + records + `}`, `{"batchItemFailures":[]}`, ""}, // unreadable: it goes to the dead letters
-		"tick":                   {`{` + tick + `}`, `{"woken":0}`, ""},
-		"leases":                 {`{` + renewing + `}`, noToken, ""},
-		"leases of no time":      {`{"leases":[]}`, "null", "invalid_request: visibilityTimeout must be a whole number of seconds from 1 to 43200"},
-		"leases that are none":   {`{"visibilityTimeout":60,"leases":[1]}`, "null", "invalid_request: leases[0] must be a JSON object"},
-		"leases and records":     {`{` + renewing + `,` + records + `}`, "null", neither},
-		"leases and a tick":      {`{` + renewing + `,` + tick + `}`, "null", neither},
-		"leases and a request":   {`{` + renewing + `,` + request + `}`, "null", neither},
-		"a request and records":  {`{` + request + `,` + records + `}`, "null", neither},
-		"a tick and records":     {`{` + tick + `,` + records + `}`, "null", neither},
-		"leases by another name": {`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null", "invalid_request: Leases is not a field of this call"},
-		"nothing":                {`{}`, "null", neither},
-		"another source":         {`{"source":"aws.s3"}`, "null", neither},
-		"not JSON":               {`nonsense`, "null", "lambdahandler: renewer: decode event"},
+		"records": {
+			`{` + records + `}`, `{"batchItemFailures":[]}`, "",
+		}, // unreadable: it goes to the dead letters
+		"tick":   {`{` + tick + `}`, `{"woken":0}`, ""},
+		"leases": {`{` + renewing + `}`, noToken, ""},
+		"leases of no time": {
+			`{"leases":[]}`, "null",
+			"invalid_request: visibilityTimeout must be a whole number of seconds from 1 to 43200",
+		},
+		"leases that are none": {
+			`{"visibilityTimeout":60,"leases":[1]}`, "null", "invalid_request: leases[0] must be a JSON object",
+		},
+		"leases and records":    {`{` + renewing + `,` + records + `}`, "null", neither},
+		"leases and a tick":     {`{` + renewing + `,` + tick + `}`, "null", neither},
+		"leases and a request":  {`{` + renewing + `,` + request + `}`, "null", neither},
+		"a request and records": {`{` + request + `,` + records + `}`, "null", neither},
+		"a tick and records":    {`{` + tick + `,` + records + `}`, "null", neither},
+		"leases by another name": {
+			`{"visibilityTimeout":60,"Leases":[{"token":"w1.1.x","receiptHandle":"r"}]}`, "null",
+			"invalid_request: Leases is not a field of this call",
+		},
+		"nothing":        {`{}`, "null", neither},
+		"another source": {`{"source":"aws.s3"}`, "null", neither},
+		"not JSON":       {`nonsense`, "null", "lambdahandler: renewer: decode event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,21 +83,24 @@ func TestTheRenewerTellsItsEventsApart(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		t.Parallel()
 		answer, err := h.handle(t.Context(), json.RawMessage(`{`+request+`}`))
-		if a, ok := answer.(events.APIGatewayV2HTTPResponse); !ok || err != nil || a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, `"field":"Records"`) {
+		if a, ok := answer.(events.APIGatewayV2HTTPResponse); !ok || err != nil ||
+			a.StatusCode != http.StatusBadRequest || !strings.Contains(a.Body, `"field":"Records"`) {
 			t.Errorf("answered %+v, %v", answer, err)
 		}
 	})
 }
 
-// A worker that is neither a function nor Go receives a message as any consumer does, and renews it by the gateway or
-// by invoking the function, for as long as it works. No other consumer receives the message meanwhile, and the answers
-// report that its activity is cancelled, and why.
-func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
+// A worker in another language receives a message with an SQS client, and renews it through the gateway or by invoking
+// the function. No other consumer receives the message in that time. The responses report the cancellation of the
+// activity with its reason.
+func TestRenewer_otherLanguageWorker_renewsLocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := greetings()
 		perdure.AddOrchestration(r, "race", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-			return perdure.WhenAny(ctx, perdure.CallActivityByName[int](ctx, "greet", n), perdure.WaitForExternalEvent[int](ctx, "enough"))
+			return perdure.WhenAny(
+				ctx, perdure.CallActivityByName[int](ctx, "greet", n), perdure.WaitForExternalEvent[int](ctx, "enough"),
+			)
 		})
 		h, hub := aRenewer(t, r)
 		c := client.New(hub.Provider)
@@ -96,7 +108,8 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 			t.Helper()
 			url := hub.Provider.Config().InboxURL
 			records := received(t, hub, url)
-			if failed := hub.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 || len(records) == 0 {
+			if failed := hub.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 ||
+				len(records) == 0 {
 				t.Fatalf("%d of %d records have failed", len(failed), len(records))
 			}
 			if err := hub.Provider.DeleteRecords(t.Context(), "inbox", records...); err != nil {
@@ -118,12 +131,22 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 		if err := json.Unmarshal([]byte(held[0].Body), &item); err != nil {
 			t.Fatal(err)
 		}
-		body := fmt.Sprintf(`{"visibilityTimeout":60,"leases":[{"token":%q,"receiptHandle":%q}]}`, item.Token, held[0].ReceiptHandle)
+		body := fmt.Sprintf(
+			`{"visibilityTimeout":60,"leases":[{"token":%q,"receiptHandle":%q}]}`, item.Token, held[0].ReceiptHandle,
+		)
 		byGateway := func() string {
 			t.Helper()
 			event, err := json.Marshal(events.APIGatewayV2HTTPRequest{
-				Version: "2.0", RouteKey: "POST /v1/work-items/renew", RawPath: "/v1/work-items/renew", Body: body, Headers: map[string]string{"content-type": "application/json"},
-				RequestContext: events.APIGatewayV2HTTPRequestContext{DomainName: "x.execute-api.us-east-1.amazonaws.com", HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{Method: http.MethodPost}},
+				Version: "2.0", RouteKey: "POST /v1/work-items/renew", RawPath: "/v1/work-items/renew", Body: body,
+				Headers: map[string]string{
+					"content-type": "application/json",
+				},
+				RequestContext: events.APIGatewayV2HTTPRequestContext{
+					DomainName: "x.execute-api.us-east-1.amazonaws.com",
+					HTTP: events.APIGatewayV2HTTPRequestContextHTTPDescription{
+						Method: http.MethodPost,
+					},
+				},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +186,9 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 		}
 		turn()
 		for _, got := range []string{byGateway(), invoked()} {
-			if !strings.Contains(got, `"cancel":{"reason":"orchestration_terminal_completed","requestedAt":`) && !strings.Contains(got, `"cancel":{"reason":"select_loser","requestedAt":`) || !strings.Contains(got, "expiresAt") {
+			if !strings.Contains(got, `"cancel":{"reason":"orchestration_terminal_completed","requestedAt":`) &&
+				!strings.Contains(got, `"cancel":{"reason":"select_loser","requestedAt":`) ||
+				!strings.Contains(got, "expiresAt") {
 				t.Errorf("after the race: %s", got)
 			}
 		}
@@ -180,7 +205,9 @@ func TestAWorkerOfAnotherLanguageRenewsThroughTheRenewer(t *testing.T) {
 // received returns the messages that a queue delivers.
 func received(t *testing.T, hub *simhub.Hub, url string) []provider.Record {
 	t.Helper()
-	out, err := hub.Cloud.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+	out, err := hub.Cloud.Queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: &url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

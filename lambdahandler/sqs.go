@@ -5,17 +5,17 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/perdure/perdure/internal/asking"
+	"github.com/perdure/perdure/internal/querycall"
 	"github.com/perdure/perdure/provider"
 )
 
-// recordHandler is the entry to dispatch: it takes records, and returns the ids of those that failed.
+// recordHandler is a record handler of package dispatch. It returns the IDs of the records that failed.
 type recordHandler interface {
 	HandleRecords(ctx context.Context, records []provider.Record) (failed []string)
 }
 
-// asker is an entry to dispatch that answers queries too.
-type asker interface {
+// queryHandler is a record handler that also runs queries.
+type queryHandler interface {
 	recordHandler
 	provider.Querier
 }
@@ -23,29 +23,29 @@ type asker interface {
 // inboxEvent is an event of the orchestrator function: records of the inbox, or a query in a direct invocation.
 type inboxEvent struct {
 	events.SQSEvent
-	asking.Request
+	querycall.Request
 }
 
-// inboxHandler returns the handler of the orchestrator function. An event that is both is a query: it changes nothing.
-func inboxHandler(h asker) func(context.Context, inboxEvent) (any, error) {
+// inboxHandler returns the handler of the orchestrator function. An event with records and a query is a query.
+func inboxHandler(h queryHandler) func(context.Context, inboxEvent) (any, error) {
 	return func(ctx context.Context, e inboxEvent) (any, error) {
 		if e.Query != nil {
 			answer, err := h.QueryInstance(ctx, *e.Query)
-			return asking.ReplyOf(e.Query, answer, err), nil
+			return querycall.NewResponse(e.Query, answer, err), nil
 		}
 		return failures(h.HandleRecords(ctx, recordsOf(e.SQSEvent))), nil
 	}
 }
 
-// sqsHandler returns the handler for a mapping that reports batch item failures.
+// sqsHandler returns the handler of an event source mapping that reports batch item failures.
 func sqsHandler(h recordHandler) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	return func(ctx context.Context, e events.SQSEvent) (events.SQSEventResponse, error) {
 		return failures(h.HandleRecords(ctx, recordsOf(e))), nil
 	}
 }
 
-// failures never holds a nil slice: some readers take "batchItemFailures": null for no failure, others for the failure
-// of all.
+// failures returns a response whose slice is never nil: some readers take "batchItemFailures": null for no failure,
+// others for the failure of all records.
 func failures(ids []string) events.SQSEventResponse {
 	r := events.SQSEventResponse{BatchItemFailures: make([]events.SQSBatchItemFailure, len(ids))}
 	for i, id := range ids {

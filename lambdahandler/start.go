@@ -44,7 +44,7 @@ func start(newFunction func(ctx context.Context) (*Function, error)) {
 	}
 	if err := run(ctx, newFunction); err != nil {
 		fmt.Fprintln(os.Stderr, strings.ReplaceAll(err.Error(), "\n", "\n  "))
-		os.Exit(1) //nolint:gocritic // the process ends: nothing has to be released
+		os.Exit(1) //nolint:gocritic // the process ends, so nothing must be released
 	}
 }
 

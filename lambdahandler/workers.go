@@ -11,28 +11,32 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// workers are those of a work queue, and of the FIFO queue for exclusive keys beside it.
+// workers has the worker of a work queue, and the one of its FIFO queue for exclusive keys.
 type workers struct {
 	shared *dispatch.Worker
-	// exclusive is nil where the hub has no such queue.
+	// exclusive is nil if the hub has no FIFO queue.
 	exclusive *dispatch.Worker
 }
 
-// newWorkers makes the workers of the queue that the options name, and makes them known.
-func (b *binary) newWorkers(ctx context.Context, r *perdure.Registry, p *dynamo.Provider, o *dispatch.WorkerOptions) (w *workers, err error) {
+// newWorkers creates the workers of the queue of the options, and reports them to the hub.
+func (b *binary) newWorkers(
+	ctx context.Context, r *perdure.Registry, p *dynamo.Provider, o *dispatch.WorkerOptions,
+) (w *workers, err error) {
 	w = &workers{}
 	if w.shared, err = b.newWorker(ctx, r, p, o); err != nil {
 		return nil, err
 	}
-	beside := *o
-	beside.Queue = history.ExclusiveQueue(o.Queue)
-	if _, there := p.Config().WorkQueues[beside.Queue]; there {
-		w.exclusive, err = b.newWorker(ctx, r, p, &beside)
+	exclusive := *o
+	exclusive.Queue = history.ExclusiveQueue(o.Queue)
+	if _, exists := p.Config().WorkQueues[exclusive.Queue]; exists {
+		w.exclusive, err = b.newWorker(ctx, r, p, &exclusive)
 	}
 	return w, err
 }
 
-func (b *binary) newWorker(ctx context.Context, r *perdure.Registry, p *dynamo.Provider, o *dispatch.WorkerOptions) (*dispatch.Worker, error) {
+func (b *binary) newWorker(
+	ctx context.Context, r *perdure.Registry, p *dynamo.Provider, o *dispatch.WorkerOptions,
+) (*dispatch.Worker, error) {
 	w, err := dispatch.NewWorker(r, p, o)
 	if err != nil {
 		return nil, err
@@ -44,7 +48,8 @@ func (b *binary) newWorker(ctx context.Context, r *perdure.Registry, p *dynamo.P
 	return w, nil
 }
 
-// HandleRecords hands the records of an event, which are of one queue, to that queue's worker: those of a FIFO queue are numbered.
+// HandleRecords passes the records of an event, which are from one queue, to the worker of that queue. Records of a
+// FIFO queue have sequence numbers.
 func (w *workers) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
 	if w.exclusive != nil && len(records) > 0 && records[0].Sequence != "" {
 		return w.exclusive.HandleRecords(ctx, records)

@@ -3,13 +3,13 @@ package perduretest
 import (
 	"context"
 
-	"github.com/perdure/perdure/internal/vault"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/provider"
 )
 
 // Payloads returns the hub's payload store, whose calls run in the bubble.
 func (b *holders) Payloads() provider.PayloadStore {
-	store := vault.StoreOf(b.Provider)
+	store := payloads.StoreOf(b.Provider)
 	if store == nil {
 		return nil
 	}

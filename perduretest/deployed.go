@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/client"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -62,7 +62,7 @@ func (d *deployedHub) StartOrchestration(ctx context.Context, s provider.Start) 
 
 // PrepareStart records the instance that the caller may start.
 func (d *deployedHub) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
-	preparer, ok := offered.By[provider.StartPreparer](d.Backend)
+	preparer, ok := unwrap.As[provider.StartPreparer](d.Backend)
 	if !ok {
 		return nil, client.ErrPrepareStartUnsupported
 	}

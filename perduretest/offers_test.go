@@ -44,10 +44,10 @@ func TestTheHubOfAnEnvOffersWhatAHubMayOffer(t *testing.T) {
 	}
 	source := sourceOf(t, "../client")
 	if strings.Contains(source, "hub.(") {
-		t.Error("the client asks a hub what it is, and not what it stands before: offered.By does")
+		t.Error("the client asks a hub what it is, and not what it stands before: use unwrap.As")
 	}
 	found := map[string]bool{}
-	for _, m := range regexp.MustCompile(`offered\.By\[([\w.]+)\]\(`).FindAllStringSubmatch(source, -1) {
+	for _, m := range regexp.MustCompile(`unwrap\.As\[([\w.]+)\]\(`).FindAllStringSubmatch(source, -1) {
 		found[m[1]] = true
 		switch offer, known := offers[m[1]]; {
 		case !known:

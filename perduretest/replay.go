@@ -5,10 +5,10 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/rehearsal"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 )
 
 // ReplayOption is an option of Replay.
@@ -47,7 +47,7 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	if err != nil {
 		tb.Fatalf("perduretest: decode recorded history: %v", err)
 	}
-	seals, err := vault.New(o.codecs, nil)
+	seals, err := payloads.New(o.codecs, nil)
 	if err != nil {
 		tb.Fatalf("perduretest: WithReplayCodecs: %v", err)
 	}
@@ -67,6 +67,6 @@ func Replay(tb testing.TB, r *perdure.Registry, document []byte, opts ...ReplayO
 	}
 }
 
-func replayExecution(r *registry.Registry, seals *vault.Vault, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
-	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Vault: seals})
+func replayExecution(r *registry.Registry, seals *payloads.Encoding, doc *history.Document, x *history.DocumentExecution) (replay.Differences, error) {
+	return rehearsal.Replay(r, &rehearsal.Execution{InstanceID: doc.InstanceID, ExecutionID: x.ExecutionID, Events: x.Events, Fetch: doc.Find, Encoding: seals})
 }

@@ -25,8 +25,8 @@ type BackfillWindow struct {
 	To   time.Time `json:"to"`
 }
 
-// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or out
-// of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
+// ValidateWindow returns a *provider.FieldError if the schedule cannot backfill the window: its ends are reversed or
+// out of range, it ends after now, or it contains more than MaxBackfillRuns times of the schedule.
 func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	switch {
 	case w.From.IsZero() || !isWithin(w.From):
@@ -54,7 +54,7 @@ func (s *Schedule) ValidateWindow(w BackfillWindow, now time.Time) error {
 	return nil
 }
 
-// first is the first time of a window; zero where there is none.
+// first returns the first time of a window, or zero if there is none.
 func (p *plan) first(w BackfillWindow) time.Time {
 	t := p.next(w.From.Add(-1))
 	if t.After(w.To) {
@@ -63,70 +63,56 @@ func (p *plan) first(w BackfillWindow) time.Time {
 	return t
 }
 
-// reaching is the plan with times before the schedule was made: a rate that says not from when it counts goes back as well.
-func (p *plan) reaching(from time.Time) *plan {
-	r, counts := p.times.(rate)
-	if !counts || !p.from.IsZero() || !from.Before(r.anchor) {
+// startingBefore returns a plan with times from the given one on, even before the schedule was created: a rate without
+// From has such times.
+func (p *plan) startingBefore(from time.Time) *plan {
+	r, isRate := p.times.(rate)
+	if !isRate || !p.from.IsZero() || !from.Before(r.anchor) {
 		return p
 	}
 	back := r.anchor.Sub(from).Truncate(r.period) + r.period
 	return &plan{times: rate{r.anchor.Add(-back), r.period}, from: p.from, until: p.until}
 }
 
-// backfill has the times of a window started that are past by now: those that come are started by themselves. A window that waits already is not taken twice.
-func backfill(k *keeper, w BackfillWindow) error {
-	k.lookAtTheClock(k.ctx)
+// addBackfill adds a window, up to the times that were processed already. Later ones start without a backfill. A window
+// that a waiting one includes is ignored.
+func (s *scheduler) addBackfill(w BackfillWindow) error {
+	s.processDue(s.ctx)
 	w = BackfillWindow{From: w.From.UTC(), To: w.To.UTC()}
-	if w.To.After(k.ProcessedUntil) {
-		w.To = k.ProcessedUntil.UTC()
+	if w.To.After(s.ProcessedUntil) {
+		w.To = s.ProcessedUntil.UTC()
 	}
 	switch {
-	case k.Deleting:
+	case s.Deleting:
 		return &provider.FieldError{Field: fieldBackfill, Problem: "is not possible: the schedule was deleted"}
 	case !isWithin(w.From) || !isWithin(w.To):
 		return &provider.FieldError{Field: fieldBackfill, Problem: wrongYear}
-	case len(k.Backfills) >= MaxPendingBackfills:
+	case len(s.Backfills) >= MaxPendingBackfills:
 		problem := fmt.Sprintf("exceeds the limit of %d waiting windows", MaxPendingBackfills)
 		return &provider.FieldError{Field: fieldBackfill, Problem: problem}
 	}
-	for _, waits := range k.Backfills {
-		if waits.To.Equal(w.To) && !waits.From.After(w.From) {
+	for _, waiting := range s.Backfills {
+		if waiting.To.Equal(w.To) && !waiting.From.After(w.From) {
 			return nil
 		}
 	}
 	if !w.To.Before(w.From) {
-		k.Backfills = append(k.Backfills, w)
+		s.Backfills = append(s.Backfills, w)
 	}
 	return nil
 }
 
-// nextOfThePast takes the next time out of the windows that are backfilled; ok is false where there is none. What is reckoned is history, as by every look
-// at the clock.
-func nextOfThePast(k *keeper) (t time.Time, ok bool) {
-	for len(k.Backfills) > 0 {
-		w := k.Backfills[0]
-		t := perdure.SideEffect(k.ctx, func() time.Time { return k.plan.reaching(w.From).first(w) })
+// nextBackfill removes and returns the next time of the windows. ok is false if there is none. The times are recorded
+// in history, as those of processDue.
+func (s *State) nextBackfill(ctx *perdure.OrchestrationContext, p *plan) (t time.Time, ok bool) {
+	for len(s.Backfills) > 0 {
+		w := s.Backfills[0]
+		t := perdure.SideEffect(ctx, func() time.Time { return p.startingBefore(w.From).first(w) })
 		if !t.IsZero() {
-			k.Backfills[0].From = t.Add(1).UTC()
+			s.Backfills[0].From = t.Add(1).UTC()
 			return t, true
 		}
-		k.Backfills = k.Backfills[1:]
+		s.Backfills = s.Backfills[1:]
 	}
 	return time.Time{}, false
-}
-
-// overlapPast deals with a time that came while a run of the past was under way: that is not the run before it, and neither leaves it out nor is cancelled
-// for it. It is started before what else is backfilled.
-func overlapPast(k *keeper, t time.Time) {
-	switch k.Schedule.Overlap {
-	case OverlapQueue, OverlapAllow:
-	case OverlapCancel:
-		k.leaveOut(int64(len(k.takeAll())), true)
-	default:
-		if len(k.Queue) > 0 {
-			k.leaveOut(1, true)
-			return
-		}
-	}
-	k.queue(t)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// clock is a time of the day on which virtual time begins, or of the day before: "-23:50".
+// clock returns a time of the day on which virtual time starts, or of the day before: "-23:50".
 func clock(t *testing.T, text string) time.Time {
 	t.Helper()
 	day := 1
@@ -36,11 +36,14 @@ func (h *hub) backfill(from, to string) {
 	h.RunUntilIdle()
 }
 
-// Each time of a window gets one run, in its order, also from before the schedule was made; those that have run, or failed, are left alone, however often
-// it is asked for.
-func TestAWindowIsBackfilledOnce(t *testing.T) {
+// Each time of a window gets one run, in order, also before the creation of the schedule. Times with a run are skipped,
+// even if it failed.
+func TestBackfill_repeatedWindow_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
-	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second, schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1} {
+	for overlap, takes := range map[schedule.OverlapPolicy]time.Duration{
+		schedule.OverlapSkip: 10 * time.Second, schedule.OverlapQueue: 10 * time.Second,
+		schedule.OverlapCancel: 10 * time.Second, schedule.OverlapAllow: 10 * time.Second, "": -1,
+	} {
 		t.Run(string(overlap), func(t *testing.T) {
 			t.Parallel()
 			h := newHub(t)
@@ -54,21 +57,24 @@ func TestAWindowIsBackfilledOnce(t *testing.T) {
 			want := "00:05 00:10 23:50 23:55 00:00 00:15"
 			h.want(want, "")
 			s := h.status()
-			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 || takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
+			if overlap != schedule.OverlapAllow && s.Started != 6 || s.Skipped != 0 || len(s.Backfills) != 0 ||
+				takes > 0 && s.Failed != 0 || takes < 0 && s.Failed != 6 {
 				t.Errorf("%+v", s)
 			}
 		})
 	}
 }
 
-// A window and its times are both inclusive, and what is not past yet is not of it: it comes by itself.
-func TestAWindowEndsNow(t *testing.T) {
+// A window includes both of its ends. Times in the future are not backfilled.
+func TestBackfill_windowInTheFuture_endsNow(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	h.Advance(11 * time.Minute)
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")}}); err != nil {
-		t.Fatal(err) // as of a client whose clock is fast
+	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{
+		Backfill: &schedule.BackfillWindow{From: clock(t, "00:00"), To: clock(t, "00:20")},
+	}); err != nil {
+		t.Fatal(err) // like a client whose clock is ahead
 	}
 	h.Advance(10 * time.Minute)
 	h.want("00:05 00:10 00:00 00:15 00:20", "")
@@ -77,10 +83,12 @@ func TestAWindowEndsNow(t *testing.T) {
 	}
 }
 
-// What comes due while the past is made up for is not the run after one of the past: it is not left out, cancels none, and is started next.
-func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
+// A time that is due during a backfill is not skipped, cancels no run, and starts next.
+func TestBackfill_timeIsDue_startsBeforeBackfill(t *testing.T) {
 	t.Parallel()
-	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel} {
+	for _, overlap := range []schedule.OverlapPolicy{
+		schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel,
+	} {
 		h := newHub(t)
 		h.put(every5(110*time.Second, overlap, ""))
 		h.backfill("-23:30", "-23:55")
@@ -92,8 +100,8 @@ func TestWhatComesDueGoesBeforeThePast(t *testing.T) {
 	}
 }
 
-// A thousand runs are started some at a time: no history has them all, and one that is not over when the schedule is deleted is the last.
-func TestALongWindowIsBackfilledInParts(t *testing.T) {
+// A thousand runs do not fit one history. The run at the time of a deletion is the last one.
+func TestBackfill_longWindow_spansExecutions(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapAllow} {
 		h := newHub(t)
@@ -101,12 +109,15 @@ func TestALongWindowIsBackfilledInParts(t *testing.T) {
 		s.Expression = "rate(1 minute)"
 		s.Until = h.Now().Add(time.Second)
 		h.put(s)
-		if err := h.Client().BackfillSchedule(t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now()); err != nil {
+		if err := h.Client().BackfillSchedule(
+			t.Context(), "s", h.Now().Add(-999*time.Minute-time.Second), h.Now(),
+		); err != nil {
 			t.Fatal(err)
 		}
 		h.Advance(30 * time.Second)
 		h.mu.Lock()
-		if len(h.began) != 1000 || h.began[0] != "07:21" || h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
+		if len(h.began) != 1000 || h.began[0] != "07:21" ||
+			h.began[999] != "00:00" && overlap != schedule.OverlapAllow {
 			t.Errorf("%s: %d runs, %v", overlap, len(h.began), h.began[:min(3, len(h.began))])
 		}
 		h.mu.Unlock()
@@ -120,7 +131,7 @@ func TestALongWindowIsBackfilledInParts(t *testing.T) {
 	}
 }
 
-func TestADeleteEndsABackfill(t *testing.T) {
+func TestDelete_duringBackfill_endsBackfill(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, "", ""))
@@ -143,8 +154,8 @@ func TestADeleteEndsABackfill(t *testing.T) {
 	}
 }
 
-// A crash at any call makes no run twice, and none is left out.
-func TestABackfillBearsCrashes(t *testing.T) {
+// After a crash at any call, no run is repeated or missing.
+func TestBackfill_crashAtAnyCall_startsEachTimeOnce(t *testing.T) {
 	t.Parallel()
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()
@@ -163,14 +174,16 @@ func TestABackfillBearsCrashes(t *testing.T) {
 		if len(runs) != 3 {
 			t.Errorf("began %v", runs)
 		}
-		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 3 {
+		if got, err := client.Collect(
+			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
+		); err != nil || len(got) != 3 {
 			t.Errorf("%d runs, %v", len(got), err)
 		}
 		return h.Env
 	})
 }
 
-func TestAWindowIsChecked(t *testing.T) {
+func TestValidateWindow(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)
 	minutely := schedule.Schedule{Expression: "rate(1 minute)"}
@@ -179,12 +192,18 @@ func TestAWindowIsChecked(t *testing.T) {
 		from, to time.Time
 		field    string
 	}{
-		"10,000 times":                  {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
-		"more":                          {minutely, now.Add(-10_001 * time.Minute), now, "from"},
-		"a million":                     {minutely, now.AddDate(-2, 0, 0), now, "from"},
-		"nights of a hundred years":     {schedule.Schedule{Expression: "0 2 * * *", TimeZone: "Europe/Berlin"}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from"},
-		"no time at all":                {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
-		"bounded by the schedule":       {schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, ""},
+		"10,000 times": {minutely, now.Add(-10_000*time.Minute + time.Second), now, ""},
+		"more":         {minutely, now.Add(-10_001 * time.Minute), now, "from"},
+		"a million":    {minutely, now.AddDate(-2, 0, 0), now, "from"},
+		"nights of a hundred years": {
+			schedule.Schedule{
+				Expression: "0 2 * * *", TimeZone: "Europe/Berlin",
+			}, time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), now, "from",
+		},
+		"no time at all": {schedule.Schedule{Expression: "0 2 * * *"}, now, now, ""},
+		"bounded by the schedule": {
+			schedule.Schedule{Expression: "rate(1 minute)", From: now.Add(-time.Hour)}, now.AddDate(-20, 0, 0), now, "",
+		},
 		"reversed":                      {minutely, now, now.Add(-1), "to"},
 		"in the future":                 {minutely, now, now.Add(1), "to"},
 		"without a beginning":           {minutely, time.Time{}, now, "from"},
@@ -199,14 +218,18 @@ func TestAWindowIsChecked(t *testing.T) {
 	}
 }
 
-// A release before this one takes an order to backfill for none at all, and what it carries over is what it was.
-func TestTheFormatOfABackfill(t *testing.T) {
+// An earlier release ignores a command to backfill, and its state is read without changes.
+func TestBackfill_format_isCompatible(t *testing.T) {
 	t.Parallel()
 	w := schedule.BackfillWindow{From: time.Unix(0, 0).UTC(), To: time.Unix(60, 0).UTC()}
 	for want, v := range map[string]any{
-		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`:                                                      schedule.Command{Backfill: &w},
-		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.State{Backfills: []schedule.BackfillWindow{w}},
-		`{"schedule":{"id":"","orchestration":"","when":""}}`:                                                                           schedule.State{},
+		`{"backfill":{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}}`: schedule.Command{
+			Backfill: &w,
+		},
+		`{"schedule":{"id":"","orchestration":"","when":""},"backfills":[{"from":"1970-01-01T00:00:00Z","to":"1970-01-01T00:01:00Z"}]}`: schedule.State{
+			Backfills: []schedule.BackfillWindow{w},
+		},
+		`{"schedule":{"id":"","orchestration":"","when":""}}`: schedule.State{},
 	} {
 		got, err := json.Marshal(v)
 		if err != nil || string(got) != want {

@@ -10,12 +10,15 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// What a schedule says of its runs is what they begin with: the version, and no input where there is none.
-func TestWhatARunBeginsWith(t *testing.T) {
+// A run has the version and the input of its schedule, or no input.
+func TestRun_startsWithVersionAndInputOfSchedule(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	for _, version := range []string{"1", "2"} {
-		perdure.AddOrchestration(r, "report", func(_ *perdure.OrchestrationContext, in *int) (bool, error) { return in == nil, nil }, perdure.WithVersion(version))
+		perdure.AddOrchestration(
+			r, "report", func(_ *perdure.OrchestrationContext, in *int) (bool, error) { return in == nil, nil },
+			perdure.WithVersion(version),
+		)
 	}
 	env := perduretest.New(t, r)
 	for id, s := range map[string]schedule.Schedule{
@@ -35,8 +38,8 @@ func TestWhatARunBeginsWith(t *testing.T) {
 	}
 }
 
-// The next run is not started beside one that is cancelled for it and still cleans up; of the times that come meanwhile the last counts.
-func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
+// The next run waits until the cancelled one has cleaned up. Of several times in between, the last one counts.
+func TestOverlapCancel_runCleansUp_nextRunWaits(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "report", func(ctx *perdure.OrchestrationContext, _ any) (bool, error) {
@@ -45,20 +48,23 @@ func TestARunThatIsCancelledIsWaitedFor(t *testing.T) {
 	})
 	env := perduretest.New(t, r)
 	h := &hub{Env: env, t: t}
-	h.put(schedule.Schedule{ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel})
+	h.put(schedule.Schedule{
+		ID: "s", Orchestration: "report", Expression: "*/5 * * * *", Overlap: schedule.OverlapCancel,
+	})
 	h.Advance(21 * time.Minute) // the first is cancelled at 00:10, and ends at 00:22
 	if s := h.status(); s.Started != 1 || s.CurrentRun == nil {
 		t.Errorf("%+v", s)
 	}
 	h.Advance(2 * time.Minute)
 	s := h.status()
-	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil || s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
+	if s.Started != 2 || s.CurrentRun == nil || s.CurrentRun.Due.Format("15:04") != "00:20" || s.LastRun == nil ||
+		s.LastRun.Outcome != schedule.OutcomeCancelled || s.Skipped != 2 || s.Queued != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// Whoever runs a schedule by hand whose policy is to cancel has the run that is under way cancelled.
-func TestARunByHandCancelsWhereThatIsThePolicy(t *testing.T) {
+// A manual run of a schedule with OverlapCancel cancels the running one.
+func TestRunNow_overlapCancel_cancelsRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(4*time.Minute, schedule.OverlapCancel, ""))
@@ -70,8 +76,8 @@ func TestARunByHandCancelsWhereThatIsThePolicy(t *testing.T) {
 	h.want("00:05 00:06", "00:05")
 }
 
-// A rate counts from when it was put, also where it takes the place of another, and from no other change.
-func TestARateCountsFromItsPut(t *testing.T) {
+// A rate counts from the put that set it. Other changes do not restart it.
+func TestRate_countsFromPut(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
@@ -89,14 +95,16 @@ func TestARateCountsFromItsPut(t *testing.T) {
 	next("rate(15 minutes)", "2", "00:22")
 }
 
-// A schedule keeps its id, whatever an order says.
-func TestAScheduleKeepsItsID(t *testing.T) {
+// A command cannot change the ID of a schedule.
+func TestReplace_otherID_keepsID(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	other := every5(time.Second, "", "")
 	other.ID = "other"
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &other}); err != nil {
+	if err := h.Client().RaiseEvent(
+		t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &other},
+	); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(6 * time.Minute)
@@ -105,8 +113,8 @@ func TestAScheduleKeepsItsID(t *testing.T) {
 	}
 }
 
-// A time of before a change is none of the schedule that it has become.
-func TestAChangeIsNotOfWhatCameBefore(t *testing.T) {
+// Times before a change follow the previous definition.
+func TestReplace_appliesToLaterTimesOnly(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", schedule.CatchUpAll))
@@ -121,8 +129,8 @@ func TestAChangeIsNotOfWhatCameBefore(t *testing.T) {
 	}
 }
 
-// More comes due while a run lasts than may wait.
-func TestARunOfADayBesideATimeEachMinute(t *testing.T) {
+// More times are due during a run than may wait.
+func TestOverlap_longRun_queueIsLimited(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]struct{ queued, skipped, missed int64 }{
 		schedule.OverlapSkip:  {0, 1440, 0},
@@ -133,7 +141,8 @@ func TestARunOfADayBesideATimeEachMinute(t *testing.T) {
 		s.Expression = "* * * * *"
 		h.put(s)
 		h.Advance(24*time.Hour + 90*time.Second)
-		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped || got.Missed != want.missed {
+		if got := h.status(); int64(got.Queued) != want.queued || got.Skipped != want.skipped ||
+			got.Missed != want.missed {
 			t.Errorf("%s: %d wait, %+v", overlap, got.Queued, got.Counts)
 		}
 	}

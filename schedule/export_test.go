@@ -1,4 +1,4 @@
 package schedule
 
-// OutcomeOf is for tests.
+// OutcomeOf exports outcomeOf.
 var OutcomeOf = outcomeOf

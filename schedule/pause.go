@@ -23,67 +23,70 @@ type Pause struct {
 	Message string    `json:"message,omitempty"`
 }
 
-// takePauses has the schedule take its updates. A pause is the schedule's own, and not one of its instance: that would hold the runs by hand, too.
-func takePauses(k *keeper) error {
-	err := perdure.SetUpdateHandler(k.ctx, UpdatePause, func(ctx *perdure.OrchestrationContext, message string) (bool, error) {
-		pause(k, ctx, message)
+// setUpdateHandlers sets the handlers that pause and resume the schedule. Pausing the instance instead would also stop
+// manual runs.
+func (s *scheduler) setUpdateHandlers() error {
+	pause := func(ctx *perdure.OrchestrationContext, message string) (bool, error) {
+		s.pause(ctx, message)
 		return true, nil
-	})
-	if err == nil {
-		err = perdure.SetUpdateHandler(k.ctx, UpdateResume, func(ctx *perdure.OrchestrationContext, _ string) (bool, error) { return resume(k, ctx), nil })
 	}
-	return err
+	if err := perdure.SetUpdateHandler(s.ctx, UpdatePause, pause); err != nil {
+		return err
+	}
+	resume := func(ctx *perdure.OrchestrationContext, _ string) (bool, error) { return s.resume(ctx), nil }
+	return perdure.SetUpdateHandler(s.ctx, UpdateResume, resume)
 }
 
-// pause begins a pause. What has come due before it is dealt with as ever, and what comes in it when it ends.
-func pause(k *keeper, ctx *perdure.OrchestrationContext, message string) {
-	if k.Paused == nil {
-		k.lookAtTheClock(ctx)
+// pause pauses the schedule. Times before the pause are processed first, and times in the pause when it ends.
+func (s *scheduler) pause(ctx *perdure.OrchestrationContext, message string) {
+	if s.Paused == nil {
+		s.processDue(ctx)
 	}
-	if k.Paused == nil {
-		k.Paused = &Pause{At: ctx.Now()}
+	if s.Paused == nil {
+		s.Paused = &Pause{At: ctx.Now()}
 	}
-	k.Paused = &Pause{At: k.Paused.At, Message: history.TruncateMessage(message, MaxMessageBytes)}
-	ctx.SetCustomStatus(k.status())
-	if k.due != nil && k.due != k.last && !k.due.IsDone() {
-		k.due.Cancel("the schedule is paused")
+	s.Paused = &Pause{At: s.Paused.At, Message: history.TruncateMessage(message, MaxMessageBytes)}
+	ctx.SetCustomStatus(s.status())
+	if s.timer != nil && s.timer != s.end && !s.timer.IsDone() {
+		s.timer.Cancel("the schedule is paused")
 	}
 }
 
-// resume ends a pause, and says whether there was one. The event is what the keeper waits for, and has it look at the clock.
-func resume(k *keeper, ctx *perdure.OrchestrationContext) (was bool) {
-	if was = k.Paused != nil; was {
-		k.Paused = nil
+// resume ends a pause, and reports whether there was one. The event ends the scheduler's wait, so that it processes the
+// times of the pause.
+func (s *scheduler) resume(ctx *perdure.OrchestrationContext) (wasPaused bool) {
+	if wasPaused = s.Paused != nil; wasPaused {
+		s.Paused = nil
 		perdure.RaiseEvent(ctx, ctx.InstanceID(), CommandEvent, Command{})
 	}
-	return was
+	return wasPaused
 }
 
-// takeRun has a run that was asked for started as soon as it may. One that was asked for by a client of before is kept by a pause, as it was when that was one of
-// the instance: histories of then replay as they are.
-func takeRun(k *keeper, t time.Time, byHand bool) {
-	overlaps := k.run != nil && k.Schedule.Overlap == OverlapCancel
+// requestRun enqueues a run that a client requested. A request of an earlier release is not manual and waits for the
+// end of a pause, as it did in that release, so that its history is replayed unchanged.
+func (s *scheduler) requestRun(t time.Time, manual bool) {
+	cancels := s.run != nil && s.Schedule.Overlap == OverlapCancel
 	switch {
-	case overlaps && k.Paused != nil && byHand:
-		overlapPaused(k, t)
-	case overlaps:
-		k.overlap(t)
+	case cancels && s.Paused != nil && manual:
+		s.overlapPaused(t)
+	case cancels:
+		s.overlap(t)
 	default:
-		k.queue(t)
+		s.enqueue(t)
 	}
-	if byHand {
-		k.Manual = append(k.Manual, t)
+	if manual {
+		s.Manual = append(s.Manual, t)
 	}
 }
 
-// overlapPaused is overlap for a run by hand, of a schedule that cancels what is under way and is paused: those by hand that wait are left out for it, and the times
-// that are kept stay.
-func overlapPaused(k *keeper, t time.Time) {
-	for _, waits := takeByHand(k); waits; _, waits = takeByHand(k) {
-		k.leaveOut(1, true)
+// overlapPaused handles a manual run of a paused schedule with OverlapCancel. It replaces waiting manual runs and
+// cancels the running one. Times that wait for the end of the pause remain.
+func (s *scheduler) overlapPaused(t time.Time) {
+	for _, ok := s.takeManual(); ok; _, ok = s.takeManual() {
+		s.Counts.Skipped++
 	}
-	k.queue(t)
-	if !k.run.past {
-		k.cancelRun()
+	s.enqueue(t)
+	if !s.run.backfill {
+		s.cancelRun()
 	}
 }

@@ -37,25 +37,42 @@ func (h *hub) byHand() {
 	h.RunUntilIdle()
 }
 
-// A schedule is paused at 00:11, with runs that take so long, and is resumed at 00:32. Its times of 00:15 to 00:30 are missed, and made up for by the last of them.
-func TestARunByHandOfAPausedSchedule(t *testing.T) {
+// The schedule is paused at 00:11 and resumed at 00:32, with runs of the given duration. The times from 00:15 to 00:30
+// are missed, and the last one is caught up.
+func TestRunNow_pausedSchedule(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		overlap          schedule.OverlapPolicy
 		takes            time.Duration
-		at               string // the minutes at which runs are asked for
-		paused, resumed  string // which have begun by the end of the pause, and by 00:34
+		at               string // the minutes of manual runs
+		paused, resumed  string // the runs that have started by the end of the pause, and by 00:34
 		cancelled        string
 		skipped, started int64
 	}{
-		"while none runs":                  {schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs":             {schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"behind one that runs, queued":     {schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"kept times stay kept":             {schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3},
-		"it cancels the one that runs":     {schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5},
-		"beside the others":                {schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5},
-		"one that runs as it is resumed":   {schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
-		"and is not cancelled by the past": {schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3},
+		"while none runs": {
+			schedule.OverlapSkip, time.Second, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"behind one that runs": {
+			schedule.OverlapSkip, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"behind one that runs, queued": {
+			schedule.OverlapQueue, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"kept times stay kept": {
+			schedule.OverlapQueue, 7 * time.Minute, "12", "00:05 00:12", " 00:10", "", 0, 3,
+		},
+		"it cancels the one that runs": {
+			schedule.OverlapCancel, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "00:10 00:12", 0, 5,
+		},
+		"beside the others": {
+			schedule.OverlapAllow, 4 * time.Minute, "12 13", "00:05 00:10 00:12 00:13", " 00:30", "", 0, 5,
+		},
+		"one that runs as it is resumed": {
+			schedule.OverlapSkip, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
+		},
+		"and is not cancelled by the past": {
+			schedule.OverlapCancel, 4 * time.Minute, "31", "00:05 00:10 00:31", "", "", 0, 3,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,21 +86,24 @@ func TestARunByHandOfAPausedSchedule(t *testing.T) {
 			}
 			h.Advance(clock(t, "00:32").Sub(h.Now()))
 			h.want(c.paused, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil || s.Paused.Message != "for the migration" || !s.NextDue.IsZero() || s.Paused.At.Format("15:04") != "00:11" {
+			if s := h.status(); s.RuntimeStatus != client.StatusPaused || s.Paused == nil ||
+				s.Paused.Message != "for the migration" || !s.NextDue.IsZero() ||
+				s.Paused.At.Format("15:04") != "00:11" {
 				t.Errorf("%+v", s)
 			}
 			h.resume()
 			h.Advance(2 * time.Minute)
 			h.want(c.paused+c.resumed, c.cancelled)
-			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped || s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
+			if s := h.status(); s.RuntimeStatus != client.StatusRunning || s.Paused != nil || s.Skipped != c.skipped ||
+				s.Started != c.started || s.NextDue.Format("15:04") != "00:35" {
 				t.Errorf("%+v", s)
 			}
 		})
 	}
 }
 
-// What was missed before a run by hand that lasts is made up for behind it, and what came due while it runs overlaps with it.
-func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
+// Times that were missed before a long manual run are caught up after it. Times during the run overlap with it.
+func TestRunNow_afterMissedTimes_catchesUpAfterRun(t *testing.T) {
 	t.Parallel()
 	for overlap, want := range map[schedule.OverlapPolicy]string{
 		schedule.OverlapSkip:   "00:05 00:18 00:15 00:40 00:45",
@@ -106,8 +126,8 @@ func TestWhatWasMissedBeforeARunByHand(t *testing.T) {
 	}
 }
 
-// However often a schedule is put while it is paused, what it has missed is made up for as once.
-func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
+// Repeated puts during a pause do not add runs for missed times.
+func TestPut_repeatedWhilePaused_catchesUpOnce(t *testing.T) {
 	t.Parallel()
 	for catchUp, want := range map[schedule.CatchUpPolicy]string{
 		"":                   "00:05 00:30",
@@ -121,7 +141,7 @@ func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
 		h.pause()
 		since := h.status().Paused.At
 		for range 5 {
-			h.Advance(4*time.Minute + 20*time.Second) // at times less than a minute behind what is due
+			h.Advance(4*time.Minute + 20*time.Second) // less than a minute after scheduled times
 			h.put(s)
 		}
 		h.pause()
@@ -135,8 +155,8 @@ func TestPutsWhileItIsPausedMakeNoMoreRuns(t *testing.T) {
 	}
 }
 
-// What is put, backfilled and deleted while a schedule is paused waits for its end, but for the deletion.
-func TestAPauseHoldsTheRest(t *testing.T) {
+// Changes and backfills during a pause take effect at its end. A deletion takes effect immediately.
+func TestPause_holdsCommandsExceptDelete(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -171,8 +191,8 @@ func TestAPauseHoldsTheRest(t *testing.T) {
 	}
 }
 
-// A pause goes on from one execution to the next, with what it keeps: forty runs by hand are more than one has.
-func TestAPauseIsCarriedOver(t *testing.T) {
+// The next execution keeps the pause and its state. Forty manual runs need more than one execution.
+func TestPause_continueAsNew_keepsPause(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(6*time.Minute, schedule.OverlapQueue, ""))
@@ -185,7 +205,8 @@ func TestAPauseIsCarriedOver(t *testing.T) {
 	h.Advance(10 * time.Hour)
 	s := h.status()
 	in, err := h.Client().Status(t.Context(), s.InstanceID)
-	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 || s.RuntimeStatus != client.StatusPaused {
+	if err != nil || in.ExecutionNumber < 2 || s.Started != 42 || s.Queued != 0 ||
+		s.RuntimeStatus != client.StatusPaused {
 		t.Errorf("execution %d: %+v, %v", in.ExecutionNumber, s, err)
 	}
 	h.resume()
@@ -195,8 +216,8 @@ func TestAPauseIsCarriedOver(t *testing.T) {
 	}
 }
 
-// One whose last time is over lives as long as it is paused, and ends behind that.
-func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
+// A schedule without further times does not end during a pause.
+func TestPause_noFurtherTimes_endsAfterResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
@@ -215,8 +236,9 @@ func TestAPausedScheduleDoesNotEndByItself(t *testing.T) {
 	}
 }
 
-// A schedule whose instance is paused, as by a client of before, keeps a run by hand until that is resumed; a resume ends both kinds of pause.
-func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
+// If an earlier client paused the instance, a manual run waits until the instance is resumed. A resume ends both kinds
+// of pause.
+func TestPauseInstance_manualRun_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -240,14 +262,16 @@ func TestAPauseOfTheInstanceKeepsRunsByHand(t *testing.T) {
 	}
 }
 
-// A run that a client of before asks for is kept by a pause, as it was then.
-func TestARunWithoutAHand(t *testing.T) {
+// A run that an earlier client requested waits for the end of a pause, as it did in that release.
+func TestRunNow_earlierClient_waitsForResume(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
 	h.Advance(6 * time.Minute)
 	h.pause()
-	if err := h.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{RunAt: clock(t, "00:07")}); err != nil {
+	if err := h.Client().RaiseEvent(
+		t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{RunAt: clock(t, "00:07")},
+	); err != nil {
 		t.Fatal(err)
 	}
 	h.Advance(2 * time.Minute)
@@ -257,8 +281,8 @@ func TestARunWithoutAHand(t *testing.T) {
 	h.want("00:05 00:07", "")
 }
 
-// Whatever call of the functions dies, a run by hand is started once, and the pause holds.
-func TestAPauseBearsCrashes(t *testing.T) {
+// After a crash at any call, a manual run starts once, and the schedule stays paused.
+func TestPause_crashAtAnyCall_manualRunStartsOnce(t *testing.T) {
 	t.Parallel()
 	perduretest.CrashAtEveryCall(t, func(t *testing.T, crashes perduretest.Option) *perduretest.Env {
 		t.Helper()
@@ -274,7 +298,9 @@ func TestAPauseBearsCrashes(t *testing.T) {
 			runs[r]++
 		}
 		h.mu.Unlock()
-		if got, err := client.Collect(h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"})); err != nil || len(got) != 1 || len(runs) != 1 {
+		if got, err := client.Collect(
+			h.Client().List(t.Context(), client.ListQuery{Orchestration: "report"}),
+		); err != nil || len(got) != 1 || len(runs) != 1 {
 			t.Errorf("began %v, %d runs, %v", runs, len(got), err)
 		}
 		h.resume()
@@ -286,8 +312,9 @@ func TestAPauseBearsCrashes(t *testing.T) {
 	})
 }
 
-// Histories of the release before pauses were the schedule's own: runs by hand in all places, a pause of the instance, a backfill, and more than one execution.
-func TestHistoriesOfBeforeReplay(t *testing.T) {
+// The histories are of a release without updates that pause a schedule. They have manual runs, a pause of the instance,
+// a backfill and several executions.
+func TestReplay_historiesOfEarlierRelease(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/before-pauses-*.json")
 	if err != nil || len(files) != 4 {
@@ -307,16 +334,18 @@ func TestHistoriesOfBeforeReplay(t *testing.T) {
 	}
 }
 
-// A run by hand that cancels the one before it leaves out no time that is kept.
-func TestARunByHandLeavesOutNoTimeThatIsKept(t *testing.T) {
+// A manual run that cancels the previous one does not drop missed times.
+func TestRunNow_cancelsRun_keepsMissedTimes(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll))
 	h.Advance(6*time.Minute + 30*time.Second)
 	h.pause()
 	h.Advance(10 * time.Minute)
-	h.put(every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll)) // by now 00:10 and 00:15 are missed, and kept
-	for range 3 {                                                              // the second waits while the first is cancelled, and is left out for the third
+	h.put(
+		every5(50*time.Second, schedule.OverlapCancel, schedule.CatchUpAll),
+	) // by now 00:10 and 00:15 are missed, and kept
+	for range 3 { // the second waits while the first is cancelled, and is left out for the third
 		h.byHand()
 		h.Advance(time.Millisecond)
 	}

@@ -7,25 +7,25 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // what a schedule is due by must not depend on the files of a machine
+	_ "time/tzdata" // the times of a schedule must not depend on the files of a machine
 
 	"github.com/perdure/perdure/provider"
 	"github.com/perdure/perdure/schedule/internal/cron"
 )
 
-// plan is when a schedule is due.
+// plan computes the times of a schedule.
 type plan struct {
 	times
 	from, until time.Time
 }
 
-// times are points in time without a first and, but for years in a cron expression, without a last.
+// times is a sequence of times without a start. It has an end only if a cron expression has years.
 type times interface {
-	// after is the first of them that is later than t; zero where there is none.
+	// after returns the first time after t, or zero if there is none.
 	after(t time.Time) time.Time
 }
 
-// plan reads what the schedule says of its times. Rates count from anchor, unless the schedule says from when.
+// plan parses the times of the schedule. Rates count from anchor, unless From is set.
 func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	zone, err := time.LoadLocation(s.TimeZone)
 	switch {
@@ -39,7 +39,8 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	case !isWithin(s.Until):
 		return nil, &provider.FieldError{Field: "until", Problem: wrongYear}
 	case len(s.Expression) > maxWhenBytes:
-		return nil, &provider.FieldError{Field: fieldWhen, Problem: provider.LengthProblem(s.Expression, 1, maxWhenBytes)}
+		problem := provider.LengthProblem(s.Expression, 1, maxWhenBytes)
+		return nil, &provider.FieldError{Field: fieldWhen, Problem: problem}
 	}
 	if !s.From.IsZero() {
 		anchor = s.From
@@ -52,7 +53,7 @@ func (s *Schedule) plan(anchor time.Time) (*plan, error) {
 	return &plan{times: at, from: s.From, until: s.Until}, nil
 }
 
-// checkNew returns a *provider.FieldError if the schedule was accepted by earlier releases, but must not be created: see
+// checkNew returns a *provider.FieldError if earlier releases accepted the schedule, but it must not be created: see
 // cron.Expression.Problem.
 func (p *plan) checkNew(when string) error {
 	c, isCron := p.times.(wallClock)
@@ -64,16 +65,17 @@ func (p *plan) checkNew(when string) error {
 
 const wrongYear = "must be in the years 1970 to 2199"
 
-// isWithin leaves out times from which the nanoseconds to others cannot be counted, or that are written as none.
+// isWithin reports whether a time is zero or in the supported years. Durations between other times overflow, or such a
+// time is encoded as zero.
 func isWithin(t time.Time) bool {
 	year := t.UTC().Year()
 	return t.IsZero() || 1970 <= year && year < 2200
 }
 
-// next is the first time later than t at which the schedule is due; zero where there is none.
+// next returns the first scheduled time after t, or zero if there is none.
 func (p *plan) next(t time.Time) time.Time {
-	if just := p.from.Add(-1); !p.from.IsZero() && t.Before(just) {
-		t = just
+	if before := p.from.Add(-1); !p.from.IsZero() && t.Before(before) {
+		t = before
 	}
 	due := p.after(t)
 	if !p.until.IsZero() && due.After(p.until) {
@@ -82,16 +84,16 @@ func (p *plan) next(t time.Time) time.Time {
 	return due
 }
 
-// due is what has come due within some time.
+// due has the scheduled times of a period.
 type due struct {
-	// Times are the last MaxQueuedRuns of them, Before is how many came before these.
+	// Times are the last MaxQueuedRuns times, and Before is the number of earlier ones.
 	Times  []time.Time `json:"times,omitempty"`
 	Before int64       `json:"before,omitempty"`
-	// Next is the first time after; zero where there is none.
+	// Next is the first time after the period, or zero if there is none.
 	Next time.Time `json:"next,omitzero"`
 }
 
-// between is what has come due after since, until now inclusive.
+// between returns the scheduled times after since, up to now.
 func (p *plan) between(since, now time.Time) due {
 	var d due
 	for d.Next = p.next(since); !d.Next.IsZero() && !d.Next.After(now); d.Next = p.next(d.Next) {
@@ -116,7 +118,7 @@ const maxWhenBytes = 256
 
 var errWhen = errors.New(`must be like "rate(5 minutes)", "cron(0 2 * * ? *)", "0 2 * * MON-FRI" or "@daily"`)
 
-// parse reads when a schedule is due.
+// parse parses the expression of a schedule.
 func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
 	if m := rateExpression.FindStringSubmatch(when); m != nil {
 		return parseRate(m[1], m[2], anchor)
@@ -139,7 +141,7 @@ func parse(when string, zone *time.Location, anchor time.Time) (times, error) {
 
 const crontabFields = 5
 
-// rate is due at each whole number of periods after an anchor.
+// rate has a time at each whole number of periods after an anchor.
 type rate struct {
 	anchor time.Time
 	period time.Duration
@@ -165,23 +167,23 @@ func (r rate) after(t time.Time) time.Time {
 	return t.Add(r.period - t.Sub(r.anchor)%r.period)
 }
 
-// wallClock is due when the clock of a zone shows a time that matches a cron expression.
+// wallClock has a time whenever the clock of a zone matches a cron expression.
 type wallClock struct {
 	expression *cron.Expression
 	zone       *time.Location
 }
 
-// goesByElapsedTime reports whether a time that the clock shows twice is due twice, and one that it skips not at all.
-func (c wallClock) goesByElapsedTime() bool { return c.expression.EveryHour() }
+// followsElapsedTime reports whether a local time that occurs twice is due twice, and one that is skipped is not due.
+func (c wallClock) followsElapsedTime() bool { return c.expression.EveryHour() }
 
 func (c wallClock) after(t time.Time) time.Time {
 	t = t.In(c.zone)
-	if c.goesByElapsedTime() {
-		return c.passing(t)
+	if c.followsElapsedTime() {
+		return c.elapsed(t)
 	}
-	// A time that was skipped is due later than the clock says, and perhaps later than the next.
+	// a skipped time is due later than its local time, and possibly later than the next one
 	first := time.Time{}
-	for wall := onTheWall(t).Add(-skippedBefore(t)); ; {
+	for wall := localTime(t).Add(-skippedBefore(t)); ; {
 		if wall = c.expression.Next(wall); wall.IsZero() {
 			return first
 		}
@@ -189,16 +191,16 @@ func (c wallClock) after(t time.Time) time.Time {
 		if due.After(t) && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
-		if skipped := !onTheWall(due).Equal(wall); !skipped && !first.IsZero() {
+		if skipped := !localTime(due).Equal(wall); !skipped && !first.IsZero() {
 			return first
 		}
 	}
 }
 
-// passing is the first moment after t at which the clock shows one of the times. It goes from one shift of the clock to
-// the next, since between two shifts the clock and the time that passes agree.
-func (c wallClock) passing(t time.Time) time.Time {
-	for wall := onTheWall(t); ; {
+// elapsed returns the first time after t whose local time matches. It proceeds from one clock change to the next,
+// because the offset is constant between two changes.
+func (c wallClock) elapsed(t time.Time) time.Time {
+	for wall := localTime(t); ; {
 		next := c.expression.Next(wall)
 		if next.IsZero() {
 			return next
@@ -210,36 +212,38 @@ func (c wallClock) passing(t time.Time) time.Time {
 		if shift.IsZero() || due.Before(shift) {
 			return due
 		}
-		t, wall = shift, onTheWall(shift).Add(-1)
+		t, wall = shift, localTime(shift).Add(-1)
 	}
 }
 
-// skippedBefore is by how much the clock was put forward in the day before.
+// skippedBefore returns the length of the local time that was skipped within a day before t.
 func skippedBefore(t time.Time) time.Duration {
 	_, then := t.Add(-longestShift).Zone()
 	_, now := t.Zone()
 	return max(time.Duration(now-then)*time.Second, 0)
 }
 
-// longestShift is more than any clock is put forward or back by, with the days that Pacific islands have left out. Two shifts are further apart.
+// longestShift is longer than any clock change, including the days that Pacific islands have skipped, and shorter than
+// the time between two changes.
 const longestShift = 25 * time.Hour
 
-// onTheWall is what the clock on the wall shows, as if it were of UTC.
-func onTheWall(t time.Time) time.Time {
+// localTime returns the local time of t as a time in UTC.
+func localTime(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instant is when the clock on the wall shows a time: the first of two, and as much later as the clock is put forward where it never does.
+// instant returns when a local time occurs: the first time if it occurs twice, and later by the length of the clock
+// change if it is skipped.
 func (c wallClock) instant(wall time.Time) time.Time {
 	at := func(near time.Time) time.Time {
 		_, offset := near.In(c.zone).Zone()
 		return wall.Add(-time.Duration(offset) * time.Second).In(c.zone)
 	}
 	guess := at(wall)
-	before, behind := at(guess.Add(-longestShift)), at(guess.Add(longestShift))
-	for _, t := range []time.Time{before, behind} {
-		if onTheWall(t).Equal(wall) {
+	before, after := at(guess.Add(-longestShift)), at(guess.Add(longestShift))
+	for _, t := range []time.Time{before, after} {
+		if localTime(t).Equal(wall) {
 			return t
 		}
 	}

@@ -9,45 +9,57 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// run is a run under way, and its future.
+// run is a running run, with the future of its end.
 type run struct {
 	Run
 
 	future    *perdure.Future[json.RawMessage]
 	cancelled bool
-	past      bool // it is backfilled
+	backfill  bool
 }
 
-// lookAtTheRun notes the end of the run that was under way.
-func (k *keeper) lookAtTheRun() {
-	r := k.run
+// delaysTimes reports whether times that are due during the run are processed when it has ended.
+func (r *run) delaysTimes(policy OverlapPolicy) bool {
+	switch policy {
+	case OverlapAllow:
+		return false
+	case OverlapCancel:
+		return r.cancelled || r.backfill
+	default:
+		return true
+	}
+}
+
+// checkRun records the end of the run.
+func (s *scheduler) checkRun() {
+	r := s.run
 	if r == nil || !r.future.IsDone() {
 		return
 	}
-	_, err := r.future.Await(k.ctx)
-	if r.past && isThere(err) {
-		k.Counts.Started--
-		k.run = nil
+	_, err := r.future.Await(s.ctx)
+	if r.backfill && alreadyExists(err) {
+		s.Counts.Started--
+		s.run = nil
 		return
 	}
-	r.EndedAt = k.ctx.Now()
+	r.EndedAt = s.ctx.Now()
 	if r.Outcome, r.Error = outcomeOf(err); r.Outcome != OutcomeCompleted {
-		k.Counts.Failed++
+		s.Counts.Failed++
 	}
-	k.Last, k.run = &r.Run, nil
+	s.Last, s.run = &r.Run, nil
 }
 
-// isThere reports whether a run was not started since its instance id is taken: there was one for that time.
-func isThere(err error) bool {
+// alreadyExists reports whether a run was not started because its time already had a run.
+func alreadyExists(err error) bool {
 	failed, ok := errors.AsType[*perdure.SubOrchestrationError](err)
 	return ok && failed.Type == history.TypeAlreadyExists
 }
 
-// cancelRun cancels the run that is under way, for the next.
-func (k *keeper) cancelRun() {
-	if r := k.run; !r.cancelled && !r.future.IsDone() {
+// cancelRun cancels the run, because the next one is due.
+func (s *scheduler) cancelRun() {
+	if r := s.run; !r.cancelled && !r.future.IsDone() {
 		r.cancelled = true
-		r.future.Cancel("the next run of schedule " + k.Schedule.ID + " is due")
+		r.future.Cancel("the next run of schedule " + s.Schedule.ID + " is due")
 	}
 }
 
@@ -62,76 +74,83 @@ func outcomeOf(err error) (Outcome, string) {
 	return OutcomeFailed, text
 }
 
-// startRuns starts the first time of the queue, or with OverlapAllow all of them, and then times of backfills, until
-// the execution is full.
-func (k *keeper) startRuns() {
-	for !k.isFull() && (k.run == nil || k.Schedule.Overlap == OverlapAllow) {
-		t, past, ok := takeNext(k)
+// startRuns starts the first run of the queue, or with OverlapAllow all of them, and then runs of backfills, until the
+// execution is full.
+func (s *scheduler) startRuns() {
+	for !s.isFull() && (s.run == nil || s.Schedule.Overlap == OverlapAllow) {
+		t, backfill, ok := s.takeNext()
 		switch {
 		case !ok:
 			return
-		case k.Schedule.Overlap == OverlapAllow:
-			k.startBeside(t)
+		case s.Schedule.Overlap == OverlapAllow:
+			s.startDetached(t)
 		default:
-			k.start(t, past)
+			s.start(t, backfill)
 		}
 	}
 }
 
-// takeNext takes the next time that is to be started out of the queue, or else out of what is backfilled.
-func takeNext(k *keeper) (t time.Time, past, ok bool) {
-	if k.Paused != nil {
-		t, ok = takeByHand(k)
+// takeNext removes and returns the next time, from the queue or from a backfill.
+func (s *scheduler) takeNext() (t time.Time, backfill, ok bool) {
+	if s.Paused != nil {
+		t, ok = s.takeManual()
 		return t, false, ok
 	}
-	if len(k.Queue) > 0 {
-		return k.takeFirst(), false, true
+	if len(s.Queue) > 0 {
+		return s.takeFirst(), false, true
 	}
-	if k.run != nil && k.steps >= stepsPerExecution {
+	if s.run != nil && s.steps >= maxSteps {
 		return t, false, false // this execution cannot end yet, and a window with OverlapAllow would fill its history
 	}
-	windows := len(k.Backfills)
-	t, ok = nextOfThePast(k)
-	k.steps += windows - len(k.Backfills) // those without a time take room in history, too
+	windows := len(s.Backfills)
+	t, ok = s.nextBackfill(s.ctx, s.plan)
+	s.steps += windows - len(s.Backfills) // windows without a time are also in history
 	return t, true, ok
 }
 
-// start starts a run that is waited for.
-func (k *keeper) start(t time.Time, past bool) {
-	r := &run{Run: k.begin(t), past: past}
-	opts := []perdure.SubOrchestrationCallOption{perdure.WithInstanceID(r.InstanceID), perdure.WaitForCancellation()}
-	r.future = perdure.CallSubOrchestrationByName[json.RawMessage](k.ctx, k.Schedule.Orchestration, k.input(), k.versioned(opts)...)
-	k.run = r
+// start starts a run and waits for its end.
+func (s *scheduler) start(t time.Time, backfill bool) {
+	s.steps++
+	r := &run{Run: s.newRun(t, s.ctx.Now()), backfill: backfill}
+	opts := s.Schedule.callOptions(r.InstanceID)
+	opts = append(opts, perdure.WaitForCancellation())
+	r.future = perdure.CallSubOrchestrationByName[json.RawMessage](
+		s.ctx, s.Schedule.Orchestration, s.Schedule.runInput(), opts...)
+	s.run = r
 }
 
-// startBeside starts a run that is not waited for.
-func (k *keeper) startBeside(t time.Time) {
-	r := k.begin(t)
-	_, err := perdure.StartOrchestration(k.ctx, k.Schedule.Orchestration, k.input(), k.versioned([]perdure.SubOrchestrationCallOption{perdure.WithInstanceID(r.InstanceID)})...)
+// startDetached starts a run and does not wait for its end.
+func (s *scheduler) startDetached(t time.Time) {
+	s.steps++
+	r := s.newRun(t, s.ctx.Now())
+	opts := s.Schedule.callOptions(r.InstanceID)
+	_, err := perdure.StartOrchestration(s.ctx, s.Schedule.Orchestration, s.Schedule.runInput(), opts...)
 	if err != nil {
 		r.Outcome, r.Error = outcomeOf(err)
-		k.Counts.Failed++
+		s.Counts.Failed++
 	}
-	k.Last = &r
+	s.Last = &r
 }
 
-func (k *keeper) begin(t time.Time) Run {
-	k.steps++
-	k.Counts.Started++
-	return Run{InstanceID: RunID(k.Schedule.ID, t), Due: t, StartedAt: k.ctx.Now()}
+// newRun counts and returns a run that starts now.
+func (s *State) newRun(t, now time.Time) Run {
+	s.Counts.Started++
+	return Run{InstanceID: RunID(s.Schedule.ID, t), Due: t, StartedAt: now}
 }
 
-// input is that of a run: null where the schedule has none.
-func (k *keeper) input() json.RawMessage {
-	if len(k.Schedule.Input) == 0 {
+// runInput returns the input of a run.
+func (s *Schedule) runInput() json.RawMessage {
+	if len(s.Input) == 0 {
 		return json.RawMessage("null")
 	}
-	return k.Schedule.Input
+	return s.Input
 }
 
-func (k *keeper) versioned(opts []perdure.SubOrchestrationCallOption) []perdure.SubOrchestrationCallOption {
-	if v := k.Schedule.Version; v != "" {
-		opts = append(opts, perdure.WithVersion(v))
+// callOptions returns the options of the call that starts a run.
+func (s *Schedule) callOptions(instanceID string) []perdure.SubOrchestrationCallOption {
+	opts := []perdure.SubOrchestrationCallOption{perdure.WithInstanceID(instanceID)}
+	if s.Version != "" {
+		opts = append(opts, perdure.WithVersion(s.Version))
 	}
 	return opts
 }

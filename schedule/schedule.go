@@ -68,7 +68,8 @@ const (
 	OverlapQueue OverlapPolicy = "queue"
 	// OverlapCancel cancels the previous run, waits for its end, and then starts the run.
 	OverlapCancel OverlapPolicy = "cancel"
-	// OverlapAllow starts the run immediately. The schedule does not wait for its runs, and does not record their outcomes.
+	// OverlapAllow starts the run immediately. The schedule does not wait for its runs, and does not record their
+	// outcomes.
 	OverlapAllow OverlapPolicy = "allow"
 )
 
@@ -81,8 +82,8 @@ const (
 	CatchUpNone CatchUpPolicy = "none"
 	// CatchUpLast starts one run, for the last missed time.
 	CatchUpLast CatchUpPolicy = "last"
-	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently with
-	// OverlapAllow.
+	// CatchUpAll starts a run for each of the last MaxQueuedRuns missed times, one after the other, or concurrently
+	// with OverlapAllow.
 	CatchUpAll CatchUpPolicy = "all"
 )
 
@@ -104,7 +105,7 @@ const (
 // changes.
 const OrchestrationName = "perdure.schedule"
 
-// instancePrefix is what the instance ids of schedules begin with.
+// instancePrefix is the prefix of the instance IDs of schedules.
 const instancePrefix = "schedule:"
 
 // InstanceID returns the ID of the instance that runs the schedule.
@@ -143,14 +144,18 @@ func (s *Schedule) Validate() error {
 	return p.checkNew(s.Expression)
 }
 
-// validateStored is Validate for a schedule that exists: it accepts every cron expression that an earlier release
-// accepted, so that an upgrade ends no schedule and a replay repeats what was decided.
+// validateStored validates an existing schedule. It accepts every cron expression that an earlier release accepted, so
+// that an upgrade ends no schedule, and a replay makes the same decisions.
 func (s *Schedule) validateStored() error {
-	_, when := s.plan(time.Time{})
+	_, planErr := s.plan(time.Time{})
 	for _, err := range []error{
-		provider.CheckText("id", s.ID, 1, MaxIDBytes), s.checkOrchestration(), provider.CheckText("version", s.Version, 0, maxVersionBytes),
-		s.checkInput(), when,
-		check("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow), check("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
+		provider.CheckText("id", s.ID, 1, MaxIDBytes),
+		s.checkOrchestration(),
+		provider.CheckText("version", s.Version, 0, maxVersionBytes),
+		s.checkInput(),
+		planErr,
+		checkChoice("overlap", s.Overlap, OverlapSkip, OverlapQueue, OverlapCancel, OverlapAllow),
+		checkChoice("catchUp", s.CatchUp, CatchUpNone, CatchUpLast, CatchUpAll),
 		provider.CheckText("revision", s.Revision, 0, maxRevisionBytes),
 	} {
 		if err != nil {
@@ -175,14 +180,15 @@ func (s *Schedule) checkInput() error {
 	case err != nil:
 		return &provider.FieldError{Field: "input", Problem: "is not a JSON document"}
 	case len(written) > MaxInputBytes:
-		return &perdure.PayloadTooLargeError{Name: "input of schedule " + s.ID, Bytes: len(written), Limit: MaxInputBytes}
+		name := "input of schedule " + s.ID
+		return &perdure.PayloadTooLargeError{Name: name, Bytes: len(written), Limit: MaxInputBytes}
 	default:
 		return nil
 	}
 }
 
-// check rejects a choice that is neither empty nor one of all.
-func check[T ~string](field string, choice T, all ...T) error {
+// checkChoice returns an error if choice is neither empty nor one of all.
+func checkChoice[T ~string](field string, choice T, all ...T) error {
 	if choice == "" || slices.Contains(all, choice) {
 		return nil
 	}

@@ -33,19 +33,19 @@ type Status struct {
 	Counts
 }
 
-// fit cuts the texts of a status that is too large to be shown, of which others can write six bytes of JSON for each: a schedule that failed for it would
-// start nothing any more. The rest, of the longest schedule with MaxPendingBackfills windows, fits.
-func fit(s Status) Status {
-	for most := MaxMessageBytes / 2; most > 0; most /= 2 {
+// truncate shortens the texts of a status that exceeds the limit, with which the schedule would fail. Without them, the
+// longest schedule with MaxPendingBackfills windows fits.
+func truncate(s Status) Status {
+	for limit := MaxMessageBytes / 2; limit > 0; limit /= 2 {
 		if doc, err := json.Marshal(&s); err != nil || len(doc) <= perdure.MaxCustomStatusBytes {
 			break
 		}
 		if s.Paused != nil {
-			s.Paused = &Pause{At: s.Paused.At, Message: history.TruncateMessage(s.Paused.Message, most)}
+			s.Paused = &Pause{At: s.Paused.At, Message: history.TruncateMessage(s.Paused.Message, limit)}
 		}
 		if s.LastRun != nil {
 			last := *s.LastRun
-			last.Error = history.TruncateMessage(last.Error, most)
+			last.Error = history.TruncateMessage(last.Error, limit)
 			s.LastRun = &last
 		}
 	}

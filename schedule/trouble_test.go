@@ -14,8 +14,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// The twentieth run is the last of its execution: one that is deleted meanwhile ends all the same.
-func TestADeleteIsNotForgottenByTheNextExecution(t *testing.T) {
+// The twentieth run is the last one of its execution. A schedule that is deleted during this run ends.
+func TestDelete_lastRunOfExecution_ends(t *testing.T) {
 	t.Parallel()
 	for runs := 18; runs <= 22; runs++ {
 		h := newHub(t)
@@ -31,8 +31,8 @@ func TestADeleteIsNotForgottenByTheNextExecution(t *testing.T) {
 	}
 }
 
-// What runs, runs on, and others start beside it.
-func TestAScheduleThatComesToAllowDoesNotWait(t *testing.T) {
+// The run continues, and other runs start at the same time.
+func TestReplace_toOverlapAllow_doesNotWait(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(24*time.Hour, "", ""))
@@ -45,8 +45,8 @@ func TestAScheduleThatComesToAllowDoesNotWait(t *testing.T) {
 	}
 }
 
-// Puts that change nothing, of each deployment or of each process that starts.
-func TestManyPutsDoNotMakeAHistoryLong(t *testing.T) {
+// Each deployment and each starting process puts the same schedule.
+func TestPut_manyUnchanged_historyStaysShort(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
@@ -64,7 +64,7 @@ func TestManyPutsDoNotMakeAHistoryLong(t *testing.T) {
 	}
 }
 
-func TestAPutThatChangesNothingCancelsNoRun(t *testing.T) {
+func TestPut_unchanged_cancelsNoRun(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Minute, schedule.OverlapCancel, schedule.CatchUpAll)
@@ -83,8 +83,8 @@ func TestAPutThatChangesNothingCancelsNoRun(t *testing.T) {
 	h.want("00:05 00:10 00:15 00:20", "")
 }
 
-// The last of its times is over, and it is put again before anybody has seen that.
-func TestAPutThatMeetsTheEndIsNotLost(t *testing.T) {
+// The last time has passed, and the schedule is put again before its end is visible.
+func TestPut_atEnd_isNotLost(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, "", "")
@@ -102,8 +102,8 @@ func TestAPutThatMeetsTheEndIsNotLost(t *testing.T) {
 	}
 }
 
-// Missed by night: more than one execution starts.
-func TestWhatIsMissedIsStartedInParts(t *testing.T) {
+// The runs that were missed in a night need more than one execution.
+func TestCatchUpAll_manyTimes_spansExecutions(t *testing.T) {
 	t.Parallel()
 	for _, overlap := range []schedule.OverlapPolicy{schedule.OverlapAllow, schedule.OverlapQueue} {
 		h := newHub(t)
@@ -125,8 +125,8 @@ func TestWhatIsMissedIsStartedInParts(t *testing.T) {
 	}
 }
 
-// The longest of everything, and characters that JSON writes in six bytes: it goes on from one execution to the next.
-func TestTheLongestScheduleGoesOn(t *testing.T) {
+// A schedule with fields of the maximum size, and of characters that JSON encodes in six bytes, continues as new.
+func TestSchedule_maximumSize_continuesAsNew(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll)
@@ -144,13 +144,13 @@ func TestTheLongestScheduleGoesOn(t *testing.T) {
 	}
 	h.Advance(10 * time.Second)
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil || got.RuntimeStatus != client.StatusRunning {
+	if got.Schedule.Input, got.LastRun, got.CurrentRun = nil, nil, nil; err != nil ||
+		got.RuntimeStatus != client.StatusRunning {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
-// Texts are cut between characters.
-func TestALongErrorIsCutBetweenCharacters(t *testing.T) {
+func TestOutcome_longError_isTruncatedBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	for n := range 4 {
 		text := outcomeText(t, strings.Repeat("x", n)+strings.Repeat("€", 400))
@@ -166,29 +166,34 @@ func outcomeText(t *testing.T, message string) string {
 	return text
 }
 
-// Times at the ends of what can be written.
-func TestTimesAtTheEndOfAllTimes(t *testing.T) {
+// The times are the first and the last ones that can be encoded.
+func TestSchedule_extremeTimes(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"0001-01-02T00:00:00Z", "1500-01-01T00:00:00Z", "2400-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "9999-12-31T23:59:59.9Z"} {
+	for _, from := range []string{
+		"0001-01-02T00:00:00Z", "1500-01-01T00:00:00Z", "2400-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00",
+		"9999-12-31T23:59:59.9Z",
+	} {
 		for _, when := range []string{"rate(5 minutes)", "@daily", "@yearly"} {
 			h := newHub(t)
 			s := every5(time.Second, "", "")
 			s.Expression = when
 			s.From, _ = time.Parse(time.RFC3339, from)
 			if err := h.Client().PutSchedule(t.Context(), s); err != nil {
-				continue // refused
+				continue // rejected
 			}
 			h.Advance(time.Hour)
 			got := h.status()
-			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted || got.Started > 13 {
+			if got.RuntimeStatus != client.StatusRunning && got.RuntimeStatus != client.StatusCompleted ||
+				got.Started > 13 {
 				t.Errorf("%s from %s: %+v", when, from, got)
 			}
 		}
 	}
 }
 
-// The queue names those by hand twice: a thousand of them, and the longest input, are more than an execution can hand to the next.
-func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
+// The state names each manual run twice. A thousand of them and an input of the maximum size exceed the input of an
+// execution.
+func TestRunNow_thousandTimesWithMaximumInput_continuesAsNew(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	r := perdure.NewRegistry()
@@ -197,7 +202,11 @@ func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
 	})
 	h := &hub{t: t, Env: perduretest.New(t, r)}
 	instanceID := schedule.InstanceID("s")
-	h.put(schedule.Schedule{ID: "s", Orchestration: "wait", Expression: "@yearly", Input: json.RawMessage(`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`)})
+	h.put(schedule.Schedule{
+		ID: "s", Orchestration: "wait", Expression: "@yearly", Input: json.RawMessage(
+			`"` + strings.Repeat("x", schedule.MaxInputBytes-2) + `"`,
+		),
+	})
 	h.runs(1)
 	if err := h.Client().Pause(t.Context(), instanceID, ""); err != nil {
 		t.Fatal(err)
@@ -208,12 +217,13 @@ func TestAThousandRunsByHandBesideTheLongestInputGoOn(t *testing.T) {
 	}
 	h.Advance(90 * time.Minute)
 	s := h.status()
-	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 || int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
+	if s.RuntimeStatus != client.StatusRunning || s.Started != 2 || s.Missed == 0 || s.Missed > 250 ||
+		int(s.Started+s.Missed)+s.Queued != 1+schedule.MaxQueuedRuns {
 		t.Errorf("%s, %d started, %d missed, %d wait", s.RuntimeStatus, s.Started, s.Missed, s.Queued)
 	}
 }
 
-// runs asks for runs by hand, of a millisecond each.
+// runs requests manual runs of a millisecond each.
 func (h *hub) runs(n int) {
 	h.t.Helper()
 	for range n {
@@ -225,8 +235,9 @@ func (h *hub) runs(n int) {
 	h.RunUntilIdle()
 }
 
-// All that a status shows at its longest is more than a custom status may have, where JSON takes six bytes for a character.
-func TestTheLongestStatusIsShown(t *testing.T) {
+// A status with texts of the maximum size exceeds the limit of a custom status, because JSON encodes some characters in
+// six bytes.
+func TestStatus_maximumSize_isTruncated(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	s := every5(time.Second, schedule.OverlapQueue, "")
@@ -245,7 +256,8 @@ func TestTheLongestStatusIsShown(t *testing.T) {
 		h.RunUntilIdle()
 	}
 	got, err := h.Client().Schedule(t.Context(), s.ID)
-	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills || got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
+	if err != nil || got.RuntimeStatus != client.StatusPaused || len(got.Backfills) != schedule.MaxPendingBackfills ||
+		got.Paused == nil || !strings.HasPrefix(got.Paused.Message, "<") {
 		t.Errorf("%s, %d windows, %+v, %v", got.RuntimeStatus, len(got.Backfills), got.Paused, err)
 	}
 }

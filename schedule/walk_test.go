@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// Whatever is asked of a schedule in whatever order, each of its times is started, waits, or is counted as left out, and it goes on.
-func TestEachTimeIsAccountedFor(t *testing.T) {
+// After any sequence of commands, each time has started, waits, or is counted, and the schedule continues.
+func TestSchedule_randomCommands_eachTimeIsCounted(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](6, 8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -36,8 +36,16 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 	byHand, paused := int64(0), false
 	put := func() {
 		takes := []time.Duration{-1, time.Second, 7 * time.Minute, 23 * time.Minute}[r.IntN(4)]
-		overlap := []schedule.OverlapPolicy{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow}[r.IntN(4)]
-		h.put(every5(takes, overlap, []schedule.CatchUpPolicy{schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll}[r.IntN(3)]))
+		overlap := []schedule.OverlapPolicy{
+			schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel, schedule.OverlapAllow,
+		}[r.IntN(4)]
+		h.put(
+			every5(
+				takes, overlap, []schedule.CatchUpPolicy{
+					schedule.CatchUpNone, schedule.CatchUpLast, schedule.CatchUpAll,
+				}[r.IntN(3)],
+			),
+		)
 	}
 	put()
 	for range 40 {
@@ -69,17 +77,21 @@ func walk(t *testing.T, h *hub, r *rand.Rand) {
 		}
 	}
 	h.put(every5(time.Second, schedule.OverlapQueue, schedule.CatchUpAll))
-	h.Advance(10 * time.Hour) // what waits is started, and what runs is over
+	h.Advance(10 * time.Hour) // waiting runs start, and running ones end
 	h.Advance(6*time.Minute - h.Now().Sub(begin)%(5*time.Minute))
 	s := h.status()
 	due := int64(h.Now().Sub(begin) / (5 * time.Minute))
-	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil || s.Started+s.Skipped+s.Missed != due+byHand {
-		t.Errorf("%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus, s.Started, s.Skipped, s.Missed, s.Queued)
+	if s.RuntimeStatus != client.StatusRunning || s.Queued != 0 || s.CurrentRun != nil ||
+		s.Started+s.Skipped+s.Missed != due+byHand {
+		t.Errorf(
+			"%d were due, %d by hand: %s, %d started, %d skipped, %d missed, %d queued", due, byHand, s.RuntimeStatus,
+			s.Started, s.Skipped, s.Missed, s.Queued,
+		)
 	}
 }
 
-// Two callers put, again and again, one schedule that is over.
-func TestTwoPutOneScheduleThatIsOver(t *testing.T) {
+// Two callers repeatedly put a schedule that has ended.
+func TestPut_concurrentAfterEnd(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
 	h.put(every5(time.Second, "", ""))
@@ -104,20 +116,24 @@ func TestTwoPutOneScheduleThatIsOver(t *testing.T) {
 	}
 }
 
-// Ids with what means something elsewhere.
-func TestIDsOfAllCharacters(t *testing.T) {
+// The characters have a meaning in other identifiers.
+func TestSchedule_specialCharactersInID(t *testing.T) {
 	t.Parallel()
 	h := newHub(t)
-	for _, id := range []string{"a@b", "a/b", "a#b", "schedule:x", "x@2000-01-01T00:05:00Z", "größe 😀", "%2f?&=", strings.Repeat("ü", 100)} {
+	for _, id := range []string{
+		"a@b", "a/b", "a#b", "schedule:x", "x@2000-01-01T00:05:00Z", "größe 😀", "%2f?&=", strings.Repeat("ü", 100),
+	} {
 		s := every5(time.Second, "", "")
 		s.ID = id
 		h.put(s)
 		h.Advance(6 * time.Minute)
 		got, err := h.Client().Schedule(t.Context(), id)
-		if err != nil || got.Schedule.ID != id || got.LastRun == nil || got.LastRun.Outcome != schedule.OutcomeCompleted {
+		if err != nil || got.Schedule.ID != id || got.LastRun == nil ||
+			got.LastRun.Outcome != schedule.OutcomeCompleted {
 			t.Fatalf("%q: %+v, %v", id, got, err)
 		}
-		if due, ok := schedule.DueTime(got.LastRun.InstanceID); !ok || !due.Equal(got.LastRun.Due) || schedule.RunID(id, due) != got.LastRun.InstanceID {
+		if due, ok := schedule.DueTime(got.LastRun.InstanceID); !ok || !due.Equal(got.LastRun.Due) ||
+			schedule.RunID(id, due) != got.LastRun.InstanceID {
 			t.Errorf("%q: run %q, %v", id, got.LastRun.InstanceID, due)
 		}
 		if of, ok := schedule.ParseInstanceID(got.InstanceID); !ok || of != id {

@@ -18,7 +18,9 @@ import (
 func newJobHub(t *testing.T) *perduretest.Env {
 	t.Helper()
 	r := perdure.NewRegistry()
-	perdure.AddOrchestration(r, "job", func(*perdure.OrchestrationContext, json.RawMessage) (int, error) { return 0, nil })
+	perdure.AddOrchestration(
+		r, "job", func(*perdure.OrchestrationContext, json.RawMessage) (int, error) { return 0, nil },
+	)
 	return perduretest.New(t, r)
 }
 
@@ -29,7 +31,9 @@ func TestSchedule_rangeEndsOnSunday_runsOnSunday(t *testing.T) {
 		"cron(0 2 ? * 6-1 *)": 3, "cron(0 2 ? * MON-SUN *)": 7, "cron(0 2 ? * SUN-SAT *)": 7,
 	} {
 		env := newJobHub(t)
-		if err := env.Client().PutSchedule(t.Context(), schedule.Schedule{ID: "s", Orchestration: "job", Expression: when}); err != nil {
+		if err := env.Client().PutSchedule(t.Context(), schedule.Schedule{
+			ID: "s", Orchestration: "job", Expression: when,
+		}); err != nil {
 			t.Errorf("%s: %v", when, err)
 			continue
 		}
@@ -75,14 +79,20 @@ func TestPutSchedule_wrongExpression_isAFieldError(t *testing.T) {
 func TestSchedule_storedByAnEarlierRelease_keepsRunning(t *testing.T) {
 	t.Parallel()
 	env := newJobHub(t)
-	stored := schedule.State{Schedule: schedule.Schedule{ID: "s", Orchestration: "job", Expression: "cron(0 2 * * * *)"}}
-	if _, err := env.Client().Start(t.Context(), schedule.OrchestrationName, stored, client.WithInstanceID(schedule.InstanceID("s"))); err != nil {
+	stored := schedule.State{
+		Schedule: schedule.Schedule{ID: "s", Orchestration: "job", Expression: "cron(0 2 * * * *)"},
+	}
+	if _, err := env.Client().Start(
+		t.Context(), schedule.OrchestrationName, stored, client.WithInstanceID(schedule.InstanceID("s")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(24 * time.Hour)
 	changed := stored.Schedule
 	changed.Expression = "cron(0 3 1 * SUN *)"
-	if err := env.Client().RaiseEvent(t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &changed}); err != nil {
+	if err := env.Client().RaiseEvent(
+		t.Context(), schedule.InstanceID("s"), schedule.CommandEvent, schedule.Command{Replace: &changed},
+	); err != nil {
 		t.Fatal(err)
 	}
 	env.Advance(24 * time.Hour) // to Monday, 2000-01-03

@@ -8,15 +8,18 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// oddZones are those whose clocks do what others do not: shifts of half an hour and of two, shifts at midnight, on the first of a month, in Ramadan, a day that
-// was left out, and one of everyday.
+// oddZones are zones with unusual clock changes: by half an hour or two, at midnight, on the first of a month, in
+// Ramadan, with a skipped day, and a common one.
 var oddZones = []string{
-	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana", "America/Asuncion", "America/Sao_Paulo", "America/Santiago",
-	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores", "America/Nuuk", "America/Scoresbysund",
-	"Pacific/Apia", "Pacific/Fakaofo", "Pacific/Chatham", "Asia/Pyongyang", "America/Caracas", "Africa/Juba", "Europe/Volgograd", "Antarctica/Casey", "Asia/Kathmandu",
+	"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "America/Havana",
+	"America/Asuncion", "America/Sao_Paulo", "America/Santiago",
+	"Asia/Beirut", "Africa/Cairo", "Africa/Casablanca", "Asia/Gaza", "Asia/Tehran", "Asia/Amman", "Atlantic/Azores",
+	"America/Nuuk", "America/Scoresbysund",
+	"Pacific/Apia", "Pacific/Fakaofo", "Pacific/Chatham", "Asia/Pyongyang", "America/Caracas", "Africa/Juba",
+	"Europe/Volgograd", "Antarctica/Casey", "Asia/Kathmandu",
 }
 
-// expressions with what they mean, said again.
+// expressions and equivalent functions.
 var expressions = map[string]func(wall time.Time) bool{
 	"*/30 * * * *":      func(w time.Time) bool { return w.Minute()%30 == 0 },
 	"7 */2 * * *":       func(w time.Time) bool { return w.Minute() == 7 && w.Hour()%2 == 0 },
@@ -34,7 +37,7 @@ var expressions = map[string]func(wall time.Time) bool{
 	},
 }
 
-// oracle is what is due in a zone within some time, found minute by minute.
+// oracle returns the times of a period in a zone, by an enumeration of all minutes.
 func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func(time.Time) bool) (all []time.Time) {
 	seen := map[time.Time]bool{}
 	due := map[time.Time]bool{}
@@ -43,7 +46,7 @@ func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func
 		_, offset := t.In(zone).Zone()
 		wall := t.Add(time.Duration(offset) * time.Second)
 		if t != from && !elapsing {
-			for shift := offset - offsetBefore; shift > 0; shift -= 60 { // each minute that is skipped
+			for shift := offset - offsetBefore; shift > 0; shift -= 60 { // each skipped minute
 				if skipped := wall.Add(-time.Duration(shift) * time.Second); matches(skipped) {
 					due[t.Add(time.Duration(offset-offsetBefore-shift)*time.Second)] = true
 				}
@@ -61,8 +64,8 @@ func oracle(zone *time.Location, from, to time.Time, elapsing bool, matches func
 	return all
 }
 
-// Whatever the clocks do, and from wherever one looks, what is due is what somebody finds who looks at the clock each minute.
-func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
+// From any time in any zone, the next time equals the first match of an enumeration of all minutes.
+func TestPlan_clockChanges_matchEnumeration(t *testing.T) {
 	t.Parallel()
 	for _, name := range oddZones {
 		zone, err := time.LoadLocation(name)
@@ -74,7 +77,7 @@ func TestWhatIsDueWhereverClocksAreShifted(t *testing.T) {
 			from, to := shift.UTC().Add(-60*time.Hour).Truncate(time.Hour), shift.UTC().Add(60*time.Hour)
 			for when, matches := range expressions {
 				p := planOf(t, when, name)
-				want := oracle(zone, from, to, p.times.(wallClock).goesByElapsedTime(), matches)
+				want := oracle(zone, from, to, p.times.(wallClock).followsElapsedTime(), matches)
 				checkDue(t, p, name+" "+when, from.Add(12*time.Hour), to.Add(-30*time.Hour), want)
 			}
 		}
@@ -91,7 +94,7 @@ func planOf(t *testing.T, when, zone string) *plan {
 	return p
 }
 
-// checkDue looks from each of many moments.
+// checkDue compares the next time from many times.
 func checkDue(t *testing.T, p *plan, what string, from, to time.Time, want []time.Time) {
 	t.Helper()
 	for at := from; at.Before(to); at = at.Add(shortrun.Few(225*time.Minute, 45*time.Minute)) {

@@ -22,7 +22,9 @@ import (
 
 // API is the part of KMS that Keys calls. *kms.Client implements it.
 type API interface {
-	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	GenerateDataKey(
+		ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options),
+	) (*kms.GenerateDataKeyOutput, error)
 	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
@@ -45,7 +47,9 @@ func New(client API, keyID, what string) *Keys {
 
 // GenerateDataKey implements codec.KeyProvider.
 func (k *Keys) GenerateDataKey(ctx context.Context) (key, wrapped []byte, err error) {
-	out, err := k.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &k.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: k.about})
+	out, err := k.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
+		KeyId: &k.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: k.about,
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("kmskeys: key %s: %w", k.keyID, err)
 	}

@@ -25,7 +25,9 @@ type paper struct {
 	fails error
 }
 
-func (p *paper) GenerateDataKey(_ context.Context, in *kms.GenerateDataKeyInput, _ ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error) {
+func (p *paper) GenerateDataKey(
+	_ context.Context, in *kms.GenerateDataKeyInput, _ ...func(*kms.Options),
+) (*kms.GenerateDataKeyOutput, error) {
 	if p.fails != nil {
 		return nil, p.fails
 	}

@@ -57,7 +57,7 @@ func For(ctx context.Context, a Activity) context.Context { return &activityCont
 // ForCode returns the context of the code of an activity.
 func ForCode(ctx context.Context, a Activity) context.Context { return &activityContext{ctx, a, true} }
 
-// activityContext has all that an activity's context carries in one value: each of its own would cost as much.
+// activityContext carries all values of an activity in one context, because each context would cost as much.
 type activityContext struct {
 	context.Context //nolint:containedctx // it is one
 

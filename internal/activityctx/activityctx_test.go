@@ -21,16 +21,20 @@ func tokenIn(ctx context.Context) (made string) {
 	return activityctx.InfoWithToken(ctx).CompletionToken
 }
 
-// The token and the heartbeats of an activity are for its code alone.
-func TestOnlyTheCodeHasTheTokenAndTheHeartbeats(t *testing.T) {
+// Only the context of the activity's code has the token and the heartbeats.
+func TestFor_hasNeitherTokenNorHeartbeats(t *testing.T) {
 	t.Parallel()
-	beside, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
-	for ctx, ofCode := range map[context.Context]bool{beside: false, code: true} {
+	worker, code := activityctx.For(t.Context(), activity{}), activityctx.ForCode(t.Context(), activity{large: true})
+	for ctx, ofCode := range map[context.Context]bool{worker: false, code: true} {
 		if got := activityctx.InfoFrom(ctx); got != (activityctx.Info{Name: "charge"}) {
 			t.Errorf("it is %+v", got)
 		}
-		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode || activityctx.TakesLargePayloads(ctx) != ofCode {
-			t.Errorf("of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx), activityctx.TakesLargePayloads(ctx))
+		if beats(ctx) != ofCode || (tokenIn(ctx) == "secret") != ofCode ||
+			activityctx.TakesLargePayloads(ctx) != ofCode {
+			t.Errorf(
+				"of the code %v: heartbeats %v, token %q, large payloads %v", ofCode, beats(ctx), tokenIn(ctx),
+				activityctx.TakesLargePayloads(ctx),
+			)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (l *List) Intercept(take Source) simaws.Interceptor {
 			return next()
 		}
 		whole := take(&d)
-		if err := sleep.For(ctx, whole/2); err != nil { //nolint:mnd // a half
+		if err := sleep.For(ctx, whole/2); err != nil { //nolint:mnd // half
 			return err
 		}
 		err := next()
@@ -62,10 +62,10 @@ func (l *List) Intercept(take Source) simaws.Interceptor {
 	}
 }
 
-// nameOf is the name of a call in the list.
+// nameOf returns the name of a call in the list.
 func nameOf(c *simaws.Call) string {
 	if c.Service == "Lambda" {
-		return "" // Hop says how long a batch is on its way
+		return "" // Hops delays these
 	}
 	name := c.Service + "." + c.Operation
 	if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {

@@ -17,15 +17,15 @@ func (l *List) Hops(take Source) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if c.Operation != "Invoke" {
 			d := l.Calls["SQS.DeleteMessageBatch"]
-			if err := sleep.For(ctx, take(&d)/2); err != nil { //nolint:mnd // when it is done, before the mapping knows it
+			if err := sleep.For(ctx, take(&d)/2); err != nil { //nolint:mnd // until the delete has an effect
 				return err
 			}
 			return next()
 		}
 		kind, _ := meter.QueueOf(c.Queue)
 		hop, send := l.Calls["Lambda.Hop "+kind], l.Calls["SQS.SendMessageBatch "+kind]
-		way := take(&hop) - send.At(0)/2 //nolint:mnd // a half
-		if err := sleep.For(ctx, max(way, time.Millisecond)); err != nil {
+		delay := take(&hop) - send.At(0)/2 //nolint:mnd // a half
+		if err := sleep.For(ctx, max(delay, time.Millisecond)); err != nil {
 			return err
 		}
 		return next()

@@ -45,7 +45,7 @@ func read(file []byte) (l List) {
 	return l
 }
 
-// Normal quantiles of the percentiles, and where a distribution is cut off: behind its 99.9th percentile nothing is known.
+// Normal quantiles of the percentiles. Distributions end at zMost, the 99.9th percentile.
 const (
 	z10, z90, z99 = -1.2816, 1.2816, 2.3263
 	zMost         = 3.0902

@@ -7,21 +7,22 @@ import (
 	"github.com/perdure/perdure/internal/latency"
 )
 
-func TestTheListHasADateAndASourceOfEachCall(t *testing.T) {
+func TestCurrent_hasDateAndSources(t *testing.T) {
 	t.Parallel()
 	l := latency.Current()
 	if _, err := time.Parse(time.DateOnly, l.AsOf); err != nil {
 		t.Error(err)
 	}
 	for name, d := range l.Calls {
-		if d.Source == "" || d.P50 <= 0 || d.P99 <= d.P50 || d.P10 > d.P50 || d.P90 > 0 && (d.P90 < d.P50 || d.P90 > d.P99) {
+		if d.Source == "" || d.P50 <= 0 || d.P99 <= d.P50 || d.P10 > d.P50 ||
+			d.P90 > 0 && (d.P90 < d.P50 || d.P90 > d.P99) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
 }
 
-// A distribution goes through its percentiles, and grows between them.
-func TestADistributionGoesThroughItsPercentiles(t *testing.T) {
+// A distribution matches its percentiles and is monotonic between them.
+func TestDistribution_matchesItsPercentiles(t *testing.T) {
 	t.Parallel()
 	for name, d := range latency.Current().Calls {
 		for z, ms := range map[float64]float64{-1.2816: d.P10, 0: d.P50, 1.2816: d.P90, 2.3263: d.P99} {

@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// Bucket counts the calls of a provider to S3, which are not made by a client of the SDK.
+// Bucket returns b with its calls counted. The provider calls S3 without an SDK client.
 func (m *Meter) Bucket(b dynamo.BucketAPI) dynamo.BucketAPI { return &bucket{m, b} }
 
 type bucket struct {
@@ -16,9 +16,12 @@ type bucket struct {
 	dynamo.BucketAPI
 }
 
-// note counts a call. What is billed for it is a request of that kind: S3 bills those that fail, too, but for faults of its own.
-func (b *bucket) note(operation, key string, bytes, entries int, billed pricing.Item, err error) {
-	o := observed{kind: Kind{Call: "S3." + operation}, count: Count{Calls: 1, Entries: float64(entries), Bytes: float64(bytes)}}
+// count counts a call. S3 also bills calls that fail, except for errors of the service.
+func (b *bucket) count(operation, key string, bytes, entries int, billed pricing.Item, err error) {
+	o := observation{
+		kind:  Kind{Call: "S3." + operation},
+		count: Count{Calls: 1, Entries: float64(entries), Bytes: float64(bytes)},
+	}
 	if billed != "" {
 		o.count.Usage = pricing.Usage{billed: 1}
 	}
@@ -26,39 +29,39 @@ func (b *bucket) note(operation, key string, bytes, entries int, billed pricing.
 		o.count.Failed = 1
 	}
 	if execution := provider.ExecutionOfPayload(key); execution != "" {
-		o.whose = []owner{{pk: ofExecution + execution}}
+		o.owners = []owner{{pk: prefixExecution + execution}}
 	}
-	b.meter.note(&o)
+	b.meter.add(&o)
 }
 
 func (b *bucket) PutObject(ctx context.Context, name, key string, data []byte) error {
 	err := b.BucketAPI.PutObject(ctx, name, key, data)
-	b.note("PutObject", key, len(data), 1, pricing.ObjectWrites, err)
+	b.count("PutObject", key, len(data), 1, pricing.ObjectWrites, err)
 	return err
 }
 
 func (b *bucket) GetObject(ctx context.Context, name, key string, most int64) ([]byte, error) {
 	data, err := b.BucketAPI.GetObject(ctx, name, key, most)
-	b.note("GetObject", key, len(data), 1, pricing.ObjectReads, err)
+	b.count("GetObject", key, len(data), 1, pricing.ObjectReads, err)
 	return data, err
 }
 
 func (b *bucket) CopyObject(ctx context.Context, name, from, to string) error {
 	err := b.BucketAPI.CopyObject(ctx, name, from, to)
-	b.note("CopyObject", to, 0, 1, pricing.ObjectWrites, err)
+	b.count("CopyObject", to, 0, 1, pricing.ObjectWrites, err)
 	return err
 }
 
-// DeleteObjects is free.
+// DeleteObjects counts a call, which is free.
 func (b *bucket) DeleteObjects(ctx context.Context, name string, keys []string) error {
 	err := b.BucketAPI.DeleteObjects(ctx, name, keys)
-	b.note("DeleteObjects", keys[0], 0, len(keys), "", err)
+	b.count("DeleteObjects", keys[0], 0, len(keys), "", err)
 	return err
 }
 
-// ListObjects is billed like a write.
+// ListObjects counts a call, which is billed like a write.
 func (b *bucket) ListObjects(ctx context.Context, name, prefix, after string) ([]provider.StoredPayload, error) {
 	all, err := b.BucketAPI.ListObjects(ctx, name, prefix, after)
-	b.note("ListObjects", prefix, 0, len(all), pricing.ObjectWrites, err)
+	b.count("ListObjects", prefix, 0, len(all), pricing.ObjectWrites, err)
 	return all, err
 }

@@ -76,7 +76,7 @@ func (c Counts) ByCall() Counts {
 		k.Instance = ""
 		by.add(k, &n, 1)
 	}
-	for k, n := range by { // shares of a call add up to one but for the last bits
+	for k, n := range by { // the shares of a call add up to 1, except for rounding errors
 		n.Calls, n.Entries, n.Failed = whole(n.Calls), whole(n.Entries), whole(n.Failed)
 		by[k] = n
 	}
@@ -115,7 +115,7 @@ func (c Counts) Usage() pricing.Usage {
 type Meter struct {
 	mu     sync.Mutex
 	counts Counts
-	owners map[string]string // the instances of executions that were seen
+	owners map[string]string // the instances of known executions
 }
 
 // New returns a meter without counts.
@@ -148,14 +148,14 @@ func (m *Meter) Observe(input, output any, err error, sent, received int64) {
 	if err != nil {
 		o.count.Failed = 1
 	}
-	m.note(&o)
+	m.add(&o)
 }
 
-// note adds a call to what was counted.
-func (m *Meter) note(o *observed) {
+// add adds a call to the counts.
+func (m *Meter) add(o *observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	instances := m.instances(o.whose)
+	instances := m.instances(o.owners)
 	for _, id := range instances {
 		o.kind.Instance = id
 		m.counts.add(o.kind, &o.count, 1/float64(len(instances)))

@@ -36,10 +36,14 @@ func metered(t *testing.T, intercept simaws.Interceptor) (dynamo.Clients, *simaw
 	return simsdk.Clients(cloud, cfg), cloud, m
 }
 
-func TestATableCallIsBilledByWhatAWSSaysOfIt(t *testing.T) {
+func TestMeter_tableCalls_useReportedCapacity(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
-	put := &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: item{"pk": str("i#order-1"), "sk": str("i"), "execution": str("X1"), "data": str(strings.Repeat("x", 2500))}}
+	put := &dynamodb.PutItemInput{
+		TableName: aws.String("perdure"), Item: item{
+			"pk": str("i#order-1"), "sk": str("i"), "execution": str("X1"), "data": str(strings.Repeat("x", 2500)),
+		},
+	}
 	if _, err := clients.Table.PutItem(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +55,17 @@ func TestATableCallIsBilledByWhatAWSSaysOfIt(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	query := &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true), ExpressionAttributeValues: item{":pk": str("x#X1")},
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
+		ConsistentRead: aws.Bool(true), ExpressionAttributeValues: item{
+			":pk": str("x#X1"),
+		},
 	}
 	if _, err := clients.Table.Query(t.Context(), query); err != nil {
 		t.Fatal(err)
 	}
 	c := m.Counts()
-	if got := c[meter.Kind{Call: "DynamoDB.PutItem", Instance: "order-1"}]; got.Calls != 1 || got.Usage[pricing.WriteUnits] != 3 || got.Bytes < 2500 {
+	if got := c[meter.Kind{Call: "DynamoDB.PutItem", Instance: "order-1"}]; got.Calls != 1 ||
+		got.Usage[pricing.WriteUnits] != 3 || got.Bytes < 2500 {
 		t.Errorf("the put: %+v", got)
 	}
 	if got := c[meter.Kind{Call: "DynamoDB.GetItem", Instance: "order-1"}]; got.Usage[pricing.ReadUnits] != 0.5 {
@@ -66,13 +74,14 @@ func TestATableCallIsBilledByWhatAWSSaysOfIt(t *testing.T) {
 	if got := c[meter.Kind{Call: "DynamoDB.Query", Instance: "order-1"}]; got.Usage[pricing.ReadUnits] != 1 {
 		t.Errorf("the query of an execution whose instance was seen: %+v", got)
 	}
-	if used := cloud.Capacity(); c.Usage()[pricing.WriteUnits] != used.Write || c.Usage()[pricing.ReadUnits] != used.Read {
+	if used := cloud.Capacity(); c.Usage()[pricing.WriteUnits] != used.Write ||
+		c.Usage()[pricing.ReadUnits] != used.Read {
 		t.Errorf("%v, and the table consumed %+v", c.Usage(), used)
 	}
 }
 
-// AWS bills a write whose condition fails, and does not say so.
-func TestWritesThatAreRefusedAreBilled(t *testing.T) {
+// AWS bills a write whose condition fails, but does not report its capacity.
+func TestMeter_failedConditions_areBilled(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
 	large := item{"pk": str("x#X1"), "sk": str("h#1"), "data": str(strings.Repeat("x", 3000))}
@@ -84,14 +93,17 @@ func TestWritesThatAreRefusedAreBilled(t *testing.T) {
 	put.Item = item{"pk": str("x#X1"), "sk": str("h#1")}
 	_, second := clients.Table.PutItem(t.Context(), put)
 	tx := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: &types.Put{
-		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 	}}}}
 	_, third := clients.Table.TransactWriteItems(t.Context(), tx)
-	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](second); first != nil || !refused || third == nil {
+	if _, refused := errors.AsType[*types.ConditionalCheckFailedException](second); first != nil || !refused ||
+		third == nil {
 		t.Fatal(first, second, third)
 	}
 	by := m.Counts().ByCall()
-	if got := by[meter.Kind{Call: "DynamoDB.PutItem"}]; got.Calls != 2 || got.Failed != 1 || got.Usage[pricing.WriteUnits] != 3+3 {
+	if got := by[meter.Kind{Call: "DynamoDB.PutItem"}]; got.Calls != 2 || got.Failed != 1 ||
+		got.Usage[pricing.WriteUnits] != 3+3 {
 		t.Errorf("puts %+v", got)
 	}
 	if got := by[meter.Kind{Call: "DynamoDB.TransactWriteItems"}]; got.Usage[pricing.WriteUnits] != 2*3 {
@@ -102,8 +114,7 @@ func TestWritesThatAreRefusedAreBilled(t *testing.T) {
 	}
 }
 
-// Each try is a request of its own.
-func TestRetriesAreCounted(t *testing.T) {
+func TestMeter_retries_areCounted(t *testing.T) {
 	t.Parallel()
 	left := 2
 	clients, _, m := metered(t, func(_ context.Context, _ simaws.Call, next func() error) error {
@@ -116,44 +127,64 @@ func TestRetriesAreCounted(t *testing.T) {
 	if _, err := clients.Table.GetItem(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Counts()[meter.Kind{Call: "DynamoDB.GetItem", Instance: "a"}]; got.Calls != 3 || got.Failed != 2 || got.Usage[pricing.ReadUnits] != 0.5 {
+	if got := m.Counts()[meter.Kind{Call: "DynamoDB.GetItem", Instance: "a"}]; got.Calls != 3 || got.Failed != 2 ||
+		got.Usage[pricing.ReadUnits] != 0.5 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// A request of SQS is billed by its 64 KB, and is shared by those whose messages are in it.
-func TestARequestIsBilledByItsSizeAndSharedByItsMessages(t *testing.T) {
+// SQS bills a request per 64 KB. The instances of its messages share it.
+func TestMeter_queueCalls_areBilledBySizeAndSharedByMessages(t *testing.T) {
 	t.Parallel()
 	clients, cloud, m := metered(t, nil)
-	inbox, work := cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{}), cloud.Queues.Create("work", simaws.QueueConfig{})
+	inbox := cloud.Queues.Create("inbox.fifo", simaws.QueueConfig{})
+	work := cloud.Queues.Create("work", simaws.QueueConfig{})
 	message := func(instance string, bytes int) *string {
-		return aws.String(`{"instanceId":"` + instance + `","executionId":"` + instance + `-x","data":"` + strings.Repeat("x", bytes) + `"}`)
+		data := strings.Repeat("x", bytes)
+		return aws.String(`{"instanceId":"` + instance + `","executionId":"` + instance + `-x","data":"` + data + `"}`)
 	}
 	send := &sqs.SendMessageBatchInput{QueueUrl: &inbox, Entries: []sqstypes.SendMessageBatchRequestEntry{
-		{Id: aws.String("1"), MessageBody: message("a", 40<<10), MessageGroupId: aws.String("a"), MessageDeduplicationId: aws.String("a")},
-		{Id: aws.String("2"), MessageBody: message("b", 40<<10), MessageGroupId: aws.String("b"), MessageDeduplicationId: aws.String("b")},
+		{
+			Id: aws.String("1"), MessageBody: message("a", 40<<10), MessageGroupId: aws.String("a"),
+			MessageDeduplicationId: aws.String("a"),
+		},
+		{
+			Id: aws.String("2"), MessageBody: message("b", 40<<10), MessageGroupId: aws.String("b"),
+			MessageDeduplicationId: aws.String("b"),
+		},
 	}}
 	if _, err := clients.Queues.SendMessageBatch(t.Context(), send); err != nil {
 		t.Fatal(err)
 	}
-	send = &sqs.SendMessageBatchInput{QueueUrl: &work, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: message("a", 10)}}}
+	send = &sqs.SendMessageBatchInput{
+		QueueUrl: &work, Entries: []sqstypes.SendMessageBatchRequestEntry{
+			{Id: aws.String("1"), MessageBody: message("a", 10)},
+		},
+	}
 	if _, err := clients.Queues.SendMessageBatch(t.Context(), send); err != nil {
 		t.Fatal(err)
 	}
 	c := m.Counts()
 	for _, id := range []string{"a", "b"} {
-		if got := c[meter.Kind{Call: "SQS.SendMessageBatch", Queue: "fifo", Instance: id}]; got.Calls != 0.5 || got.Usage[pricing.FIFORequests] != 1 {
+		if got := c[meter.Kind{Call: "SQS.SendMessageBatch", Queue: "fifo", Instance: id}]; got.Calls != 0.5 ||
+			got.Usage[pricing.FIFORequests] != 1 {
 			t.Errorf("%s: %+v, want half of two requests", id, got)
 		}
 	}
-	if got := c.Of("a")[meter.Kind{Call: "SQS.SendMessageBatch", Queue: "standard", Instance: "a"}]; got.Calls != 1 || got.Usage[pricing.StandardRequests] != 1 {
+	if got := c.Of("a")[meter.Kind{Call: "SQS.SendMessageBatch", Queue: "standard", Instance: "a"}]; got.Calls != 1 ||
+		got.Usage[pricing.StandardRequests] != 1 {
 		t.Errorf("the work item: %+v", got)
 	}
 	if got := c.ByCall().Usage(); got[pricing.FIFORequests] != 2 || got[pricing.StandardRequests] != 1 {
 		t.Errorf("in all %v", got)
 	}
 	// The executions are known by their messages.
-	query := &dynamodb.QueryInput{TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: item{":pk": str("x#b-x")}}
+	query := &dynamodb.QueryInput{
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: item{
+			":pk": str("x#b-x"),
+		},
+	}
 	if _, err := clients.Table.Query(t.Context(), query); err != nil {
 		t.Fatal(err)
 	}
@@ -166,8 +197,8 @@ func TestARequestIsBilledByItsSizeAndSharedByItsMessages(t *testing.T) {
 	}
 }
 
-// A call that the meter does not know is counted by its name, and said to have no price.
-func TestACallThatNobodyKnowsIsCounted(t *testing.T) {
+// The meter counts an unknown call by its name, without a price.
+func TestMeter_unknownCall_isUnpriced(t *testing.T) {
 	t.Parallel()
 	m := meter.New()
 	m.Observe(&dynamodb.ScanInput{}, nil, nil, 10, 20)
@@ -181,8 +212,8 @@ func TestACallThatNobodyKnowsIsCounted(t *testing.T) {
 	}
 }
 
-// What calls other than those of items and messages say of whose they are is heard.
-func TestWhoseOtherCallsAre(t *testing.T) {
+// Calls other than those with items and messages also name their instances.
+func TestMeter_otherCalls_haveOwners(t *testing.T) {
 	t.Parallel()
 	clients, _, m := metered(t, nil)
 	message := `{"instanceId":"order-1","executionId":"X1"}`
@@ -200,14 +231,16 @@ func TestWhoseOtherCallsAre(t *testing.T) {
 	}
 	c := m.Counts()
 	for call, instance := range map[string]string{
-		"Scheduler.CreateSchedule": "order-1", "Scheduler.UpdateSchedule": "order-1", "Scheduler.DeleteSchedule": "", "Lambda.Invoke": "order-1",
+		"Scheduler.CreateSchedule": "order-1", "Scheduler.UpdateSchedule": "order-1", "Scheduler.DeleteSchedule": "",
+		"Lambda.Invoke":    "order-1",
 		"DynamoDB.GetItem": "order-1", "S3.PutObject": "order-1", "S3.GetObject": "order-1",
 	} {
 		if got := c[meter.Kind{Call: call, Instance: instance}]; got.Calls != 1 {
 			t.Errorf("%s of %q: %+v", call, instance, got)
 		}
 	}
-	if u := c.Usage(); u[pricing.ObjectWrites] != 1 || u[pricing.ObjectReads] != 1 || u[pricing.Invocations] != 1 || len(c.Unpriced()) > 0 {
+	if u := c.Usage(); u[pricing.ObjectWrites] != 1 || u[pricing.ObjectReads] != 1 || u[pricing.Invocations] != 1 ||
+		len(c.Unpriced()) > 0 {
 		t.Errorf("%v, %v", u, c.Unpriced())
 	}
 }

@@ -10,28 +10,38 @@ import (
 )
 
 // AddTo makes the meter count the calls of clients that are created from the configuration afterwards.
-func (m *Meter) AddTo(cfg *aws.Config) { cfg.APIOptions = append(cfg.APIOptions, m.add) }
+func (m *Meter) AddTo(cfg *aws.Config) { cfg.APIOptions = append(cfg.APIOptions, m.addMiddleware) }
 
-// add puts the meter into a client's stack: the question for capacity in front of everything, the count inside the retries.
-func (m *Meter) add(stack *middleware.Stack) error {
-	if err := stack.Initialize.Add(middleware.InitializeMiddlewareFunc("perdure.MeterAsk", ask), middleware.Before); err != nil {
+// addMiddleware adds the meter to the middleware of a client. It requests the capacity before all other middleware, and
+// counts each retry.
+func (m *Meter) addMiddleware(stack *middleware.Stack) error {
+	request := middleware.InitializeMiddlewareFunc("perdure.MeterAsk", requestCapacity)
+	if err := stack.Initialize.Add(request, middleware.Before); err != nil {
 		return err //nolint:wrapcheck // the SDK names the client and the call
 	}
-	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("perdure.MeterCount", m.count), "Retry", middleware.After) //nolint:wrapcheck // as above
+	count := middleware.FinalizeMiddlewareFunc("perdure.MeterCount", m.count)
+	return stack.Finalize.Insert(count, "Retry", middleware.After) //nolint:wrapcheck // as above
 }
 
 type inputKey struct{}
 
-// ask has AWS say what a call consumes, and keeps the input for count. The caller's input stays as it is.
-func ask(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	in.Parameters = asking(in.Parameters)
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in) //nolint:wrapcheck // the client's own error
+// requestCapacity requests the consumed capacity of a call, and stores the input for count. It does not change the
+// caller's input.
+func requestCapacity(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	in.Parameters = withCapacity(in.Parameters)
+	ctx = middleware.WithStackValue(ctx, inputKey{}, in.Parameters)
+	return next.HandleInitialize(ctx, in) //nolint:wrapcheck // the error of the client
 }
 
-func (m *Meter) count(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+func (m *Meter) count(
+	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleFinalize(ctx, in)
-	m.Observe(middleware.GetStackValue(ctx, inputKey{}), out.Result, err, sentBytes(in.Request), receivedBytes(metadata))
-	return out, metadata, err //nolint:wrapcheck // the client's own error
+	input := middleware.GetStackValue(ctx, inputKey{})
+	m.Observe(input, out.Result, err, sentBytes(in.Request), receivedBytes(metadata))
+	return out, metadata, err //nolint:wrapcheck // the error of the client
 }
 
 func sentBytes(request any) int64 {

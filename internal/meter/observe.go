@@ -13,55 +13,60 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// observed is what a call says of itself.
-type observed struct {
-	kind  Kind
-	count Count
-	whose []owner
+// observation is a call with its cost and its owners.
+type observation struct {
+	kind   Kind
+	count  Count
+	owners []owner
 }
 
-// observe reads a call. Of one that it does not know, the name is counted, and that nobody knows what is billed.
-func observe(input, output any, err error) observed {
-	for _, read := range []func(input, output any, err error) (observed, bool){ofTable, ofQueues, ofOthers} {
-		if o, ok := read(input, output, err); ok {
+// observe returns the observation of a call. An unknown call counts as unpriced.
+func observe(input, output any, err error) observation {
+	type observer = func(input, output any, err error) (observation, bool)
+	for _, observe := range []observer{observeTable, observeQueue, observeOther} {
+		if o, ok := observe(input, output, err); ok {
 			return o
 		}
 	}
-	return observed{kind: Kind{Call: nameOf(input)}, count: Count{Unpriced: 1}}
+	return observation{kind: Kind{Call: nameOf(input)}, count: Count{Unpriced: 1}}
 }
 
-// services are the names of services by those of their packages in the SDK.
-var services = map[string]string{"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler", "lambda": "Lambda", "s3": "S3", "ssm": "SSM"}
+// services has the names of services by their packages in the SDK.
+var services = map[string]string{
+	"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler", "lambda": "Lambda", "s3": "S3", "ssm": "SSM",
+}
 
-// nameOf is the service and the operation of an input of the SDK: of a *dynamodb.ScanInput it is "DynamoDB.Scan".
+// nameOf returns the service and the operation of an SDK input: "DynamoDB.Scan" for a *dynamodb.ScanInput.
 func nameOf(input any) string {
-	service, operation, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", input), "*"), "Input"), ".")
+	name := strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%T", input), "*"), "Input")
+	service, operation, _ := strings.Cut(name, ".")
 	if known := services[service]; known != "" {
 		service = known
 	}
 	return service + "." + operation
 }
 
-// ofOthers: calls to Scheduler are free, what fires is billed; a query's invocation is one. A schedule's message, and a question, say whose they are.
-func ofOthers(input, _ any, _ error) (observed, bool) {
-	o := observed{kind: Kind{Call: nameOf(input)}}
+// observeOther observes calls to Scheduler, which are free, and queries, which are Lambda invocations. The messages of
+// schedules and the queries have their owners.
+func observeOther(input, _ any, _ error) (observation, bool) {
+	o := observation{kind: Kind{Call: nameOf(input)}}
 	switch in := input.(type) {
 	case *scheduler.CreateScheduleInput:
-		o.whose = targetOwner(in.Target)
+		o.owners = targetOwner(in.Target)
 	case *scheduler.UpdateScheduleInput:
-		o.whose = targetOwner(in.Target)
+		o.owners = targetOwner(in.Target)
 	case *scheduler.DeleteScheduleInput: // its name is a digest
 	case *lambda.InvokeInput:
-		question := string(in.Payload)
-		o.count.Usage, o.whose = pricing.Usage{pricing.Invocations: 1}, []owner{{message: &question}}
+		query := string(in.Payload)
+		o.count.Usage, o.owners = pricing.Usage{pricing.Invocations: 1}, []owner{{message: &query}}
 	default:
 		return o, false
 	}
 	return o, true
 }
 
-// asking returns an input that asks what the call consumes, where the service can say that.
-func asking(input any) any {
+// withCapacity returns an input that requests the consumed capacity, if the service supports that.
+func withCapacity(input any) any {
 	const total = types.ReturnConsumedCapacityTotal
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
@@ -93,27 +98,27 @@ func asking(input any) any {
 	}
 }
 
-// ofQueues: SQS bills a request by its 64 KB, whatever is in it.
-func ofQueues(input, output any, _ error) (observed, bool) {
+// observeQueue observes calls to SQS, which bills a request per 64 KB.
+func observeQueue(input, output any, _ error) (observation, bool) {
 	switch in := input.(type) {
 	case *sqs.SendMessageBatchInput:
-		bytes, whose := 0, make([]owner, 0, len(in.Entries))
+		bytes, owners := 0, make([]owner, 0, len(in.Entries))
 		for i := range in.Entries {
 			e := &in.Entries[i]
 			bytes += messageBytes(e.MessageBody, e.MessageAttributes)
-			whose = append(whose, owner{message: e.MessageBody})
+			owners = append(owners, owner{message: e.MessageBody})
 		}
-		return queueCall("SendMessageBatch", in.QueueUrl, len(in.Entries), bytes, whose), true
+		return queueCall("SendMessageBatch", in.QueueUrl, len(in.Entries), bytes, owners), true
 	case *sqs.ReceiveMessageInput:
 		out, _ := output.(*sqs.ReceiveMessageOutput)
-		bytes, whose := 0, []owner{}
+		bytes, owners := 0, []owner{}
 		if out != nil {
 			for i := range out.Messages {
 				bytes += messageBytes(out.Messages[i].Body, out.Messages[i].MessageAttributes)
-				whose = append(whose, owner{message: out.Messages[i].Body})
+				owners = append(owners, owner{message: out.Messages[i].Body})
 			}
 		}
-		return queueCall("ReceiveMessage", in.QueueUrl, len(whose), bytes, whose), true
+		return queueCall("ReceiveMessage", in.QueueUrl, len(owners), bytes, owners), true
 	case *sqs.DeleteMessageBatchInput:
 		return queueCall("DeleteMessageBatch", in.QueueUrl, len(in.Entries), 0, nil), true
 	case *sqs.ChangeMessageVisibilityBatchInput:
@@ -121,6 +126,6 @@ func ofQueues(input, output any, _ error) (observed, bool) {
 	case *sqs.GetQueueAttributesInput:
 		return queueCall("GetQueueAttributes", in.QueueUrl, 0, 0, nil), true
 	default:
-		return observed{}, false
+		return observation{}, false
 	}
 }

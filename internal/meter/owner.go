@@ -10,20 +10,20 @@ import (
 
 // Prefixes of partition keys (docs/internals/formats.md).
 const (
-	ofInstance     = "i#"
-	ofExecution    = "x#"
-	ofInterruption = "n#"
+	prefixInstance     = "i#"
+	prefixExecution    = "x#"
+	prefixInterruption = "n#"
 )
 
-// owner is what a call says of whose it is: a partition key, which of an execution needs what was seen before, or a message.
+// owner identifies the instance of a call by a partition key or a message. The key of an execution requires that an
+// earlier call named its instance.
 type owner struct {
-	pk string
-	// execution is one that the same item or message names with its instance.
-	execution string
+	pk        string
+	execution string // an execution of the instance that the same item names
 	message   *string
 }
 
-// targetOwner is whose timer a schedule sends.
+// targetOwner returns the owner of the timer that a schedule sends.
 func targetOwner(t *schedulertypes.Target) []owner {
 	if t == nil || t.Input == nil {
 		return nil
@@ -36,15 +36,15 @@ func keyOwner(key map[string]types.AttributeValue) []owner { return []owner{{pk:
 func itemOwner(it map[string]types.AttributeValue) []owner {
 	o := owner{pk: text(it["pk"])}
 	switch {
-	case strings.HasPrefix(o.pk, ofInstance):
+	case strings.HasPrefix(o.pk, prefixInstance):
 		o.execution = text(it["execution"])
 	case text(it["instance"]) != "": // the first segment of an execution names its instance
-		o.execution, o.pk = strings.TrimPrefix(o.pk, ofExecution), ofInstance+text(it["instance"])
+		o.execution, o.pk = strings.TrimPrefix(o.pk, prefixExecution), prefixInstance+text(it["instance"])
 	}
 	return []owner{o}
 }
 
-// transactionOwner: a transaction is one instance's, in whatever items.
+// transactionOwner returns the owners of the items of a transaction, which are of one instance.
 func transactionOwner(writes []types.TransactWriteItem) []owner {
 	var all []owner
 	for i := range writes {
@@ -57,10 +57,10 @@ func transactionOwner(writes []types.TransactWriteItem) []owner {
 	return all
 }
 
-// valueOwners finds the partition of a query among its values.
+// valueOwners returns the owner of the partition that a query reads.
 func valueOwners(values map[string]types.AttributeValue) []owner {
 	for _, v := range values {
-		if pk := text(v); strings.HasPrefix(pk, ofInstance) || strings.HasPrefix(pk, ofExecution) {
+		if pk := text(v); strings.HasPrefix(pk, prefixInstance) || strings.HasPrefix(pk, prefixExecution) {
 			return []owner{{pk: pk}}
 		}
 	}
@@ -74,10 +74,10 @@ func text(v types.AttributeValue) string {
 	return ""
 }
 
-// instances are those that a call was made for, each once for each of its entries; one empty id where none is known. The lock is held.
-func (m *Meter) instances(whose []owner) []string {
-	ids := make([]string, 0, len(whose))
-	for _, o := range whose {
+// instances returns the instance of each owner, or one empty ID if there are no owners. The lock is held.
+func (m *Meter) instances(owners []owner) []string {
+	ids := make([]string, 0, len(owners))
+	for _, o := range owners {
 		ids = append(ids, m.instance(o))
 	}
 	if len(ids) == 0 {
@@ -98,17 +98,17 @@ func (m *Meter) instance(o owner) string {
 		m.learn(body.ExecutionID, body.InstanceID)
 		return body.InstanceID
 	}
-	if id, ok := strings.CutPrefix(o.pk, ofInterruption); ok {
+	if id, ok := strings.CutPrefix(o.pk, prefixInterruption); ok {
 		return id
 	}
-	if id, ok := strings.CutPrefix(o.pk, ofInstance); ok {
+	if id, ok := strings.CutPrefix(o.pk, prefixInstance); ok {
 		m.learn(o.execution, id)
 		return id
 	}
-	return m.owners[strings.TrimPrefix(o.pk, ofExecution)]
+	return m.owners[strings.TrimPrefix(o.pk, prefixExecution)]
 }
 
-// learn remembers whose an execution is.
+// learn stores the instance of an execution.
 func (m *Meter) learn(execution, instance string) {
 	if execution != "" && instance != "" {
 		m.owners[execution] = instance

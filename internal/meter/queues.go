@@ -9,13 +9,13 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// Kinds of queues, which have prices of their own.
+// The types of queues, which have different prices.
 const (
 	fifo     = "fifo"
 	standard = "standard"
 )
 
-// requestBytes is what one request of SQS pays for: 64 KB (its price list).
+// requestBytes is the size that SQS bills as one request, 64 KB.
 const requestBytes = 64 << 10
 
 // Requests returns the number of requests that SQS bills for a call with this many bytes of messages.
@@ -31,16 +31,16 @@ func QueueOf(url string) (kind string, billed pricing.Item) {
 	return standard, pricing.StandardRequests
 }
 
-func queueCall(operation string, url *string, entries, bytes int, whose []owner) observed {
+func queueCall(operation string, url *string, entries, bytes int, owners []owner) observation {
 	kind, billed := QueueOf(aws.ToString(url))
-	return observed{
-		kind:  Kind{Call: "SQS." + operation, Queue: kind},
-		count: Count{Entries: float64(entries), Usage: pricing.Usage{billed: Requests(bytes)}},
-		whose: whose,
+	return observation{
+		kind:   Kind{Call: "SQS." + operation, Queue: kind},
+		count:  Count{Entries: float64(entries), Usage: pricing.Usage{billed: Requests(bytes)}},
+		owners: owners,
 	}
 }
 
-// messageBytes is the size of a message as SQS counts it: its body and its attributes.
+// messageBytes returns the billed size of a message: its body and its attributes.
 func messageBytes(body *string, attributes map[string]sqstypes.MessageAttributeValue) int {
 	n := len(aws.ToString(body))
 	for name, a := range attributes {

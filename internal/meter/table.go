@@ -9,68 +9,81 @@ import (
 	"github.com/perdure/perdure/internal/pricing"
 )
 
-// ofTable reads a call to DynamoDB.
-func ofTable(input, output any, err error) (observed, bool) {
+// observeTable observes calls to DynamoDB.
+func observeTable(input, output any, err error) (observation, bool) {
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
 		out, _ := output.(*dynamodb.GetItemOutput)
-		return read("GetItem", one(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity }), keyOwner(in.Key)), true
+		units := unitsOf(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity })
+		return read("GetItem", units, keyOwner(in.Key)), true
 	case *dynamodb.QueryInput:
 		out, _ := output.(*dynamodb.QueryOutput)
-		return read("Query", one(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity }), valueOwners(in.ExpressionAttributeValues)), true
+		units := unitsOf(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity })
+		return read("Query", units, valueOwners(in.ExpressionAttributeValues)), true
 	case *dynamodb.PutItemInput:
 		out, _ := output.(*dynamodb.PutItemOutput)
-		return write("PutItem", one(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity }), failedUnits(err, itemBytes(in.Item)), itemOwner(in.Item)), true
+		units := unitsOf(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity })
+		return write("PutItem", units+failedUnits(err, itemBytes(in.Item)), itemOwner(in.Item)), true
 	case *dynamodb.UpdateItemInput:
 		out, _ := output.(*dynamodb.UpdateItemOutput)
-		return write("UpdateItem", one(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity }), failedUnits(err, 0), keyOwner(in.Key)), true
+		units := unitsOf(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity })
+		return write("UpdateItem", units+failedUnits(err, 0), keyOwner(in.Key)), true
 	case *dynamodb.DeleteItemInput:
 		out, _ := output.(*dynamodb.DeleteItemOutput)
-		return write("DeleteItem", one(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity }), failedUnits(err, 0), keyOwner(in.Key)), true
+		units := unitsOf(out, func() *types.ConsumedCapacity { return out.ConsumedCapacity })
+		return write("DeleteItem", units+failedUnits(err, 0), keyOwner(in.Key)), true
 	case *dynamodb.TransactWriteItemsInput:
 		out, _ := output.(*dynamodb.TransactWriteItemsOutput)
-		o := write("TransactWriteItems", all(out), cancelledUnits(err, in.TransactItems), transactionOwner(in.TransactItems))
+		units := transactionUnits(out) + cancelledUnits(err, in.TransactItems)
+		o := write("TransactWriteItems", units, transactionOwner(in.TransactItems))
 		o.count.Entries = float64(len(in.TransactItems))
 		return o, true
 	default:
-		return observed{}, false
+		return observation{}, false
 	}
 }
 
-func read(operation string, units float64, whose []owner) observed {
-	return observed{kind: Kind{Call: "DynamoDB." + operation}, count: Count{Entries: 1, Usage: pricing.Usage{pricing.ReadUnits: units}}, whose: whose}
+func read(operation string, units float64, owners []owner) observation {
+	return tableCall(operation, pricing.Usage{pricing.ReadUnits: units}, owners)
 }
 
-func write(operation string, units, failed float64, whose []owner) observed {
-	return observed{kind: Kind{Call: "DynamoDB." + operation}, count: Count{Entries: 1, Usage: pricing.Usage{pricing.WriteUnits: units + failed}}, whose: whose}
+func write(operation string, units float64, owners []owner) observation {
+	return tableCall(operation, pricing.Usage{pricing.WriteUnits: units}, owners)
 }
 
-// one is what a call says that it consumed: nothing where it failed, or the service does not say it.
-func one[Out any](out *Out, capacity func() *types.ConsumedCapacity) float64 {
+func tableCall(operation string, usage pricing.Usage, owners []owner) observation {
+	return observation{
+		kind: Kind{Call: "DynamoDB." + operation}, count: Count{Entries: 1, Usage: usage}, owners: owners,
+	}
+}
+
+// unitsOf returns the reported capacity of a call. It is 0 if the call failed or the service does not report it.
+func unitsOf[Out any](out *Out, capacity func() *types.ConsumedCapacity) float64 {
 	if out == nil {
 		return 0
 	}
-	return unitsOf(capacity())
+	return capacityUnits(capacity())
 }
 
-func all(out *dynamodb.TransactWriteItemsOutput) (sum float64) {
+func transactionUnits(out *dynamodb.TransactWriteItemsOutput) (sum float64) {
 	if out == nil {
 		return 0
 	}
 	for i := range out.ConsumedCapacity {
-		sum += unitsOf(&out.ConsumedCapacity[i])
+		sum += capacityUnits(&out.ConsumedCapacity[i])
 	}
 	return sum
 }
 
-func unitsOf(c *types.ConsumedCapacity) float64 {
+func capacityUnits(c *types.ConsumedCapacity) float64 {
 	if c == nil || c.CapacityUnits == nil {
 		return 0
 	}
 	return *c.CapacityUnits
 }
 
-// failedUnits is what a write costs whose condition failed: as if it had written the larger of the two items. AWS does not say it with the error.
+// failedUnits returns the units of a write whose condition failed. AWS bills the larger of the two items, but does not
+// report that with the error.
 func failedUnits(err error, bytes int) float64 {
 	refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
 	if !ok {
@@ -79,7 +92,7 @@ func failedUnits(err error, bytes int) float64 {
 	return writeUnits(max(bytes, itemBytes(refused.Item)))
 }
 
-// cancelledUnits is what a cancelled transaction costs: each of its items twice, as if it had been written.
+// cancelledUnits returns the units of a cancelled transaction. AWS bills it like a successful one.
 func cancelledUnits(err error, writes []types.TransactWriteItem) (sum float64) {
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok {
@@ -98,14 +111,14 @@ func cancelledUnits(err error, writes []types.TransactWriteItem) (sum float64) {
 	return sum
 }
 
-// writeUnitBytes is what one write unit pays for.
+// writeUnitBytes is the size of one write unit.
 const writeUnitBytes = 1 << 10
 
 func writeUnits(bytes int) float64 {
 	return float64(max(1, (bytes+writeUnitBytes-1)/writeUnitBytes))
 }
 
-// itemBytes is the size of an item of our kinds of attributes as DynamoDB counts it: names and values.
+// itemBytes returns the size of an item, names and values, as DynamoDB counts it.
 func itemBytes(it map[string]types.AttributeValue) (n int) {
 	for name, v := range it {
 		n += len(name) + valueBytes(v)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// functions are the names that function values stand for.
+// functions has the registered names of function values, by their code.
 type functions map[uintptr][]string
 
-// add remembers what a function value is called. A closure has no identity: all that one literal makes share their code,
-// whatever they captured. Several versions of one name are one.
+// add adds the name of a function value. It ignores closures, which have no identity: all closures of a literal share
+// their code.
 func (fs functions) add(fn any, name string) {
 	pc := reflect.ValueOf(fn).Pointer()
 	if !isClosure(functionName(pc)) && !slices.Contains(fs[pc], name) {
@@ -21,8 +21,8 @@ func (fs functions) add(fn any, name string) {
 	}
 }
 
-// name is what a function value is called. Where that cannot be told, why says so: of is what such a function is, instead how else it
-// can be called.
+// name returns the registered name of a function value. If there is not exactly one, why is the reason. of is the kind
+// of function, and instead the alternative call, for the reason.
 func (fs functions) name(of, instead string, fn any) (name, why string) {
 	pc := reflect.ValueOf(fn).Pointer()
 	names := fs[pc]
@@ -36,7 +36,8 @@ func refusal(of, instead, function string, names []string) string {
 	hint := fmt.Sprintf("no %s is registered with it", of)
 	switch {
 	case len(names) > 1:
-		hint = fmt.Sprintf("it is registered as %s, which a function value does not tell apart (a method's receivers are not either)", list(names))
+		hint = fmt.Sprintf("it is registered as %s, which a function value does not tell apart "+
+			"(a method's receivers are not either)", list(names))
 	case isClosure(function):
 		hint = "it is a closure, which has no identity, registered or not"
 	case strings.HasSuffix(function, "-fm"):
@@ -53,7 +54,7 @@ func list(names []string) string {
 	return strings.Join(quoted, " and ")
 }
 
-// functionName is the symbol of a function, not of one that the compiler inlined at its entry.
+// functionName returns the symbol of a function, not of a function that is inlined at its entry.
 func functionName(pc uintptr) string {
 	frames := runtime.CallersFrames([]uintptr{pc + 1})
 	for {
@@ -65,9 +66,10 @@ func functionName(pc uintptr) string {
 }
 
 var (
-	// literal is how the compiler calls function literals, inlined ones as well.
+	// literal matches the symbols of function literals, also of inlined ones.
 	literal = regexp.MustCompile(`\.(func|gowrap|deferwrap)?\d+$|-range\d+$`)
-	// unique are literals that a package variable was set to, of which there is but one; and a declared function func1.
+	// unique matches the symbols of literals that initialize package variables, and of declared functions such as
+	// func1.
 	unique = regexp.MustCompile(`\.(init|glob\.)\.func\d+$|^([^/]*/)*[^/.]+\.func\d+$`)
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// compareVersions orders dotted versions: part by part, numbers as numbers, everything else as text; a shorter one is
-// lower than one that goes on.
+// compareVersions compares dotted versions part by part: numbers as numbers, other parts as text. A version is lower
+// than one that it is a prefix of.
 func compareVersions(a, b string) int {
 	for a != b {
 		if a == "" || b == "" {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 )
 
 // Execution is an execution to replay.
@@ -22,8 +22,8 @@ type Execution struct {
 	// Events is the history, from the first event on.
 	Events []history.Event
 	// Fetch returns the document that a reference in the events points to.
-	Fetch func(history.Reference) (json.RawMessage, error)
-	Vault *vault.Vault // decodes the payloads; nil if no payload is encoded
+	Fetch    func(history.Reference) (json.RawMessage, error)
+	Encoding *payloads.Encoding // decodes the payloads; nil if no payload is encoded
 }
 
 // Replay runs the code in r against the history of an execution. It returns an error if the code takes other decisions
@@ -35,7 +35,7 @@ func Replay(r *registry.Registry, x *Execution) (differences replay.Differences,
 		return differences, &UnregisteredError{Name: runs.Name, Version: runs.Version}
 	}
 
-	seals := x.Vault.ForReplay(context.Background(), perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID})
+	seals := x.Encoding.ForReplay(context.Background(), perdure.PayloadInfo{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID})
 	i := replay.New(code, replay.Options{
 		InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Logger: slog.New(slog.DiscardHandler), Fetch: x.Fetch,
 		Seals: &seals,

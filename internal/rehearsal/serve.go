@@ -8,19 +8,19 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 )
 
 // Serve replays the executions that it receives from l, one at a time, until the end of the input. It decodes payloads
 // with the codecs.
 func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
-	alone, err := vault.New(codecs, nil)
+	alone, err := payloads.New(codecs, nil)
 	if err != nil {
 		return fmt.Errorf("verify: codec: %w", err)
 	}
-	withBucket, err := vault.New(codecs, &asked{lines: l})
+	withBucket, err := payloads.New(codecs, &asked{lines: l})
 	if err != nil {
 		return fmt.Errorf("verify: codec: %w", err)
 	}
@@ -42,7 +42,7 @@ func Serve(r *registry.Registry, codecs []perdure.Codec, l *Lines) error {
 		if request.Bucket {
 			seals = withBucket
 		}
-		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Vault: seals})
+		differences, err := Replay(r, &Execution{InstanceID: h.InstanceID, ExecutionID: h.ExecutionID, Events: h.Events, Fetch: l.fetch, Encoding: seals})
 		v := verdict(differences, err)
 		if err := l.Send(Reply{Verdict: &v}); err != nil {
 			return err

@@ -48,8 +48,8 @@ func (s *Scheduler) interceptor(inner simaws.Interceptor) simaws.Interceptor {
 	}
 }
 
-// abandoning is the one call that does not park: a batch's records are given back in several calls, in the order of a map. They
-// are about different messages, so that at one moment their order does not matter.
+// abandoning is the one call that does not park: a batch's records are given back in several calls, in the order of a
+// map. They are about different messages, so that at one moment their order does not matter.
 const abandoning = "ChangeMessageVisibilityBatch"
 
 // call takes a call through its two points.
@@ -90,8 +90,8 @@ func (s *Scheduler) call(ctx context.Context, inv *invocation, c simaws.Call, ne
 // errRepeat: the response is lost, and the SDK tries again.
 var errRepeat = errors.New("simhub: the call is repeated")
 
-// onBehalf tells apart what makes the same call at one moment: the activity that it is for, if it is for one alone, and the function
-// of a worker's, which asks for those that begin and for those that run.
+// onBehalf distinguishes equal calls at one moment by their activity, if they are for one alone, and by the function of
+// the worker that calls, because a worker reads for activities that start and for those that run.
 func onBehalf(ctx context.Context) string {
 	who := ""
 	if a := perdure.ActivityInfoFrom(ctx); a.ActivityID > 0 {
@@ -100,18 +100,23 @@ func onBehalf(ctx context.Context) string {
 	var pcs [callersLooked]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for f, more := frames.Next(); more; f, more = frames.Next() {
-		if _, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/work."); ok {
-			return who + " by " + name
+		_, name, ok := strings.Cut(f.Function, "/perdure/dispatch/internal/")
+		if pkg, function, _ := strings.Cut(name, "."); ok && slices.Contains(workerPackages, pkg) {
+			return who + " by " + function
 		}
 	}
 	return who
 }
 
+// workerPackages are the packages of a worker that start its calls. Its other packages make calls for different
+// purposes in one function.
+var workerPackages = []string{"activities", "cancelpoll", "workerreport"}
+
 // callersLooked is how deep the SDK's and a provider's frames may lie under a dispatcher's.
 const callersLooked = 64
 
-// stop parks an invocation, and says what becomes of it. One that has crashed parks, too, though nothing comes of its calls: what it still
-// does must not race with itself, nor with what lives.
+// stop parks an invocation, and says what becomes of it. One that has crashed parks, too, though nothing comes of its
+// calls: what it still does must not race with itself, nor with what lives.
 func (s *Scheduler) stop(inv *invocation, p *point) error {
 	if inv.crashed.Load() {
 		p.crash, p.fail, p.repeat, p.freeze = false, false, false, false
@@ -157,7 +162,8 @@ func stepAt(ctx context.Context, where string) {
 	_ = inv.schedule.stop(inv, &point{who: inv.name, name: name, crash: true, freeze: true}) // the code of a crashed process may run on: nobody sees it
 }
 
-// nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its batch.
+// nameOf is the name of the invocation that a mapping's own call belongs to: the receipt of the first message of its
+// batch.
 func nameOf(input any) string {
 	switch in := input.(type) {
 	case []sqstypes.Message:
@@ -219,8 +225,8 @@ func messagesKey(input any) string {
 // excerpt is how much of a message a name shows.
 const excerpt = 160
 
-// sentKey tells batches apart by all that is in them, and shows how the first message begins. What keeps a message from being
-// sent twice is random at times.
+// sentKey tells batches apart by all that is in them, and shows how the first message begins. What keeps a message from
+// being sent twice is random at times.
 func sentKey(in *sqs.SendMessageBatchInput) string {
 	h := fnv.New32a()
 	for i := range in.Entries {

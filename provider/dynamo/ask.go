@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/perdure/perdure/internal/asking"
+	"github.com/perdure/perdure/internal/querycall"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -22,7 +22,7 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 		return nil, fmt.Errorf("dynamo: hub %q: %w: the function is not configured", p.hub.Name,
 			provider.ErrQueriesUnsupported)
 	}
-	body, err := json.Marshal(asking.Request{Query: &q})
+	body, err := json.Marshal(querycall.Request{Query: &q})
 	if err != nil {
 		return nil, &provider.FieldError{Field: "input", Problem: fmt.Sprintf("cannot be sent as JSON: %v", err)}
 	}
@@ -38,7 +38,7 @@ func (p *Provider) QueryInstance(ctx context.Context, q provider.QueryRequest) (
 	if out.FunctionError != nil {
 		return nil, died(&q, out.Payload)
 	}
-	var reply asking.Reply
+	var reply querycall.Response
 	if err := json.Unmarshal(out.Payload, &reply); err != nil {
 		return nil, &provider.Error{
 			Op: "Lambda.Invoke", InstanceID: q.InstanceID,

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/perdure/perdure/internal/offered"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -27,7 +27,7 @@ type preparedStart struct {
 // It returns nil for a start of another provider. A wrapper of a PreparedStart must have the method Unwrap()
 // provider.PreparedStart.
 func TransactItems(s provider.PreparedStart) []types.TransactWriteItem {
-	if p, ok := offered.By[*preparedStart](s); ok {
+	if p, ok := unwrap.As[*preparedStart](s); ok {
 		return p.writes
 	}
 	return nil

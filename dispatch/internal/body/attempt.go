@@ -34,7 +34,9 @@ type Attempt struct {
 
 // Run runs the attempt within its timeouts. When a timeout expires, the attempt fails, and Run does not wait for the
 // code. If the code has not returned by then, abandoned is the timeout.
-func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.RawMessage, failure *history.Failure, abandoned *perdure.TimeoutError) {
+func (a *Attempt) Run(
+	ctx context.Context, input json.RawMessage,
+) (value json.RawMessage, failure *history.Failure, abandoned *perdure.TimeoutError) {
 	if a.StartToClose <= 0 && a.Watch == nil && a.CloseBy == nil {
 		value, failure = a.Code(ctx, input)
 		return value, failure, nil
@@ -42,16 +44,16 @@ func (a *Attempt) Run(ctx context.Context, input json.RawMessage) (value json.Ra
 
 	ctx, stop := a.limited(ctx)
 	defer stop()
-	back := runAside(ctx, a, input)
+	returned := a.start(ctx, input)
 	select {
-	case r := <-back:
+	case r := <-returned:
 		if r.failure == nil || OutOfTime(ctx) == nil {
 			return r.value, r.failure, nil
 		} // otherwise the failure of the code describes its timeout
 		return nil, intake.TimedOut(OutOfTime(ctx).Message), nil
 	case <-ctx.Done():
 		if OutOfTime(ctx) == nil {
-			r := <-back
+			r := <-returned
 			return r.value, r.failure, nil
 		}
 	}
@@ -79,13 +81,14 @@ func (a *Attempt) limited(ctx context.Context) (limited context.Context, stop co
 	if what == "" {
 		return ctx, func() { expire(nil) }
 	}
-	timed, release := context.WithTimeoutCause(ctx, limit, &perdure.TimeoutError{Message: fmt.Sprintf("activity %q: %s", a.Name, what)})
+	cause := &perdure.TimeoutError{Message: fmt.Sprintf("activity %q: %s", a.Name, what)}
+	timed, release := context.WithTimeoutCause(ctx, limit, cause)
 	return timed, func() { release(); expire(nil) }
 }
 
 // OutOfTime returns the timeout that ended the context of an attempt, or nil if none did.
 func OutOfTime(ctx context.Context) *perdure.TimeoutError {
-	timeout, _ := context.Cause(ctx).(*perdure.TimeoutError) //nolint:errorlint // the very cause: nothing else ends with one
+	timeout, _ := context.Cause(ctx).(*perdure.TimeoutError) //nolint:errorlint // the cause itself, not a wrapped one
 	return timeout
 }
 
@@ -102,21 +105,21 @@ func Vanished(name string) *history.Failure {
 	}
 }
 
-// returned is the result of an activity's code.
-type returned struct {
+// codeResult is the result of an activity's code.
+type codeResult struct {
 	value   json.RawMessage
 	failure *history.Failure
 }
 
-// runAside runs an attempt in another goroutine, which may be abandoned.
-func runAside(ctx context.Context, a *Attempt, input json.RawMessage) <-chan returned {
-	back := make(chan returned, 1)
+// start runs the code in another goroutine, which may be abandoned.
+func (a *Attempt) start(ctx context.Context, input json.RawMessage) <-chan codeResult {
+	returned := make(chan codeResult, 1)
 	name, code := a.Name, a.Code
 	go func() {
-		r := returned{failure: Vanished(name)}
-		defer func() { back <- r }()
+		r := codeResult{failure: Vanished(name)}
+		defer func() { returned <- r }()
 		value, failure := code(ctx, input)
-		r = returned{value, failure}
+		r = codeResult{value, failure}
 	}()
-	return back
+	return returned
 }

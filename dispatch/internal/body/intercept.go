@@ -18,9 +18,8 @@ type Chain = intercept.Chain[perdure.ActivityInfo, perdure.ActivityResult]
 
 // ChainOf returns a chain of the interceptors' Activity functions, or nil if there are none.
 func ChainOf(log *slog.Logger, interceptors []perdure.Interceptor) *Chain {
-	return intercept.New("an activity", log, interceptors, func(i perdure.Interceptor) intercept.Func[perdure.ActivityInfo, perdure.ActivityResult] {
-		return i.Activity
-	})
+	type function = intercept.Func[perdure.ActivityInfo, perdure.ActivityResult]
+	return intercept.New("an activity", log, interceptors, func(i perdure.Interceptor) function { return i.Activity })
 }
 
 // Within returns code with the interceptors around it. The timeouts of the attempt also limit the interceptors. The

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +21,7 @@ type Code struct {
 	provider   provider.Provider
 	instanceID string
 	ctx        context.Context //nolint:containedctx // of the invocation in which the code runs: replay knows of none
-	payloads   vault.Replay
+	payloads   payloads.Replay
 }
 
 // Loaded reports whether the code is in memory.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -92,7 +92,7 @@ func Diagnose(err error) *history.Failure {
 
 // UnreadablePayload returns the failure of a payload that stays unreadable, or nil if err is another error.
 func UnreadablePayload(err error) *history.Failure {
-	if !vault.IsFinal(err) {
+	if !payloads.IsPermanent(err) {
 		return nil
 	}
 	return &history.Failure{Type: history.TypePayloadUnreadable, Message: err.Error()}

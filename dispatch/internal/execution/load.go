@@ -11,9 +11,9 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/tasks"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -21,7 +21,7 @@ import (
 type Loader struct {
 	Provider    provider.Provider
 	Registry    *registry.Registry
-	Vault       *vault.Vault
+	Encoding    *payloads.Encoding
 	Logger      *slog.Logger
 	Meter       *intake.Meter
 	BuildID     string
@@ -109,11 +109,11 @@ func (l *Loader) replay(ctx context.Context, x *Execution, code *replay.Orchestr
 	instanceID, c := x.read.InstanceID, &x.Code
 	c.version, c.failOnNondeterminism = code.Version, code.FailOnNondeterminism
 	c.provider, c.instanceID, c.ctx = l.Provider, instanceID, ctx
-	c.payloads = l.Vault.ForReplay(ctx, x.PayloadInfo(instanceID))
+	c.payloads = l.Encoding.ForReplay(ctx, x.PayloadInfo(instanceID))
 	c.instance = replay.New(*code, replay.Options{
 		InstanceID: instanceID, ExecutionID: x.head.ExecutionID, Logger: l.Logger, TurnLimit: l.TurnTimeout,
 		ExactRetries: l.ExactRetries, BuildID: l.BuildID, SegmentOf: x.Index.SegmentOf, Fetch: c.fetch,
-		Seals: &c.payloads, LargePayloads: l.Vault.Stores(), WaitEnds: x.Tasks != nil,
+		Seals: &c.payloads, LargePayloads: l.Encoding.HasStore(), WaitEnds: x.Tasks != nil,
 	})
 	began := l.Meter.Now()
 	err := c.instance.Replay(events)

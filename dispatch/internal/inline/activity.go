@@ -202,7 +202,7 @@ func (a *activity) runAttempt(ctx context.Context, number int, beats *heartbeats
 		DeliveryCount: 1, Queue: e.Queue,
 	})
 	ctx = activityctx.WithHeartbeats(ctx, beats)
-	if a.Vault.Stores() {
+	if a.Encoding.HasStore() {
 		ctx = activityctx.WithLargePayloads(ctx)
 	}
 	attempt := body.Attempt{
@@ -222,9 +222,9 @@ func (a *activity) encoded(ctx context.Context, o *outcome) *outcome {
 	about := perdure.PayloadInfo{
 		InstanceID: a.instanceID, ExecutionID: a.executionID, Kind: perdure.PayloadActivityResult, Name: a.event.Name,
 	}
-	result, err := a.Vault.SealPayload(ctx, about, o.result)
+	result, err := a.Encoding.EncodePayload(ctx, about, o.result)
 	if err == nil {
-		err = a.Vault.SealFailure(ctx, about, o.err)
+		err = a.Encoding.EncodeFailure(ctx, about, o.err)
 	}
 	if failure := execution.UnreadablePayload(err); failure != nil {
 		failure.NonRetryable = true

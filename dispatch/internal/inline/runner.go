@@ -21,8 +21,8 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/messages"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -30,7 +30,7 @@ import (
 type Host struct {
 	Provider provider.Provider
 	Registry *registry.Registry
-	Vault    *vault.Vault
+	Encoding *payloads.Encoding
 	Clock    func() time.Time
 	Logger   *slog.Logger
 	// Timeout is the maximum duration of an inline activity. Zero or less disables inline activities.

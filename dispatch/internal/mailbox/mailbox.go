@@ -11,7 +11,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/messages"
-	"github.com/perdure/perdure/dispatch/internal/payloads"
+	"github.com/perdure/perdure/dispatch/internal/turnpayload"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -20,7 +20,7 @@ import (
 // Mailbox answers the messages of other instances. It is safe for concurrent use.
 type Mailbox struct {
 	Provider provider.Provider
-	Payloads *payloads.Encoder
+	Payloads *turnpayload.Encoder
 	Clock    func() time.Time
 	Logger   *slog.Logger
 }

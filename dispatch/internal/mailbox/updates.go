@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/execution"
-	"github.com/perdure/perdure/dispatch/internal/payloads"
+	"github.com/perdure/perdure/dispatch/internal/turnpayload"
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/provider"
@@ -19,7 +19,7 @@ const maxAgeWithoutCopy = 5*time.Minute - time.Minute
 
 // mayBeCopy reports whether an update of another instance may be a copy of one that was received long ago.
 func (b *Mailbox) mayBeCopy(m *provider.InboxMessage) bool {
-	return m.SentAt == nil || payloads.ReceivedAt(m, b.Clock).Sub(*m.SentAt) > maxAgeWithoutCopy || m.Redrive != nil
+	return m.SentAt == nil || turnpayload.ReceivedAt(m, b.Clock).Sub(*m.SentAt) > maxAgeWithoutCopy || m.Redrive != nil
 }
 
 // hasCustomID reports whether the sender has chosen the ID of an update. It may be the ID of one that ended long ago.

@@ -17,31 +17,40 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// RenewFunc renews the locks of records and returns those whose locks are lost. It is the type of
+// dispatch.PollOptions.Renew.
+type RenewFunc = func(
+	ctx context.Context, lock time.Duration, records ...provider.Record,
+) (lost []provider.Record, err error)
+
+// HandleFunc handles records and returns the IDs of those that failed.
+type HandleFunc = func(ctx context.Context, records []provider.Record) (failed []string)
+
 // Options holds the options of Poll. See dispatch.PollOptions.
 type Options struct {
 	Concurrency   int
 	LockTimeout   time.Duration
 	GracePeriod   time.Duration
 	UnwindTimeout time.Duration
-	Renew         func(ctx context.Context, lock time.Duration, records ...provider.Record) (lost []provider.Record, err error)
+	Renew         RenewFunc
 	Logger        *slog.Logger
 }
 
 const (
-	defaultLoops = 4
-	defaultGrace = 30 * time.Second
+	defaultConcurrency = 4
+	defaultGrace       = 30 * time.Second
 	// Longer than the grace period of a Worker, so that the Worker can report abandoned activities.
 	defaultUnwind = intake.DefaultGrace + 2*time.Second
 	// defaultLock is the lock of records whose lock is not known.
 	defaultLock = 30 * time.Second
 	// The pauses after a failed receive.
-	firstFetchPause   = time.Second
-	longestFetchPause = 30 * time.Second
+	minReceivePause = time.Second
+	maxReceivePause = 30 * time.Second
 )
 
 func (o Options) withDefaults(queue string) Options {
 	if o.Concurrency == 0 {
-		o.Concurrency = defaultLoops
+		o.Concurrency = defaultConcurrency
 		if queue == provider.QueueTimers {
 			o.Concurrency = 1
 		}
@@ -62,10 +71,12 @@ func (o Options) withDefaults(queue string) Options {
 var errStopped = errors.New("dispatch: process is stopping")
 
 // Poll implements dispatch.Poll.
-func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx context.Context, records []provider.Record) (failed []string), opts Options) error {
+func Poll(ctx context.Context, p provider.Poller, queue string, handle HandleFunc, opts Options) error {
 	q := &poller{p: p, queue: queue, handle: handle, options: opts.withDefaults(queue), batches: map[*batch]bool{}}
 	if q.options.Renew == nil {
-		q.options.Renew = func(ctx context.Context, lock time.Duration, records ...provider.Record) ([]provider.Record, error) {
+		q.options.Renew = func(
+			ctx context.Context, lock time.Duration, records ...provider.Record,
+		) ([]provider.Record, error) {
 			return p.RenewRecords(ctx, queue, lock, records...)
 		}
 	}
@@ -89,14 +100,14 @@ func Poll(ctx context.Context, p provider.Poller, queue string, handle func(ctx 
 		stop(errStopped)
 		within(q.options.UnwindTimeout, finished)
 	}
-	left := q.giveBack(work)
+	remaining := q.releaseAll(work)
 	stop(errStopped)
 	within(q.options.UnwindTimeout, finished)
-	if left == 0 {
+	if remaining == 0 {
 		return nil
 	}
 	return fmt.Errorf("dispatch: queue %q: %d records were not processed within the grace period of %v "+
-		"and were released", queue, left, q.options.GracePeriod)
+		"and were released", queue, remaining, q.options.GracePeriod)
 }
 
 // within waits for at most d, and reports whether the event came.
@@ -115,7 +126,7 @@ func within(d time.Duration, came <-chan struct{}) bool {
 type poller struct {
 	p       provider.Poller
 	queue   string
-	handle  func(ctx context.Context, records []provider.Record) (failed []string)
+	handle  HandleFunc
 	options Options
 
 	mu      sync.Mutex
@@ -138,7 +149,7 @@ func (b *batch) unfinished() []provider.Record {
 
 // loop receives until ctx ends. Handlers use the context work, which ends later.
 func (q *poller) loop(ctx, work context.Context) {
-	pause := firstFetchPause
+	pause := minReceivePause
 	for ctx.Err() == nil {
 		records, err := q.p.FetchRecords(ctx, q.queue)
 		if err != nil {
@@ -146,11 +157,11 @@ func (q *poller) loop(ctx, work context.Context) {
 				q.options.Logger.ErrorContext(ctx, "receive failed, retrying", "event", logevent.ReceiveFailed,
 					"queue", q.queue, "after", pause, "error", err)
 				_ = sleep.For(ctx, pause) // the loop sees that ctx has ended
-				pause = min(2*pause, longestFetchPause)
+				pause = min(2*pause, maxReceivePause)
 			}
 			continue
 		}
-		pause = firstFetchPause
+		pause = minReceivePause
 		if len(records) > 0 {
 			q.serve(work, records)
 		}
@@ -228,19 +239,19 @@ func (q *poller) renewOnce(ctx context.Context, lock time.Duration, records []pr
 	return err == nil
 }
 
-// stoppedDelay returns the delay of a record that is released because its process stops. Another process may receive
+// releaseDelay returns the delay of a record that is released because its process stops. Another process may receive
 // the record immediately after its first deliveries. The delay then grows, so that processes that stop repeatedly do
 // not use up its deliveries.
-func stoppedDelay(r *provider.Record) time.Duration {
+func releaseDelay(r *provider.Record) time.Duration {
 	if r.ReceiveCount <= intake.DeliveriesTogether {
 		return 0
 	}
 	return intake.RetryDelay(r.ReceiveCount)
 }
 
-// giveBack releases the records that are being handled. It ends their Holds first, so that no outcome is sent any more,
-// in particular not the failure of an activity whose context has ended.
-func (q *poller) giveBack(ctx context.Context) int {
+// releaseAll releases the records that are being handled, and ends their holds before their contexts end. So no outcome
+// is sent for them, in particular not the failure of an activity whose context has ended.
+func (q *poller) releaseAll(ctx context.Context) int {
 	var left []provider.Record
 	q.mu.Lock()
 	for b := range q.batches {
@@ -250,7 +261,7 @@ func (q *poller) giveBack(ctx context.Context) int {
 	if len(left) == 0 {
 		return 0
 	}
-	for delay, records := range intake.ByDelay(left, stoppedDelay) {
+	for delay, records := range intake.ByDelay(left, releaseDelay) {
 		if err := q.p.AbandonRecords(ctx, q.queue, delay, records...); err != nil {
 			q.options.Logger.WarnContext(ctx, "record release failed, redelivery is delayed",
 				"event", logevent.RecordReleaseFailed, "queue", q.queue, "error", err)

@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/execution"
 	"github.com/perdure/perdure/dispatch/internal/poison"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
 	"github.com/perdure/perdure/internal/replay"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Provider    provider.Provider
 	Registry    *registry.Registry
-	Vault       *vault.Vault
+	Encoding    *payloads.Encoding
 	Clock       func() time.Time
 	BuildID     string
 	TurnTimeout time.Duration
@@ -71,7 +71,7 @@ func (h *Handler) handle(ctx context.Context, q *provider.QueryRequest) (json.Ra
 	}
 
 	about := perdure.PayloadInfo{InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID}
-	payloads := h.Vault.ForReplay(ctx, about)
+	payloads := h.Encoding.ForReplay(ctx, about)
 	i := replay.New(code, replay.Options{
 		InstanceID: q.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: slog.New(slog.DiscardHandler),
 		TurnLimit: h.timeLimit(ctx), ExactRetries: h.ExactRetries, Seals: &payloads,

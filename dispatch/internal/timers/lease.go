@@ -2,69 +2,72 @@ package timers
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/internal/logevent"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/sleep"
+	"github.com/perdure/perdure/internal/unwrap"
 	"github.com/perdure/perdure/provider"
 )
 
-// Lambda hides a record from others for the timeout of its function at least, which for the renewer is a minute. A
-// renewer that is killed would hold its timers as long, and they are due to the second.
+// Lambda hides a record for at least the timeout of its function, which is a minute for the renewer. If the renewer
+// died, its timers would be late by that.
 const (
-	// leaseTime is how long a record stays hidden after a death. It is extended while the renewer works.
+	// leaseTime is how long a record stays hidden after a process died. The renewer extends the lease while it works.
 	leaseTime = 8 * time.Second
-	// leasedDeliveries are those with a lease. A renewer that dies again and again holds its records for longer, so that
-	// they do not become dead letters within minutes.
-	leasedDeliveries = 3
+	// maxLeasedDeliveries is the number of deliveries with a lease. If the renewer dies repeatedly, it holds its
+	// records for longer, so that they do not become dead letters within minutes.
+	maxLeasedDeliveries = 3
 )
 
-// lease keeps records hidden, for a short time at once.
+// lease keeps records hidden for a short time, which it extends repeatedly. A nil lease has no records.
 type lease struct {
-	keeper *Timekeeper
-	renew  func(ctx context.Context, queue string, lock time.Duration, records ...provider.Record) ([]provider.Record, error)
+	log   *slog.Logger
+	renew func(
+		ctx context.Context, queue string, lock time.Duration, records ...provider.Record,
+	) ([]provider.Record, error)
 
-	// records are given to one goroutine at a time: to that which calls the queue with them, or changes them.
+	// records has a capacity of 1 and works like a lock: one goroutine at a time renews or changes the records.
 	records chan []provider.Record
 }
 
-// lease shortens the time for which timers that are nearly due are hidden, beside what is done with them, until release.
-// It leaves alone records that were fetched: their process renews their locks.
-func (k *Timekeeper) lease(ctx context.Context, timers []provider.LockedTimer) (held *lease, release func()) {
+// lease shortens the time for which timers that are nearly due are hidden, and extends it until release is called. It
+// skips records of polling processes, which renew their locks themselves.
+func (h *Handler) lease(ctx context.Context, timers []provider.LockedTimer) (leased *lease, release func()) {
 	var records []provider.Record
 	for i := range timers {
-		if r := timers[i].Record; r.Hold == nil && r.ReceiveCount <= leasedDeliveries {
+		if r := timers[i].Record; r.Hold == nil && r.ReceiveCount <= maxLeasedDeliveries {
 			records = append(records, r)
 		}
 	}
-	queues, ok := offered.By[provider.Poller](k.provider)
+	queues, ok := unwrap.As[provider.Poller](h.provider)
 	if !ok || len(records) == 0 {
 		return nil, func() {}
 	}
-	held = &lease{keeper: k, renew: queues.RenewRecords, records: make(chan []provider.Record, 1)}
-	held.records <- records
-	if slices.ContainsFunc(records, hasFailedBefore) { // perhaps since it kills its process
-		held.tryExtend(ctx)
+	leased = &lease{log: h.options.Logger, renew: queues.RenewRecords, records: make(chan []provider.Record, 1)}
+	leased.records <- records
+	if slices.ContainsFunc(records, isRedelivery) { // one of them may crash the process
+		leased.tryExtend(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		held.keep(ctx)
+		leased.run(ctx)
 	}()
-	return held, func() {
+	return leased, func() {
 		stop()
 		<-ended
 	}
 }
 
-func hasFailedBefore(r provider.Record) bool { return r.ReceiveCount > 1 }
+func isRedelivery(r provider.Record) bool { return r.ReceiveCount > 1 }
 
-// keep extends the lease until ctx ends.
-func (l *lease) keep(ctx context.Context) {
+// run extends the lease until ctx ends.
+func (l *lease) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := leaseTime / intake.Renewals
 		if !l.tryExtend(ctx) {
@@ -77,8 +80,7 @@ func (l *lease) keep(ctx context.Context) {
 func (l *lease) tryExtend(ctx context.Context) bool {
 	err := l.extend(ctx)
 	if err != nil && ctx.Err() == nil {
-		l.keeper.options.Logger.WarnContext(ctx, "timer lease failed, retrying", "event", logevent.TimerLeaseFailed,
-			"error", err)
+		l.log.WarnContext(ctx, "timer lease failed, retrying", "event", logevent.TimerLeaseFailed, "error", err)
 	}
 	return err == nil
 }
@@ -89,13 +91,13 @@ func (l *lease) extend(ctx context.Context) error {
 	if len(records) == 0 {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, leaseTime/2) //nolint:mnd // so that another try comes within the lease
+	ctx, stop := context.WithTimeout(ctx, leaseTime/2) //nolint:mnd // leaves time for a retry within the lease
 	defer stop()
 	_, err := l.renew(ctx, provider.QueueTimers, leaseTime, records...)
 	return err
 }
 
-// drop ends the lease of records, if they have one. No extension follows the visibility that they are given next.
+// drop removes records from the lease, so that no extension overwrites the delay with which they are released.
 func (l *lease) drop(records []provider.Record) {
 	if l == nil {
 		return

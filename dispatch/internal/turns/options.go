@@ -15,11 +15,11 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/mailbox"
 	"github.com/perdure/perdure/dispatch/internal/observe"
-	"github.com/perdure/perdure/dispatch/internal/payloads"
 	"github.com/perdure/perdure/dispatch/internal/poison"
 	"github.com/perdure/perdure/dispatch/internal/queries"
+	"github.com/perdure/perdure/dispatch/internal/turnpayload"
+	"github.com/perdure/perdure/internal/payloads"
 	"github.com/perdure/perdure/internal/registry"
-	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -59,14 +59,14 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 	base := intake.NewBase(p, opts.Clock, opts.Logger)
 	clock, log := base.Clock, base.Logger
 	meter := intake.NewMeter(opts.Metrics, opts.HubName, intake.DimensionOrchestration, &base)
-	v, _ := vault.New(opts.Codecs, vault.StoreOf(p)) // package dispatch has checked the codecs
+	v, _ := payloads.New(opts.Codecs, payloads.StoreOf(p)) // package dispatch has checked the codecs
 	observer := observe.New(log, opts.Interceptors, meter)
-	encoder := &payloads.Encoder{Vault: v, Clock: clock}
+	encoder := &turnpayload.Encoder{Encoding: v, Clock: clock}
 	return &Orchestrator{
 		base: &base, provider: p, buildID: opts.BuildID, meter: meter, alone: intake.NewAlone(),
 		cache: execution.NewCache(opts.CacheBytes, clock), buffers: newBuffers(), sessions: newSessions(),
 		loader: &execution.Loader{
-			Provider: p, Registry: r, Vault: v, Logger: log, Meter: meter, BuildID: opts.BuildID,
+			Provider: p, Registry: r, Encoding: v, Logger: log, Meter: meter, BuildID: opts.BuildID,
 			TurnTimeout: opts.TurnTimeout, ExactRetries: opts.DisableJitter, Retention: opts.Retention,
 			TracksTasks: observer.TracksTasks(),
 		},
@@ -75,7 +75,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 		poison:   &poison.Options{Base: &base, MaxCrashes: opts.MaxCrashes, Interceptors: observer.Names},
 		attempts: &attempts.Processor{Provider: p, Clock: clock, Logger: log},
 		inline: &inline.Host{
-			Provider: p, Registry: r, Vault: v, Clock: clock, Logger: log, Timeout: opts.InlineTimeout,
+			Provider: p, Registry: r, Encoding: v, Clock: clock, Logger: log, Timeout: opts.InlineTimeout,
 			Interceptors: body.ChainOf(log, opts.Interceptors), Meter: meter.By(intake.DimensionActivity),
 		},
 		mailbox: &mailbox.Mailbox{Provider: p, Payloads: encoder, Clock: clock, Logger: log},
@@ -83,7 +83,7 @@ func NewOrchestrator(r *registry.Registry, p provider.Provider, opts Options) *O
 			Provider: p, Base: &base, Clock: clock, Logger: log, BuildID: opts.BuildID, MaxCrashes: opts.MaxCrashes,
 		},
 		queries: queries.NewHandler(queries.Options{
-			Provider: p, Registry: r, Vault: v, Clock: clock, BuildID: opts.BuildID,
+			Provider: p, Registry: r, Encoding: v, Clock: clock, BuildID: opts.BuildID,
 			TurnTimeout: opts.TurnTimeout, ExactRetries: opts.DisableJitter,
 		}),
 		builds: builds.NewReporter(&base, opts.BuildID, r),

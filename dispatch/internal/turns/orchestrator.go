@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/dispatch/internal/mailbox"
 	"github.com/perdure/perdure/dispatch/internal/observe"
-	"github.com/perdure/perdure/dispatch/internal/payloads"
 	"github.com/perdure/perdure/dispatch/internal/poison"
 	"github.com/perdure/perdure/dispatch/internal/queries"
+	"github.com/perdure/perdure/dispatch/internal/turnpayload"
 	"github.com/perdure/perdure/internal/goroutine"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
@@ -34,7 +34,7 @@ type Orchestrator struct {
 	sessions sessions
 	cache    *execution.Cache
 	loader   *execution.Loader
-	payloads *payloads.Encoder
+	payloads *turnpayload.Encoder
 	observer *observe.Observer
 	poison   *poison.Options
 	attempts *attempts.Processor

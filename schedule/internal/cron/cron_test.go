@@ -12,7 +12,9 @@ import (
 	"github.com/perdure/perdure/schedule/internal/cron"
 )
 
-var generated = flag.Int("expressions", 3000, "how many generated expressions TestNext_generatedExpression_matchesEnumeration tries")
+var generated = flag.Int(
+	"expressions", 3000, "how many generated expressions TestNext_generatedExpression_matchesEnumeration tries",
+)
 
 // syntax is one of the two syntaxes, as the generator writes it.
 type syntax struct {
@@ -53,7 +55,8 @@ func numeric(r *rand.Rand, low, high int, names []string, of func(time.Time) int
 		case 0:
 			texts, parts = append(texts, write(a)), append(parts, func(v int) bool { return v == a })
 		case 1:
-			texts, parts = append(texts, write(a)+"-"+write(b)), append(parts, func(v int) bool { return a <= v && v <= b })
+			texts = append(texts, write(a)+"-"+write(b))
+			parts = append(parts, func(v int) bool { return a <= v && v <= b })
 		case 2:
 			texts = append(texts, fmt.Sprintf("%s-%s/%d", write(a), write(b), step))
 			parts = append(parts, func(v int) bool { return a <= v && v <= b && (v-a)%step == 0 })
@@ -125,12 +128,15 @@ func weekdays(r *rand.Rand, sunday int) clause {
 	case 1:
 		n := 1 + r.IntN(5)
 		return clause{fmt.Sprintf("%s#%d", write(a), n), func(t time.Time) bool {
-			return t.Weekday() == a && t.AddDate(0, 0, -7*(n-1)).Month() == t.Month() && t.AddDate(0, 0, -7*n).Month() != t.Month()
+			return t.Weekday() == a && t.AddDate(0, 0, -7*(n-1)).Month() == t.Month() &&
+				t.AddDate(0, 0, -7*n).Month() != t.Month()
 		}, true}
 	case 2:
 		return clause{write(a), func(t time.Time) bool { return t.Weekday() == a }, true}
 	case 3:
-		return clause{write(a) + "," + write(b), func(t time.Time) bool { return t.Weekday() == a || t.Weekday() == b }, true}
+		return clause{
+			write(a) + "," + write(b), func(t time.Time) bool { return t.Weekday() == a || t.Weekday() == b }, true,
+		}
 	default:
 		step := 1 + r.IntN(6)
 		in := map[time.Weekday]bool{}
@@ -169,7 +175,9 @@ func wrapping(a, b time.Weekday, sunday int, names string, r *rand.Rand) string 
 func (s syntax) expression(r *rand.Rand) (text string, day, minute func(time.Time) bool) {
 	mi := numeric(r, 0, 59, nil, time.Time.Minute)
 	h := numeric(r, 0, 23, nil, time.Time.Hour)
-	mo := numeric(r, 1, 12, []string{"JAN", "feb", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "December"},
+	mo := numeric(r, 1, 12, []string{
+		"JAN", "feb", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "December",
+	},
 		func(t time.Time) int { return int(t.Month()) })
 	date, week := dates(r), weekdays(r, s.sunday)
 	if r.IntN(2) == 0 {
@@ -226,7 +234,10 @@ func TestNext_generatedExpression_matchesEnumeration(t *testing.T) {
 			tried := 0
 			for range *generated {
 				text, day, minute := s.expression(r)
-				after := time.Date(2020+r.IntN(12), time.Month(1+r.IntN(12)), 1+r.IntN(28), r.IntN(24), r.IntN(60), r.IntN(60), 0, time.UTC)
+				after := time.Date(
+					2020+r.IntN(12), time.Month(1+r.IntN(12)), 1+r.IntN(28), r.IntN(24), r.IntN(60), r.IntN(60), 0,
+					time.UTC,
+				)
 				want := enumerate(after, 40, day, minute)
 				e, err := s.parse(text)
 				if err != nil {
@@ -355,7 +366,10 @@ func TestNext_lastYear_ends(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, text := range []string{"0 2 * * MON-SUN", "22-6 2 * * *", "0 2 L * ? *", "0 2 ? * 6#3 2027", "0 2 15W * *", "@daily", "*/7 1/2 LW feb 5L"} {
+	for _, text := range []string{
+		"0 2 * * MON-SUN", "22-6 2 * * *", "0 2 L * ? *", "0 2 ? * 6#3 2027", "0 2 15W * *", "@daily",
+		"*/7 1/2 LW feb 5L",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -16,6 +16,6 @@
 //
 // The package works on wall-clock time and knows nothing about time zones.
 //
-// It does not wrap a library: no maintained one supports both syntaxes. Parsing is most of the work, and a wrapper would
-// have to parse every field itself in order to correct ranges that end on Sunday and to reject reversed ranges.
+// It does not wrap a library: no maintained one supports both syntaxes. Parsing is most of the work, and a wrapper
+// would have to parse every field itself in order to correct ranges that end on Sunday and to reject reversed ranges.
 package cron

@@ -18,8 +18,8 @@ type Expression struct {
 // fieldTexts are the fields of an expression as written.
 type fieldTexts struct{ minute, hour, day, month, weekday, year string }
 
-// ParseCrontab parses five fields (minute, hour, day, month and day of the week; 0 and 7 are Sunday), or
-// @hourly, @daily, @weekly, @monthly, @yearly or @annually. If both day fields are restricted, a day needs to match one.
+// ParseCrontab parses five fields (minute, hour, day, month and day of the week; 0 and 7 are Sunday), or @hourly,
+// @daily, @weekly, @monthly, @yearly or @annually. If both day fields are restricted, a day needs to match one.
 func ParseCrontab(text string) (*Expression, error) {
 	if full, ok := shorthands[text]; ok {
 		text = full
@@ -45,8 +45,9 @@ func ParseEventBridge(text string) (*Expression, error) {
 	return parse(texts, eventBridgeWeekday, texts.eventBridgeProblem())
 }
 
-// Problem returns why a new schedule must not use the expression: EventBridge Scheduler rejects it, or crontabs disagree
-// on its meaning. Earlier releases accepted such expressions, so a schedule that is stored may have one, and keeps it.
+// Problem returns why a new schedule must not use the expression: EventBridge Scheduler rejects it, or crontabs
+// disagree on its meaning. Earlier releases accepted such expressions, so a schedule that is stored may have one, and
+// keeps it.
 func (e *Expression) Problem() error { return e.problem }
 
 // EveryHour reports whether the hours begin with a wildcard.
@@ -85,8 +86,8 @@ func parse(texts fieldTexts, weekday field, problem error) (*Expression, error) 
 	return e, nil
 }
 
-// Next returns the first minute after a wall-clock time that matches, or the zero time if there is none until the end of
-// 2199. The wall-clock time is in UTC, and so is the result.
+// Next returns the first minute after a wall-clock time that matches, or the zero time if there is none until the end
+// of 2199. The wall-clock time is in UTC, and so is the result.
 func (e *Expression) Next(wall time.Time) time.Time {
 	wall = wall.Truncate(time.Minute).Add(time.Minute)
 	if wall.Year() < firstYear {

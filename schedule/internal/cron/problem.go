@@ -10,7 +10,9 @@ import (
 // eventBridgeProblem returns why EventBridge Scheduler rejects fields that can be parsed.
 func (t fieldTexts) eventBridgeProblem() error {
 	if (t.day == anyValue) == (t.weekday == anyValue) {
-		return errors.New(`exactly one of day and day of week must be "?", such as cron(0 2 * * ? *) or cron(0 2 ? * MON *)`)
+		return errors.New(
+			`exactly one of day and day of week must be "?", such as cron(0 2 * * ? *) or cron(0 2 ? * MON *)`,
+		)
 	}
 	if strings.Contains(t.weekday, "#") && strings.Contains(t.weekday, ",") {
 		return fmt.Errorf("day of week %q: a list must not contain #", t.weekday)

@@ -17,12 +17,16 @@ var (
 
 	// crontabWeekday accepts 7 for Sunday, too.
 	crontabWeekday     = field{name: "day of week", min: 0, max: 6, digits: 2, names: weekdayNames(0), weekdays: true}
-	eventBridgeWeekday = field{name: "day of week", min: 1, max: 7, digits: 2, names: weekdayNames(1), base: 1, weekdays: true}
+	eventBridgeWeekday = field{
+		name: "day of week", min: 1, max: 7, digits: 2, names: weekdayNames(1), base: 1, weekdays: true,
+	}
 )
 
 var monthNames = map[string]int{
-	"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12,
-	"january": 1, "february": 2, "march": 3, "april": 4, "june": 6, "july": 7, "august": 8, "september": 9, "october": 10,
+	"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11,
+	"dec":     12,
+	"january": 1, "february": 2, "march": 3, "april": 4, "june": 6, "july": 7, "august": 8, "september": 9,
+	"october":  10,
 	"november": 11, "december": 12,
 }
 
@@ -37,5 +41,6 @@ func weekdayNames(sunday int) map[string]int {
 
 // shorthands are the expressions that have a name.
 var shorthands = map[string]string{
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0", "@daily": "0 0 * * *", "@hourly": "0 * * * *",
+	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+	"@daily": "0 0 * * *", "@hourly": "0 * * * *",
 }

@@ -1,0 +1,36 @@
+package activities
+
+import (
+	"context"
+	"sync"
+)
+
+// background runs calls in the background of a batch: lease renewals, and writes of heartbeats and records. They end
+// with the batch. Afterwards the records are deleted or belong to another worker, and a frozen function would continue
+// the calls minutes later. Reads of cancel records do not run here, because other batches share them.
+type background struct {
+	ctx   context.Context //nolint:containedctx // that of the batch without its end, for renewals in the grace period
+	stop  context.CancelFunc
+	calls sync.WaitGroup
+}
+
+// inBackground calls f in a new goroutine, with a context that ends with the batch. It does nothing if the batch has
+// ended. The supervisor's lock is held.
+func (s *supervisor) inBackground(b *batch, f func(ctx context.Context)) {
+	if !s.batches[b] {
+		return
+	}
+	bg := &b.background
+	if bg.ctx == nil { // most batches have no background calls
+		bg.ctx, bg.stop = context.WithCancel(context.WithoutCancel(b.ctx))
+	}
+	bg.calls.Go(func() { f(bg.ctx) })
+}
+
+// end ends the background calls of a batch and waits for them.
+func (bg *background) end() {
+	if bg.ctx != nil {
+		bg.stop()
+		bg.calls.Wait()
+	}
+}

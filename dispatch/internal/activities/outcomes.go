@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/perdure/perdure"
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+)
+
+// result is the result of a work item. The worker sends the outcome, if there is one, and deletes the record, or it
+// releases the record to the queue.
+type result struct {
+	outcome *provider.ActivityOutcome
+	release bool
+}
+
+// released is the result of a work item that returns to its queue. It is never changed.
+var released = result{release: true}
+
+// finishedTask is a task with its result.
+type finishedTask struct {
+	task *task
+	result
+}
+
+// byIndex sorts finished tasks by their index in the batch.
+func byIndex(a, b finishedTask) int { return a.task.index - b.task.index }
+
+// cancelOutcome returns how a cancelled activity ended whose code returned.
+func (r result) cancelOutcome() provider.CancelOutcome {
+	if r.outcome != nil && r.outcome.Error == nil {
+		return provider.OutcomeCompleted
+	}
+	return provider.OutcomeStopped
+}
+
+// failedOutcome returns the outcome of a failed attempt.
+func failedOutcome(it *provider.LockedWorkItem, f *failure) *provider.ActivityOutcome {
+	return &provider.ActivityOutcome{ActivityID: it.ActivityID, Attempt: it.Attempt, Error: f}
+}
+
+// cancelledOutcome returns the outcome of a cancelled activity that has none of its own.
+func cancelledOutcome(it *provider.LockedWorkItem, reason *perdure.CancelledError) *provider.ActivityOutcome {
+	return failedOutcome(it, &failure{
+		Type: history.TypeCancelled, Reason: string(reason.Reason), Message: reason.Message,
+	})
+}
+
+// interruptedOutcome returns the outcome of an AtMostOnce attempt that may have started and is not started again (R32).
+// cause is the error that its code returned when it was stopped, or nil.
+func interruptedOutcome(it *provider.LockedWorkItem, cause *failure) *provider.ActivityOutcome {
+	return failedOutcome(it, &failure{
+		Type: history.TypeInterrupted, Cause: cause, Message: fmt.Sprintf("attempt %d of activity %q may have "+
+			"started, and its worker died or stopped before the outcome was stored. "+
+			"AtMostOnce does not run it again; check its side effects", it.Attempt, it.Name),
+	})
+}
+
+// resultOf returns the result of a task whose code ended with r or was abandoned. An activity that its worker stopped
+// returns to the queue, because another worker can continue it.
+func (t *task) resultOf(r result) result {
+	switch {
+	case t.stop.lockLost:
+		return released
+	case !t.stop.isByWorker():
+		return r
+	case !t.item.AtMostOnce || r.outcome == nil:
+		return released
+	case r.outcome.Error == nil: // the code returned in time
+		return r
+	default:
+		return result{outcome: interruptedOutcome(t.item, r.outcome.Error)}
+	}
+}
+
+// abandonedResult returns the result of an activity that did not return within its grace period. If the worker stopped
+// it, the next delivery determines the outcome.
+func (t *task) abandonedResult() result {
+	if !t.isEndAwaited() || t.stop.isByWorker() {
+		return result{}
+	}
+	return t.withEnd(result{outcome: cancelledOutcome(t.item, t.stop.reason)}, history.OutcomeAbandoned, t.stop.at)
+}
+
+// withEnd adds to the outcome of a cancelled activity how it ended and when the worker observed the cancellation, if
+// the call waits for that.
+func (t *task) withEnd(r result, end string, seenAt time.Time) result {
+	if r.outcome == nil || !t.item.WaitForCancellation {
+		return r
+	}
+	o := *r.outcome
+	seenAt = seenAt.UTC()
+	o.Ended, o.SeenAt = cmp.Or(o.Ended, end), &seenAt
+	return result{outcome: &o}
+}
+
+// withEarlierEnd adds to the outcome of an attempt that an earlier one was abandoned, so that its code may still run.
+func (t *task) withEarlierEnd(r result) result {
+	if r.outcome == nil || r.outcome.Ended != "" || t.earlier.end == "" || !t.item.WaitForCancellation {
+		return r
+	}
+	o := *r.outcome
+	o.Ended = t.earlier.end
+	return result{outcome: &o}
+}
+
+// endBeforeStart returns how an activity ended whose code does not start here.
+func (t *task) endBeforeStart() string {
+	previous, record := t.run.Previous()
+	switch {
+	case t.earlier.end != "": // the code of an abandoned attempt or delivery may still run
+		return t.earlier.end
+	case record.CancelOutcome == provider.OutcomeCompleted || record.CancelOutcome == provider.OutcomeStopped:
+		return history.OutcomeReturned // but the outcome was not sent
+	case record.CancelOutcome == provider.OutcomeAbandoned:
+		return history.OutcomeAbandoned
+	case previous != nil && previous.Attempt == t.item.Attempt:
+		return history.OutcomeWorkerLost
+	case t.item.Attempt > 1:
+		return history.OutcomeReturned
+	default:
+		return history.OutcomeNeverStarted
+	}
+}

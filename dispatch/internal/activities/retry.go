@@ -1,0 +1,44 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/provider"
+)
+
+// scheduleRetry decides whether a failed attempt is retried and when: replay.NextRetry applies the retry policy. It
+// adds the time to the outcome. The orchestrator sends the next attempt, because it knows whether the activity is open
+// and which attempt is current (R14). Heartbeat details for the next attempt are written first.
+func (w *Worker) scheduleRetry(ctx context.Context, t *task, r result) result {
+	it := t.item
+	if r.outcome == nil || r.outcome.Error == nil || it.Retry == nil {
+		return r
+	}
+	delay, again := replay.NextRetry(it.Retry, it.ExecutionID, it.ActivityID, it.Attempt, r.outcome.Error)
+	at := intake.RetryAt(w.options.Clock(), delay)
+	if !again || isTooLate(&it.WorkItem, at) {
+		return r
+	}
+
+	w.supervisor.heartbeats.flush(ctx, t)
+	r.outcome.RetryAt = &at
+	t.Log().InfoContext(ctx, "activity failed, retrying", "event", logevent.ActivityRetryScheduled, "delay", delay,
+		"error", w.options.textOf(r.outcome.Error))
+	return r
+}
+
+// withRun adds the run to the failure of an activity with a retry policy. The orchestrator uses it to distinguish a
+// repeated failure from one of another run of the same attempt.
+func withRun(it *provider.LockedWorkItem, o *provider.ActivityOutcome) *provider.ActivityOutcome {
+	if o == nil || o.Error == nil || it.Retry == nil || o.Run != "" { // a stored outcome has its run
+		return o
+	}
+	n := *o
+	n.Run = fmt.Sprintf("%s.%d", it.Record.ID, it.Record.ReceiveCount)
+	n.Segment = it.Segment
+	return &n
+}

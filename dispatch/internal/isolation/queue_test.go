@@ -1,0 +1,41 @@
+package isolation
+
+import (
+	"testing"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+)
+
+// Any suspect whose process died while it ran alone may have crashed it, so one of them stays in the batch and the
+// others are released. A suspect that may only have been a neighbour stays as well, and runs first.
+func TestQueue_severalHaveDiedAlone_oneStays(t *testing.T) {
+	t.Parallel()
+	q := &Queue{busy: 4}
+	neighbour := &Suspect{Died: intake.DiedAlone - 1}
+	firstTurn, firstStays := q.Join(&Suspect{Died: intake.DiedAlone})
+	if _, stays := q.Join(&Suspect{Died: intake.DiedAlone}); stays {
+		t.Error("a second suspect that has died alone stays")
+	}
+	neighbourTurn, neighbourStays := q.Join(neighbour)
+	if !firstStays || !neighbourStays {
+		t.Fatal("a suspect that may stay is released")
+	}
+
+	started := func(turn <-chan struct{}) bool {
+		select {
+		case <-turn:
+			return true
+		default:
+			return false
+		}
+	}
+	if q.Done(1); started(firstTurn) || started(neighbourTurn) {
+		t.Error("a suspect runs beside a record whose result is not sent")
+	}
+	if q.Done(1); started(firstTurn) || !started(neighbourTurn) {
+		t.Error("the neighbour is not the first to run")
+	}
+	if q.Done(1); !started(firstTurn) {
+		t.Error("the other suspect does not run")
+	}
+}

@@ -1,0 +1,43 @@
+package sweeper
+
+import (
+	"context"
+	"slices"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// unblockConcurrency is the number of instances whose status is written at once.
+const unblockConcurrency = 16
+
+// wakeBlocked wakes instances that are blocked in another build than the deployed one, whose code may be able to
+// continue (R18).
+func (s *Sweeper) wakeBlocked(ctx context.Context, r *result) {
+	for instances, err := range s.provider.BlockedInstances(ctx) {
+		if err != nil {
+			r.add(ctx, err)
+			continue
+		}
+		for i := range instances[:min(len(instances), wakesLogged)] {
+			s.options.Logger.InfoContext(ctx, "instance blocked in an earlier build, waking it",
+				"event", logevent.InstanceBlockedRetried, "instance", instances[i].InstanceID,
+				"execution", instances[i].ExecutionID, "others", len(instances)-1)
+		}
+		woken := s.wakeAll(ctx, r, instances, func(in *provider.Instance) provider.Message {
+			return provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}
+		})
+		forEach(ctx, slices.DeleteFunc(woken, isBlockedInHistory), unblockConcurrency, func(in provider.Instance) {
+			if err := s.provider.BlockInstance(ctx, in.InstanceID, in.ExecutionID, "", nil); err != nil {
+				r.add(ctx, err)
+			}
+		})
+	}
+}
+
+// isBlockedInHistory reports whether the history of an instance shows that it is blocked. It does not if the history
+// was unreadable. No turn would clear that status, so the sweeper clears it, until the history is unreadable again.
+func isBlockedInHistory(in provider.Instance) bool {
+	return in.Diagnosis == nil || in.Diagnosis.Type != history.TypeCorrupt
+}

@@ -1,0 +1,77 @@
+package sweeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// recoverDeadLetters sends the records again that queues moved to their dead-letter queues after too many deliveries
+// (R13). No code may have run for them, for example because the event source mapping was throttled. A record is sent
+// first, then annotated, which deletes the original: a repetition is harmless, because each ID settles once.
+func (s *Sweeper) recoverDeadLetters(ctx context.Context, r *result) {
+	for m, err := range s.provider.DeadLetteredRecords(ctx) {
+		if err == nil {
+			err = s.recoverDeadLetter(ctx, m)
+		}
+		r.add(ctx, err)
+	}
+}
+
+func (s *Sweeper) recoverDeadLetter(ctx context.Context, m provider.DeadLetteredRecord) error {
+	became, attrs, err := s.resend(ctx, m)
+	if errors.Is(err, errUnreadable) {
+		s.options.Logger.WarnContext(ctx, "dead letter unreadable, leaving it in the queue",
+			"event", logevent.DeadLetterUnreadable, "queue", m.Queue, "record", m.Record.ID, "error", err)
+		return nil
+	}
+	if err == nil {
+		s.options.Logger.ErrorContext(ctx, "dead letter recovered: it was delivered too often", append(attrs,
+			"event", logevent.DeadLetterRecovered, "queue", m.Queue, "record", m.Record.ID, "became", became)...)
+		err = s.provider.AnnotateDeadLetter(ctx, m, errors.New(provider.ReasonRecovered+" "+became))
+	}
+	if err != nil {
+		return fmt.Errorf("dispatch: recover dead letter %s of queue %s: %w", m.Record.ID, m.Queue, err)
+	}
+	return nil
+}
+
+// errUnreadable is the error of a record that this release cannot read.
+var errUnreadable = errors.New("record cannot be read")
+
+// resend sends the content of a dead letter again, as a new message that SQS does not deduplicate with the original. It
+// returns a description of the new message and log attributes of its content.
+func (s *Sweeper) resend(ctx context.Context, m provider.DeadLetteredRecord) (became string, attrs []any, err error) {
+	records := []provider.Record{m.Record}
+	switch m.Queue {
+	case provider.QueueInbox:
+		items, bad := s.provider.DecodeOrchestrationItems(records)
+		if len(bad) > 0 {
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		msg := items[0].Messages[0].Message
+		msg.Redrive = msg.Redrive.NextMoved(m.Record.ID, m.Record.SentAt)
+		attrs = []any{"instance", msg.InstanceID, "kind", msg.Kind}
+		return "the message is in the inbox again", attrs, s.provider.EnqueueForOrchestrator(ctx, msg)
+	case provider.QueueTimers:
+		timers, bad := s.provider.DecodeTimers(records)
+		if len(bad) > 0 {
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		timer := timers[0].Timer
+		attrs = []any{"instance", timer.InstanceID, "timerId", timer.TimerID}
+		return "the timer is scheduled again", attrs, s.provider.HoldTimers(ctx, timer)
+	default:
+		items, bad := s.provider.DecodeWorkItems(ctx, records)
+		if len(bad) > 0 {
+			return "", nil, fmt.Errorf("%w: %w", errUnreadable, bad[0].Err)
+		}
+		it := items[0].WorkItem
+		it.PossibleDuplicate, it.Redrive = true, it.Redrive.Next(m.Record.ID)
+		attrs = []any{"instance", it.InstanceID, "activity", it.Name, "activityId", it.ActivityID}
+		return "the work item is in its queue again", attrs, s.provider.PutWorkItems(ctx, it)
+	}
+}

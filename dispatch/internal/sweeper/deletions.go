@@ -1,0 +1,38 @@
+package sweeper
+
+import (
+	"context"
+	"errors"
+
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// deletionConcurrency is the number of deletions that are continued at once.
+const deletionConcurrency = 8
+
+// continueDeletions continues deletions that stopped before their end (R17). Each has a third of the sweep. The
+// instance stores the progress of its deletion.
+func (s *Sweeper) continueDeletions(ctx context.Context, r *result) {
+	share := s.timeLimit(ctx) / 3
+	for instances, err := range s.provider.DeletingInstances(ctx) {
+		if err != nil {
+			r.add(ctx, err)
+			continue
+		}
+		forEach(ctx, instances, deletionConcurrency, func(in provider.Instance) {
+			limited, stop := context.WithTimeout(ctx, share)
+			defer stop()
+			s.options.Logger.WarnContext(ctx, "instance deletion unfinished, continuing it",
+				"event", logevent.InstanceDeletionResumed, "instance", in.InstanceID, "execution", in.ExecutionID,
+				"updatedAt", in.UpdatedAt)
+			// without force, because the ID may have a later incarnation by now
+			err := s.provider.DeleteInstance(limited, in.InstanceID, false)
+			timeUsed := limited.Err() != nil && ctx.Err() == nil
+			if errors.Is(err, provider.ErrNotFound) || errors.Is(err, provider.ErrNotEnded) || timeUsed {
+				err = nil // the deletion has ended, or the next sweep continues it
+			}
+			r.add(ctx, err)
+		})
+	}
+}

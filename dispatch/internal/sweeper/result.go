@@ -1,0 +1,60 @@
+package sweeper
+
+import (
+	"context"
+	"sync"
+)
+
+// maxErrors limits the errors that a duty returns. During an outage each instance has one.
+const maxErrors = 10
+
+// result counts what a duty has done in a sweep. It is safe for concurrent use.
+type result struct {
+	mu       sync.Mutex
+	woken    int // instances
+	done     int // other items
+	failed   int
+	errs     []error // of the first items that failed
+	cutShort bool    // the time limit expired before the duty ended
+}
+
+// add counts one item as done, or as failed with err. An error after the end of ctx is not a failure: the time limit
+// expired.
+func (r *result) add(ctx context.Context, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.done++
+	case ctx.Err() != nil:
+		r.cutShort = true
+	default:
+		if r.failed++; len(r.errs) < maxErrors {
+			r.errs = append(r.errs, err)
+		}
+	}
+}
+
+// addWoken counts n instances that received a message.
+func (r *result) addWoken(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.woken += n
+}
+
+// forEach calls do for each item, at most limit calls at once, until ctx ends. It waits for all calls.
+func forEach[T any](ctx context.Context, items []T, limit int, do func(T)) {
+	var running sync.WaitGroup
+	slots := make(chan struct{}, limit)
+	for _, item := range items {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		running.Go(func() {
+			do(item)
+			<-slots
+		})
+	}
+	running.Wait()
+}

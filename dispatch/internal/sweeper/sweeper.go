@@ -1,0 +1,134 @@
+// Package sweeper repairs a hub periodically: it wakes instances that wait, continues deletions and bulk jobs, applies
+// retention, recovers dead letters, and reports instances and queues that need attention.
+package sweeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// Sweeper implements dispatch.Renewer.Sweep. It is safe for concurrent use.
+type Sweeper struct {
+	base     intake.Base
+	options  Options
+	provider provider.Provider
+	missing  missingWorkers
+	meter    *intake.Meter
+	sweeps   sweepTimes
+}
+
+// New returns a Sweeper for the hub of p. It makes no calls.
+func New(p provider.Provider, opts Options) *Sweeper {
+	base := intake.NewBase(p, opts.Clock, opts.Logger)
+	opts.Clock, opts.Logger = base.Clock, base.Logger
+	s := &Sweeper{base: base, options: opts, provider: p}
+	s.meter = intake.NewMeter(opts.Metrics, opts.HubName, "", &s.base)
+	return s
+}
+
+// duty is one kind of repair, done in each sweep. A duty may have more to do than a sweep has time for, so it stores
+// its progress, and the next sweep continues. Two sweeps may run at the same time, so its steps can be repeated.
+type duty struct {
+	name string // for the log
+	run  func(ctx context.Context, r *result)
+}
+
+// duties returns all duties of a sweep. They run concurrently, so that none delays another, until ctx ends.
+func (s *Sweeper) duties() []duty {
+	return []duty{
+		{"pending", s.wakePending},
+		{"blocked", s.wakeBlocked},
+		{"deletions", s.continueDeletions},
+		{"dead letters", s.recoverDeadLetters},
+		{"retention", s.applyRetention},
+		{"jobs", jobRunner{s}.runJobs},
+		{"workers", s.reportMissingWorkers},
+		{"attention", s.countAttention},
+	}
+}
+
+// maxSweep is the maximum duration of a sweep, which also applies if ctx has no deadline, as in a polling process. It
+// is shorter than the interval of sweeps.
+const maxSweep = time.Minute
+
+// Sweep implements dispatch.Renewer.Sweep.
+func (s *Sweeper) Sweep(ctx context.Context) (woken int, err error) {
+	limited, stop := context.WithTimeout(ctx, s.timeLimit(ctx))
+	defer stop()
+	previous := s.sweeps.start(s.options.Clock())
+	duties := s.duties()
+	results := make([]result, len(duties))
+	var running sync.WaitGroup
+	for i, d := range duties {
+		running.Go(func() {
+			d.run(limited, &results[i])
+			results[i].cutShort = results[i].cutShort || limited.Err() != nil
+		})
+	}
+	running.Wait()
+	s.meter.LagSince(intake.MetricWatchLag, previous)
+	s.meter.Flush(ctx)
+	var errs []error
+	for i, d := range duties {
+		woken += results[i].woken
+		if err := s.conclude(ctx, d.name, &results[i]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return woken, fmt.Errorf("dispatch: sweep: %w", errors.Join(errs...))
+	}
+	return woken, nil
+}
+
+// sweepTimes stores when the last sweep of the process started.
+type sweepTimes struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+// start records the start of a sweep and returns the start of the previous one, or zero if there was none.
+func (t *sweepTimes) start(now time.Time) (previous time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	previous, t.last = t.last, now
+	return previous
+}
+
+// timeLimit returns the time for the duties of a sweep. It leaves a reserve before the deadline of ctx, in which the
+// duties that are cut short return.
+func (s *Sweeper) timeLimit(ctx context.Context) time.Duration {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return maxSweep
+	}
+	left := end.Sub(s.options.Clock())
+	return min(left-min(intake.Reserve, left/4), maxSweep)
+}
+
+// conclude logs the progress of a duty, if it made any, and returns its errors.
+func (s *Sweeper) conclude(ctx context.Context, name string, r *result) error {
+	if r.woken+r.done > 0 {
+		s.options.Logger.InfoContext(ctx, "sweep made progress", "event", logevent.SweepProgressed, "duty", name,
+			"woken", r.woken, "done", r.done, "failed", r.failed, "cutShort", r.cutShort)
+	}
+	switch {
+	case r.failed > len(r.errs):
+		return fmt.Errorf("%s: %d failed, first errors: %w", name, r.failed, errors.Join(r.errs...))
+	case r.failed > 0:
+		return fmt.Errorf("%s: %w", name, errors.Join(r.errs...))
+	case r.cutShort && r.woken+r.done == 0:
+		return fmt.Errorf("%s: %w", name, errNoProgress)
+	}
+	return nil
+}
+
+// errNoProgress is the error of a duty that was cut short before it did anything. The next sweep would not get further.
+var errNoProgress = errors.New("time limit expired before any progress")

@@ -1,0 +1,131 @@
+// Package timers handles the records of the timers queue: it fires timers that are due, and holds the others.
+package timers
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/provider"
+)
+
+// Options holds the options of a Handler. See dispatch.RenewerOptions.
+type Options struct {
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Handler implements dispatch.Renewer.HandleRecords. It is safe for concurrent use.
+type Handler struct {
+	base     intake.Base
+	options  Options
+	provider provider.Provider
+}
+
+// New returns a Handler for the hub of p. It makes no calls.
+func New(p provider.Provider, opts Options) *Handler {
+	base := intake.NewBase(p, opts.Clock, opts.Logger)
+	opts.Clock, opts.Logger = base.Clock, base.Logger
+	return &Handler{base: base, options: opts, provider: p}
+}
+
+// HandleRecords implements dispatch.Renewer.HandleRecords.
+func (h *Handler) HandleRecords(ctx context.Context, records []provider.Record) (failed []string) {
+	timers, unreadable := h.provider.DecodeTimers(records)
+	notMoved := intake.DeadLetter(ctx, &h.base, provider.QueueTimers, unreadable)
+	failed = intake.Abandon(ctx, &h.base, provider.QueueTimers, notMoved)
+	slices.SortStableFunc(timers, func(a, b provider.LockedTimer) int { return a.FireAt.Compare(b.FireAt) })
+	near := 0
+	for near < len(timers) && timers[near].FireAt.Sub(h.options.Clock()) <= intake.WaitHere {
+		near++
+	}
+	var failedHolds []string
+	var holding sync.WaitGroup
+	holding.Go(func() { failedHolds = h.holdAll(ctx, timers[near:]) })
+	leased, release := h.lease(ctx, timers[:near])
+	failed = append(failed, h.fireAll(ctx, leased, timers[:near])...)
+	release()
+	holding.Wait()
+	return append(failed, failedHolds...)
+}
+
+// fireAll fires sorted timers, each when it is due.
+func (h *Handler) fireAll(ctx context.Context, leased *lease, timers []provider.LockedTimer) (failed []string) {
+	for len(timers) > 0 {
+		if err := intake.WaitUntil(ctx, h.options.Clock, timers[0].FireAt); err != nil {
+			return append(failed, h.release(ctx, leased, timers, err)...)
+		}
+		n := h.countDue(timers)
+		if err := h.fire(ctx, timers[:n]); err != nil {
+			failed = append(failed, h.release(ctx, leased, timers[:n], err)...)
+		}
+		timers = timers[n:]
+	}
+	return failed
+}
+
+// holdAll holds timers together. If that fails, it holds each on its own, so that a timer that cannot be held does not
+// delay the others.
+func (h *Handler) holdAll(ctx context.Context, timers []provider.LockedTimer) (failed []string) {
+	if len(timers) > 1 && h.hold(ctx, timers) == nil {
+		return nil
+	}
+	for i := range timers {
+		if err := h.hold(ctx, timers[i:i+1]); err != nil {
+			failed = append(failed, h.release(ctx, nil, timers[i:i+1], err)...)
+		}
+	}
+	return failed
+}
+
+// countDue returns how many of the sorted timers are due, given that the first one is.
+func (h *Handler) countDue(timers []provider.LockedTimer) int {
+	n := 1
+	for n < len(timers) && !timers[n].FireAt.After(h.options.Clock()) {
+		n++
+	}
+	return n
+}
+
+// fire notifies instances that their timers are due. The turn drops a timer that was cancelled.
+func (h *Handler) fire(ctx context.Context, timers []provider.LockedTimer) error {
+	ms := make([]provider.Message, len(timers))
+	for i := range timers {
+		t := &timers[i]
+		ms[i] = provider.Message{
+			InstanceID: t.InstanceID, ExecutionID: t.ExecutionID, Segment: t.Segment, TimerID: t.TimerID,
+		}
+		if t.Refresh > 0 {
+			ms[i].Kind, ms[i].Refresh = provider.MessageWake, t.Refresh
+			continue
+		}
+		ms[i].Kind, ms[i].FireAt = provider.MessageTimerFired, &t.FireAt
+		ms[i].Activity, ms[i].Attempt = t.Activity, t.Attempt
+	}
+	return h.provider.EnqueueForOrchestrator(ctx, ms...)
+}
+
+// hold sends timers again, so that they return when they are nearly due. Their records are then done.
+func (h *Handler) hold(ctx context.Context, timers []provider.LockedTimer) error {
+	ts := make([]provider.Timer, len(timers))
+	for i := range timers {
+		ts[i] = timers[i].Timer
+	}
+	return h.provider.HoldTimers(ctx, ts...)
+}
+
+// release releases the records of timers to the queue after an error, and returns their IDs.
+func (h *Handler) release(ctx context.Context, leased *lease, timers []provider.LockedTimer, err error) []string {
+	h.options.Logger.ErrorContext(ctx, "timer handling failed, records will be redelivered",
+		"event", logevent.TimerHandlingFailed, "timers", len(timers), "error", err)
+	records := make([]provider.Record, len(timers))
+	for i := range timers {
+		records[i] = timers[i].Record
+	}
+	leased.drop(records)
+	return intake.Abandon(ctx, &h.base, provider.QueueTimers, records)
+}
