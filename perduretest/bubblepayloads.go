@@ -3,6 +3,7 @@ package perduretest
 import (
 	"context"
 
+	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -18,7 +19,7 @@ func (b *holders) Payloads() provider.PayloadStore {
 
 // SweepPayloads implements provider.PayloadStoreProvider.
 func (b *holders) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
-	k, ok := b.Provider.(provider.PayloadStoreProvider)
+	k, ok := offered.By[provider.PayloadStoreProvider](b.Provider)
 	if !ok {
 		return "", 0, nil
 	}

@@ -37,7 +37,7 @@ type ActivityRecord struct {
 	PendingAttempt int
 	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0.
 	// TimedOutAttempt is the last pending attempt that TimeOutPending ended. Its heartbeats are rejected
-	// (WorkItems.HeartbeatPending).
+	// (Completions.HeartbeatPending).
 	HeartbeatAttempt, TimedOutAttempt int
 }
 

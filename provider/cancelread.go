@@ -23,7 +23,7 @@ type CancelRead struct {
 }
 
 // NewCancelRead returns a CancelRead for activities that were scheduled in segment from or later. read is
-// WorkItems.ReadCancels.
+// Activities.ReadCancels.
 func NewCancelRead(ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error), executionID string, from int64) *CancelRead {
 	return &CancelRead{ctx: ctx, read: read, executionID: executionID, from: from}
 }
@@ -70,7 +70,7 @@ func (r *CancelRead) end() {
 }
 
 // AttachCancelReads sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems calls it. read
-// is WorkItems.ReadCancels.
+// is Activities.ReadCancels.
 func AttachCancelReads(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
 	shared := map[string]*CancelRead{}
 	for i := range items {

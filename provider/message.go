@@ -63,7 +63,7 @@ const (
 )
 
 // ReportBuildInstanceID is the instance ID of a MessageWake that requests an orchestrator to report its build
-// (Instances.PutBuild). No instance has this ID.
+// (Orchestrations.PutBuild). No instance has this ID.
 const ReportBuildInstanceID = "perdure:report-build"
 
 // Message is a message in the inbox of an instance. Its JSON is the wire format. Kind determines which fields are used.

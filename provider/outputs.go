@@ -13,7 +13,7 @@ type Outputs struct {
 	// Messages are for other instances, in order for each of them. Messages of kind MessageStart, MessageEventSent and
 	// MessageUpdateSent have the ID of their event in SourceEventID, which is not sent.
 	Messages []Message
-	// UpdateResults are the results of updates (Orchestrations.PutUpdateResults).
+	// UpdateResults are the results of updates (Rejections.PutUpdateResults).
 	UpdateResults []UpdateResult
 }
 

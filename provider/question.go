@@ -3,7 +3,6 @@ package provider
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/perdure/perdure/history"
@@ -32,7 +31,7 @@ type Querier interface {
 }
 
 // ErrQueriesUnsupported is returned if the hub has no orchestrator function that can run queries.
-var ErrQueriesUnsupported = errors.New("hub has no orchestrator function to query")
+var ErrQueriesUnsupported error = UnsupportedError{CapabilityQueries}
 
 // QueryCode is the reason why a query failed. New codes can be added.
 type QueryCode string

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Schedules lists the schedules of a hub. Schedules are instances, and the list finds them without an index of all
-// instances.
+// Schedules is for operators: it lists the schedules of a hub. Schedules are instances, and the list finds them without an
+// index of all instances. It is optional (NoSchedules), because orchestrations can run without schedules.
 type Schedules interface {
 	// PutScheduleEntry adds a schedule to the list, or updates NotedAt.
 	PutScheduleEntry(ctx context.Context, s ScheduleEntry) error

@@ -34,7 +34,7 @@ func (p *Provider) ReadActivityRecords(ctx context.Context, executionID string) 
 	}
 }
 
-// ReadActivityRecord implements provider.WorkItems. It returns the last record that was added for an activity.
+// ReadActivityRecord implements provider.Activities. It returns the last record that was added for an activity.
 func (p *Provider) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.ActivityRecord{ActivityID: activityID}, err
@@ -56,7 +56,7 @@ func (p *Provider) Work(seen map[string]time.Time) {
 	p.workers = seen
 }
 
-// ReadWorkers implements provider.Workers.
+// ReadWorkers implements provider.Monitoring.
 func (p *Provider) ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err

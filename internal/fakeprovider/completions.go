@@ -21,7 +21,7 @@ func (p *Provider) Hand(token string, w *provider.WorkItem) {
 	p.handed[token] = *w
 }
 
-// VerifyCompletionToken implements provider.WorkItems.
+// VerifyCompletionToken implements provider.Completions.
 func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.WorkItem{}, err
@@ -38,7 +38,7 @@ func (p *Provider) VerifyCompletionToken(ctx context.Context, token string) (pro
 	}
 }
 
-// ReadWorkItem implements provider.WorkItems. It returns work items that were added with Hand.
+// ReadWorkItem implements provider.Completions. It returns work items that were added with Hand.
 func (p *Provider) ReadWorkItem(ctx context.Context, _, executionID string, _, activityID int64) (provider.WorkItem, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.WorkItem{}, err
@@ -52,7 +52,7 @@ func (p *Provider) ReadWorkItem(ctx context.Context, _, executionID string, _, a
 	return provider.WorkItem{}, provider.ErrNotFound
 }
 
-// ReadRetry implements provider.WorkItems.
+// ReadRetry implements provider.Activities.
 func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID int64) (provider.ActivityRetry, error) {
 	if err := p.begin(ctx); err != nil {
 		return provider.ActivityRetry{}, err
@@ -66,7 +66,7 @@ func (p *Provider) ReadRetry(ctx context.Context, executionID string, activityID
 	return provider.ActivityRetry{ActivityID: activityID}, nil
 }
 
-// ReadSettled implements provider.WorkItems. Each execution is one segment.
+// ReadSettled implements provider.Activities. Each execution is one segment.
 func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int64) (provider.Settlements, error) {
 	s := provider.Settlements{Next: from}
 	if err := p.begin(ctx); err != nil {
@@ -79,7 +79,7 @@ func (p *Provider) ReadSettled(ctx context.Context, executionID string, from int
 	return s, nil
 }
 
-// ReadCancels implements provider.WorkItems.
+// ReadCancels implements provider.Activities.
 func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, from, err
@@ -92,12 +92,12 @@ func (p *Provider) ReadCancels(ctx context.Context, executionID string, from int
 	return cancels, from + 1, nil
 }
 
-// PollCancels implements provider.WorkItems.
+// PollCancels implements provider.Activities.
 func (p *Provider) PollCancels(ctx context.Context, executionID string, from int64) (provider.Cancels, int64, error) {
 	return p.ReadCancels(ctx, executionID, from)
 }
 
-// HeartbeatPending implements provider.WorkItems.
+// HeartbeatPending implements provider.Completions.
 func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error) {
 	if err := p.begin(ctx); err != nil {
 		return false, err
@@ -107,7 +107,7 @@ func (p *Provider) HeartbeatPending(ctx context.Context, executionID string, b p
 	return true, nil
 }
 
-// TimeOutPending implements provider.WorkItems.
+// TimeOutPending implements provider.Completions.
 func (p *Provider) TimeOutPending(ctx context.Context, executionID string, activityID int64, attempt int, _ time.Time) (ended bool, err error) {
 	if err := p.begin(ctx); err != nil {
 		return false, err

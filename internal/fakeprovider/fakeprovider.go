@@ -279,7 +279,7 @@ func (p *Provider) DeleteInstance(ctx context.Context, instanceID string, force 
 	return nil
 }
 
-// DeleteIncarnation implements provider.Jobs.
+// DeleteIncarnation implements provider.Instances.
 func (p *Provider) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error {
 	in, err := p.ReadInstance(ctx, instanceID)
 	if errors.Is(err, provider.ErrNotFound) || err == nil && in.StartID != startID {

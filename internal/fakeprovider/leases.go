@@ -18,7 +18,7 @@ func (p *Provider) Lock(receiptHandle string, r provider.Renewal) {
 	p.locks[receiptHandle] = r
 }
 
-// VerifyWorkItemToken implements provider.WorkItems.
+// VerifyWorkItemToken implements provider.Completions.
 func (p *Provider) VerifyWorkItemToken(_ context.Context, token string) (provider.WorkItem, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

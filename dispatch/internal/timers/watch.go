@@ -130,6 +130,7 @@ func (t *tally) note(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		t.done++
+	case errors.Is(err, errors.ErrUnsupported): // the hub lacks what the duty is for
 	case ctx.Err() != nil:
 		t.cut = true
 	default:

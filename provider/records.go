@@ -2,14 +2,23 @@ package provider
 
 import (
 	"context"
-	"iter"
-
-	"github.com/perdure/perdure/history"
+	"time"
 )
 
-// PoisonHandler detects messages whose code ends its process repeatedly, with crash markers, and recovers records that queues
-// moved to their dead-letter queues (R13).
-type PoisonHandler interface {
+// Records is for all consumers of queues: it contains operations on records that do not depend on their content.
+type Records interface {
+	// DeadLetter copies a record, with the error, to the dead-letter queue of its queue, so that the record can be
+	// deleted.
+	DeadLetter(ctx context.Context, queue string, u Unreadable) error
+	// AbandonRecords makes records of a queue visible again after a delay, so that they are retried sooner than after a
+	// crash (R19). It is best effort: after an error, the records become visible when their locks expire.
+	AbandonRecords(ctx context.Context, queue string, delay time.Duration, records ...Record) error
+	// DeleteRecords deletes processed records of a queue before the function's batch ends (R19).
+	DeleteRecords(ctx context.Context, queue string, records ...Record) error
+}
+
+// CrashMarkers is for turns and workers: it detects records whose code ends its process repeatedly (R13).
+type CrashMarkers interface {
 	// PutCrashMarker writes a crash marker for a delivery whose code is about to run. It returns the number of other
 	// deliveries of the same record that were marked and never unmarked, which means that their processes died. It is
 	// strongly consistent and idempotent. If there are such deliveries, an attempt with Batched set is not marked.
@@ -18,17 +27,18 @@ type PoisonHandler interface {
 	// required for records that will be redelivered. The marker of a deleted record can stay. An attempt with
 	// Progressed set keeps its own marker.
 	DeleteCrashMarker(ctx context.Context, a Attempt) error
-	// BlockInstance sets an instance's status to blocked in a build because its history cannot be read. If why is nil,
-	// it sets the status back to running. It does nothing if the execution is not the instance's current one, or the
-	// instance has ended.
-	BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error
-	// DeadLetteredRecords yields the records that queues moved to their dead-letter queues after too many deliveries: those
-	// without a reason (see DeadLetter). It reads up to 1,000 dead letters per queue and hides them for a minute. After
-	// an error it continues with the next queue.
-	DeadLetteredRecords(ctx context.Context) iter.Seq2[DeadLetteredRecord, error]
-	// AnnotateDeadLetter leaves a record to an operator: it copies the record to the dead-letter queue with a reason, and
-	// then deletes the original. It is idempotent.
-	AnnotateDeadLetter(ctx context.Context, m DeadLetteredRecord, why error) error
+}
+
+// The names of the queues beside the work queues, as in PERDURE_DEAD_LETTERS.
+const (
+	QueueInbox  = "inbox"
+	QueueTimers = "timers"
+)
+
+// Unreadable is a record that cannot be decoded.
+type Unreadable struct {
+	Record Record
+	Err    error
 }
 
 // Attempt is a delivery whose code is about to run: the code of an activity or, if ActivityID is 0, of a turn.
@@ -43,11 +53,4 @@ type Attempt struct {
 	// Progressed is for DeleteCrashMarker: the code is still running, and has stored progress from which the next delivery
 	// continues. Markers of earlier deliveries are removed, and the marker of this one stays.
 	Progressed bool
-}
-
-// DeadLetteredRecord is a record that a queue moved to its dead-letter queue.
-type DeadLetteredRecord struct {
-	// Queue is the queue that moved the record.
-	Queue  string
-	Record Record
 }
