@@ -24,7 +24,7 @@ func WorkItems() kit.Group {
 		{Name: "AnExclusiveKeyWithoutItsQueueIsARefusedOutput", Run: exclusiveRefused},
 		{Name: "AnInputThatNoMessageHoldsIsARefusedOutput", Run: oversizedInput},
 		{Name: "OutcomesOfAnExecutionAreOneMessage", Run: bundled},
-		{Name: "ARecordThatIsLeftIsNotDeleted", Run: left},
+		{Name: "ARecordThatIsLeftIsNotDeleted", Run: left, Needs: []kit.Capability{kit.Polling}},
 		{Name: "LargeResultsAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeResult) }},
 		{Name: "LargeFailuresAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeFailure) }},
 		{Name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, growingResult) }},

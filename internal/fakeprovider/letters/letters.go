@@ -1,4 +1,5 @@
-package fakeprovider
+// Package letters holds dead letters in memory, for tests of clients.
+package letters
 
 import (
 	"context"
@@ -31,8 +32,8 @@ type letter struct {
 
 var _ provider.DeadLetters = (*Letters)(nil)
 
-// NewLetters returns Letters with these queues, which are empty.
-func NewLetters(now func() time.Time, queues ...string) *Letters {
+// New returns Letters with these queues, which are empty.
+func New(now func() time.Time, queues ...string) *Letters {
 	l := &Letters{now: now, queues: map[string][]*letter{}}
 	for _, queue := range queues {
 		l.queues[queue] = nil
@@ -47,7 +48,8 @@ func (l *Letters) Bury(queue, reason, body string) (id string) {
 	l.buried++
 	id = fmt.Sprintf("%s-%d", queue, l.buried)
 	l.queues[queue] = append(l.queues[queue], &letter{DeadLetter: provider.DeadLetter{
-		Queue: queue, Reason: reason, SentAt: l.now(), Subject: provider.SubjectOf(body), Record: provider.Record{ID: id, Body: body},
+		Queue: queue, Reason: reason, SentAt: l.now(), Subject: provider.SubjectOf(body),
+		Record: provider.Record{ID: id, Body: body},
 	}})
 	return id
 }
@@ -88,7 +90,9 @@ func (l *Letters) CountDeadLetters(_ context.Context, queue string) (visible, hi
 }
 
 // ReceiveDeadLetters implements provider.DeadLetters.
-func (l *Letters) ReceiveDeadLetters(_ context.Context, queue string, hide time.Duration) (some []provider.DeadLetter, err error) {
+func (l *Letters) ReceiveDeadLetters(
+	_ context.Context, queue string, hide time.Duration,
+) (some []provider.DeadLetter, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure != nil {
