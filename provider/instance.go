@@ -25,13 +25,13 @@ type Instances interface {
 	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
 	// ReadInstance reads an instance with strong consistency. It returns ErrNotFound if the instance does not exist.
 	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
-	// ReadTerminalEvent reads the terminal event of an execution, with its output or error. It returns ErrNotFound if the
-	// execution has not ended.
+	// ReadTerminalEvent reads the terminal event of an execution, with its output or error. It returns ErrNotFound if
+	// the execution has not ended.
 	ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error)
 	// ReadHistory yields the events of an execution with IDs above after, in order. It holds the events of only a few
 	// turns in memory. It returns ErrNotFound if the instance has no such execution, and ErrCorrupt at the first event
-	// that cannot be read. It replaces references to documents by the documents, up to MaxResolvedBytes bytes per event.
-	// References beyond this limit, and references to erased documents, stay.
+	// that cannot be read. It replaces references to documents by the documents, up to MaxResolvedBytes bytes per
+	// event. References beyond this limit, and references to erased documents, stay.
 	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
 	// ListExecutions yields the executions of an instance, the current one first. It returns ErrNotFound if the
 	// instance does not exist.
@@ -143,8 +143,8 @@ type Start struct {
 	TraceParent history.TraceParent
 	// RestartFrom is a history that the instance continues instead of starting with Input, or nil.
 	RestartFrom *RestartSource
-	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
-	// the ID is in use and costs a read if it is not.
+	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes
+	// if the ID is in use and costs a read if it is not.
 	CheckFirst bool
 }
 
@@ -159,14 +159,16 @@ type RestartSource struct {
 // InitialEvents returns the initial history of an instance that copies the past.
 func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Restart{
-		From: p.ExecutionRef, To: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
+		From: p.ExecutionRef, To: history.ExecutionRef{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+		}, StartID: in.StartID, Tags: in.Tags,
 		RequestedBy: in.RequestedBy, At: in.CreatedAt, TraceParent: trace,
 	}
 	return t.History(p.Events)
 }
 
-// ListQuery selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances are
-// sorted by their last change of status. Zero fields select all instances.
+// ListQuery selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances
+// are sorted by their last change of status. Zero fields select all instances.
 type ListQuery struct {
 	Status RuntimeStatus
 	// Name is the name of the orchestration.
@@ -189,9 +191,11 @@ type ListQuery struct {
 // Selects reports whether the query selects an instance.
 func (q *ListQuery) Selects(in *Instance) bool {
 	created := in.CreatedAt.Truncate(time.Millisecond)
-	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) && (q.Version == "" || in.Version == q.Version) &&
+	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) &&
+		(q.Version == "" || in.Version == q.Version) &&
 		(q.Parent == "" || in.Parent != nil && in.Parent.InstanceID == q.Parent) && HasTags(in.Tags, q.Tags) &&
-		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) && (q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
+		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) &&
+		(q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
 }
 
 // HasTags reports whether tags contains all wanted tags with the same values.

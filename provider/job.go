@@ -86,8 +86,8 @@ type Job struct {
 	Failed  int64    `json:"failed"`
 	Errors  []string `json:"errors,omitempty"`
 
-	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances. MatchingDone is
-	// true if there are no more instances to match.
+	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances.
+	// MatchingDone is true if there are no more instances to match.
 	Batch        []Target `json:"batch,omitempty"`
 	Next         string   `json:"next,omitempty"`
 	MatchingDone bool     `json:"atEnd,omitempty"`

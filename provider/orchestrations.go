@@ -35,7 +35,8 @@ type Orchestrations interface {
 	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
 	// RedispatchOrchestration sends the unsettled outputs of a verified execution, and of the executions that it
 	// continues, again: those of the segments from since to the head (R4).
-	RedispatchOrchestration(ctx context.Context, o *Orchestration, since RedispatchFrom) (refused []OutputFailure, err error)
+	RedispatchOrchestration(ctx context.Context, o *Orchestration, since RedispatchFrom) (refused []OutputFailure,
+		err error)
 	// RetryActivities advances activities that have a retry policy.
 	//
 	// For each failure of the current attempt with a RetryAt, it makes the next attempt the current one, in a write
@@ -51,10 +52,10 @@ type Orchestrations interface {
 	// It returns ErrConflict if Head is no longer the head. Nothing was sent then. After any other error, the call can
 	// be repeated.
 	RetryActivities(ctx context.Context, r *RetryRequest) (RetryResult, error)
-	// PutPendingAttempts stores attempts as pending, or the time of the next check of their limits, in writes that also check
-	// that head is the head. It then sends a timer for each check. It returns ErrConflict if head is no longer the
-	// head, or if the stored value is not PendingAttemptUpdate.Was. Timers of completed writes may have been sent then. The call
-	// is idempotent.
+	// PutPendingAttempts stores attempts as pending, or the time of the next check of their limits, in writes that also
+	// check that head is the head. It then sends a timer for each check. It returns ErrConflict if head is no longer
+	// the head, or if the stored value is not PendingAttemptUpdate.Was. Timers of completed writes may have been sent
+	// then. The call is idempotent.
 	PutPendingAttempts(ctx context.Context, instanceID string, head Head, keeps ...PendingAttemptUpdate) error
 	// RefreshStatus writes the instance's status from its history, for a wake that requests it (Message.Refresh) or
 	// carries nothing else. It repairs the status if an earlier turn could not write it. It never overwrites the status
@@ -99,8 +100,8 @@ type Rejections interface {
 	// ReadRejectedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
 	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)
 	// PutUpdateResults writes the results of updates of one incarnation of an instance, as a dispatch does (R27). An
-	// existing result of that incarnation stays, unless its outcome is UpdateResultExpired. Nothing is written while the
-	// instance is being deleted. The call is idempotent.
+	// existing result of that incarnation stays, unless its outcome is UpdateResultExpired. Nothing is written while
+	// the instance is being deleted. The call is idempotent.
 	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
 }
 

@@ -3,10 +3,10 @@ package provider
 // Provider stores a task hub and transports its messages. It consists of Core, which every provider implements, and of
 // optional interfaces.
 //
-// Each interface serves the consumer that its comment names. A provider that lacks an optional interface embeds the type
-// that declines it, such as NoJobs. The methods then return an UnsupportedError that names the missing capability. A
-// provider can also implement Poller, StartPreparer, PayloadStoreProvider, Querier, DeadLetters and Reconciler. Consumers
-// look for these interfaces in its method set.
+// Each interface serves the consumer that its comment names. A provider that lacks an optional interface embeds the
+// type that declines it, such as NoJobs. The methods then return an UnsupportedError that names the missing capability.
+// A provider can also implement Poller, StartPreparer, PayloadStoreProvider, Querier, DeadLetters and Reconciler.
+// Consumers look for these interfaces in its method set.
 //
 // All methods are safe for concurrent use and return early when ctx ends. A failed call returns an *Error that reports
 // whether the call can be repeated, unless it returns a more specific sentinel error.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -23,8 +24,8 @@ type CrashMarkers interface {
 	// deliveries of the same record that were marked and never unmarked, which means that their processes died. It is
 	// strongly consistent and idempotent. If there are such deliveries, an attempt with Batched set is not marked.
 	PutCrashMarker(ctx context.Context, a Attempt) (died int, err error)
-	// DeleteCrashMarker removes the crash markers of this delivery and of earlier ones, because the process survived. It is
-	// required for records that will be redelivered. The marker of a deleted record can stay. An attempt with
+	// DeleteCrashMarker removes the crash markers of this delivery and of earlier ones, because the process survived.
+	// It is required for records that will be redelivered. The marker of a deleted record can stay. An attempt with
 	// Progressed set keeps its own marker.
 	DeleteCrashMarker(ctx context.Context, a Attempt) error
 }
@@ -50,7 +51,53 @@ type Attempt struct {
 	// Batched is true if the code runs concurrently with the code of other records, so that a crash cannot be
 	// attributed to one of them.
 	Batched bool
-	// Progressed is for DeleteCrashMarker: the code is still running, and has stored progress from which the next delivery
-	// continues. Markers of earlier deliveries are removed, and the marker of this one stays.
+	// Progressed is for DeleteCrashMarker: the code is still running, and has stored progress from which the next
+	// delivery continues. Markers of earlier deliveries are removed, and the marker of this one stays.
 	Progressed bool
+}
+
+// Record is an encoded message as a queue delivered it.
+type Record struct {
+	// ID is the queue's message ID. Batch responses name failed records by it.
+	ID string
+	// ReceiptHandle is the lock token, such as the SQS receipt handle.
+	ReceiptHandle string
+	Body          string
+	// Group is the message group of a FIFO queue, in which records are ordered.
+	Group string
+	// Sequence is the SequenceNumber of a FIFO queue.
+	Sequence string
+	// ReceiveCount is the number of deliveries so far, including this one.
+	ReceiveCount int
+	// SentAt is the time when the record was sent, or zero if it is not known.
+	SentAt time.Time
+	// Hold is the hold of the record's lock. It is nil for a record that was pushed.
+	Hold *LockHold
+}
+
+// RecordOf returns the Record of an SQS message with its system attributes. It uses ApproximateReceiveCount,
+// SentTimestamp, SequenceNumber and MessageGroupId. It ignores the group of a message of a standard queue, which does
+// not order messages.
+func RecordOf(id, lock, body string, attributes map[string]string) Record {
+	r := Record{
+		ID: id, ReceiptHandle: lock, Body: body, ReceiveCount: 1,
+		SentAt: ParseSentTimestamp(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"],
+	}
+	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
+		r.ReceiveCount = n
+	}
+	if r.Sequence != "" {
+		r.Group = attributes["MessageGroupId"]
+	}
+	return r
+}
+
+// ParseSentTimestamp parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp
+// is invalid.
+func ParseSentTimestamp(timestamp string) time.Time {
+	ms, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
 }

@@ -26,8 +26,8 @@ type LockedTimer struct {
 // Sweeps is for the sweeper, which finds instances that make no progress.
 //
 // The methods yield a few instances at a time and store their progress, so that an interrupted search continues in the
-// next call. A caller must process the yielded instances before it requests the next ones. The methods yield an error for
-// items that cannot be read, and continue if possible. Concurrent searches are allowed.
+// next call. A caller must process the yielded instances before it requests the next ones. The methods yield an error
+// for items that cannot be read, and continue if possible. Concurrent searches are allowed.
 type Sweeps interface {
 	// PendingInstances finds instances that were due to run their first turn before the given time and did not (R11).
 	// An instance is due when it is started or, if its start is delayed, when the delay ends. Each instance is found

@@ -23,7 +23,8 @@ type WorkItems interface {
 	// returns one Renewal per item, in order. A Renewal has the end of the lock or reports that it is lost, and
 	// reports, with strong consistency, whether the activity is cancelled. For a record whose work item was not
 	// decoded, it returns only the lock. The error joins the errors of the items.
-	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal, error)
+	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...LockedWorkItem) ([]Renewal,
+		error)
 	// ClaimRun makes a delivery of a work item with NeedsRunClaim the holder of the activity's run until Run.Until. If
 	// another delivery holds the run, RunClaim.Held is false. The holder can repeat the call. A delivery of a later
 	// attempt takes the run immediately, and a delivery of the same attempt when the run has expired. RunClaim.Cancel
@@ -32,13 +33,13 @@ type WorkItems interface {
 	// neither taken nor renewed. If the call returns an error and Held is true, the run was taken, but its cancel could
 	// not be read.
 	ClaimRun(ctx context.Context, r Run) (RunClaim, error)
-	// CompleteRun stores the outcome of a run before it is reported, on condition that the delivery still holds the run. A
-	// later ClaimRun for the same attempt returns this outcome, and its caller reports it, so that no code of the
-	// attempt runs again. It returns ErrLockLost if another delivery holds the run.
+	// CompleteRun stores the outcome of a run before it is reported, on condition that the delivery still holds the
+	// run. A later ClaimRun for the same attempt returns this outcome, and its caller reports it, so that no code of
+	// the attempt runs again. It returns ErrLockLost if another delivery holds the run.
 	CompleteRun(ctx context.Context, r Run, o *ActivityOutcome) error
-	// ReleaseRun releases a delivery's run: it stores RunClaim.PreviousRun again, or the delivery's own run as expired. The work
-	// item returns to its queue. Nothing is changed if another delivery holds the run. Abandoned stays set in later
-	// RunClaim.PreviousRun values.
+	// ReleaseRun releases a delivery's run: it stores RunClaim.PreviousRun again, or the delivery's own run as expired.
+	// The work item returns to its queue. Nothing is changed if another delivery holds the run. Abandoned stays set in
+	// later RunClaim.PreviousRun values.
 	ReleaseRun(ctx context.Context, r Run, leave *Run) error
 }
 

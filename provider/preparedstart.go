@@ -19,8 +19,8 @@ type PreparedStart interface {
 	// instance some minutes after the start was prepared. It has no effect if it is called again, or if the instance
 	// does not exist.
 	Wake(ctx context.Context) error
-	// StartError returns the reason why the start made the transaction fail with err: ErrAlreadyStarted, ErrAlreadyExists,
-	// or ErrConflict if the ID was purged in the meantime and the start must be prepared again. It returns nil if err
-	// has another cause, such as a condition of the caller.
+	// StartError returns the reason why the start made the transaction fail with err: ErrAlreadyStarted,
+	// ErrAlreadyExists, or ErrConflict if the ID was purged in the meantime and the start must be prepared again. It
+	// returns nil if err has another cause, such as a condition of the caller.
 	StartError(err error) error
 }

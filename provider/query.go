@@ -21,12 +21,13 @@ type QueryRequest struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own process.
-// A provider can call a process that has the code.
+// Querier runs queries of instances. It is safe for concurrent use. A dispatch.Orchestrator runs them in its own
+// process. A provider can call a process that has the code.
 type Querier interface {
-	// QueryInstance runs a query handler on the committed history of an instance, as of a time after the call started. It changes
-	// nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if its history
-	// cannot be read, ErrQueriesUnsupported if no orchestrator function is available, and a *QueryError if the query failed.
+	// QueryInstance runs a query handler on the committed history of an instance, as of a time after the call started.
+	// It changes nothing, so it can be repeated. It returns ErrNotFound if the instance does not exist, ErrCorrupt if
+	// its history cannot be read, ErrQueriesUnsupported if no orchestrator function is available, and a *QueryError if
+	// the query failed.
 	QueryInstance(ctx context.Context, q QueryRequest) (answer json.RawMessage, err error)
 }
 
@@ -40,7 +41,8 @@ type QueryCode string
 const (
 	// QueryNotStarted means that the code of the current execution has not run yet. Repeat the query later.
 	QueryNotStarted QueryCode = "not_begun"
-	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the handlers that it has set.
+	// QueryHandlerNotFound means that the code has not set a handler with this name. Known lists the handlers that it
+	// has set.
 	QueryHandlerNotFound QueryCode = "unknown_query"
 	// QueryUnregistered means that the build does not register the orchestration in its version.
 	QueryUnregistered QueryCode = "unregistered"
@@ -50,7 +52,8 @@ const (
 	QueryBadInput QueryCode = "bad_input"
 	// QueryFailed means that the handler returned an error or panicked. Failure has the error.
 	QueryFailed QueryCode = "failed"
-	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message has the position.
+	// QueryNotReadOnly means that the handler scheduled work, waited or made another decision. Message has the
+	// position.
 	QueryNotReadOnly QueryCode = "misused"
 	// QueryHandlerTimedOut means that the handler did not return in time. Message has the position.
 	QueryHandlerTimedOut QueryCode = "hung"

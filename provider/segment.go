@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,71 +35,6 @@ type RedispatchFrom struct {
 	Position Position
 	// HeadAt selects the turns from the last message that was consumed by that time. Zero means that it is not used.
 	HeadAt time.Time
-}
-
-// Record is an encoded message as a queue delivered it.
-type Record struct {
-	// ID is the queue's message ID. Batch responses name failed records by it.
-	ID string
-	// ReceiptHandle is the lock token, such as the SQS receipt handle.
-	ReceiptHandle string
-	Body          string
-	// Group is the message group of a FIFO queue, in which records are ordered.
-	Group string
-	// Sequence is the SequenceNumber of a FIFO queue.
-	Sequence string
-	// ReceiveCount is the number of deliveries so far, including this one.
-	ReceiveCount int
-	// SentAt is the time when the record was sent, or zero if it is not known.
-	SentAt time.Time
-	// Hold is the hold of the record's lock. It is nil for a record that was pushed.
-	Hold *LockHold
-}
-
-// RecordOf returns the Record of an SQS message with its system attributes. It uses ApproximateReceiveCount,
-// SentTimestamp, SequenceNumber and MessageGroupId. It ignores the group of a message of a standard queue, which does
-// not order messages.
-func RecordOf(id, lock, body string, attributes map[string]string) Record {
-	r := Record{ID: id, ReceiptHandle: lock, Body: body, ReceiveCount: 1, SentAt: ParseSentTimestamp(attributes["SentTimestamp"]), Sequence: attributes["SequenceNumber"]}
-	if n, err := strconv.Atoi(attributes["ApproximateReceiveCount"]); err == nil {
-		r.ReceiveCount = n
-	}
-	if r.Sequence != "" {
-		r.Group = attributes["MessageGroupId"]
-	}
-	return r
-}
-
-// ParseSentTimestamp parses an SQS SentTimestamp, in milliseconds since 1970. It returns the zero time if the timestamp is invalid.
-func ParseSentTimestamp(timestamp string) time.Time {
-	ms, err := strconv.ParseInt(timestamp, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
-// OrchestrationItem contains the messages of one instance that were received, and therefore locked, together.
-type OrchestrationItem struct {
-	InstanceID string
-	Messages   []InboxMessage
-}
-
-// InboxMessage is a message with its position in the inbox.
-type InboxMessage struct {
-	Message
-
-	Position Position
-	Record   Record
-	// NewExecutionID is the ID of the execution that a start creates, from NewExecutionID, if payloads were stored for it. If
-	// it is empty, the provider creates one.
-	NewExecutionID string
-	// InitialInputs are inputs of a start for its first turn.
-	InitialInputs []history.Event
-	// PossibleDuplicateSentAt is the time when the message was sent, if it may be a copy of a message that an earlier instance with
-	// the ID has consumed, or zero. The message must not create an instance if an instance with the ID was deleted
-	// after that time.
-	PossibleDuplicateSentAt time.Time
 }
 
 // Head is the last committed segment of an execution.
