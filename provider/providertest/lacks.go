@@ -17,7 +17,9 @@ var declinable = []struct {
 	{provider.CapabilityDeadLetterRecovery, func(f *kit.Fixture) error {
 		return kit.LastErr(f.Provider.DeadLetteredRecords(f.Ctx()))
 	}},
-	{provider.CapabilityMonitoring, func(f *kit.Fixture) error { return kit.ErrOf(f.Provider.CountAttention(f.Ctx())) }},
+	{provider.CapabilityMonitoring, func(f *kit.Fixture) error {
+		return kit.ErrOf(f.Provider.CountAttention(f.Ctx()))
+	}},
 	{provider.CapabilityRetention, func(f *kit.Fixture) error { return kit.LastErr(f.Provider.DueInstances(f.Ctx())) }},
 	{provider.CapabilitySchedules, func(f *kit.Fixture) error {
 		return kit.LastErr(f.Provider.ListSchedules(f.Ctx(), ""))

@@ -1,9 +1,9 @@
 // Package providertest is the conformance suite for implementations of provider.Provider.
 //
 // A provider's test calls Run with a Harness that creates hubs of its backend. The suite has a mandatory part, for
-// provider.Core, and a part for each optional interface. A harness declares in Lacks which of these the provider declines.
-// It declares what else its hubs can do in Capabilities, and lists in Want the tests that these exclude and the number of
-// the others, so that no test is skipped silently.
+// provider.Core, and a part for each optional interface. A harness declares in Lacks which of these the provider
+// declines. It declares what else its hubs can do in Capabilities, and lists in Want the tests that these exclude and
+// the number of the others, so that no test is skipped silently.
 package providertest
 
 import (

@@ -65,7 +65,8 @@ func recordFields(f *kit.Fixture) {
 	r := provider.ActivityRecord{
 		ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), CancelOutcome: provider.OutcomeStopped,
 		Details: json.RawMessage(`{"page":7}`), LastHeartbeatAt: now.Add(-time.Minute),
-		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second), InvocationTimeoutAttempt: 2, InvocationTimeouts: 1,
+		UnknownAt: now.Add(-2 * time.Minute), UnknownBuild: "b-1", BegunAt: now.Add(-90 * time.Second),
+		InvocationTimeoutAttempt: 2, InvocationTimeouts: 1,
 	}
 	putRecords(f, "x", r)
 	wantRecord(f, "x", r)
@@ -75,16 +76,23 @@ func partialRecords(f *kit.Fixture) {
 	now := f.StoredNow()
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, InvocationTimeoutAttempt: 1, InvocationTimeouts: 2})
 	putRecords(f, "x", kit.Beat(3, now, `1`))
-	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(2 * time.Second), CancelOutcome: provider.OutcomeAbandoned})
+	putRecords(f, "x", provider.ActivityRecord{
+		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(2 * time.Second),
+		CancelOutcome: provider.OutcomeAbandoned,
+	})
 	putRecords(f, "x", kit.Beat(3, now.Add(3*time.Second), `2`))
-	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, EndedAt: now.Add(4 * time.Second), CancelOutcome: provider.OutcomeCompleted})
+	putRecords(f, "x", provider.ActivityRecord{
+		ActivityID: 3, EndedAt: now.Add(4 * time.Second), CancelOutcome: provider.OutcomeCompleted,
+	})
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, UnknownAt: now, UnknownBuild: "b-1"})
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, BegunAt: now.Add(time.Second)})
 	putRecords(f, "x", provider.ActivityRecord{ActivityID: 3, UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2"})
 	wantRecord(f, "x", provider.ActivityRecord{
-		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(4 * time.Second), CancelOutcome: provider.OutcomeCompleted,
-		Details: json.RawMessage(`2`), LastHeartbeatAt: now.Add(3 * time.Second), InvocationTimeoutAttempt: 1, InvocationTimeouts: 2,
-		UnknownAt: now.Add(time.Minute), UnknownBuild: "b-2", BegunAt: now.Add(time.Second),
+		ActivityID: 3, SeenAt: now.Add(time.Second), EndedAt: now.Add(4 * time.Second),
+		CancelOutcome: provider.OutcomeCompleted,
+		Details:       json.RawMessage(`2`), LastHeartbeatAt: now.Add(3 * time.Second), InvocationTimeoutAttempt: 1,
+		InvocationTimeouts: 2,
+		UnknownAt:          now.Add(time.Minute), UnknownBuild: "b-2", BegunAt: now.Add(time.Second),
 	})
 }
 
@@ -134,7 +142,8 @@ func recordsPerExecution(f *kit.Fixture) {
 }
 
 func fewRecords(f *kit.Fixture) {
-	putRecords(f, "x", kit.Beat(3, f.StoredNow(), `1`), kit.Beat(4, f.StoredNow(), `1`), kit.Beat(5, f.StoredNow(), `1`))
+	putRecords(f, "x", kit.Beat(3, f.StoredNow(), `1`), kit.Beat(4, f.StoredNow(), `1`),
+		kit.Beat(5, f.StoredNow(), `1`))
 	all := f.Provider.ReadActivityRecords(f.Ctx(), "x")
 	for range 2 { // a second time, from the beginning
 		for r, err := range all {
@@ -150,8 +159,13 @@ func fewRecords(f *kit.Fixture) {
 // A work item can be redelivered after its activity was stopped. The worker then finds the activity cancelled.
 func neverStarted(f *kit.Fixture) {
 	now := f.StoredNow()
-	never := provider.ActivityRecord{ActivityID: 3, SeenAt: now.Add(time.Hour), EndedAt: now.Add(time.Hour), CancelOutcome: provider.OutcomeNeverStarted}
-	stopped := provider.ActivityRecord{ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), CancelOutcome: provider.OutcomeStopped}
+	never := provider.ActivityRecord{
+		ActivityID: 3, SeenAt: now.Add(time.Hour), EndedAt: now.Add(time.Hour),
+		CancelOutcome: provider.OutcomeNeverStarted,
+	}
+	stopped := provider.ActivityRecord{
+		ActivityID: 3, SeenAt: now, EndedAt: now.Add(time.Second), CancelOutcome: provider.OutcomeStopped,
+	}
 	putRecords(f, "x", stopped)
 	putRecords(f, "x", never)
 	wantRecord(f, "x", stopped)
@@ -172,7 +186,10 @@ func earlierHeartbeat(f *kit.Fixture) {
 }
 
 func detailsJSON(f *kit.Fixture) {
-	docs := []string{`null`, `""`, `0`, `12345678901234567890.5e-3`, `{"ref":"r","sha256":"s","bytes":1}`, "\"<\\u0000\\ud800\\uffff\u00e9\U0001f600\"", `[1, {"a" : []}]`}
+	docs := []string{
+		`null`, `""`, `0`, `12345678901234567890.5e-3`, `{"ref":"r","sha256":"s","bytes":1}`,
+		"\"<\\u0000\\ud800\\uffff\u00e9\U0001f600\"", `[1, {"a" : []}]`,
+	}
 	for i, doc := range docs {
 		putRecords(f, "x", kit.Beat(int64(i+3), f.StoredNow(), doc))
 	}
@@ -202,7 +219,9 @@ func recordsBesideHistory(f *kit.Fixture) {
 	e := f.Start("a")
 	t1 := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	putRecords(f, e.Instance.ExecutionID, kit.Beat(3, f.StoredNow(), `1`))
-	t2 := e.Commit(kit.TurnStarted(), history.Event{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`1`)})
+	t2 := e.Commit(kit.TurnStarted(), history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1, Result: history.Payload(`1`),
+	})
 	e.WantSegments(t1, t2)
 	f.WantEqual("cancels", f.Cancels(e.Instance.ExecutionID), provider.Cancels(nil))
 	wantRecord(f, e.Instance.ExecutionID, kit.Beat(3, recordsOf(f, e.Instance.ExecutionID)[0].LastHeartbeatAt, `1`))
@@ -221,7 +240,8 @@ func strongRecords(f *kit.Fixture) {
 
 func refusedRecords(f *kit.Fixture) {
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected})
-	f.WantPermanent(f.Provider.PutActivityRecords(f.Ctx(), "x", kit.Beat(3, f.StoredNow(), `1`), kit.Beat(4, f.StoredNow(), `1`)))
+	f.WantPermanent(f.Provider.PutActivityRecords(f.Ctx(), "x", kit.Beat(3, f.StoredNow(), `1`),
+		kit.Beat(4, f.StoredNow(), `1`)))
 	f.Fail(kit.Fault{})
 	if all := recordsOf(f, "x"); len(all) > 0 {
 		f.T.Errorf("unexpected activity records: %s", kit.Text(all))

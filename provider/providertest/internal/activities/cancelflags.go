@@ -35,25 +35,43 @@ func CancelFlags() kit.Group {
 		{Name: "ATurnThatCancelsMoreThanACommitHolds", Run: tooManyCancels},
 		{Name: "CancelUnknownIsHarmless", Run: cancelUnknown},
 		{Name: "RenewSurfacesCancelFlag", Run: renewSurfaces, Needs: []kit.Capability{kit.Polling}},
-		{Name: "RenewByTokenAndLockAlone", Run: renewLeases, Needs: []kit.Capability{kit.Polling}, Visibility: kit.ShortLock},
-		{Name: "RenewExtendsLockWhenCancelled", Run: renewExtendsCancelled, Needs: []kit.Capability{kit.Polling}, Visibility: kit.ShortLock},
-		{Name: "ARenewalThatCannotReadStillExtends", Run: renewUnreadable, Needs: []kit.Capability{kit.Polling, kit.Faults}, Visibility: kit.ShortLock},
+		{
+			Name: "RenewByTokenAndLockAlone", Run: renewLeases, Needs: []kit.Capability{kit.Polling},
+			Visibility: kit.ShortLock,
+		},
+		{
+			Name: "RenewExtendsLockWhenCancelled", Run: renewExtendsCancelled, Needs: []kit.Capability{kit.Polling},
+			Visibility: kit.ShortLock,
+		},
+		{
+			Name: "ARenewalThatCannotReadStillExtends", Run: renewUnreadable,
+			Needs: []kit.Capability{kit.Polling, kit.Faults}, Visibility: kit.ShortLock,
+		},
 		{Name: "AckWithoutCompletion", Run: ackWithoutCompletion, Visibility: kit.ShortLock},
 		{Name: "CompletionAfterCancelIsFiltered", Run: completionAfterCancel},
-		{Name: "CancelDoesNotTouchAttempts", Run: attemptsOfCancelled, Needs: []kit.Capability{kit.Polling}, Visibility: kit.ShortLock},
+		{
+			Name: "CancelDoesNotTouchAttempts", Run: attemptsOfCancelled, Needs: []kit.Capability{kit.Polling},
+			Visibility: kit.ShortLock,
+		},
 		{Name: "CancelIsPerExecution", Run: cancelPerExecution},
 		{Name: "AnEndWithWorkOutstandingCancelsAll", Run: endCancelsAll},
 		{Name: "ALargeTurnThatCancelsCommitsWhole", Run: largeCancel},
 		{Name: "OrphanActivityAfterDelete", Run: orphanAfterDelete},
 		{Name: "ALateTurnCancelsNothingOfWhatIsDeleted", Run: lateCancelAfterDelete},
-		{Name: "TheEndOfADamagedHistoryCancelsTheRest", Run: damagedEndCancels, Needs: []kit.Capability{kit.Corruption}},
+		{
+			Name: "TheEndOfADamagedHistoryCancelsTheRest", Run: damagedEndCancels,
+			Needs: []kit.Capability{kit.Corruption},
+		},
 		{Name: "AnUnreachableRecordIsAnError", Run: unreadableCancels, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
 
 // cancels returns the event of code that cancels activities.
 func cancels(reason string, ids ...history.Range) history.Event {
-	e := history.Event{Kind: history.ActivityCancelRequested, Reason: reason, Message: "m", RequestedBy: history.RequestedByOrchestration}
+	e := history.Event{
+		Kind: history.ActivityCancelRequested, Reason: reason, Message: "m",
+		RequestedBy: history.RequestedByOrchestration,
+	}
 	if len(ids) == 1 && ids[0].First == ids[0].Last {
 		e.SourceEventID = ids[0].First
 	} else {
@@ -95,7 +113,9 @@ func fetchSurfaces(f *kit.Fixture) {
 	if len(items) != 2 {
 		f.T.Fatalf("%d work items, want 2: a cancelled one must be received too", len(items))
 	}
-	f.WantEqual("cancel flag", flag(f, &items[0]), provider.CancelInfo{Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time})
+	f.WantEqual("cancel flag", flag(f, &items[0]), provider.CancelInfo{
+		Requested: true, Reason: "select_loser", Message: "m", RequestedAt: t.Events[1].Time,
+	})
 	f.WantEqual("cancel flag of the other activity", flag(f, &items[1]), provider.CancelInfo{})
 }
 
@@ -171,7 +191,8 @@ func failedAckLeavesNoFlag(f *kit.Fixture) {
 func refusedLeavesNoFlag(f *kit.Fixture) {
 	e := f.Start("a")
 	f.Fail(kit.Fault{Operation: kit.Write, Failure: kit.Rejected, Times: 1})
-	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
+	_, err := f.Provider.AckOrchestrationItem(f.Ctx(),
+		cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
 	f.WantPermanent(err)
 	e.WantReasons("", "", "")
 	e.WantSegments()
@@ -241,7 +262,10 @@ func massCancelFragmented(f *kit.Fixture) {
 // Unsorted ranges of different sizes are read as they were written.
 func anyCancels(f *kit.Fixture) {
 	e := f.Start("a")
-	ids := []history.Range{{First: 900, Last: 950}, one(7), {First: 100, Last: 163}, one(9), one(11), one(13), {First: 8000, Last: 8001}, one(15)}
+	ids := []history.Range{
+		{First: 900, Last: 950}, one(7), {First: 100, Last: 163}, one(9), one(11), one(13), {First: 8000, Last: 8001},
+		one(15),
+	}
 	e.Ack(recordTurn(e, cancels("requested", ids...), cancels("timeout", one(8), one(10))))
 	c := f.Cancels(e.Head.ExecutionID)
 	want := map[int64]string{8: "timeout", 10: "timeout"}
@@ -259,7 +283,8 @@ func anyCancels(f *kit.Fixture) {
 
 func firstReasonWins(f *kit.Fixture) {
 	e := f.Start("a")
-	first := cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), cancels("select_loser", one(3)))
+	first := cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		cancels("select_loser", one(3)))
 	e.Ack(first)
 	second := cancelTurn(e, kit.TurnStarted(), cancels("requested", one(3), one(4)))
 	e.Ack(second)
@@ -271,7 +296,8 @@ func firstReasonWins(f *kit.Fixture) {
 // laterTurnAdds: a turn writes only its own decisions. Earlier decisions stay, and come first.
 func laterTurnAdds(f *kit.Fixture) {
 	e := f.Start("a")
-	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue), cancels("select_loser", one(3)), cancels("timeout", one(4))))
+	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		cancels("select_loser", one(3)), cancels("timeout", one(4))))
 	e.Commit(kit.TurnStarted())
 	e.Ack(cancelTurn(e, kit.TurnStarted(), cancels("requested", one(5))))
 	e.Ack(cancelTurn(e, kit.TurnStarted(), cancels("timeout", one(3), one(4), one(5))))
@@ -305,7 +331,9 @@ func manyCancellingTurns(f *kit.Fixture) {
 		again = ids[0]
 	}
 	last := e.Head.Segment
-	for _, from := range []int64{0, 1, 2, 73, 74, 75, 76, 77, 148, 149, 150, 151, last - 90, last - 70, last - 20, last - 1, last, last + 1} {
+	for _, from := range []int64{
+		0, 1, 2, 73, 74, 75, 76, 77, 148, 149, 150, 151, last - 90, last - 70, last - 20, last - 1, last, last + 1,
+	} {
 		record, _ := f.CancelsFrom(e.Head.ExecutionID, from)
 		for id := range int64(10 * turns) {
 			segment, decided := decidedIn[id]
@@ -402,7 +430,9 @@ func severalItems(f *kit.Fixture) {
 	e := f.Start("a")
 	t := e.Turn(kit.TurnStarted())
 	for id := range int64(600) {
-		t.Cancels = append(t.Cancels, provider.ActivityCancel{IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow()})
+		t.Cancels = append(t.Cancels, provider.ActivityCancel{
+			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
+		})
 	}
 	e.Ack(t)
 	e.Ack(recordTurn(e, cancels("requested", one(3), one(9999))))
@@ -432,7 +462,9 @@ func tooManyCancels(f *kit.Fixture) {
 	e := f.Start("a")
 	t := e.Turn(kit.TurnStarted())
 	for id := range int64(6 << 10) {
-		t.Cancels = append(t.Cancels, provider.ActivityCancel{IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow()})
+		t.Cancels = append(t.Cancels, provider.ActivityCancel{
+			IDs: []history.Range{one(id + 3)}, Reason: gibberish(uint64(id), 1<<10), At: f.StoredNow(),
+		})
 	}
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.WantErrorIs(err, provider.ErrTooLarge)
@@ -503,7 +535,9 @@ func renewLeases(f *kit.Fixture) {
 	for i := range items {
 		w, err := f.Provider.VerifyWorkItemToken(f.Ctx(), items[i].Token)
 		f.Must(err)
-		leases[i] = provider.LockedWorkItem{WorkItem: w, Record: provider.Record{ID: kit.Text(i), ReceiptHandle: items[i].Record.ReceiptHandle}}
+		leases[i] = provider.LockedWorkItem{
+			WorkItem: w, Record: provider.Record{ID: kit.Text(i), ReceiptHandle: items[i].Record.ReceiptHandle},
+		}
 	}
 	began := f.Now()
 	renewals, err := f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, leases...)
@@ -523,7 +557,8 @@ func renewLeases(f *kit.Fixture) {
 	leases[2].Record.ReceiptHandle = "nobody's"
 	renewals, err = f.Provider.RenewWorkItemLocks(f.Ctx(), kit.Queue, kit.LongLock, leases...)
 	f.Must(err)
-	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() || !r[2].Until.IsZero() || !r[1].Cancel.Requested {
+	if r := renewals; !r[0].Lost || r[1].Lost || !r[2].Lost || !r[0].Until.IsZero() || r[1].Until.IsZero() ||
+		!r[2].Until.IsZero() || !r[1].Cancel.Requested {
 		f.T.Errorf("renewals %+v", r)
 	}
 }
@@ -568,7 +603,9 @@ func renewUnreadable(f *kit.Fixture) {
 func ackWithoutCompletion(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
-	failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, []provider.CompletedWorkItem{{LockedWorkItem: &f.Locked(kit.Queue)[0]}})
+	failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, []provider.CompletedWorkItem{
+		{LockedWorkItem: &f.Locked(kit.Queue)[0]},
+	})
 	f.Must(err)
 	if len(failed) > 0 {
 		f.T.Errorf("%d failed", len(failed))
@@ -593,7 +630,9 @@ func attemptsOfCancelled(f *kit.Fixture) {
 		}
 		for _, it := range items {
 			f.WantEqual("delivery and attempt", []int{it.Record.ReceiveCount, it.Attempt}, []int{delivery, 1})
-			f.WantDied(provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}, delivery-1)
+			f.WantDied(provider.Attempt{
+				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
+			}, delivery-1)
 		}
 	}
 }
@@ -603,7 +642,10 @@ func completionAfterCancel(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), cancels("requested", one(3))))
 	f.Messages()
-	done := provider.CompletedWorkItem{LockedWorkItem: &f.Locked(kit.Queue)[0], Outcome: &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")}}
+	done := provider.CompletedWorkItem{
+		LockedWorkItem: &f.Locked(kit.Queue)[0],
+		Outcome:        &provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload("1")},
+	}
 	failed, err := f.Provider.AckWorkItems(f.Ctx(), kit.Queue, []provider.CompletedWorkItem{done})
 	f.Must(err)
 	ms := f.Messages()
@@ -615,7 +657,8 @@ func completionAfterCancel(f *kit.Fixture) {
 
 func cancelPerExecution(f *kit.Fixture) {
 	e := f.Start("a")
-	t := e.Continuing("x2", kit.TurnStarted(), kit.Activity(kit.Queue), cancels("orchestration_terminal_continued_as_new", one(3)))
+	t := e.Continuing("x2", kit.TurnStarted(), kit.Activity(kit.Queue),
+		cancels("orchestration_terminal_continued_as_new", one(3)))
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
@@ -651,7 +694,8 @@ func orphanAfterDelete(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	next := e.ContinueAs("x2", kit.Completed(3))
-	t := cancelTurn(next, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), cancels("select_loser", one(4)))
+	t := cancelTurn(next, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		cancels("select_loser", one(4)))
 	next.Ack(t)
 	queued := f.Locked(kit.Queue)
 	if f.Can(kit.Faults) { // the write that ends the instance also cancels them, not a later write
@@ -676,7 +720,8 @@ func orphanAfterDelete(f *kit.Fixture) {
 // lateCancelAfterDelete: the turn was running when the instance was deleted.
 func lateCancelAfterDelete(f *kit.Fixture) {
 	e := f.Start("a")
-	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), cancels("select_loser", one(3))))
+	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		cancels("select_loser", one(3))))
 	late := cancelTurn(e, kit.TurnStarted(), cancels("requested", one(4)))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), late)
@@ -690,12 +735,14 @@ func lateCancelAfterDelete(f *kit.Fixture) {
 // damagedEndCancels: the decisions of turns stay although the history cannot be read.
 func damagedEndCancels(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
-	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), cancels("select_loser", one(3))))
+	e.Ack(cancelTurn(e, kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		cancels("select_loser", one(3))))
 	e.Commit(kit.TurnStarted())
 	f.Damage(e.Instance.ExecutionID, 1, kit.Undecodable)
 	f.Enqueue(provider.Message{Kind: provider.MessageTerminate, InstanceID: "a"})
 	f.Must(f.Provider.TerminateCorrupt(f.Ctx(), &f.Messages()[0]))
-	e.WantReasons("orchestration_terminal_terminated", "orchestration_terminal_terminated", "select_loser", "orchestration_terminal_terminated")
+	e.WantReasons("orchestration_terminal_terminated", "orchestration_terminal_terminated", "select_loser",
+		"orchestration_terminal_terminated")
 }
 
 func unreadableCancels(f *kit.Fixture) {

@@ -37,7 +37,9 @@ func ofOtherKeys(f *kit.Fixture, queue string, held []provider.LockedWorkItem) [
 	f.T.Helper()
 	more := f.Locked(queue)
 	for i := range more {
-		if slices.ContainsFunc(held, func(h provider.LockedWorkItem) bool { return h.ExclusiveKey == more[i].ExclusiveKey }) {
+		if slices.ContainsFunc(held, func(h provider.LockedWorkItem) bool {
+			return h.ExclusiveKey == more[i].ExclusiveKey
+		}) {
 			f.T.Errorf("activity %d with key %q was delivered while another one with the same key is running",
 				more[i].ActivityID, more[i].ExclusiveKey)
 		}

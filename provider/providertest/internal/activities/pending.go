@@ -46,7 +46,10 @@ func held(f *kit.Fixture, id string) holding {
 func (e holding) waiting() provider.PendingAttempt {
 	now := e.F.StoredNow()
 	closeAt := now.Add(time.Hour)
-	return provider.PendingAttempt{Name: kit.Pack, Since: now, Segment: 1, StartToCloseDeadline: &closeAt, HeartbeatMs: 5000, LastHeartbeatAt: &now, GraceMs: 1000}
+	return provider.PendingAttempt{
+		Name: kit.Pack, Since: now, Segment: 1, StartToCloseDeadline: &closeAt, HeartbeatMs: 5000,
+		LastHeartbeatAt: &now, GraceMs: 1000,
+	}
 }
 
 // keep stores the first attempt of activity #3 as pending, in place of was, for a message with the ID by.
@@ -66,7 +69,8 @@ func (e holding) retryOf() provider.ActivityRetry {
 
 func completionTokens(f *kit.Fixture) {
 	want := provider.WorkItem{
-		V: provider.WireVersion, InstanceID: "a/é", ExecutionID: "01JEXECUTION", Segment: 7, ActivityID: 3, Attempt: 2, Queue: kit.Queue,
+		V: provider.WireVersion, InstanceID: "a/é", ExecutionID: "01JEXECUTION", Segment: 7, ActivityID: 3, Attempt: 2,
+		Queue: kit.Queue,
 	}
 	token := signed(f, &want)
 	f.WantEqual("signed again", signed(f, &want), token)
@@ -94,9 +98,12 @@ func signed(f *kit.Fixture, w *provider.WorkItem) string {
 func noCompletionTokens(f *kit.Fixture) {
 	f.Start("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	ofWork := f.Work(kit.Queue)[0].Token
-	good := signed(f, &provider.WorkItem{InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: kit.Queue})
+	good := signed(f, &provider.WorkItem{
+		InstanceID: "a", ExecutionID: "x", Segment: 1, ActivityID: 3, Attempt: 1, Queue: kit.Queue,
+	})
 	const at = 8 // one of the last characters, which belong to the signature
-	other := good[:len(good)-at] + map[bool]string{true: "B", false: "A"}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
+	other := good[:len(good)-at] + map[bool]string{true: "B",
+		false: "A"}[good[len(good)-at] == 'A'] + good[len(good)-at+1:]
 	for _, token := range []string{
 		"", ".", "c1", "c1..", ofWork, strings.Replace(ofWork, "w1.", "c1.", 1), good[:len(good)-1], good + "A", other,
 		strings.Replace(good, "c1.", "c2.", 1), strings.Repeat(good, 500), "\x00", " " + good,
@@ -105,7 +112,8 @@ func noCompletionTokens(f *kit.Fixture) {
 		f.WantErrorIs(err, provider.ErrInvalidToken)
 		f.WantEqual("contents of an invalid token", w, provider.WorkItem{})
 	}
-	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
+	foreign := provider.NewTokens("another-hub", provider.NewTokenKey("1",
+		make([]byte, 32))).SignCompletion(&provider.WorkItem{InstanceID: "a"})
 	_, err := f.Provider.VerifyCompletionToken(f.Ctx(), foreign)
 	f.WantErrorIs(err, provider.ErrInvalidToken)
 	var of *provider.ForeignTokenError
@@ -119,13 +127,15 @@ func keptOnce(f *kit.Fixture) {
 	due := f.StoredNow().Add(10 * time.Millisecond)
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", due))
 	first := e.retryOf()
-	if first.Attempt != 1 || first.Pending == nil || !first.NextCheckAt.Equal(due) || first.NextCheckID != "m-1" || first.Pending.Name != kit.Pack || first.Pending.HeartbeatMs != 5000 {
+	if first.Attempt != 1 || first.Pending == nil || !first.NextCheckAt.Equal(due) || first.NextCheckID != "m-1" ||
+		first.Pending.Name != kit.Pack || first.Pending.HeartbeatMs != 5000 {
 		f.T.Fatalf("%+v", first)
 	}
 	f.WantErrorIs(e.keep(provider.ActivityRetry{}, "m-2", due.Add(time.Hour)), provider.ErrConflict)
 	f.WantEqual("stored by another process", e.retryOf(), first)
 	timers := f.DueTimers()
-	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) || timers[0].Segment != 1 {
+	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].FireAt.Equal(due) ||
+		timers[0].Segment != 1 {
 		f.T.Errorf("%+v", timers)
 	}
 }
@@ -142,7 +152,10 @@ func keptOn(f *kit.Fixture) {
 	}
 	f.DueTimers()
 	sent := e.retryOf()
-	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 1, Was: sent, Pending: *sent.Pending, NextCheckAt: sent.NextCheckAt, NextCheckID: "m-3", Sent: true}))
+	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, provider.PendingAttemptUpdate{
+		ActivityID: 3, Attempt: 1, Was: sent, Pending: *sent.Pending, NextCheckAt: sent.NextCheckAt, NextCheckID: "m-3",
+		Sent: true,
+	}))
 	if again := f.DueTimers(); len(again) != 1 || !again[0].FireAt.Equal(next) {
 		f.T.Errorf("sent again: %+v", again)
 	}
@@ -164,7 +177,9 @@ func duePending(f *kit.Fixture) {
 	e := held(f, "a")
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
 	done, err := f.Provider.RetryActivities(f.Ctx(), &provider.RetryRequest{
-		InstanceID: "a", Head: e.Head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 3, Attempt: 1, Segment: 1}},
+		InstanceID: "a", Head: e.Head, Due: []provider.DueAttempt{
+			{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 3, Attempt: 1, Segment: 1},
+		},
 	})
 	f.Must(err)
 	if len(done.Waiting) != 2 || done.Waiting[0].Pending != nil || done.Waiting[1].Pending == nil {
@@ -176,7 +191,8 @@ func duePending(f *kit.Fixture) {
 func pendingNoMore(f *kit.Fixture) {
 	e := held(f, "a")
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
-	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 1, "r.1", time.Millisecond)), provider.RetryNext)
+	wantVerdicts(e.Execution, retry(e.Execution, attempted(e.Execution, 3, 1, "r.1", time.Millisecond)),
+		provider.RetryNext)
 	wantAttempts(f, "3.2")
 	r := e.retryOf()
 	if r.Attempt != 2 || r.Pending != nil || !r.NextCheckAt.IsZero() {
@@ -195,7 +211,9 @@ func pendingNoMore(f *kit.Fixture) {
 	wantAttempts(f, "3.2")
 	was := other.retryOf()
 	for by, want := range []error{nil, provider.ErrConflict} { // two callers have read the same value
-		k := provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), NextCheckID: fmt.Sprint("m-", by)}
+		k := provider.PendingAttemptUpdate{
+			ActivityID: 3, Attempt: 2, Was: was, Pending: other.waiting(), NextCheckID: fmt.Sprint("m-", by),
+		}
 		f.WantErrorIs(f.Provider.PutPendingAttempts(f.Ctx(), "b", other.Head, k), want)
 	}
 	f.WantEqual("owner of the second attempt", other.retryOf().NextCheckID, "m-0")
@@ -207,7 +225,10 @@ func limitToldAgain(f *kit.Fixture) {
 	retry(e.Execution, attempted(e.Execution, 3, 1, provider.TimeoutRunID(1, "t-1"), time.Millisecond))
 	wantAttempts(f, "3.2")
 	due := func(by string) provider.RetryRequest {
-		return provider.RetryRequest{InstanceID: "a", Head: e.Head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 1, MessageID: by, Segment: 1}}}
+		return provider.RetryRequest{
+			InstanceID: "a", Head: e.Head,
+			Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 1, MessageID: by, Segment: 1}},
+		}
 	}
 	another := due("t-2")
 	_, err := f.Provider.RetryActivities(f.Ctx(), &another)
@@ -224,7 +245,9 @@ func limitToldAgain(f *kit.Fixture) {
 // beat sends a heartbeat of an attempt of activity #3.
 func (e holding) beat(attempt int, at time.Time, details string) bool {
 	e.F.T.Helper()
-	counted, err := e.F.Provider.HeartbeatPending(e.F.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details)})
+	counted, err := e.F.Provider.HeartbeatPending(e.F.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
+		ActivityID: 3, Attempt: attempt, At: at, Details: json.RawMessage(details),
+	})
 	e.F.Must(err)
 	return counted
 }
@@ -244,7 +267,9 @@ func pendingBeats(f *kit.Fixture) {
 	f.WantEqual("an older one", e.beat(1, first.Add(-time.Second), `{"page":0}`), false)
 	second := first.Add(time.Second)
 	f.WantEqual("one without details", e.beat(1, second, ""), true)
-	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1})
+	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
+		ActivityID: 3, LastHeartbeatAt: second, Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 1,
+	})
 
 	f.WantEqual("ended by the last", e.endAttempt(second), true)
 	f.WantEqual("ended again", e.endAttempt(first), true)
@@ -252,13 +277,18 @@ func pendingBeats(f *kit.Fixture) {
 	f.WantEqual("of the next attempt, by a clock that is behind", e.beat(2, first.Add(-time.Hour), ""), true)
 	f.WantEqual("of the next attempt", e.beat(2, second.Add(time.Second), ""), true)
 	f.WantEqual("of the one before", e.beat(1, second.Add(time.Hour), ""), false)
-	seen, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true})
+	seen, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
+		ActivityID: 3, Attempt: 2, At: second.Add(2 * time.Second), Cancelled: true,
+	})
 	f.Must(err)
-	again, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{ActivityID: 3, Attempt: 2, At: second.Add(3 * time.Second), Cancelled: true})
+	again, err := f.Provider.HeartbeatPending(f.Ctx(), e.Instance.ExecutionID, provider.PendingHeartbeat{
+		ActivityID: 3, Attempt: 2, At: second.Add(3 * time.Second), Cancelled: true,
+	})
 	f.Must(err)
 	f.WantEqual("cancelled", []bool{seen, again}, []bool{true, true})
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{
-		ActivityID: 3, LastHeartbeatAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second), Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 2, TimedOutAttempt: 1,
+		ActivityID: 3, LastHeartbeatAt: second.Add(3 * time.Second), SeenAt: second.Add(2 * time.Second),
+		Details: json.RawMessage(`{"page":1}`), HeartbeatAttempt: 2, TimedOutAttempt: 1,
 	})
 }
 
@@ -281,9 +311,14 @@ func beatBesideEnd(f *kit.Fixture) {
 func handoverKept(f *kit.Fixture) {
 	e := held(f, "a")
 	p := e.waiting()
-	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingAttempt: 2}))
+	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{
+		ActivityID: 3, Pending: &p, PendingAttempt: 2,
+	}))
 	wantRecord(f, e.Instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, Pending: &p, PendingAttempt: 2})
-	taken, err := f.Provider.ClaimRun(f.Ctx(), provider.Run{ExecutionID: e.Instance.ExecutionID, ActivityID: 3, Segment: 1, Attempt: 2, Token: "t", Until: f.StoredNow().Add(time.Minute)})
+	taken, err := f.Provider.ClaimRun(f.Ctx(), provider.Run{
+		ExecutionID: e.Instance.ExecutionID, ActivityID: 3, Segment: 1, Attempt: 2, Token: "t",
+		Until: f.StoredNow().Add(time.Minute),
+	})
 	f.Must(err)
 	if taken.PreviousRecord.Pending == nil || taken.PreviousRecord.PendingAttempt != 2 {
 		f.T.Errorf("%+v", taken)
@@ -314,7 +349,9 @@ func pendingBundled(f *kit.Fixture) {
 			f.WantEqual("pending", m.Outcomes[0].Pending, &p)
 		}
 	}
-	f.WantEqual("messages", kinds, map[provider.MessageKind]int{provider.MessageActivityPending: 1, provider.MessageActivityOutcomes: 1})
+	f.WantEqual("messages", kinds, map[provider.MessageKind]int{
+		provider.MessageActivityPending: 1, provider.MessageActivityOutcomes: 1,
+	})
 }
 
 func readWorkItem(f *kit.Fixture) {
@@ -338,12 +375,15 @@ func graceOfPending(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), a)
 	p := e.waiting()
 	p.WaitForCancellation, p.GraceMs = true, 20
-	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, provider.PendingAttemptUpdate{ActivityID: 3, Attempt: 1, Pending: p, NextCheckID: "m-1"}))
+	f.Must(f.Provider.PutPendingAttempts(f.Ctx(), "a", e.Head, provider.PendingAttemptUpdate{
+		ActivityID: 3, Attempt: 1, Pending: p, NextCheckID: "m-1",
+	}))
 	if timers := f.DueTimers(); len(timers) > 0 {
 		f.T.Fatalf("%+v", timers)
 	}
 	e.Ack(cancelTurn(e.Execution, kit.TurnStarted(), cancelEvent(e.Execution, 3)))
-	if timers := f.DueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 || !timers[0].WaitForCancellation {
+	if timers := f.DueTimers(); len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 1 ||
+		!timers[0].WaitForCancellation {
 		f.T.Errorf("%+v", timers)
 	}
 }

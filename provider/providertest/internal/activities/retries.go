@@ -25,7 +25,10 @@ func Retries() kit.Group {
 		{Name: "WhatIsDueIsSentIfItIsCurrent", Run: dueAttempt},
 		{Name: "AnAttemptForAnUnknownQueueIsRefused", Run: refusedAttempt},
 		{Name: "ManyActivitiesAreRetriedAtOnce", Run: manyRetries},
-		{Name: "AnAttemptThatWasNotSentIsSentByTheNextTelling", Run: attemptNotSent, Needs: []kit.Capability{kit.Faults}},
+		{
+			Name: "AnAttemptThatWasNotSentIsSentByTheNextTelling", Run: attemptNotSent,
+			Needs: []kit.Capability{kit.Faults},
+		},
 		{Name: "RetriesArePerExecutionAndInOrder", Run: retriesInOrder},
 		{Name: "FailedAttemptsAreAMessageOfTheirOwn", Run: attemptsBundled},
 		{Name: "SettledIsWhatHistorySays", Run: settledSince},
@@ -36,7 +39,10 @@ func Retries() kit.Group {
 
 // attempted returns a failure of an attempt that is retried after the given time, or not retried if it is 0.
 func attempted(e *kit.Execution, id int64, attempt int, run string, after time.Duration) provider.ActivityOutcome {
-	o := provider.ActivityOutcome{ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "StockError", Message: run}}
+	o := provider.ActivityOutcome{
+		ActivityID: id, Attempt: attempt, Run: run, Segment: 1,
+		Error: &history.Failure{Type: "StockError", Message: run},
+	}
 	if after > 0 {
 		at := e.F.StoredNow().Add(after)
 		o.RetryAt = &at
@@ -47,7 +53,9 @@ func attempted(e *kit.Execution, id int64, attempt int, run string, after time.D
 // retry handles failures with the execution's head.
 func retry(e *kit.Execution, failed ...provider.ActivityOutcome) provider.RetryResult {
 	e.F.T.Helper()
-	done, err := e.F.Provider.RetryActivities(e.F.Ctx(), &provider.RetryRequest{InstanceID: e.Instance.InstanceID, Head: e.Head, Failed: failed})
+	done, err := e.F.Provider.RetryActivities(e.F.Ctx(), &provider.RetryRequest{
+		InstanceID: e.Instance.InstanceID, Head: e.Head, Failed: failed,
+	})
 	e.F.Must(err)
 	return done
 }
@@ -91,8 +99,11 @@ func nextAttempt(f *kit.Fixture) {
 	}
 	w := unsigned(f, items[0].WorkItem)
 	f.WantEqual("work item", w, provider.WorkItem{
-		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3, Name: kit.Pack, Queue: kit.Queue, Attempt: 2,
-		Input: history.Payload(`"box"`), Retry: &history.RetryPolicy{InitialIntervalMs: 1000}, NotBefore: o.RetryAt, PossibleDuplicate: true,
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3,
+		Name: kit.Pack, Queue: kit.Queue, Attempt: 2,
+		Input: history.Payload(`"box"`), Retry: &history.RetryPolicy{
+			InitialIntervalMs: 1000,
+		}, NotBefore: o.RetryAt, PossibleDuplicate: true,
 	})
 	r, err := f.Provider.ReadRetry(f.Ctx(), e.Instance.ExecutionID, 3)
 	f.Must(err)
@@ -100,7 +111,9 @@ func nextAttempt(f *kit.Fixture) {
 		f.T.Errorf("failed at %v", r.FailedAt)
 	}
 	r.FailedAt = time.Time{}
-	f.WantEqual("retry", r, provider.ActivityRetry{ActivityID: 3, Attempt: 2, Run: "m.1", At: *o.RetryAt, Error: o.Error})
+	f.WantEqual("retry", r, provider.ActivityRetry{
+		ActivityID: 3, Attempt: 2, Run: "m.1", At: *o.RetryAt, Error: o.Error,
+	})
 	r, err = f.Provider.ReadRetry(f.Ctx(), e.Instance.ExecutionID, 4)
 	f.Must(err)
 	f.WantEqual("retry", r, provider.ActivityRetry{ActivityID: 4})
@@ -109,7 +122,8 @@ func nextAttempt(f *kit.Fixture) {
 
 func oneOfTwoFailures(f *kit.Fixture) {
 	e := trying(f, "a", 1)
-	wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", time.Millisecond), attempted(e, 3, 1, "n.1", time.Millisecond)), provider.RetryNext, provider.RetryStale)
+	wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", time.Millisecond), attempted(e, 3, 1, "n.1", time.Millisecond)),
+		provider.RetryNext, provider.RetryStale)
 	wantAttempts(f, "3.2")
 	wantVerdicts(e, retry(e, attempted(e, 3, 1, "n.1", time.Millisecond)), provider.RetryStale)
 	wantAttempts(f)
@@ -140,7 +154,8 @@ func lastFailure(f *kit.Fixture) {
 	e := trying(f, "a", 2)
 	wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", 0)), provider.RetryExhausted)
 	retry(e, attempted(e, 3, 1, "m.2", time.Millisecond))
-	wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.3", 0), attempted(e, 3, 2, "n.1", 0), attempted(e, 3, 2, "n.2", time.Millisecond), attempted(e, 4, 1, "o.1", 0)),
+	wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.3", 0), attempted(e, 3, 2, "n.1", 0),
+		attempted(e, 3, 2, "n.2", time.Millisecond), attempted(e, 4, 1, "o.1", 0)),
 		provider.RetryStale, provider.RetryExhausted, provider.RetryStale, provider.RetryExhausted)
 	wantAttempts(f, "3.2")
 }
@@ -150,7 +165,9 @@ func retriesFenced(f *kit.Fixture) {
 	behind := e.Head
 	e.Commit(kit.Completed(3))
 	for _, r := range []provider.RetryRequest{
-		{Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)}}, {Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}}},
+		{
+			Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)},
+		}, {Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}}},
 	} {
 		r.InstanceID, r.Head = "a", behind
 		_, err := f.Provider.RetryActivities(f.Ctx(), &r)
@@ -166,7 +183,9 @@ func retriesAfterDeletion(f *kit.Fixture) {
 	e := trying(f, "a", 2)
 	retry(e, attempted(e, 4, 1, "m.1", time.Millisecond))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
-	r := provider.RetryRequest{InstanceID: "a", Head: e.Head, Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)}}
+	r := provider.RetryRequest{
+		InstanceID: "a", Head: e.Head, Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)},
+	}
 	_, err := f.Provider.RetryActivities(f.Ctx(), &r)
 	f.WantErrorIs(err, provider.ErrConflict)
 	for r, err := range f.Provider.ReadRetries(f.Ctx(), e.Instance.ExecutionID) {
@@ -181,7 +200,8 @@ func farAttempt(f *kit.Fixture) {
 	wantAttempts(f)
 	f.Advance(15 * time.Minute)
 	timers := f.Timers()
-	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 2 || timers[0].Activity || timers[0].Segment != 1 || !timers[0].FireAt.Equal(*o.RetryAt) {
+	if len(timers) != 1 || timers[0].TimerID != 3 || timers[0].Attempt != 2 || timers[0].Activity ||
+		timers[0].Segment != 1 || !timers[0].FireAt.Equal(*o.RetryAt) {
 		f.T.Errorf("timers %s", kit.Text(timers))
 	}
 }
@@ -191,7 +211,13 @@ func dueAttempt(f *kit.Fixture) {
 	retry(e, attempted(e, 3, 1, "m.1", time.Millisecond), attempted(e, 4, 1, "n.1", time.Millisecond))
 	retry(e, attempted(e, 4, 2, "n.2", time.Millisecond))
 	f.Work(kit.Queue)
-	r := provider.RetryRequest{InstanceID: "a", Head: e.Head, Due: []provider.DueAttempt{{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 4, Attempt: 2, Segment: 1}, {ActivityID: 9, Attempt: 2, Segment: 1}}}
+	r := provider.RetryRequest{
+		InstanceID: "a", Head: e.Head,
+		Due: []provider.DueAttempt{
+			{ActivityID: 3, Attempt: 2, Segment: 1}, {ActivityID: 4, Attempt: 2, Segment: 1},
+			{ActivityID: 9, Attempt: 2, Segment: 1},
+		},
+	}
 	done, err := f.Provider.RetryActivities(f.Ctx(), &r)
 	f.Must(err)
 	if !done.Verified {
@@ -210,7 +236,8 @@ func refusedAttempt(f *kit.Fixture) {
 	f.Must(err)
 	e.Head.Segment, e.Head.Watermark = 1, kit.At(1)
 	done := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
-	if wantVerdicts(e, done, provider.RetryNext); len(done.RejectedOutputs) != 1 || done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
+	if wantVerdicts(e, done, provider.RetryNext); len(done.RejectedOutputs) != 1 ||
+		done.RejectedOutputs[0].EventID != 3 || !strings.Contains(done.RejectedOutputs[0].Failure.Message, "nowhere") {
 		f.T.Errorf("rejected outputs: %s", kit.Text(done.RejectedOutputs))
 	}
 	again := retry(e, attempted(e, 3, 1, "m.1", time.Millisecond))
@@ -240,7 +267,9 @@ func manyRetries(f *kit.Fixture) {
 func attemptNotSent(f *kit.Fixture) {
 	e := trying(f, "a", 1)
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
-	r := provider.RetryRequest{InstanceID: "a", Head: e.Head, Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)}}
+	r := provider.RetryRequest{
+		InstanceID: "a", Head: e.Head, Failed: []provider.ActivityOutcome{attempted(e, 3, 1, "m.1", time.Millisecond)},
+	}
 	if _, err := f.Provider.RetryActivities(f.Ctx(), &r); err == nil {
 		f.T.Error("no error although a work item was not sent")
 	}
@@ -292,7 +321,9 @@ func attemptsBundled(f *kit.Fixture) {
 			}
 		}
 	}
-	f.WantEqual("outcomes", got, map[provider.MessageKind]int{provider.MessageActivityOutcomes: 1, provider.MessageActivityAttempts: 2})
+	f.WantEqual("outcomes", got, map[provider.MessageKind]int{
+		provider.MessageActivityOutcomes: 1, provider.MessageActivityAttempts: 2,
+	})
 }
 
 func settledSince(f *kit.Fixture) {
@@ -311,7 +342,10 @@ func settledSince(f *kit.Fixture) {
 	}
 	e.Commit(append([]history.Event{kit.TurnStarted()}, kit.Repeat(6, kit.Activity(kit.Queue))...)...) // 3 to 8
 	e.Commit(kit.Completed(3), kit.Completed(5))
-	e.Commit(history.Event{Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "r", RequestedBy: history.RequestedByOrchestration})
+	e.Commit(history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventIDs: []history.Range{{First: 6, Last: 7}}, Reason: "r",
+		RequestedBy: history.RequestedByOrchestration,
+	})
 	e.Commit(history.Event{Kind: history.ActivityRetryScheduled, SourceEventID: 4, Attempt: 2})
 	ids, s := settled(1)
 	f.WantEqual("settled", ids, []int64{3, 5, 6, 7})
@@ -321,7 +355,11 @@ func settledSince(f *kit.Fixture) {
 	if ids, s := settled(3); len(ids) != 2 || s.Next != 5 {
 		f.T.Errorf("settled from segment 3: %v, %+v", ids, s)
 	}
-	e.Commit(kit.Bulky(900<<10), history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{kit.Completed(4)}, Error: &history.Failure{Type: "T"}}) // several parts
+	// several parts
+	e.Commit(kit.Bulky(900<<10), history.Event{
+		Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{kit.Completed(4)},
+		Error: &history.Failure{Type: "T"},
+	})
 	ids, s = settled(5)
 	f.WantEqual("parked", ids, []int64{4})
 	if got, s := settled(s.Next); len(got) > 0 || s.Next != 6 || s.Ended {
@@ -337,7 +375,8 @@ func settledOfDeleted(f *kit.Fixture) {
 	e := trying(f, "a", 1)
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
 	for _, from := range []int64{1, 2} {
-		if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, from); err != nil || !s.Ended || !s.Deleted {
+		if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, from); err != nil || !s.Ended ||
+			!s.Deleted {
 			f.T.Errorf("settled of a deleted instance from segment %d: %+v, %v", from, s, err)
 		}
 	}
@@ -350,7 +389,8 @@ func settledStrongly(f *kit.Fixture) {
 	e := trying(f, "a", 1)
 	f.Lag(100)
 	e.Commit(kit.Completed(3))
-	if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, 1); err != nil || len(s.IDs) != 1 || s.Next != 3 {
+	if s, err := f.Provider.ReadSettled(f.Ctx(), e.Instance.ExecutionID, 1); err != nil || len(s.IDs) != 1 ||
+		s.Next != 3 {
 		f.T.Errorf("%+v, %v", s, err)
 	}
 }

@@ -38,7 +38,10 @@ func awaited(f *kit.Fixture, id string) *kit.Execution {
 }
 
 func run(e *kit.Execution, token string, attempt int, lasts time.Duration) provider.Run {
-	return provider.Run{ExecutionID: e.Instance.ExecutionID, ActivityID: 3, Attempt: attempt, Token: token, Until: e.F.StoredNow().Add(lasts)}
+	return provider.Run{
+		ExecutionID: e.Instance.ExecutionID, ActivityID: 3, Attempt: attempt, Token: token,
+		Until: e.F.StoredNow().Add(lasts),
+	}
 }
 
 // wantTaken fails unless the run is taken, or not, and the previous holder is before; empty means none.
@@ -72,7 +75,9 @@ func runGoesOver(f *kit.Fixture) {
 	e := awaited(f, "a")
 	wantTaken(e, run(e, "one", 2, -time.Second), true, "")
 	wantTaken(e, run(e, "two", 1, time.Hour), false, "") // of an earlier attempt
-	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{ActivityID: 3, SeenAt: f.StoredNow(), CancelOutcome: provider.OutcomeAbandoned}))
+	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{
+		ActivityID: 3, SeenAt: f.StoredNow(), CancelOutcome: provider.OutcomeAbandoned,
+	}))
 	taken := wantTaken(e, run(e, "three", 2, time.Hour), true, "one")
 	if taken.PreviousRecord.CancelOutcome != provider.OutcomeAbandoned || taken.PreviousRun.Attempt != 2 {
 		f.T.Errorf("%s", kit.Text(taken))
@@ -139,14 +144,18 @@ func runSeesCancel(f *kit.Fixture) {
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
-	if taken := wantTaken(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Requested || taken.Cancel.Reason != "requested" {
+	if taken := wantTaken(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Requested ||
+		taken.Cancel.Reason != "requested" {
 		f.T.Errorf("%s", kit.Text(taken))
 	}
 }
 
 // cancels returns the decision to cancel an activity.
 func cancelEvent(e *kit.Execution, id int64) history.Event {
-	return history.Event{Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested", RequestedBy: history.RequestedByOrchestration}
+	return history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: id, Reason: "requested",
+		RequestedBy: history.RequestedByOrchestration,
+	}
 }
 
 func runOfDeleted(f *kit.Fixture) {
@@ -175,12 +184,16 @@ func turnTellsEnd(f *kit.Fixture) {
 		waits bool
 		told  int
 	}{
-		"waits": {time.Hour, true, 1}, "may have begun": {time.Millisecond, true, 0}, "nobody waits": {time.Hour, false, 0},
+		"waits": {time.Hour, true, 1}, "may have begun": {time.Millisecond, true, 0},
+		"nobody waits": {time.Hour, false, 0},
 	} {
 		e := awaited(f, id)
 		wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", c.after)), provider.RetryNext)
 		f.Messages()
-		giveUp(e, history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true, WaitsForCancellation: c.waits})
+		giveUp(e, history.OpenItem{
+			ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true,
+			WaitsForCancellation: c.waits,
+		})
 		var ends []provider.ActivityOutcome
 		for _, m := range f.Messages() {
 			if m.InstanceID != id || m.Segment != e.Head.Segment {
@@ -201,8 +214,13 @@ func turnTellsEnd(f *kit.Fixture) {
 
 func cancelLeavesUnsettled(f *kit.Fixture) {
 	e := awaited(f, "a")
-	giveUp(e, history.OpenItem{ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true, WaitsForCancellation: true})
-	_, err := f.Provider.RedispatchOrchestration(f.Ctx(), e.Read(), kit.Since(provider.Position{Inbox: kit.At(1).Inbox, Sequence: "0"}))
+	giveUp(e, history.OpenItem{
+		ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true,
+		WaitsForCancellation: true,
+	})
+	_, err := f.Provider.RedispatchOrchestration(f.Ctx(), e.Read(), kit.Since(provider.Position{
+		Inbox: kit.At(1).Inbox, Sequence: "0",
+	}))
 	f.Must(err)
 	if items := f.Work(kit.Queue); len(items) != 1 || !items[0].PossibleDuplicate || !items[0].WaitForCancellation {
 		f.T.Errorf("sent again: %s", kit.Text(items))

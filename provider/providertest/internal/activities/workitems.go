@@ -27,17 +27,24 @@ func WorkItems() kit.Group {
 		{Name: "ARecordThatIsLeftIsNotDeleted", Run: left, Needs: []kit.Capability{kit.Polling}},
 		{Name: "LargeResultsAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeResult) }},
 		{Name: "LargeFailuresAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, largeFailure) }},
-		{Name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit", Run: func(f *kit.Fixture) { bundledAsFit(f, growingResult) }},
+		{
+			Name: "ResultsThatGrowWhenEncodedAreBundledAsFarAsTheyFit",
+			Run:  func(f *kit.Fixture) { bundledAsFit(f, growingResult) },
+		},
 		{Name: "AcknowledgedRecordsAreGone", Run: acknowledged, Visibility: 2 * time.Second},
 		{Name: "WithoutOutcomeNothingIsSent", Run: withoutOutcome},
-		{Name: "WhenTheSendFailsTheRecordsStay", Run: unsentOutcome, Needs: []kit.Capability{kit.Faults}, Visibility: 2 * time.Second},
+		{
+			Name: "WhenTheSendFailsTheRecordsStay", Run: unsentOutcome, Needs: []kit.Capability{kit.Faults},
+			Visibility: 2 * time.Second,
+		},
 		{Name: "WhenTheDeleteFailsTheOutcomeIsSent", Run: undeletedRecords, Needs: []kit.Capability{kit.Faults}},
 		{Name: "RoundTripThroughAbandon", Run: abandonedWork},
 	}}
 }
 
 func routed(f *kit.Fixture) {
-	f.Start("a").Commit(kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue))
+	f.Start("a").Commit(kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue),
+		kit.Activity(kit.OtherQueue))
 	f.WantWork(kit.Queue, 2, 4)
 	f.WantWork(kit.OtherQueue, 3, 5)
 }
@@ -46,7 +53,10 @@ func workItemFields(f *kit.Fixture) {
 	e := f.Start("a")
 	scheduled := kit.Activity(kit.OtherQueue)
 	scheduled.Input, scheduled.StartToCloseMs = history.Payload(`{"z":1,"a":[1.50,"x"]}`), 1500
-	scheduled.Retry = &history.RetryPolicy{MaxAttempts: 3, InitialIntervalMs: 100, MaxIntervalMs: 5000, BackoffCoefficient: 2.5, NonRetryable: []string{"T"}}
+	scheduled.Retry = &history.RetryPolicy{
+		MaxAttempts: 3, InitialIntervalMs: 100, MaxIntervalMs: 5000, BackoffCoefficient: 2.5,
+		NonRetryable: []string{"T"},
+	}
 	e.Commit(kit.TurnStarted())
 	e.Commit(scheduled)
 	items := f.Work(kit.OtherQueue)
@@ -54,7 +64,8 @@ func workItemFields(f *kit.Fixture) {
 		f.T.Fatalf("%d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
-		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, ActivityID: 3, Name: kit.Pack,
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, ActivityID: 3,
+		Name:  kit.Pack,
 		Queue: kit.OtherQueue, Attempt: 1, Input: scheduled.Input, StartToCloseMs: 1500, Retry: scheduled.Retry,
 	})
 }
@@ -64,7 +75,10 @@ func unsigned(f *kit.Fixture, w provider.WorkItem) provider.WorkItem {
 	f.T.Helper()
 	opened, err := f.Provider.VerifyWorkItemToken(f.Ctx(), w.Token)
 	f.Must(err)
-	want := provider.WorkItem{V: provider.WireVersion, Queue: w.Queue, ExecutionID: w.ExecutionID, Segment: w.Segment, ActivityID: w.ActivityID, Attempt: w.Attempt}
+	want := provider.WorkItem{
+		V: provider.WireVersion, Queue: w.Queue, ExecutionID: w.ExecutionID, Segment: w.Segment,
+		ActivityID: w.ActivityID, Attempt: w.Attempt,
+	}
 	f.WantEqual("contents of the token", opened, want)
 	w.Token = ""
 	return w
@@ -106,7 +120,10 @@ func tokensOfWorkItems(f *kit.Fixture) {
 func noTokens(f *kit.Fixture) {
 	f.Start("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	good := f.Work(kit.Queue)[0].Token
-	for _, token := range []string{"", ".", "w1", "w1..", good[:len(good)-1], good + "A", good[:len(good)-2] + "AA", strings.Replace(good, "w1.", "w2.", 1), strings.Repeat(good, 5000), "\x00", " " + good} {
+	for _, token := range []string{
+		"", ".", "w1", "w1..", good[:len(good)-1], good + "A", good[:len(good)-2] + "AA",
+		strings.Replace(good, "w1.", "w2.", 1), strings.Repeat(good, 5000), "\x00", " " + good,
+	} {
 		w, err := f.Provider.VerifyWorkItemToken(f.Ctx(), token)
 		f.WantErrorIs(err, provider.ErrInvalidToken)
 		f.WantEqual("contents of an invalid token", w, provider.WorkItem{})
@@ -129,8 +146,10 @@ func limitedActivity(f *kit.Fixture) {
 		f.T.Fatalf("%d work items, want 1", len(items))
 	}
 	f.WantEqual("work item", unsigned(f, items[0].WorkItem), provider.WorkItem{
-		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3, Name: kit.Pack,
-		Queue: kit.Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, ScheduleToCloseDeadline: &by, FairnessKey: "tenant-7",
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, ActivityID: 3,
+		Name:  kit.Pack,
+		Queue: kit.Queue, Attempt: 1, Input: scheduled.Input, HeartbeatMs: 5000, ScheduleToCloseDeadline: &by,
+		FairnessKey: "tenant-7",
 	})
 	f.Advance(2 * time.Second)
 	timers := f.Timers()
@@ -138,14 +157,16 @@ func limitedActivity(f *kit.Fixture) {
 		f.T.Fatalf("%d timers, want 1", len(timers))
 	}
 	f.WantEqual("timer", timers[0].Timer, provider.Timer{
-		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, TimerID: 3, FireAt: by.Add(time.Second), Activity: true,
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 1, TimerID: 3,
+		FireAt: by.Add(time.Second), Activity: true,
 	})
 }
 
 // wantRefused fails unless exactly the output of event 3 is rejected permanently.
 func wantRefused(f *kit.Fixture, refused []provider.OutputFailure) {
 	f.T.Helper()
-	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable || refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
+	if len(refused) != 1 || refused[0].EventID != 3 || !refused[0].Failure.NonRetryable ||
+		refused[0].Failure.Type == "" || refused[0].Failure.Message == "" {
 		f.T.Errorf("rejected outputs %s, want the output of event 3 with its reason", kit.Shorten(kit.Text(refused)))
 	}
 }
@@ -203,7 +224,8 @@ func bundled(f *kit.Fixture) {
 	if len(got["a"]) != 1 || len(got["b"]) != 1 || len(got["a"][0].Outcomes) != 3 || len(got["b"][0].Outcomes) != 1 {
 		f.T.Fatalf("messages %s", kit.Text(got))
 	}
-	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.Instance.ExecutionID || m.Kind != provider.MessageActivityOutcomes {
+	if m := got["a"][0]; m.Segment != 2 || m.ExecutionID != a.Instance.ExecutionID ||
+		m.Kind != provider.MessageActivityOutcomes {
 		f.T.Errorf("message %s, want one of the latest segment", kit.Text(m))
 	}
 }
@@ -266,7 +288,8 @@ func withoutOutcome(f *kit.Fixture) {
 	all := kit.Done(f.Locked(kit.Queue), kit.SmallResult)
 	all[0].Outcome = nil
 	f.Acknowledge(kit.Queue, all)
-	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 || ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
+	if ms := f.Messages(); len(ms) != 1 || len(ms[0].Outcomes) != 1 ||
+		ms[0].Outcomes[0].ActivityID != all[1].ActivityID {
 		f.T.Errorf("inbox messages: %s", kit.Text(ms))
 	}
 	f.WantNothingSent()

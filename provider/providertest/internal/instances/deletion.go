@@ -31,8 +31,14 @@ func Deletion() kit.Group {
 		{Name: "AllExecutionsGo", Run: chainDeleted},
 		{Name: "ALargeOneGoes", Run: largeDeleted, Long: true},
 		{Name: "ADamagedOneGoes", Run: damagedDeleted, Long: true, Needs: corrupt},
-		{Name: "ADamagedOneThatIsOverIsNotEndedAgain", Run: damagedOver, Needs: []kit.Capability{kit.Corruption, kit.Faults}},
-		{Name: "ADamagedEndIsNotSaidAnew", Run: damagedEndDeleted, Needs: []kit.Capability{kit.Corruption, kit.VirtualTime}},
+		{
+			Name: "ADamagedOneThatIsOverIsNotEndedAgain", Run: damagedOver,
+			Needs: []kit.Capability{kit.Corruption, kit.Faults},
+		},
+		{
+			Name: "ADamagedEndIsNotSaidAnew", Run: damagedEndDeleted,
+			Needs: []kit.Capability{kit.Corruption, kit.VirtualTime},
+		},
 		{Name: "WhatADamagedOneConsumedIsKnown", Run: damagedWatermark, Needs: corrupt},
 		{Name: "ItGoesOnWhereItStopped", Run: resumesDeletion, Long: true, Needs: faults},
 		{Name: "ALostResponseIsSuccess", Run: lostDeletion, Needs: faults},
@@ -63,7 +69,10 @@ func wantGone(f *kit.Fixture, id string, executions ...string) {
 		wantNone("ReadTerminalEvent", kit.ErrOf(f.Provider.ReadTerminalEvent(f.Ctx(), x)))
 		for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 			for _, named := range []string{x, ""} {
-				it := &provider.OrchestrationItem{InstanceID: id, Messages: []provider.InboxMessage{{Message: provider.Message{InstanceID: id, ExecutionID: named}}}}
+				it := &provider.OrchestrationItem{
+					InstanceID: id,
+					Messages:   []provider.InboxMessage{{Message: provider.Message{InstanceID: id, ExecutionID: named}}},
+				}
 				wantNone("ReadOrchestration", kit.ErrOf(f.Provider.ReadOrchestration(f.Ctx(), it, c)))
 			}
 		}
@@ -183,8 +192,9 @@ func deletedParent(f *kit.Fixture) {
 		f.T.Fatalf("%d messages, want the cancel of the child: %s", len(ms), kit.Text(ms))
 	}
 	f.WantEqual("cancel", ms[0].Message, provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c", StartID: provider.StartID(e.Instance.ExecutionID, 3),
-		Reason: "instance_deleted", RequestedBy: history.RequestedByParent + "p",
+		V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c",
+		StartID: provider.StartID(e.Instance.ExecutionID, 3),
+		Reason:  "instance_deleted", RequestedBy: history.RequestedByParent + "p",
 		Parent: &history.Parent{InstanceID: "p", ExecutionID: e.Instance.ExecutionID, EventID: 3},
 	})
 }
@@ -199,7 +209,8 @@ func wantTold(f *kit.Fixture, start *provider.InboxMessage, result string, failu
 		}
 		told++
 		want := provider.Message{
-			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: start.Parent.InstanceID, ExecutionID: start.Parent.ExecutionID,
+			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: start.Parent.InstanceID,
+			ExecutionID:   start.Parent.ExecutionID,
 			SourceEventID: start.Parent.EventID, ChildID: start.InstanceID, Error: failure,
 		}
 		if result != "" {
@@ -255,7 +266,8 @@ func outlivesDeletion(f *kit.Fixture) {
 func outlivesAcross(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
-	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Continuing("x2", kit.TurnStarted(), kit.Detached("b"))); err == nil {
+	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),
+		e.Continuing("x2", kit.TurnStarted(), kit.Detached("b"))); err == nil {
 		f.T.Error("no error although an output was not sent")
 	}
 	f.DeleteInstance("a")

@@ -112,8 +112,10 @@ func lostDeletion(f *kit.Fixture) {
 // deletingInstance: a deletion that has started and is not complete.
 func deletingInstance(f *kit.Fixture) {
 	for name, fault := range map[string]kit.Fault{
-		"before its end is sent": {Operation: kit.Send, Failure: kit.Rejected, Times: 1}, "before it is erased": {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
-		"when its start is erased": {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2}, "before the execution before": {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
+		"before its end is sent":      {Operation: kit.Send, Failure: kit.Rejected, Times: 1},
+		"before it is erased":         {Operation: kit.Update, Failure: kit.Rejected, Times: 1},
+		"when its start is erased":    {Operation: kit.Write, Failure: kit.Rejected, Times: 1, After: 2},
+		"before the execution before": {Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1},
 	} {
 		family(f, name)
 		stopDeletion(f, name, fault)
@@ -128,7 +130,9 @@ func deletingInstance(f *kit.Fixture) {
 			s := kit.StartOf(name)
 			s.StartID = startID
 			_, err := f.Provider.StartOrchestration(f.Ctx(), s)
-			f.WantErrorIs(err, map[bool]error{true: provider.ErrPurged, false: provider.ErrAlreadyExists}[startID != "another"])
+			f.WantErrorIs(err, map[bool]error{
+				true: provider.ErrPurged, false: provider.ErrAlreadyExists,
+			}[startID != "another"])
 			_, err = f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf(name, startID))
 			f.WantErrorIs(err, provider.ErrAlreadyExists)
 		}
@@ -199,7 +203,8 @@ func staysDeleting(f *kit.Fixture) {
 	if ids := deleting(); !slices.Equal(ids, []string{"a"}) {
 		f.T.Errorf("deletions after 2.5 minutes: %q", ids)
 	}
-	stopDeletion(f, "a", kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1}) // the deletion makes progress
+	// the deletion makes progress
+	stopDeletion(f, "a", kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1, After: 1})
 	if ids := deleting(); len(ids) > 0 {
 		f.T.Errorf("deletions after progress: %q", ids)
 	}
@@ -237,7 +242,8 @@ func idIsFree(f *kit.Fixture) {
 	_, err = f.Provider.StartOrchestration(f.Ctx(), kit.StartOf("a"))
 	f.WantErrorIs(err, provider.ErrPurged) // whichever incarnation has the ID now
 	s.StartID = "another"
-	if _, err = f.Provider.StartOrchestration(f.Ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) || errors.Is(err, provider.ErrPurged) {
+	if _, err = f.Provider.StartOrchestration(f.Ctx(), s); !errors.Is(err, provider.ErrAlreadyExists) ||
+		errors.Is(err, provider.ErrPurged) {
 		f.T.Errorf("deletion of an unknown start: %v", err)
 	}
 	f.DeleteInstance("a") // and again
@@ -266,7 +272,9 @@ func refusedStaysRefused(f *kit.Fixture) {
 // (R3).
 func lastLife(f *kit.Fixture) {
 	const consumed = 1000 // more digits than in the start message, because positions are numbers and not texts
-	for id, end := range map[string][]history.Event{"over": {kit.TurnStarted(), kit.Ended(`1`)}, "forced": {kit.TurnStarted()}} {
+	for id, end := range map[string][]history.Event{
+		"over": {kit.TurnStarted(), kit.Ended(`1`)}, "forced": {kit.TurnStarted()},
+	} {
 		e := f.StartWithoutWake(id)
 		t := e.Turn(end...)
 		t.Watermark = kit.At(consumed)

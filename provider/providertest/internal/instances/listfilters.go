@@ -11,7 +11,8 @@ import (
 func listFilters(f *kit.Fixture) {
 	for _, c := range kit.Selections(f.StartRelated()) {
 		q := provider.ListQuery{
-			Name: c.Filter.Orchestration, Version: c.Filter.Version, Parent: c.Filter.ParentID, Tags: c.Filter.Tags, StartedAfter: c.Filter.StartedAfter, StartedBefore: c.Filter.StartedBefore,
+			Name: c.Filter.Orchestration, Version: c.Filter.Version, Parent: c.Filter.ParentID, Tags: c.Filter.Tags,
+			StartedAfter: c.Filter.StartedAfter, StartedBefore: c.Filter.StartedBefore,
 		}
 		for _, limit := range []int{1, 2, 100} {
 			q.Limit = limit

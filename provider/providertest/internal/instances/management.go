@@ -112,7 +112,8 @@ func filterByStatus(f *kit.Fixture) {
 	f.Start("completed").Commit(kit.TurnStarted(), kit.Ended(`1`))
 	f.Start("failed").Commit(kit.TurnStarted(), kit.FailedEnd())
 	for status, want := range map[provider.RuntimeStatus]string{
-		provider.StatusPending: "pending", provider.StatusRunning: "running", provider.StatusCompleted: "completed", provider.StatusFailed: "failed",
+		provider.StatusPending: "pending", provider.StatusRunning: "running", provider.StatusCompleted: "completed",
+		provider.StatusFailed: "failed",
 	} {
 		f.WantEqual(string(status), f.List(provider.ListQuery{Status: status}), []string{want})
 	}
@@ -137,7 +138,9 @@ func filterByTime(f *kit.Fixture) {
 	f.Advance(50 * time.Millisecond)
 	f.Start(young)
 	f.WantEqual("after", f.List(provider.ListQuery{StartedAfter: between}), []string{young})
-	f.WantEqual("after, in another zone", f.List(provider.ListQuery{StartedAfter: between.In(time.FixedZone("", 5*3600))}), []string{young})
+	f.WantEqual("after, in another zone", f.List(provider.ListQuery{
+		StartedAfter: between.In(time.FixedZone("", 5*3600)),
+	}), []string{young})
 	f.WantEqual("from an earlier time", f.List(provider.ListQuery{StartedAfter: between.Add(-time.Hour)}),
 		[]string{young, "old"})
 	f.WantEqual("in the future", f.List(provider.ListQuery{StartedAfter: between.Add(time.Hour)}), []string(nil))
@@ -294,7 +297,9 @@ func attentionCounted(f *kit.Fixture) {
 	for _, err := range f.Provider.PendingInstances(f.Ctx(), f.Now().Add(-2*time.Minute)) {
 		f.Must(err)
 	}
-	f.WantEqual("after three minutes", attention(), provider.AttentionCounts{Blocked: 2, Deleting: 1, OldestPending: f.Instance("stuck").CreatedAt})
+	f.WantEqual("after three minutes", attention(), provider.AttentionCounts{
+		Blocked: 2, Deleting: 1, OldestPending: f.Instance("stuck").CreatedAt,
+	})
 
 	stuck.Commit(kit.TurnStarted())
 	f.DeleteInstance("deleting")
@@ -306,7 +311,10 @@ func interruptionsNoted(f *kit.Fixture) {
 	none := []provider.Message{
 		{Kind: provider.MessageWake},
 		{Kind: provider.MessageEventRaised, Name: "e", EventID: "e1"},
-		{Kind: provider.MessageCancel, StartID: "s", Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 3}},
+		{
+			Kind: provider.MessageCancel, StartID: "s",
+			Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 3},
+		},
 		{Kind: provider.MessageExecutionResumed, EventID: history.PauseIDPrefix + "1"},
 	}
 	noted := []provider.Message{
@@ -320,7 +328,8 @@ func interruptionsNoted(f *kit.Fixture) {
 		before := f.StoredNow().Add(-time.Millisecond)
 		f.Enqueue(m)
 		at, err := f.Provider.ReadInterruption(f.Ctx(), m.InstanceID)
-		if f.Must(err); at.IsZero() != (i < len(none)) || !at.IsZero() && (at.Before(before) || at.After(f.StoredNow())) {
+		if f.Must(err); at.IsZero() != (i < len(none)) ||
+			!at.IsZero() && (at.Before(before) || at.After(f.StoredNow())) {
 			f.T.Errorf("%s: interruption stored at %v, want between %v and %v", m.Kind, at, before, f.StoredNow())
 		}
 	}

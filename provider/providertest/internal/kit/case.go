@@ -12,8 +12,8 @@ import (
 type Group struct {
 	Name  string
 	Cases []Case
-	// Optional is the capability of the provider that all tests of the group require. It is empty for the mandatory part
-	// of the suite.
+	// Optional is the capability of the provider that all tests of the group require. It is empty for the mandatory
+	// part of the suite.
 	Optional provider.Capability
 }
 

@@ -30,7 +30,9 @@ func Activity(queue string) history.Event {
 
 // Completed returns the event that completes an activity.
 func Completed(id int64) history.Event {
-	return history.Event{Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload(`"ok"`), Attempt: 1}
+	return history.Event{
+		Kind: history.ActivityCompleted, SourceEventID: id, Result: history.Payload(`"ok"`), Attempt: 1,
+	}
 }
 
 // Timer returns the event that creates a timer.
@@ -41,12 +43,18 @@ func Timer(due time.Time) history.Event {
 // Child returns the event that schedules the sub-orchestration c.
 func Child() history.Event {
 	const id = "c"
-	return history.Event{Kind: history.SubOrchestrationScheduled, Name: Refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`), Attempt: 1}
+	return history.Event{
+		Kind: history.SubOrchestrationScheduled, Name: Refund, InstanceID: id, StartID: "start of " + id,
+		Input: history.Payload(`7`), Attempt: 1,
+	}
 }
 
 // Detached returns the event that starts a detached orchestration.
 func Detached(id string) history.Event {
-	return history.Event{Kind: history.DetachedOrchestrationScheduled, Name: Refund, InstanceID: id, StartID: "start of " + id, Input: history.Payload(`7`)}
+	return history.Event{
+		Kind: history.DetachedOrchestrationScheduled, Name: Refund, InstanceID: id, StartID: "start of " + id,
+		Input: history.Payload(`7`),
+	}
 }
 
 // Ended returns the event that completes the execution.
@@ -99,7 +107,8 @@ func Parked(build string, inputs ...history.Event) history.Event {
 func StartMessageOf(id, startID string) *provider.InboxMessage {
 	return &provider.InboxMessage{
 		Message: provider.Message{
-			V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: id, Name: Refund, Version: V1, Input: history.Payload(`7`), StartID: startID,
+			V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: id, Name: Refund, Version: V1,
+			Input: history.Payload(`7`), StartID: startID,
 			Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 5},
 		},
 		Position: At(9),
@@ -115,7 +124,10 @@ func Exclusively(queue, key string) history.Event {
 
 // FailedEnd returns an end with a failure and its cause.
 func FailedEnd() history.Event {
-	return history.Event{Kind: history.OrchestrationFailed, Error: &history.Failure{Type: "T", Message: "m", Cause: &history.Failure{Type: "C", Message: "c"}}}
+	return history.Event{
+		Kind:  history.OrchestrationFailed,
+		Error: &history.Failure{Type: "T", Message: "m", Cause: &history.Failure{Type: "C", Message: "c"}},
+	}
 }
 
 // Fired returns the message of a timer that fired.
@@ -125,7 +137,10 @@ func Fired(id string, timerID int64) provider.Message {
 
 // Record returns a record that no queue has delivered.
 func Record(n int, body string) provider.Record {
-	return provider.Record{ID: fmt.Sprint("m", n), ReceiptHandle: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n), ReceiveCount: 1}
+	return provider.Record{
+		ID: fmt.Sprint("m", n), ReceiptHandle: fmt.Sprint("lock", n), Body: body, Group: "g", Sequence: strconv.Itoa(n),
+		ReceiveCount: 1,
+	}
 }
 
 // Raised returns an external event.
@@ -136,12 +151,15 @@ func Raised(id string, data history.Payload) history.Event {
 // EventMessage returns an event of the sender p.
 func EventMessage(to, executionID string, eventID int64) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: to, Name: "n", EventID: provider.StartID(executionID, eventID),
-		Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
+		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: to, Name: "n",
+		EventID: provider.StartID(executionID, eventID),
+		Parent:  &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
 	}}
 }
 
 // TimerDue returns a timer of the execution x.
 func TimerDue(n int64, due time.Time) provider.Timer {
-	return provider.Timer{V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", Segment: 1, TimerID: n, FireAt: due}
+	return provider.Timer{
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: "x", Segment: 1, TimerID: n, FireAt: due,
+	}
 }

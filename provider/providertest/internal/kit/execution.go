@@ -33,7 +33,8 @@ func number(p provider.Position) int {
 // Turn returns the next turn with these events, with IDs and times. It consumed the message at the turn's own number.
 func (e *Execution) Turn(events ...history.Event) *provider.Turn {
 	t := &provider.Turn{
-		InstanceID: e.Instance.InstanceID, Head: e.Head, Watermark: At(e.base + int(e.Head.Segment) + 1), Before: e.Before(),
+		InstanceID: e.Instance.InstanceID, Head: e.Head, Watermark: At(e.base + int(e.Head.Segment) + 1),
+		Before: e.Before(),
 		Events: make([]history.Event, len(events)),
 	}
 	now := e.F.StoredNow()
@@ -47,7 +48,10 @@ func (e *Execution) Turn(events ...history.Event) *provider.Turn {
 // Before returns the state of the history so far.
 func (e *Execution) Before() *history.State {
 	if e.state == nil {
-		e.state = history.NewState(history.TrackTimers, history.Event{ID: 1, Kind: history.OrchestrationStarted, Name: e.Instance.Name, StartID: e.Instance.StartID, Parent: e.Instance.Parent})
+		e.state = history.NewState(history.TrackTimers, history.Event{
+			ID: 1, Kind: history.OrchestrationStarted, Name: e.Instance.Name, StartID: e.Instance.StartID,
+			Parent: e.Instance.Parent,
+		})
 	}
 	return e.state
 }
@@ -85,7 +89,9 @@ func (e *Execution) Follow(t *provider.Turn) {
 // Item returns an orchestration item for the execution.
 func (e *Execution) Item() *provider.OrchestrationItem {
 	return &provider.OrchestrationItem{InstanceID: e.Instance.InstanceID, Messages: []provider.InboxMessage{{
-		Message: provider.Message{Kind: provider.MessageWake, InstanceID: e.Instance.InstanceID, ExecutionID: e.Instance.ExecutionID},
+		Message: provider.Message{
+			Kind: provider.MessageWake, InstanceID: e.Instance.InstanceID, ExecutionID: e.Instance.ExecutionID,
+		},
 	}}}
 }
 
@@ -119,7 +125,9 @@ func (e *Execution) WantSegments(turns ...*provider.Turn) {
 		e.F.T.Fatalf("%d segments, want the start and %d turns", len(o.Segments), len(turns))
 	}
 	for i, t := range turns {
-		e.F.WantEqual("segment", o.Segments[i+1], provider.Segment{Sequence: int64(i) + 1, Watermark: t.Watermark, Events: t.Events})
+		e.F.WantEqual("segment", o.Segments[i+1], provider.Segment{
+			Sequence: int64(i) + 1, Watermark: t.Watermark, Events: t.Events,
+		})
 	}
 }
 
@@ -138,7 +146,8 @@ func (f *Fixture) Create(m *provider.InboxMessage) *Execution {
 func (e *Execution) Continuing(next string, events ...history.Event) *provider.Turn {
 	t := e.Turn(append(events, history.Event{Kind: history.OrchestrationContinuedAsNew, ExecutionID: next})...)
 	t.Next = &provider.Successor{ExecutionID: next, Start: history.Event{
-		ID: 1, Kind: history.OrchestrationStarted, Time: e.F.StoredNow(), Name: Order, Input: history.Payload(`{"n":2}`),
+		ID: 1, Kind: history.OrchestrationStarted, Time: e.F.StoredNow(), Name: Order,
+		Input:   history.Payload(`{"n":2}`),
 		StartID: e.Instance.StartID, Number: e.Instance.ExecutionNumber + 1,
 	}}
 	return t

@@ -28,8 +28,8 @@ type Hub struct {
 	Receive func(queue string) []provider.Record
 	// ReceiveDead is like Receive for the dead-letter queue of a queue.
 	ReceiveDead func(queue string) []provider.Record
-	// PutDeadLetter puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only Body and,
-	// for the inbox and an exclusive queue, Group.
+	// PutDeadLetter puts a record into the dead-letter queue of a queue, as if the queue had moved it. It uses only
+	// Body and, for the inbox and an exclusive queue, Group.
 	PutDeadLetter func(queue string, r provider.Record)
 	// Now returns the time of the provider's clock.
 	Now func() time.Time

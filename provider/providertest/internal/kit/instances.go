@@ -37,8 +37,8 @@ func (f *Fixture) DeleteInstance(id string) {
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), id, true))
 }
 
-// StartRelated starts instances with different IDs, parents, versions and tags. The IDs of the parents have a common prefix or
-// need JSON escapes.
+// StartRelated starts instances with different IDs, parents, versions and tags. The IDs of the parents have a common
+// prefix or need JSON escapes.
 func (f *Fixture) StartRelated() (all []provider.Instance) {
 	f.T.Helper()
 	parents := []string{"p", "p", `p"`, "p<&>", "pp"}
@@ -84,11 +84,22 @@ func Selections(all []provider.Instance) []Selection {
 		{What: "a tag of another value", Filter: provider.Filter{Tags: map[string]string{"all": "0"}}},
 		{What: "a tag that is not there", Filter: provider.Filter{Tags: map[string]string{"other": ""}}},
 		{What: "before", Filter: provider.Filter{StartedBefore: all[2].CreatedAt}, Want: id(0, 1)},
-		{What: "a moment later", Filter: provider.Filter{StartedBefore: all[2].CreatedAt.Add(time.Millisecond)}, Want: id(0, 1, 2)},
-		{What: "between", Filter: provider.Filter{StartedAfter: all[1].CreatedAt, StartedBefore: all[3].CreatedAt}, Want: id(1, 2)},
-		{What: "no time between", Filter: provider.Filter{StartedAfter: all[3].CreatedAt, StartedBefore: all[1].CreatedAt}},
+		{
+			What: "a moment later", Filter: provider.Filter{StartedBefore: all[2].CreatedAt.Add(time.Millisecond)},
+			Want: id(0, 1, 2),
+		},
+		{
+			What: "between", Filter: provider.Filter{StartedAfter: all[1].CreatedAt, StartedBefore: all[3].CreatedAt},
+			Want: id(1, 2),
+		},
+		{
+			What:   "no time between",
+			Filter: provider.Filter{StartedAfter: all[3].CreatedAt, StartedBefore: all[1].CreatedAt},
+		},
 		{What: "all at once", Filter: provider.Filter{
-			Orchestration: Refund, Version: V1, ParentID: "p", Tags: map[string]string{"n": "1"}, StartedAfter: all[0].CreatedAt, StartedBefore: all[4].CreatedAt,
+			Orchestration: Refund, Version: V1, ParentID: "p", Tags: map[string]string{
+				"n": "1",
+			}, StartedAfter: all[0].CreatedAt, StartedBefore: all[4].CreatedAt,
 		}, Want: id(1)},
 	}
 }
@@ -100,7 +111,8 @@ func (f *Fixture) Pages(q provider.ListQuery) (pages [][]provider.Instance) {
 	for {
 		page, err := f.Provider.ListInstances(f.Ctx(), q)
 		f.Must(err)
-		if short := selectsAll(q) && page.NextCursor != "" && len(page.Instances) < q.Limit; short || len(page.Instances) > q.Limit {
+		if short := selectsAll(q) && page.NextCursor != "" && len(page.Instances) < q.Limit; short ||
+			len(page.Instances) > q.Limit {
 			f.T.Errorf("page %d has %d instances, want %d", len(pages)+1, len(page.Instances), q.Limit)
 		}
 		for _, in := range page.Instances {

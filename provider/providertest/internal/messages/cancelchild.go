@@ -19,7 +19,8 @@ func CancelChild() kit.Group {
 
 func cancelEvent(child string, source int64) history.Event {
 	return history.Event{
-		Kind: history.SubOrchestrationCancelRequested, InstanceID: child, SourceEventID: source, Reason: "parent_cancelled", Message: "m",
+		Kind: history.SubOrchestrationCancelRequested, InstanceID: child, SourceEventID: source,
+		Reason: "parent_cancelled", Message: "m",
 		RequestedBy: history.RequestedByEngine,
 	}
 }
@@ -27,8 +28,9 @@ func cancelEvent(child string, source int64) history.Event {
 // cancelMessageOf returns a cancel of the start s1, as a parent sends it.
 func cancelMessageOf(id string) *provider.InboxMessage {
 	return &provider.InboxMessage{Message: provider.Message{
-		Kind: provider.MessageCancel, InstanceID: id, StartID: "s1", Reason: "parent_cancelled", RequestedBy: "parent:p",
-		Parent: &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 5},
+		Kind: provider.MessageCancel, InstanceID: id, StartID: "s1", Reason: "parent_cancelled",
+		RequestedBy: "parent:p",
+		Parent:      &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 5},
 	}}
 }
 
@@ -43,7 +45,8 @@ func cancelSent(f *kit.Fixture) {
 	for i := range ms {
 		if ms[i].Kind == provider.MessageCancel {
 			f.WantEqual("cancel", ms[i].Message, provider.Message{
-				V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c", StartID: provider.StartID(x, 3), Reason: "parent_cancelled", Text: "m",
+				V: provider.WireVersion, Kind: provider.MessageCancel, InstanceID: "c", StartID: provider.StartID(x, 3),
+				Reason: "parent_cancelled", Text: "m",
 				RequestedBy: "parent:p", Parent: &history.Parent{InstanceID: "p", ExecutionID: x, EventID: 3},
 			})
 			return
@@ -67,7 +70,8 @@ func cancelBeforeStart(f *kit.Fixture) {
 		f.Must(f.Provider.RejectCancel(f.Ctx(), cancelMessageOf("c")))
 	}
 	ms := f.Messages()
-	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil || ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
+	if len(ms) == 0 || ms[0].Kind != provider.MessageChildOutcome || ms[0].Error == nil ||
+		ms[0].Error.Type != history.TypeCancelled || ms[0].InstanceID != "p" {
 		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
 	}
 	_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", "s1"))

@@ -39,7 +39,8 @@ func childStartSent(f *kit.Fixture) {
 		f.T.Fatalf("%d messages, want a start", len(ms))
 	}
 	f.WantEqual("start", ms[0].Message, provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: "c", Name: kit.Refund, Version: kit.V1, Input: c.Input, StartID: c.StartID,
+		V: provider.WireVersion, Kind: provider.MessageStart, InstanceID: "c", Name: kit.Refund, Version: kit.V1,
+		Input: c.Input, StartID: c.StartID,
 		Parent: &history.Parent{InstanceID: "p", ExecutionID: e.Instance.ExecutionID, EventID: 3},
 	})
 }
@@ -50,11 +51,13 @@ func startMessage(f *kit.Fixture) {
 	e := f.Create(m)
 	in := e.Instance
 	f.WantEqual("instance", in, provider.Instance{
-		InstanceID: "c", ExecutionID: e.Head.ExecutionID, ExecutionNumber: 1, Name: kit.Refund, Version: kit.V1, Status: provider.StatusPending, StartID: "s1",
+		InstanceID: "c", ExecutionID: e.Head.ExecutionID, ExecutionNumber: 1, Name: kit.Refund, Version: kit.V1,
+		Status: provider.StatusPending, StartID: "s1",
 		CreatedAt: in.CreatedAt, UpdatedAt: in.CreatedAt, Parent: m.Parent, Tags: m.Tags,
 	})
 	f.WantEqual("history", e.History(), []history.Event{{
-		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: kit.Refund, Version: kit.V1, Input: m.Input, StartID: "s1", Number: 1,
+		ID: 1, Kind: history.OrchestrationStarted, Time: in.CreatedAt, Name: kit.Refund, Version: kit.V1,
+		Input: m.Input, StartID: "s1", Number: 1,
 		Tags: m.Tags, Parent: m.Parent,
 	}})
 }
@@ -111,7 +114,8 @@ func refusalAnswered(f *kit.Fixture) {
 		f.T.Fatal("no message to the parent")
 	}
 	got := ms[0].Message
-	if got.InstanceID != "p" || got.ExecutionID != "px" || got.SourceEventID != 5 || got.ChildID != "c" || got.Kind != provider.MessageChildOutcome {
+	if got.InstanceID != "p" || got.ExecutionID != "px" || got.SourceEventID != 5 || got.ChildID != "c" ||
+		got.Kind != provider.MessageChildOutcome {
 		f.T.Errorf("messages to the parent: %s", kit.Text(got))
 	}
 	if got.Error == nil || got.Error.Type != history.TypeAlreadyExists || !got.Error.NonRetryable {
@@ -151,9 +155,11 @@ func parentTold(f *kit.Fixture) {
 		result string
 		err    *history.Failure
 	}{
-		"completed":  {end: kit.Ended(`"paid"`), result: `"paid"`},
-		"failed":     {end: history.Event{Kind: history.OrchestrationFailed, Error: failure}, err: failure},
-		"terminated": {end: history.Event{Kind: history.OrchestrationTerminated, Message: "why"}, err: &history.Failure{Type: history.TypeTerminated, Message: "why", NonRetryable: true}},
+		"completed": {end: kit.Ended(`"paid"`), result: `"paid"`},
+		"failed":    {end: history.Event{Kind: history.OrchestrationFailed, Error: failure}, err: failure},
+		"terminated": {end: history.Event{
+			Kind: history.OrchestrationTerminated, Message: "why",
+		}, err: &history.Failure{Type: history.TypeTerminated, Message: "why", NonRetryable: true}},
 	} {
 		m := kit.StartMessageOf(id, "start of "+id)
 		m.Parent.InstanceID, m.Parent.ExecutionID = "parent of "+id, "execution of the parent of "+id
@@ -164,7 +170,8 @@ func parentTold(f *kit.Fixture) {
 			f.T.Fatalf("%s: %d messages, want one for the parent", id, len(ms))
 		}
 		want := provider.Message{
-			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: m.Parent.InstanceID, ExecutionID: m.Parent.ExecutionID, SourceEventID: 5, ChildID: id,
+			V: provider.WireVersion, Kind: provider.MessageChildOutcome, InstanceID: m.Parent.InstanceID,
+			ExecutionID: m.Parent.ExecutionID, SourceEventID: 5, ChildID: id,
 			Result: history.Payload(c.result), Error: c.err,
 		}
 		if c.result == "" {

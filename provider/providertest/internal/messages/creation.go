@@ -43,12 +43,15 @@ func Creation() kit.Group {
 func startFields(f *kit.Fixture) {
 	s := kit.StartOf("a")
 	s.Version, s.Tags = kit.V1, map[string]string{"team": "blue", "ключ": "<&>\uFFFF"}
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{kit.Order: {kit.V1}}}))
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "b", Orchestrations: map[string][]string{kit.Order: {kit.V1}},
+	}))
 	started, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	want := provider.Instance{
 		InstanceID: "a", ExecutionID: started.ExecutionID, ExecutionNumber: 1, Name: kit.Order, Version: kit.V1,
-		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: started.CreatedAt, UpdatedAt: started.CreatedAt, Tags: s.Tags,
+		Status: provider.StatusPending, StartID: s.StartID, CreatedAt: started.CreatedAt, UpdatedAt: started.CreatedAt,
+		Tags: s.Tags,
 	}
 	f.WantEqual("started", started, want)
 	f.WantEqual("read", f.Instance("a"), want)
@@ -68,8 +71,10 @@ func requester(f *kit.Fixture) {
 	started, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	e := &kit.Execution{F: f, Instance: started}
-	if in, log := f.Instance("a"), e.History(); started.RequestedBy != s.RequestedBy || in.RequestedBy != s.RequestedBy || log[0].RequestedBy != s.RequestedBy {
-		f.T.Errorf("started by %q, read by %q, in history by %q", started.RequestedBy, in.RequestedBy, log[0].RequestedBy)
+	if in, log := f.Instance("a"), e.History(); started.RequestedBy != s.RequestedBy ||
+		in.RequestedBy != s.RequestedBy || log[0].RequestedBy != s.RequestedBy {
+		f.T.Errorf("started by %q, read by %q, in history by %q", started.RequestedBy, in.RequestedBy,
+			log[0].RequestedBy)
 	}
 	s = kit.StartOf("b")
 	s.RequestedBy = history.RequestedByEngine
@@ -83,7 +88,8 @@ func requester(f *kit.Fixture) {
 func startWakes(f *kit.Fixture) {
 	e := f.Start("a")
 	ms := f.Messages()
-	if len(ms) != 1 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "a" || ms[0].ExecutionID != e.Instance.ExecutionID {
+	if len(ms) != 1 || ms[0].Kind != provider.MessageWake || ms[0].InstanceID != "a" ||
+		ms[0].ExecutionID != e.Instance.ExecutionID {
 		f.T.Errorf("inbox messages: %s", kit.Text(ms))
 	}
 }
@@ -191,7 +197,9 @@ func concurrentRepeats(f *kit.Fixture) {
 }
 
 func unknownOrchestration(f *kit.Fixture) {
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "b", Orchestrations: map[string][]string{kit.Refund: {kit.V1}}}))
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "b", Orchestrations: map[string][]string{kit.Refund: {kit.V1}},
+	}))
 	_, err := f.Provider.StartOrchestration(f.Ctx(), kit.StartOf("a"))
 	f.WantErrorIs(err, provider.ErrUnknownOrchestration)
 	if err != nil && !strings.Contains(err.Error(), `"order"`) {
@@ -202,9 +210,16 @@ func unknownOrchestration(f *kit.Fixture) {
 }
 
 func unknownVersion(f *kit.Fixture) {
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "b1", Orchestrations: map[string][]string{kit.Order: {kit.V1}}}))
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "b2", Orchestrations: map[string][]string{kit.Order: {"2.0.0"}}}))
-	for version, want := range map[string]error{"": nil, kit.V1: nil, "2.0.0": nil, "3.0.0": provider.ErrUnknownOrchestration, "1.0": provider.ErrUnknownOrchestration} {
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "b1", Orchestrations: map[string][]string{kit.Order: {kit.V1}},
+	}))
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "b2", Orchestrations: map[string][]string{kit.Order: {"2.0.0"}},
+	}))
+	for version, want := range map[string]error{
+		"": nil, kit.V1: nil, "2.0.0": nil, "3.0.0": provider.ErrUnknownOrchestration,
+		"1.0": provider.ErrUnknownOrchestration,
+	} {
 		s := kit.StartOf("version " + version)
 		s.Version = version
 		if _, err := f.Provider.StartOrchestration(f.Ctx(), s); want == nil {
@@ -223,10 +238,14 @@ func beforeAnyBuild(f *kit.Fixture) {
 }
 
 func newBuild(f *kit.Fixture) {
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "old", Orchestrations: map[string][]string{kit.Refund: {kit.V1}}}))
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "old", Orchestrations: map[string][]string{kit.Refund: {kit.V1}},
+	}))
 	_, err := f.Provider.StartOrchestration(f.Ctx(), kit.StartOf("a"))
 	f.WantErrorIs(err, provider.ErrUnknownOrchestration)
-	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{ID: "newer", Orchestrations: map[string][]string{kit.Order: {kit.V1}}}))
+	f.Must(f.Provider.PutBuild(f.Ctx(), provider.Build{
+		ID: "newer", Orchestrations: map[string][]string{kit.Order: {kit.V1}},
+	}))
 	f.Start("a")
 	s := kit.StartOf("r")
 	s.Name = kit.Refund // an orchestration that only an older build knows still starts
@@ -240,7 +259,8 @@ func firstReport(f *kit.Fixture) {
 	f.Must(err)
 	two, err := f.Provider.ReadBuild(f.Ctx(), "b2")
 	f.Must(err)
-	if !one.FirstReportedAt.Before(two.FirstReportedAt) || !one.LastReportedAt.After(two.LastReportedAt) || two.LastReportedAt.Before(two.FirstReportedAt) || one.ID != "b1" || len(one.Orchestrations[kit.Order]) != 1 {
+	if !one.FirstReportedAt.Before(two.FirstReportedAt) || !one.LastReportedAt.After(two.LastReportedAt) ||
+		two.LastReportedAt.Before(two.FirstReportedAt) || one.ID != "b1" || len(one.Orchestrations[kit.Order]) != 1 {
 		f.T.Errorf("build b1, reported first and again last: %+v, %+v", one, two)
 	}
 	_, err = f.Provider.ReadBuild(f.Ctx(), "b3")
@@ -248,7 +268,9 @@ func firstReport(f *kit.Fixture) {
 }
 
 func repeatedBuild(f *kit.Fixture) {
-	b := provider.Build{ID: "b", Orchestrations: map[string][]string{kit.Order: {kit.V1}}, Activities: []string{kit.Pack}}
+	b := provider.Build{
+		ID: "b", Orchestrations: map[string][]string{kit.Order: {kit.V1}}, Activities: []string{kit.Pack},
+	}
 	for range 3 {
 		f.Must(f.Provider.PutBuild(f.Ctx(), b))
 	}
@@ -256,7 +278,9 @@ func repeatedBuild(f *kit.Fixture) {
 }
 
 func onlyStartCreates(f *kit.Fixture) {
-	for _, kind := range []provider.MessageKind{provider.MessageWake, provider.MessageTimerFired, provider.MessageActivityOutcomes} {
+	for _, kind := range []provider.MessageKind{
+		provider.MessageWake, provider.MessageTimerFired, provider.MessageActivityOutcomes,
+	} {
 		f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{Kind: kind, InstanceID: "ghost"}))
 	}
 	items := f.Inbox()
@@ -274,8 +298,10 @@ func onlyStartCreates(f *kit.Fixture) {
 
 func ids() []string {
 	return []string{
-		"a", "#", "i#x", "x#y/..", "a/b?c=d&e=f", "~", "  ", "ä", "\u65e5\u672c\u8a9e", "🙂", "\"quoted\"", "<&>", "%00", "a\u2028b",
-		"\uFFFD", "\uFFFE", "\uFFFF", strings.Repeat("x", 1024), strings.Repeat("\u65e5", 341), strings.Repeat("\uFFFF", 341),
+		"a", "#", "i#x", "x#y/..", "a/b?c=d&e=f", "~", "  ", "ä", "\u65e5\u672c\u8a9e", "🙂", "\"quoted\"", "<&>", "%00",
+		"a\u2028b",
+		"\uFFFD", "\uFFFE", "\uFFFF", strings.Repeat("x", 1024), strings.Repeat("\u65e5", 341),
+		strings.Repeat("\uFFFF", 341),
 	}
 }
 

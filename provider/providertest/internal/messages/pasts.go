@@ -13,7 +13,10 @@ func startWithPast(f *kit.Fixture, e *kit.Execution, id string) (again *kit.Exec
 	f.T.Helper()
 	past = e.History()
 	s := kit.StartOf(id)
-	s.RestartFrom = &provider.RestartSource{ExecutionRef: history.ExecutionRef{InstanceID: e.Instance.InstanceID, ExecutionID: e.Instance.ExecutionID}, Events: past}
+	s.RestartFrom = &provider.RestartSource{
+		ExecutionRef: history.ExecutionRef{InstanceID: e.Instance.InstanceID, ExecutionID: e.Instance.ExecutionID},
+		Events:       past,
+	}
 	started, err := f.Provider.StartOrchestration(f.Ctx(), s)
 	f.Must(err)
 	return &kit.Execution{F: f, Instance: started}, past
@@ -52,10 +55,13 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 		}
 	}
 	restarted := &log[last]
-	if restarted.Kind != history.ExecutionRestarted || restarted.ExecutionID != e.Instance.ExecutionID || len(restarted.Inputs) != 1 || restarted.Inputs[0].SourceEventID != past[last].SourceEventID {
+	if restarted.Kind != history.ExecutionRestarted || restarted.ExecutionID != e.Instance.ExecutionID ||
+		len(restarted.Inputs) != 1 || restarted.Inputs[0].SourceEventID != past[last].SourceEventID {
 		f.T.Errorf("history ends with %s", kit.Text(restarted))
 	}
-	f.WantEqual("from", restarted.Parent, &history.Parent{InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID})
+	f.WantEqual("from", restarted.Parent, &history.Parent{
+		InstanceID: from.Instance.InstanceID, ExecutionID: from.Instance.ExecutionID, EventID: past[last].ID,
+	})
 	if o := e.Read(); len(o.Segments) != 1 || len(o.RestartedEvents()) != len(past) {
 		f.T.Errorf("%d segments, %d events copied", len(o.Segments), len(o.RestartedEvents()))
 	}
@@ -65,7 +71,9 @@ func wantPast(e, from *kit.Execution, past []history.Event) {
 // execution does not wait for.
 func openPastIsSent(f *kit.Fixture) {
 	e := f.Start("a")
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Detached("d"), kit.Timer(f.StoredNow().Add(-time.Minute)), kit.Child()) // 3 4, 5, 6, 7
+	// 3 4, 5, 6, 7
+	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Detached("d"),
+		kit.Timer(f.StoredNow().Add(-time.Minute)), kit.Child())
 	e.Commit(kit.TurnStarted(), kit.Completed(3))
 	f.Work(kit.Queue)
 	f.Timers()
@@ -79,7 +87,8 @@ func openPastIsSent(f *kit.Fixture) {
 		f.T.Errorf("timers %s, want 6", kit.Text(ts))
 	}
 	ms := f.Messages()
-	if len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].Parent == nil || ms[0].Parent.InstanceID != "b" || ms[0].Parent.EventID != 7 {
+	if len(ms) != 1 || ms[0].Kind != provider.MessageStart || ms[0].Parent == nil || ms[0].Parent.InstanceID != "b" ||
+		ms[0].Parent.EventID != 7 {
 		f.T.Errorf("inbox messages: %s, want the start of the child", kit.Text(ms))
 	}
 }

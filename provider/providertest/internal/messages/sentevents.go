@@ -39,7 +39,8 @@ func eventSent(f *kit.Fixture) {
 	}
 	x := e.Instance.ExecutionID
 	f.WantEqual("event", ms[0].Message, provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: "c", Name: "n", EventID: provider.StartID(x, 3), Data: history.Payload(`1`),
+		V: provider.WireVersion, Kind: provider.MessageEventSent, InstanceID: "c", Name: "n",
+		EventID: provider.StartID(x, 3), Data: history.Payload(`1`),
 		SentAt: &t.Events[1].Time, Parent: &history.Parent{InstanceID: "p", ExecutionID: x, EventID: 3},
 	})
 }
@@ -86,7 +87,8 @@ func eventsOutliveTheirSender(f *kit.Fixture) {
 // answer returns the response to p for some of its events for c.
 func answer(failure *history.Failure, ids ...history.Range) provider.Message {
 	return provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageEventAnswered, InstanceID: "p", ExecutionID: "px", ChildID: "c", SourceEventIDs: ids, Error: failure,
+		V: provider.WireVersion, Kind: provider.MessageEventAnswered, InstanceID: "p", ExecutionID: "px", ChildID: "c",
+		SourceEventIDs: ids, Error: failure,
 	}
 }
 
@@ -116,7 +118,9 @@ func eventsAnswered(f *kit.Fixture) {
 	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 4}, history.Range{First: 9, Last: 9}))
 	parked := heard(12)
 	parked.Time = f.StoredNow()
-	e.Commit(history.Event{Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{parked}, Error: &history.Failure{Type: "T"}})
+	e.Commit(history.Event{
+		Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{parked}, Error: &history.Failure{Type: "T"},
+	})
 	wantAnswers(f, answer(nil, history.Range{First: 12, Last: 12}))
 }
 
@@ -126,7 +130,9 @@ func endAnswersUntaken(f *kit.Fixture) {
 	untaken.Data = nil
 	end.Inputs = []history.Event{untaken}
 	e.Commit(kit.TurnStarted(), heard(3), end)
-	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(provider.EndedFailure("c"), history.Range{First: 5, Last: 5}))
+	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(provider.EndedFailure("c"), history.Range{
+		First: 5, Last: 5,
+	}))
 }
 
 func wantRefusedEvents(f *kit.Fixture, want provider.RejectedEvents) {
@@ -167,14 +173,16 @@ func refusedAcrossLives(f *kit.Fixture) {
 	f.Create(kit.StartMessageOf("c", "s2"))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 5}})
 	f.Messages()
-	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 5))) // it was rejected before, so nothing is written
+	// it was rejected before, so nothing is written
+	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 5)))
 	f.Messages()
 }
 
 func refusalBesideTheLiving(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3)), provider.ErrConflict)
-	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "an earlier execution", kit.EventMessage("c", "px", 3)), provider.ErrConflict)
+	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "an earlier execution", kit.EventMessage("c", "px", 3)),
+		provider.ErrConflict)
 	wantRefusedEvents(f, nil)
 	f.WantNothingSent()
 	e.Commit(kit.TurnStarted())
@@ -200,7 +208,8 @@ func manySenders(f *kit.Fixture) {
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "new", 3)))
 	refused, err := f.Provider.ReadRejectedEvents(f.Ctx(), "c")
 	f.Must(err)
-	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 || refused["x045"].First != 0 {
+	if len(refused) != most || refused["x044"] != (history.Range{First: 3, Last: 7}) || refused["new"].First != 3 ||
+		refused["x045"].First != 0 {
 		f.T.Errorf("%d senders stored: %s", len(refused), kit.Text(refused))
 	}
 	f.Messages()

@@ -25,7 +25,10 @@ func updateSent(f *kit.Fixture) {
 	t := e.Commit(
 		kit.TurnStarted(),
 		history.Event{Kind: history.UpdateSent, Name: "n", InstanceID: "c", Data: history.Payload(`1`)},
-		history.Event{Kind: history.UpdateSent, Name: "n", InstanceID: "d", EventID: "u", Data: history.Payload(`2`), Orchestration: kit.Order, Version: kit.V1, Input: history.Payload(`3`)},
+		history.Event{
+			Kind: history.UpdateSent, Name: "n", InstanceID: "d", EventID: "u", Data: history.Payload(`2`),
+			Orchestration: kit.Order, Version: kit.V1, Input: history.Payload(`3`),
+		},
 	)
 	ms := f.Messages()
 	if len(ms) != 2 {
@@ -34,12 +37,16 @@ func updateSent(f *kit.Fixture) {
 	x := e.Instance.ExecutionID
 	want := map[string]provider.Message{
 		"c": {
-			V: provider.WireVersion, Kind: provider.MessageUpdateSent, InstanceID: "c", Name: "n", EventID: provider.StartID(x, 3), Data: history.Payload(`1`),
+			V: provider.WireVersion, Kind: provider.MessageUpdateSent, InstanceID: "c", Name: "n",
+			EventID: provider.StartID(x, 3), Data: history.Payload(`1`),
 			SentAt: &t.Events[1].Time, Parent: &history.Parent{InstanceID: "p", ExecutionID: x, EventID: 3},
 		},
 		"d": {
-			V: provider.WireVersion, Kind: provider.MessageUpdateSent, InstanceID: "d", Name: "n", EventID: "u", Data: history.Payload(`2`),
-			SentAt: &t.Events[2].Time, Parent: &history.Parent{InstanceID: "p", ExecutionID: x, EventID: 4}, Orchestration: kit.Order, Version: kit.V1, Input: history.Payload(`3`),
+			V: provider.WireVersion, Kind: provider.MessageUpdateSent, InstanceID: "d", Name: "n", EventID: "u",
+			Data:   history.Payload(`2`),
+			SentAt: &t.Events[2].Time, Parent: &history.Parent{
+				InstanceID: "p", ExecutionID: x, EventID: 4,
+			}, Orchestration: kit.Order, Version: kit.V1, Input: history.Payload(`3`),
 		},
 	}
 	for i := range ms {
@@ -50,7 +57,8 @@ func updateSent(f *kit.Fixture) {
 // told returns the response to p for its update for c.
 func told(eventID int64, result history.Payload, failure *history.Failure) provider.Message {
 	return provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageUpdateAnswered, InstanceID: "p", ExecutionID: "px", SourceEventID: eventID, ChildID: "c", Result: result, Error: failure,
+		V: provider.WireVersion, Kind: provider.MessageUpdateAnswered, InstanceID: "p", ExecutionID: "px",
+		SourceEventID: eventID, ChildID: "c", Result: result, Error: failure,
 	}
 }
 
@@ -66,7 +74,10 @@ func updateAnswered(f *kit.Fixture) {
 		kit.TurnStarted(),
 		history.Event{Kind: history.UpdateAwaited, Name: "n", EventID: "u", Parent: &first},
 		history.Event{Kind: history.UpdateAccepted, Name: "n", EventID: "u", Data: history.Payload(`1`)},
-		history.Event{Kind: history.UpdateCompleted, SourceEventID: 4, Name: "n", EventID: "u", Result: history.Payload(`7`), Callers: []history.Parent{first}},
+		history.Event{
+			Kind: history.UpdateCompleted, SourceEventID: 4, Name: "n", EventID: "u", Result: history.Payload(`7`),
+			Callers: []history.Parent{first},
+		},
 		history.Event{Kind: history.UpdateAwaited, Name: "n", EventID: "u", Parent: &joins},
 	)
 	wantAnswers(f, told(3, history.Payload(`7`), nil), told(4, history.Payload(`7`), nil))
@@ -94,7 +105,8 @@ func startBrings(f *kit.Fixture) {
 	e := f.Create(m)
 	f.Create(m) // again, because the function died
 	got := e.Read().Start().Inputs
-	if len(got) != 2 || got[0].EventID != "u" || *got[0].Parent != who || string(got[1].Data) != "1" || got[0].Time.IsZero() {
+	if len(got) != 2 || got[0].EventID != "u" || *got[0].Parent != who || string(got[1].Data) != "1" ||
+		got[0].Time.IsZero() {
 		f.T.Errorf("start contains %s", kit.Text(got))
 	}
 }

@@ -28,24 +28,32 @@ func Updates() kit.Group {
 }
 
 func accepted(updateID string) history.Event {
-	return history.Event{Kind: history.UpdateAccepted, Name: "address", EventID: updateID, Data: history.Payload(`"Main St"`), RequestedBy: "ann"}
+	return history.Event{
+		Kind: history.UpdateAccepted, Name: "address", EventID: updateID, Data: history.Payload(`"Main St"`),
+		RequestedBy: "ann",
+	}
 }
 
 func updated(source int64, updateID, result string) history.Event {
-	return history.Event{Kind: history.UpdateCompleted, SourceEventID: source, Name: "address", EventID: updateID, Result: history.Payload(result)}
+	return history.Event{
+		Kind: history.UpdateCompleted, SourceEventID: source, Name: "address", EventID: updateID,
+		Result: history.Payload(result),
+	}
 }
 
 func rejected(updateID string) history.Event {
 	return history.Event{
-		Kind: history.UpdateRejected, Name: "address", EventID: updateID, Reason: history.RejectedByValidator, Error: &history.Failure{Type: "T", Message: "m", NonRetryable: true},
+		Kind: history.UpdateRejected, Name: "address", EventID: updateID, Reason: history.RejectedByValidator,
+		Error: &history.Failure{Type: "T", Message: "m", NonRetryable: true},
 	}
 }
 
 // answerTo returns a result of an update of the execution's instance.
 func answerTo(e *kit.Execution, updateID, result string) provider.UpdateResult {
 	return provider.UpdateResult{
-		InstanceID: e.Instance.InstanceID, StartID: e.Instance.StartID, UpdateID: updateID, Name: "address", Outcome: provider.UpdateCompleted,
-		Result: history.Payload(result), ExecutionID: e.Instance.ExecutionID, EventID: 4,
+		InstanceID: e.Instance.InstanceID, StartID: e.Instance.StartID, UpdateID: updateID, Name: "address",
+		Outcome: provider.UpdateCompleted,
+		Result:  history.Payload(result), ExecutionID: e.Instance.ExecutionID, EventID: 4,
 	}
 }
 
@@ -177,7 +185,9 @@ func largeAnswers(f *kit.Fixture) {
 		bytes = 190 << 10
 	)
 	failed := &history.Failure{Type: "T", Message: strings.Repeat("m", bytes/2)}
-	huge := &history.Failure{Type: "T", Message: "outer", Cause: &history.Failure{Type: "T", Message: strings.Repeat("\x00", bytes)}}
+	huge := &history.Failure{
+		Type: "T", Message: "outer", Cause: &history.Failure{Type: "T", Message: strings.Repeat("\x00", bytes)},
+	}
 	var answers []provider.UpdateResult
 	for n := range many {
 		answers = append(answers, answerTo(e, fmt.Sprint("u-", n), `"`+strings.Repeat("r", bytes)+`"`))
@@ -224,7 +234,8 @@ func answersAcrossExecutions(f *kit.Fixture) {
 func updateSentAgain(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	m := provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageUpdate, InstanceID: "a", StartID: e.Instance.StartID, Name: "address", EventID: "u-1",
+		V: provider.WireVersion, Kind: provider.MessageUpdate, InstanceID: "a", StartID: e.Instance.StartID,
+		Name: "address", EventID: "u-1",
 		Data: history.Payload(`1`), RequestedBy: "ann",
 	}
 	other := m

@@ -34,7 +34,10 @@ func Jobs() kit.Group {
 // job returns a running job.
 func job(f *kit.Fixture, id string) *provider.Job {
 	return &provider.Job{
-		ID: id, Operation: provider.OperationPurge, Filter: provider.Filter{Orchestration: kit.Order, Statuses: []provider.RuntimeStatus{provider.StatusCompleted}, Tags: map[string]string{"a": "<b>"}},
+		ID: id, Operation: provider.OperationPurge, Filter: provider.Filter{
+			Orchestration: kit.Order, Statuses: []provider.RuntimeStatus{provider.StatusCompleted},
+			Tags: map[string]string{"a": "<b>"},
+		},
 		State: provider.JobRunning, CreatedAt: f.StoredNow(), UpdatedAt: f.StoredNow(),
 	}
 }
@@ -44,8 +47,12 @@ func jobReadBack(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrNotFound)
 	j := job(f, "a")
 	f.Must(f.Provider.PutJob(f.Ctx(), j))
-	j.Force, j.Message, j.Matched, j.Done, j.Skipped, j.Failed, j.Errors = true, "why", 7, 3, 2, 1, []string{"<no> \u2028"}
-	j.Batch, j.Next, j.MatchingDone = []provider.Target{{InstanceID: "<i>", CreatedAt: f.StoredNow(), Tries: 2}}, "next", true
+	j.Force, j.Message, j.Matched, j.Done, j.Skipped, j.Failed, j.Errors = true, "why", 7, 3, 2, 1, []string{
+		"<no> \u2028",
+	}
+	j.Batch, j.Next, j.MatchingDone = []provider.Target{
+		{InstanceID: "<i>", CreatedAt: f.StoredNow(), Tries: 2},
+	}, "next", true
 	f.Must(f.Provider.PutJob(f.Ctx(), j))
 	got, err := f.Provider.ReadJob(f.Ctx(), "a")
 	f.Must(err)
@@ -182,12 +189,29 @@ func filterEdges(f *kit.Fixture) {
 		{"two tags", provider.Filter{Tags: map[string]string{"n": "1", "all": ""}}, []string{"i-1", "i-3"}},
 		{"a tag that is not there", provider.Filter{Tags: map[string]string{"other": ""}}, nil},
 		{"started then or later", provider.Filter{StartedAfter: all[2].CreatedAt}, []string{"i-2", "i-3"}},
-		{"started a moment later", provider.Filter{StartedAfter: all[2].CreatedAt.Add(time.Millisecond)}, []string{"i-3"}},
+		{
+			"started a moment later", provider.Filter{StartedAfter: all[2].CreatedAt.Add(time.Millisecond)},
+			[]string{"i-3"},
+		},
 		{"started before", provider.Filter{StartedBefore: all[2].CreatedAt}, []string{"i-0", "i-1"}},
-		{"started in a millisecond", provider.Filter{StartedAfter: all[2].CreatedAt, StartedBefore: all[2].CreatedAt.Add(time.Millisecond)}, []string{"i-2"}},
+		{
+			"started in a millisecond",
+			provider.Filter{StartedAfter: all[2].CreatedAt, StartedBefore: all[2].CreatedAt.Add(time.Millisecond)},
+			[]string{"i-2"},
+		},
 		{"ended before", provider.Filter{Statuses: over, UpdatedBefore: ended}, []string{"i-1"}},
-		{"ended a moment earlier", provider.Filter{Statuses: over, UpdatedBefore: ended.Add(time.Millisecond)}, []string{"i-1", "i-2"}},
-		{"all at once", provider.Filter{Orchestration: kit.Order, Statuses: over, Tags: map[string]string{"n": "0"}, StartedAfter: all[0].CreatedAt, UpdatedBefore: end}, []string{"i-2"}},
+		{
+			"ended a moment earlier", provider.Filter{Statuses: over, UpdatedBefore: ended.Add(time.Millisecond)},
+			[]string{"i-1", "i-2"},
+		},
+		{
+			"all at once",
+			provider.Filter{
+				Orchestration: kit.Order, Statuses: over, Tags: map[string]string{"n": "0"},
+				StartedAfter: all[0].CreatedAt, UpdatedBefore: end,
+			},
+			[]string{"i-2"},
+		},
 	} {
 		if c.filter.StartedBefore.IsZero() {
 			c.filter.StartedBefore = end

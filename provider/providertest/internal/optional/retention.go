@@ -69,7 +69,9 @@ func endDue(f *kit.Fixture) {
 	f.WantEqual("retired", done, provider.RetentionResult{Instance: true})
 	_, err = f.Provider.ReadInstance(f.Ctx(), "a")
 	f.WantErrorIs(err, provider.ErrNotFound)
-	_, err = f.Provider.StartOrchestration(f.Ctx(), provider.Start{InstanceID: "a", Name: kit.Order, Input: history.Payload("1"), StartID: a.Instance.StartID})
+	_, err = f.Provider.StartOrchestration(f.Ctx(), provider.Start{
+		InstanceID: "a", Name: kit.Order, Input: history.Payload("1"), StartID: a.Instance.StartID,
+	})
 	f.WantErrorIs(err, provider.ErrAlreadyExists) // that start was made, and cannot be made again
 	f.WantEqual("due then", due(f), []string(nil))
 	f.Advance(60 * aDay)

@@ -30,7 +30,9 @@ func schedulesNoted(f *kit.Fixture) {
 	at := f.StoredNow().Truncate(time.Millisecond)
 	const many = 30
 	for i := range many {
-		f.Must(f.Provider.PutScheduleEntry(f.Ctx(), provider.ScheduleEntry{ID: fmt.Sprintf("%02d <é#/%%>", many-1-i), NotedAt: at}))
+		f.Must(f.Provider.PutScheduleEntry(f.Ctx(), provider.ScheduleEntry{
+			ID: fmt.Sprintf("%02d <é#/%%>", many-1-i), NotedAt: at,
+		}))
 	}
 	all := noted(f)
 	f.WantEqual("noted", len(all), many)

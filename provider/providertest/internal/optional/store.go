@@ -21,14 +21,22 @@ func LargePayloads() kit.Group {
 		{Name: "ADeletionTakesThem", Run: deletionTakesPayloads, Needs: []kit.Capability{kit.LargePayloads}},
 		{Name: "AStartSaysWhichExecutionItBegins", Run: startsNamed},
 		{Name: "AMessageHasACopyOfItsOwn", Run: mailsCopies},
-		{Name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", Run: referredPayloadsStay, Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime}},
-		{Name: "ASweepTakesWhatNobodyRefersTo", Run: sweeps, Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime}},
+		{
+			Name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", Run: referredPayloadsStay,
+			Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime},
+		},
+		{
+			Name: "ASweepTakesWhatNobodyRefersTo", Run: sweeps,
+			Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime},
+		},
 	}}
 }
 
 // stored returns a payload in the payload store, with a key.
 func stored(key string) history.Payload {
-	return history.EncodedPayload{Key: key, SHA256: "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9", Bytes: 1}.Payload()
+	return history.EncodedPayload{
+		Key: key, SHA256: "5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9", Bytes: 1,
+	}.Payload()
 }
 
 // store returns the hub's payload store.
@@ -68,15 +76,19 @@ func storeReads(f *kit.Fixture) {
 	f.WantEqual("data", string(data), "data of "+odd)
 	_, err = store(f).GetPayload(f.Ctx(), provider.PayloadKey("01A", "3"))
 	f.WantErrorIs(err, provider.ErrNotFound)
-	f.WantEqual("of an execution", keys(f, provider.PayloadPrefix("01A")), []string{provider.PayloadKey("01A", "1"), provider.PayloadKey("01A", "2")})
+	f.WantEqual("of an execution", keys(f, provider.PayloadPrefix("01A")), []string{
+		provider.PayloadKey("01A", "1"), provider.PayloadKey("01A", "2"),
+	})
 	f.WantEqual("of another", keys(f, provider.PayloadPrefix("01ODD")), []string{odd})
 	found, err := store(f).ListPayloads(f.Ctx(), provider.PayloadPrefix("01A"), provider.PayloadKey("01A", "1"))
 	f.Must(err)
-	if len(found) != 1 || found[0].Key != provider.PayloadKey("01A", "2") || f.Now().Sub(found[0].StoredAt).Abs() > time.Minute {
+	if len(found) != 1 || found[0].Key != provider.PayloadKey("01A", "2") ||
+		f.Now().Sub(found[0].StoredAt).Abs() > time.Minute {
 		f.T.Errorf("after the first: %+v, at %v", found, f.Now())
 	}
 	for _, key := range []string{odd, provider.PayloadKey("01B", "1")} {
-		f.WantEqual("the execution of "+key, provider.PayloadPrefix(provider.ExecutionOfPayload(key)), key[:len(provider.PayloadPrefix(provider.ExecutionOfPayload(key)))])
+		f.WantEqual("the execution of "+key, provider.PayloadPrefix(provider.ExecutionOfPayload(key)),
+			key[:len(provider.PayloadPrefix(provider.ExecutionOfPayload(key)))])
 	}
 }
 
@@ -103,7 +115,8 @@ func storeCopies(f *kit.Fixture) {
 	data, err := store(f).GetPayload(f.Ctx(), to)
 	f.Must(err)
 	f.WantEqual("data", string(data), "data of "+from)
-	if !provider.IsMessagePayloadKey(from) || provider.IsMessagePayloadKey(to) || provider.ExecutionOfPayload(from) != "" {
+	if !provider.IsMessagePayloadKey(from) || provider.IsMessagePayloadKey(to) ||
+		provider.ExecutionOfPayload(from) != "" {
 		f.T.Error("storage keys do not distinguish payloads of messages from payloads of executions")
 	}
 }
@@ -144,7 +157,10 @@ func startsNamed(f *kit.Fixture) {
 	}
 	f.Messages()
 	begins := provider.NewExecutionID(f.StoredNow(), "b", "from elsewhere")
-	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{Kind: provider.MessageStart, InstanceID: "b", Name: kit.Order, Input: history.Payload("1"), StartID: "from elsewhere", Detached: true}))
+	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{
+		Kind: provider.MessageStart, InstanceID: "b", Name: kit.Order, Input: history.Payload("1"),
+		StartID: "from elsewhere", Detached: true,
+	}))
 	ms := f.Messages()
 	ms[0].NewExecutionID = begins
 	o, err := f.Provider.CreateOrchestration(f.Ctx(), &ms[0])
@@ -155,7 +171,9 @@ func startsNamed(f *kit.Fixture) {
 func mailsCopies(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	key := provider.PayloadKey(e.Head.ExecutionID, "1")
-	child := history.Event{Kind: history.SubOrchestrationScheduled, Name: kit.Order, InstanceID: "child", StartID: "s", Input: stored(key)}
+	child := history.Event{
+		Kind: history.SubOrchestrationScheduled, Name: kit.Order, InstanceID: "child", StartID: "s", Input: stored(key),
+	}
 	sent := history.Event{Kind: history.ExternalEventSent, Name: "n", InstanceID: "child", Data: stored(key)}
 	t := e.Commit(child, sent)
 	want := map[string]bool{}

@@ -38,7 +38,8 @@ func reportOfAQueue(f *kit.Fixture) {
 	f.Must(f.Provider.ReportWorker(f.Ctx(), provider.WorkerReport{Queue: kit.Queue, BuildID: "b1", StartedAt: f.Now()}))
 	f.Must(f.Provider.ReportWorker(f.Ctx(), provider.WorkerReport{Queue: kit.Queue, BuildID: "b2", StartedAt: f.Now()}))
 	reports := reports(f)
-	if r := reports[kit.Queue]; len(reports) != 1 || r.Queue != kit.Queue || r.BuildID != "b2" || r.StartedAt.Before(before) || r.SeenAt.Before(before) || r.Missing(f.Now()) {
+	if r := reports[kit.Queue]; len(reports) != 1 || r.Queue != kit.Queue || r.BuildID != "b2" ||
+		r.StartedAt.Before(before) || r.SeenAt.Before(before) || r.Missing(f.Now()) {
 		f.T.Errorf("worker reports: %s", kit.Text(reports))
 	}
 }
@@ -57,7 +58,8 @@ func reportAtWork(f *kit.Fixture) {
 }
 
 func workItemsCounted(f *kit.Fixture) {
-	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Exclusively(kit.Queue, "a"))
+	f.StartWithoutWake("a").Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		kit.Activity(kit.OtherQueue), kit.Exclusively(kit.Queue, "a"))
 	f.Locked(kit.OtherQueue)
 	counts, err := f.Provider.CountWorkItems(f.Ctx())
 	f.Must(err)

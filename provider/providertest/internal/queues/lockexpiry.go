@@ -24,8 +24,14 @@ func LockExpiry() kit.Group {
 		{Name: "ATurnIsCommittedUnderARenewedLock", Run: turnUnderRenewedLock},
 		{Name: "AnOutcomeIsNotSentAfterItsLock", Run: outcomeAfterLock},
 		{Name: "AnAbandonAfterExpiryLeavesTheNextHolderAlone", Run: abandonAfterExpiry},
-		{Name: "ARenewalAfterExpiryLeavesTheNextHolderAlone", Run: renewalOfAnother, Needs: []kit.Capability{kit.StrictLocks}},
-		{Name: "ADeletionAfterExpiryLeavesTheNextHolderAlone", Run: deletionAfterExpiry, Needs: []kit.Capability{kit.StrictLocks}},
+		{
+			Name: "ARenewalAfterExpiryLeavesTheNextHolderAlone", Run: renewalOfAnother,
+			Needs: []kit.Capability{kit.StrictLocks},
+		},
+		{
+			Name: "ADeletionAfterExpiryLeavesTheNextHolderAlone", Run: deletionAfterExpiry,
+			Needs: []kit.Capability{kit.StrictLocks},
+		},
 		{Name: "LocksEndAfterTwelveHours", Run: twelveHours, Needs: []kit.Capability{kit.StrictLocks, kit.VirtualTime}},
 	}}
 	for i := range g.Cases {
@@ -38,7 +44,8 @@ func LockExpiry() kit.Group {
 // lockedActivities commits a turn of n activities and receives their records.
 func lockedActivities(f *kit.Fixture, n int) []provider.Record {
 	f.T.Helper()
-	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()}, kit.Repeat(n, kit.Activity(kit.Queue))...)...)
+	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()},
+		kit.Repeat(n, kit.Activity(kit.Queue))...)...)
 	return f.Fetch(kit.Queue, n)
 }
 

@@ -39,10 +39,12 @@ func fetchedAreLocked(f *kit.Fixture) {
 		before := f.Now()
 		r := f.Fetch(queue, 1)[0]
 		f.WantNone(queue, "fetched")
-		if until := r.LockedUntil(); until.Before(before.Add(kit.LongVisibility)) || until.After(f.Now().Add(kit.LongVisibility)) || !r.Held(f.Now()) {
+		if until := r.LockedUntil(); until.Before(before.Add(kit.LongVisibility)) ||
+			until.After(f.Now().Add(kit.LongVisibility)) || !r.Held(f.Now()) {
 			f.T.Errorf("received at %v, locked for %v until %v", before, kit.LongVisibility, until)
 		}
-		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 || (queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
+		if r.ID == "" || r.ReceiptHandle == "" || r.Body == "" || r.ReceiveCount != 1 ||
+			(queue == provider.QueueInbox) != (r.Group != "" && r.Sequence != "") {
 			f.T.Errorf("record of %s: %s", queue, kit.Text(r))
 		}
 	}
@@ -80,7 +82,8 @@ func unhindered(f *kit.Fixture) {
 }
 
 func uniqueTokens(f *kit.Fixture) {
-	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()}, kit.Repeat(15, kit.Activity(kit.Queue))...)...)
+	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()},
+		kit.Repeat(15, kit.Activity(kit.Queue))...)...)
 	seen := map[string]bool{}
 	for range 2 {
 		records := f.Fetch(kit.Queue, 15)
@@ -177,7 +180,8 @@ func fetchers(f *kit.Fixture, goroutines int, queue string, records int, handle 
 
 func manyFetchers(f *kit.Fixture) {
 	const items = 60
-	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()}, kit.Repeat(items, kit.Activity(kit.Queue))...)...)
+	f.StartWithoutWake("a").Commit(append([]history.Event{kit.TurnStarted()},
+		kit.Repeat(items, kit.Activity(kit.Queue))...)...)
 	var mu sync.Mutex
 	seen := map[string]int{}
 	fetchers(f, 6, kit.Queue, items, func(records []provider.Record) {
@@ -208,7 +212,8 @@ func manyFetchersOfInstances(f *kit.Fixture) {
 	fetchers(f, 6, provider.QueueInbox, instances*each, func(records []provider.Record) {
 		items, _ := f.Provider.DecodeOrchestrationItems(records)
 		h.take(items)
-		if lost, err := f.Polling().RenewRecords(f.Ctx(), provider.QueueInbox, time.Minute, records...); err != nil || len(lost) > 0 {
+		if lost, err := f.Polling().RenewRecords(f.Ctx(), provider.QueueInbox, time.Minute, records...); err != nil ||
+			len(lost) > 0 {
 			f.T.Errorf("%d records lost, error %v", len(lost), err) // others can receive in the meantime
 		}
 		h.release(items)

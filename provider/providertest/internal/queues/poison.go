@@ -36,7 +36,10 @@ func Poison() kit.Group {
 		{Name: "CopiesAreForPeople", Run: copiesAreNotMoved, Optional: recovery},
 		{Name: "AMovedRecordThatIsKeptIsACopy", Run: keptAreCopies, Optional: recovery, Visibility: 2 * time.Second},
 		{Name: "ManyMovedRecords", Run: manyMoved, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "OneThatIsNotKeptIsFoundAgain", Run: movedAgain, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
+		{
+			Name: "OneThatIsNotKeptIsFoundAgain", Run: movedAgain, Optional: recovery,
+			Needs: []kit.Capability{kit.VirtualTime},
+		},
 		{Name: "AnInstanceIsBlockedWithoutItsHistory", Run: blockedWithout},
 		{Name: "OnlyAnExecutionThatIsTheInstancesIsBlocked", Run: blockedOthers},
 		{Name: "WhatIsOverIsNotBlocked", Run: blockedOver},
@@ -81,7 +84,9 @@ func countsEach(f *kit.Fixture) {
 
 // attempt returns a delivery of a record.
 func attempt(record string, delivery int) provider.Attempt {
-	return provider.Attempt{ExecutionID: "x", ActivityID: 7, Record: provider.Record{ID: record, ReceiveCount: delivery}}
+	return provider.Attempt{
+		ExecutionID: "x", ActivityID: 7, Record: provider.Record{ID: record, ReceiveCount: delivery},
+	}
 }
 
 func firstMark(f *kit.Fixture) { f.WantDied(attempt("r", 11), 0) }
@@ -246,7 +251,9 @@ func movedAreFound(f *kit.Fixture) {
 
 func copiesAreNotMoved(f *kit.Fixture) {
 	for n, queue := range hubQueues() {
-		f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{Record: kit.Record(n, "a copy"), Err: errors.New("why")}))
+		f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
+			Record: kit.Record(n, "a copy"), Err: errors.New("why"),
+		}))
 		f.PutDeadLetter(queue, kit.Record(100+n, "moved"))
 	}
 	for queue, ms := range moved(f) {
@@ -369,7 +376,10 @@ func heldLater(f *kit.Fixture) {
 	if len(held) != 2 {
 		f.T.Fatalf("%d timers after 15 minutes", len(held))
 	}
-	e.Commit(kit.TurnStarted(), history.Event{Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested", RequestedBy: history.RequestedByOrchestration})
+	e.Commit(kit.TurnStarted(), history.Event{
+		Kind: history.TimerCancelled, SourceEventID: 3, Reason: "requested",
+		RequestedBy: history.RequestedByOrchestration,
+	})
 	f.Must(f.Provider.HoldTimers(f.Ctx(), held[0].Timer, held[1].Timer))
 	for f.Now().Before(due.Add(2 * time.Second)) {
 		f.Advance(time.Second)

@@ -75,7 +75,8 @@ func positionsGrow(f *kit.Fixture) {
 	}
 	ms := f.Messages()
 	for i := 1; i < len(ms); i++ {
-		if before, here := ms[i-1].Position, ms[i].Position; !here.Covers(before) || before.Covers(here) || !here.Covers(here) {
+		if before, here := ms[i-1].Position, ms[i].Position; !here.Covers(before) || before.Covers(here) ||
+			!here.Covers(here) {
 			f.T.Errorf("position %+v is not after %+v", here, before)
 		}
 	}
@@ -116,10 +117,17 @@ func messageFields(f *kit.Fixture) {
 	sent := []provider.Message{
 		{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: "x"},
 		{Kind: provider.MessageTimerFired, InstanceID: "a", ExecutionID: "x", Segment: 7, TimerID: 3, FireAt: &due},
-		{Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x", Segment: 1 << 40, Outcomes: []provider.ActivityOutcome{
-			{ActivityID: 4, Attempt: 2, Result: history.Payload(`{"b":[1,2.50,"x"],"a":null}`)},
-			{ActivityID: 5, Attempt: 1, Error: &history.Failure{Type: "T", Message: "m\n\u2028", NonRetryable: true, Cause: &history.Failure{Type: "C", Message: "c"}}},
-		}},
+		{Kind: provider.MessageActivityOutcomes, InstanceID: "a", ExecutionID: "x", Segment: 1 << 40,
+			Outcomes: []provider.ActivityOutcome{
+				{ActivityID: 4, Attempt: 2, Result: history.Payload(`{"b":[1,2.50,"x"],"a":null}`)},
+				{
+					ActivityID: 5, Attempt: 1,
+					Error: &history.Failure{
+						Type: "T", Message: "m\n\u2028", NonRetryable: true,
+						Cause: &history.Failure{Type: "C", Message: "c"},
+					},
+				},
+			}},
 	}
 	f.Enqueue(sent...)
 	got := f.Messages()

@@ -28,7 +28,9 @@ func Records() kit.Group {
 // groupedRecord is like record, in the message group of an instance.
 func groupedRecord(f *kit.Fixture, n int, instanceID, body string) provider.Record {
 	f.T.Helper()
-	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{Kind: provider.MessageWake, InstanceID: instanceID}))
+	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), provider.Message{
+		Kind: provider.MessageWake, InstanceID: instanceID,
+	}))
 	rs := f.Receive(provider.QueueInbox)
 	if len(rs) != 1 {
 		f.T.Fatalf("%d records, want a wake", len(rs))
@@ -43,8 +45,10 @@ func groupedRecord(f *kit.Fixture, n int, instanceID, body string) provider.Reco
 func notMessages() []string {
 	return []string{
 		"", "no JSON", "null", "[]", "42", `{}`, `{"v":1}`, `{"v":0,"kind":"wake","instanceId":"a"}`,
-		`{"v":2,"kind":"wake","instanceId":"a"}`, `{"v":-1,"kind":"wake","instanceId":"a"}`, `{"v":"1","kind":"wake","instanceId":"a"}`,
-		`{"v":1,"kind":"later","instanceId":"a"}`, `{"v":1,"kind":"wake"}`, `{"v":1,"kind":"wake","instanceId":7}`, `{"v":1,"kind":"wake"`,
+		`{"v":2,"kind":"wake","instanceId":"a"}`, `{"v":-1,"kind":"wake","instanceId":"a"}`,
+		`{"v":"1","kind":"wake","instanceId":"a"}`,
+		`{"v":1,"kind":"later","instanceId":"a"}`, `{"v":1,"kind":"wake"}`, `{"v":1,"kind":"wake","instanceId":7}`,
+		`{"v":1,"kind":"wake"`,
 	}
 }
 
@@ -77,8 +81,10 @@ func unreadableInbox(f *kit.Fixture) {
 func unreadableWork(f *kit.Fixture) {
 	bad := []provider.Record{
 		kit.Record(1, "no JSON"), kit.Record(2, `{"v":2,"instanceId":"a","executionId":"x","activityId":3,"name":"n"}`),
-		kit.Record(3, `{"v":1,"executionId":"x","activityId":3,"name":"n"}`), kit.Record(4, `{"v":1,"instanceId":"a","activityId":3,"name":"n"}`),
-		kit.Record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`), kit.Record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
+		kit.Record(3, `{"v":1,"executionId":"x","activityId":3,"name":"n"}`),
+		kit.Record(4, `{"v":1,"instanceId":"a","activityId":3,"name":"n"}`),
+		kit.Record(5, `{"v":1,"instanceId":"a","executionId":"x","name":"n"}`),
+		kit.Record(6, `{"v":1,"instanceId":"a","executionId":"x","activityId":3}`),
 	}
 	good := kit.Record(7, `{"v":1,"instanceId":"a","executionId":"x","activityId":3,"name":"n","queue":"q","attempt":1}`)
 	items, unreadable := f.Provider.DecodeWorkItems(f.Ctx(), append(slices.Clip(bad), good))
@@ -90,8 +96,10 @@ func unreadableWork(f *kit.Fixture) {
 
 func unreadableTimers(f *kit.Fixture) {
 	bad := []provider.Record{
-		kit.Record(1, "no JSON"), kit.Record(2, `{"v":2,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`),
-		kit.Record(3, `{"v":1,"executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`), kit.Record(4, `{"v":1,"instanceId":"a","executionId":"x"}`),
+		kit.Record(1, "no JSON"),
+		kit.Record(2, `{"v":2,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`),
+		kit.Record(3, `{"v":1,"executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`),
+		kit.Record(4, `{"v":1,"instanceId":"a","executionId":"x"}`),
 		kit.Record(5, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"tomorrow"}`),
 	}
 	good := kit.Record(7, `{"v":1,"instanceId":"a","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z"}`)
@@ -125,7 +133,9 @@ func deadLetters(f *kit.Fixture) {
 			f.T.Fatalf("%d records in %s, want 1", len(rs), queue)
 		}
 		for range 2 { // a repeated delivery can copy it twice
-			f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{Record: rs[0], Err: errors.New("cannot be read: \uFFFF\x00")}))
+			f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
+				Record: rs[0], Err: errors.New("cannot be read: \uFFFF\x00"),
+			}))
 		}
 		if dead := f.ReceiveDead(queue); len(dead) == 0 || dead[0].Body != rs[0].Body {
 			f.T.Errorf("dead letters of %s: %s, want a copy of %s", queue, kit.Text(dead), rs[0].Body)
@@ -138,7 +148,9 @@ func unknownQueues(f *kit.Fixture) {
 	r := kit.Record(1, "x")
 	_, failed := f.Provider.AckWorkItems(f.Ctx(), "nowhere", nil)
 	for name, err := range map[string]error{
-		"DeadLetter":     f.Provider.DeadLetter(f.Ctx(), "nowhere", provider.Unreadable{Record: r, Err: errors.New("bad")}),
+		"DeadLetter": f.Provider.DeadLetter(f.Ctx(), "nowhere", provider.Unreadable{
+			Record: r, Err: errors.New("bad"),
+		}),
 		"AbandonRecords": f.Provider.AbandonRecords(f.Ctx(), "nowhere", time.Second, r),
 		"DeleteRecords":  f.Provider.DeleteRecords(f.Ctx(), "nowhere", r),
 	} {

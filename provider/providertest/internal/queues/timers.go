@@ -38,7 +38,10 @@ func timerFields(f *kit.Fixture) {
 	if len(ts) != 1 {
 		f.T.Fatalf("%d timers, want 1", len(ts))
 	}
-	f.WantEqual("timer", ts[0].Timer, provider.Timer{V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, TimerID: 3, FireAt: due})
+	f.WantEqual("timer", ts[0].Timer, provider.Timer{
+		V: provider.WireVersion, InstanceID: "a", ExecutionID: e.Instance.ExecutionID, Segment: 2, TimerID: 3,
+		FireAt: due,
+	})
 }
 
 func heldUntilDue(f *kit.Fixture) {
@@ -58,7 +61,8 @@ func heldUntilDue(f *kit.Fixture) {
 
 func dueAtOnce(f *kit.Fixture) {
 	now := f.StoredNow()
-	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(3, now), kit.TimerDue(4, now.Add(-100*365*24*time.Hour)), kit.TimerDue(5, now.Add(900*time.Millisecond))))
+	f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(3, now), kit.TimerDue(4, now.Add(-100*365*24*time.Hour)),
+		kit.TimerDue(5, now.Add(900*time.Millisecond))))
 	if ts := f.Timers(); len(ts) != 3 {
 		f.T.Errorf("%d timers immediately, want 3: the last is due in less than a second", len(ts))
 	}
@@ -68,7 +72,8 @@ func dueAtOnce(f *kit.Fixture) {
 func longTimers(f *kit.Fixture) {
 	start := f.StoredNow()
 	dues := map[int64]time.Time{
-		3: start.Add(15*time.Minute + time.Second), 4: start.Add(17*time.Minute + 300*time.Millisecond), 5: start.Add(3 * time.Hour), 6: start.Add(50 * time.Hour),
+		3: start.Add(15*time.Minute + time.Second), 4: start.Add(17*time.Minute + 300*time.Millisecond),
+		5: start.Add(3 * time.Hour), 6: start.Add(50 * time.Hour),
 	}
 	for n, due := range dues {
 		f.Must(f.Provider.HoldTimers(f.Ctx(), kit.TimerDue(n, due)))

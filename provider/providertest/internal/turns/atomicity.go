@@ -15,14 +15,32 @@ func Atomicity() kit.Group {
 	return kit.Group{Name: "atomicity", Cases: []kit.Case{
 		{Name: "ATurnCommitsWhole", Run: aTurnCommitsWhole},
 		{Name: "TheEndAndItsOutputsCommitTogether", Run: endAndOutputs},
-		{Name: "OfTwoTurnsOnOneHeadOneIsCommitted", Run: func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Ended(`1`)) }},
-		{Name: "ALargeTurnLosesWhole", Run: func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Bulky(900<<10)) }},
-		{Name: "ALargeTurnWinsWhole", Run: func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Activity(kit.Queue)) }},
-		{Name: "OfTwoLargeTurnsOneIsCommitted", Run: func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Bulky(800<<10)) }},
+		{
+			Name: "OfTwoTurnsOnOneHeadOneIsCommitted",
+			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Ended(`1`)) },
+		},
+		{
+			Name: "ALargeTurnLosesWhole",
+			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Activity(kit.Queue), kit.Bulky(900<<10)) },
+		},
+		{
+			Name: "ALargeTurnWinsWhole",
+			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Activity(kit.Queue)) },
+		},
+		{
+			Name: "OfTwoLargeTurnsOneIsCommitted",
+			Run:  func(f *kit.Fixture) { oneOfTwo(f, kit.Bulky(900<<10), kit.Bulky(800<<10)) },
+		},
 		{Name: "OfManyConcurrentTurnsOneIsCommitted", Run: oneOfMany},
 		{Name: "AnOldHeadIsAConflict", Run: oldHead},
-		{Name: "ALostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) }, Needs: []kit.Capability{kit.Faults}},
-		{Name: "ALostResponseOfALargeTurnIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Bulky(900<<10)) }, Needs: []kit.Capability{kit.Faults}},
+		{
+			Name: "ALostResponseIsSuccess", Run: func(f *kit.Fixture) { lostResponse(f, kit.Activity(kit.Queue)) },
+			Needs: []kit.Capability{kit.Faults},
+		},
+		{
+			Name: "ALostResponseOfALargeTurnIsSuccess",
+			Run:  func(f *kit.Fixture) { lostResponse(f, kit.Bulky(900<<10)) }, Needs: []kit.Capability{kit.Faults},
+		},
 		{Name: "ARefusedCommitLeavesNothing", Run: refusedCommit, Needs: []kit.Capability{kit.Faults}},
 		{Name: "WhatIsNotSentIsFoundInTheSegment", Run: unsentOutputs, Needs: []kit.Capability{kit.Faults}},
 	}}
@@ -30,7 +48,8 @@ func Atomicity() kit.Group {
 
 func aTurnCommitsWhole(f *kit.Fixture) {
 	e := f.Start("a")
-	t := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()))
+	t := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.OtherQueue), kit.Activity(kit.Queue),
+		kit.Timer(f.StoredNow()))
 	e.WantSegments(t)
 	if n, other := f.Work(kit.Queue), f.Work(kit.OtherQueue); len(n) != 2 || len(other) != 1 {
 		f.T.Errorf("%d and %d work items, want 2 and 1", len(n), len(other))
@@ -43,10 +62,12 @@ func aTurnCommitsWhole(f *kit.Fixture) {
 
 func endAndOutputs(f *kit.Fixture) {
 	e := f.Start("a")
-	t := e.Commit(kit.TurnStarted(), kit.Detached("b"), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()), kit.Child(), kit.Ended(`"out"`))
+	t := e.Commit(kit.TurnStarted(), kit.Detached("b"), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()), kit.Child(),
+		kit.Ended(`"out"`))
 	e.WantSegments(t)
 	f.WantStatus("a", provider.StatusCompleted)
-	if ms := f.Messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart || !ms[1].Detached {
+	if ms := f.Messages(); len(ms) != 2 || ms[1].InstanceID != "b" || ms[1].Kind != provider.MessageStart ||
+		!ms[1].Detached {
 		f.T.Errorf("inbox messages besides the wake: %s, want the start of the detached orchestration", kit.Text(ms))
 	}
 	f.WantNothingSent() // only work that the execution still waits for
@@ -54,7 +75,8 @@ func endAndOutputs(f *kit.Fixture) {
 
 func oneOfTwo(f *kit.Fixture, first, second history.Event) {
 	e := f.Start("a")
-	winner, loser := e.Turn(kit.TurnStarted(), first), e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue), kit.Timer(f.StoredNow()), second)
+	winner, loser := e.Turn(kit.TurnStarted(), first),
+		e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue), kit.Timer(f.StoredNow()), second)
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), winner)
 	f.Must(err)
 	f.Work(kit.Queue)

@@ -78,7 +78,9 @@ func damagedTurn(f *kit.Fixture, d kit.Damage, segment int64) {
 }
 
 func damagedEnd(f *kit.Fixture) {
-	for d, large := range map[kit.Damage]bool{kit.Undecodable: false, kit.LaterRelease: false, kit.NoEvents: false, kit.PartMissing: true, kit.Missing: true} {
+	for d, large := range map[kit.Damage]bool{
+		kit.Undecodable: false, kit.LaterRelease: false, kit.NoEvents: false, kit.PartMissing: true, kit.Missing: true,
+	} {
 		last := kit.Ended(`1`)
 		if large {
 			last.Output = kit.Noise(900 << 10)
@@ -161,7 +163,8 @@ func terminateDamagedChild(f *kit.Fixture) {
 		}
 	}
 	told := f.Messages()
-	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil || told[0].Error.Type != history.TypeTerminated {
+	if len(told) != 1 || told[0].Kind != provider.MessageChildOutcome || told[0].Error == nil ||
+		told[0].Error.Type != history.TypeTerminated {
 		f.T.Errorf("messages to the parent: %s", kit.Text(told))
 	}
 }

@@ -27,8 +27,14 @@ func Executions() kit.Group {
 		{Name: "TheHistoryOfAnOldOneStays", Run: oldHistory},
 		{Name: "ExecutionsAreListedNewestFirst", Run: listExecutions},
 		{Name: "AnExecutionIsOfOneInstance", Run: foreignExecution},
-		{Name: "WhatOutlivesAnExecutionIsSentAgainAcross", Run: redispatchAcross, Needs: []kit.Capability{kit.VirtualTime}},
-		{Name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", Run: redispatchSince, Needs: []kit.Capability{kit.VirtualTime}},
+		{
+			Name: "WhatOutlivesAnExecutionIsSentAgainAcross", Run: redispatchAcross,
+			Needs: []kit.Capability{kit.VirtualTime},
+		},
+		{
+			Name: "WhatOutlivesAnExecutionIsSentAgainSinceATime", Run: redispatchSince,
+			Needs: []kit.Capability{kit.VirtualTime},
+		},
 		{Name: "AnUnsentStartIsFoundAcross", Run: unsentAcross, Needs: []kit.Capability{kit.Faults}},
 		{Name: "ALateStatusOfAnOldOneIsNotWritten", Run: lateStatus},
 		{Name: "TheCustomStatusStays", Run: customStatusStays},
@@ -41,11 +47,14 @@ func makesTheNext(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	next := e.ContinueAs("x2", kit.Completed(3))
 	in := f.Instance("a")
-	if in.ExecutionID != "x2" || in.ExecutionNumber != 2 || in.Status != provider.StatusRunning || in.Version != kit.V1 || in.CreatedAt != e.Instance.CreatedAt {
+	if in.ExecutionID != "x2" || in.ExecutionNumber != 2 || in.Status != provider.StatusRunning ||
+		in.Version != kit.V1 || in.CreatedAt != e.Instance.CreatedAt {
 		f.T.Errorf("instance %s", kit.Text(in))
 	}
 	o := next.Read()
-	if o.Previous != e.Instance.ExecutionID || len(o.Segments) != 1 || o.Head != (provider.Head{ExecutionID: "x2", Watermark: kit.At(2)}) {
+	if o.Previous != e.Instance.ExecutionID || len(o.Segments) != 1 || o.Head != (provider.Head{
+		ExecutionID: "x2", Watermark: kit.At(2),
+	}) {
 		f.T.Errorf("execution read: %s", kit.Text(o))
 	}
 	t := next.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -60,7 +69,9 @@ func makesTheNext(f *kit.Fixture) {
 func carriedOver(f *kit.Fixture) {
 	e := f.Start("a")
 	t := e.Continuing("x2", kit.TurnStarted())
-	t.Next.Start.CarriedEvents = []history.CarriedEvent{{Name: "n", EventID: "1", Data: history.Payload(`[1]`)}, {Name: "n"}}
+	t.Next.Start.CarriedEvents = []history.CarriedEvent{
+		{Name: "n", EventID: "1", Data: history.Payload(`[1]`)}, {Name: "n"},
+	}
 	t.Next.Start.EventIDs, t.Next.Start.Tags = []string{"0", "1"}, map[string]string{"k": "v"}
 	t.Next.Start.Parent = &history.Parent{InstanceID: "p", ExecutionID: "px", EventID: 7}
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
@@ -81,7 +92,8 @@ func firstTurnContinues(f *kit.Fixture) {
 // continueOrNot: one of two turns continues as new.
 func continueOrNot(f *kit.Fixture, wins bool) {
 	e := f.Start("a")
-	other, continues := e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue)), e.Continuing("x2", kit.TurnStarted(), kit.Detached("b"))
+	other, continues := e.Turn(kit.TurnStarted(), kit.Activity(kit.OtherQueue)),
+		e.Continuing("x2", kit.TurnStarted(), kit.Detached("b"))
 	winner, loser := other, continues
 	if wins {
 		winner, loser = continues, other
@@ -159,7 +171,8 @@ func oldMessage(f *kit.Fixture) {
 			o, err := f.Provider.ReadOrchestration(f.Ctx(), e.Item(), c)
 			f.Must(err)
 			if o.Head != third.Head {
-				f.T.Errorf("for execution %s read %+v, want the current %+v", e.Instance.ExecutionID, o.Head, third.Head)
+				f.T.Errorf("for execution %s read %+v, want the current %+v", e.Instance.ExecutionID, o.Head,
+					third.Head)
 			}
 		}
 	}
@@ -220,14 +233,18 @@ func foreignExecution(f *kit.Fixture) {
 // again.
 func redispatchAcross(f *kit.Fixture) {
 	for from, want := range map[int]string{1: "b c d", 2: "c d", 3: "d", 4: ""} {
-		wantAcross(f, fmt.Sprint("from-", from), want, func([]time.Time) provider.RedispatchFrom { return kit.Since(kit.At(from)) })
+		wantAcross(f, fmt.Sprint("from-", from), want, func([]time.Time) provider.RedispatchFrom {
+			return kit.Since(kit.At(from))
+		})
 	}
 }
 
 // The same with a time: the outputs of the turn that was the last one at that time are the first that are sent again.
 func redispatchSince(f *kit.Fixture) {
 	for turns, want := range map[int]string{0: "b c d", 1: "b c d", 2: "c d", 3: "d", 4: ""} {
-		wantAcross(f, fmt.Sprint("after-", turns), want, func(had []time.Time) provider.RedispatchFrom { return provider.RedispatchFrom{HeadAt: had[turns]} })
+		wantAcross(f, fmt.Sprint("after-", turns), want, func(had []time.Time) provider.RedispatchFrom {
+			return provider.RedispatchFrom{HeadAt: had[turns]}
+		})
 	}
 }
 
@@ -306,7 +323,9 @@ func customStatusStays(f *kit.Fixture) {
 	if got := string(next.Instance.CustomStatus); got != "1" {
 		f.T.Errorf("custom status %s, want that of the previous execution", got)
 	}
-	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), next.Turn(kit.TurnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`2`)}))
+	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), next.Turn(kit.TurnStarted(), history.Event{
+		Kind: history.CustomStatusSet, CustomStatus: history.Payload(`2`),
+	}))
 	f.Must(err)
 	if got := string(f.Instance("a").CustomStatus); got != "2" {
 		f.T.Errorf("custom status %s, want that of the current execution", got)

@@ -22,7 +22,10 @@ func ErrorHandling() kit.Group {
 		{Name: "AnEndlesslyThrottledCallIsRetryable", Run: throttledForGood, Needs: faults},
 		{Name: "ErrorsNameTheInstance", Run: errorsNameTheInstance, Needs: faults},
 		{Name: "NothingIsDoneForACallerWhoIsGone", Run: contextEnded},
-		{Name: "ACallEndsWithItsContext", Run: contextEndsMeanwhile, Needs: []kit.Capability{kit.Faults, kit.VirtualTime}},
+		{
+			Name: "ACallEndsWithItsContext", Run: contextEndsMeanwhile,
+			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
+		},
 	}}
 }
 
@@ -43,33 +46,18 @@ func actions(f *kit.Fixture) map[string]action {
 	if len(held) != 3 {
 		f.T.Fatalf("%d work items, want 3", len(held))
 	}
-	o, item := running.Read(), running.Item()
+	o := running.Read()
 	all := map[string]action{
 		"StartOrchestration": {kit.Write, func(ctx context.Context) error {
 			return kit.ErrOf(f.Provider.StartOrchestration(ctx, kit.StartOf("next")))
 		}},
-		"EnqueueForOrchestrator": {kit.Send, func(ctx context.Context) error { return f.Provider.EnqueueForOrchestrator(ctx, kit.Fired("r", 9)) }},
-		"ReadInstance":           {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ReadInstance(ctx, "r")) }},
-		"ReadTerminalEvent": {kit.Read, func(ctx context.Context) error {
-			return unless(provider.ErrNotFound, kit.ErrOf(f.Provider.ReadTerminalEvent(ctx, o.Head.ExecutionID)))
+		"EnqueueForOrchestrator": {kit.Send, func(ctx context.Context) error {
+			return f.Provider.EnqueueForOrchestrator(ctx, kit.Fired("r", 9))
 		}},
-		"ReadHistory": {kit.Read, func(ctx context.Context) error {
-			return kit.LastErr(f.Provider.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0))
-		}},
-		"ListInstances": {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ListInstances(ctx, provider.ListQuery{})) }},
 		"PutBuild": {kit.Update, func(ctx context.Context) error {
-			return f.Provider.PutBuild(ctx, provider.Build{ID: "b", Orchestrations: map[string][]string{kit.Order: nil}})
-		}},
-		"ReadBuild": {kit.Read, func(ctx context.Context) error {
-			return unless(provider.ErrNotFound, kit.ErrOf(f.Provider.ReadBuild(ctx, "b")))
-		}},
-		"RejectEvents": {kit.Read, func(ctx context.Context) error {
-			return f.Provider.RejectEvents(ctx, "", kit.EventMessage("nobody", "px", 3))
-		}},
-		"ReadRejectedEvents": {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ReadRejectedEvents(ctx, "c")) }},
-		"ReadInterruption":   {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ReadInterruption(ctx, "c")) }},
-		"ReadOrchestration": {kit.Read, func(ctx context.Context) error {
-			return kit.ErrOf(f.Provider.ReadOrchestration(ctx, item, provider.Strong))
+			return f.Provider.PutBuild(ctx, provider.Build{
+				ID: "b", Orchestrations: map[string][]string{kit.Order: nil},
+			})
 		}},
 		"AckOrchestrationItem": {kit.Write, func(ctx context.Context) error {
 			return kit.ErrOf(f.Provider.AckOrchestrationItem(ctx, fresh.Turn(kit.TurnStarted())))
@@ -83,26 +71,68 @@ func actions(f *kit.Fixture) map[string]action {
 		"PutActivityRecords": {kit.Update, func(ctx context.Context) error {
 			return f.Provider.PutActivityRecords(ctx, o.Head.ExecutionID, kit.Beat(3, f.StoredNow(), `1`))
 		}},
+		"HoldTimers": {kit.Send, func(ctx context.Context) error {
+			return f.Provider.HoldTimers(ctx, kit.TimerDue(9, f.StoredNow()))
+		}},
+		"DeadLetter": {kit.Send, func(ctx context.Context) error {
+			return f.Provider.DeadLetter(ctx, kit.Queue, provider.Unreadable{
+				Record: kit.Record(1, "x"), Err: errors.New("bad"),
+			})
+		}},
+		"AbandonRecords": {kit.Delay, func(ctx context.Context) error {
+			return f.Provider.AbandonRecords(ctx, kit.Queue, time.Second, held[1].Record)
+		}},
+		"DeleteRecords": {kit.Delete, func(ctx context.Context) error {
+			return f.Provider.DeleteRecords(ctx, kit.Queue, held[2].Record)
+		}},
+	}
+	maps.Copy(all, readActions(f, running))
+	if f.Supports(provider.CapabilityMonitoring) {
+		maps.Copy(all, monitoringActions(f))
+	}
+	return all
+}
+
+func readActions(f *kit.Fixture, e *kit.Execution) map[string]action {
+	o, item := e.Read(), e.Item()
+	return map[string]action{
+		"ReadInstance": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.ReadInstance(ctx, "r"))
+		}},
+		"ReadTerminalEvent": {kit.Read, func(ctx context.Context) error {
+			return unless(provider.ErrNotFound, kit.ErrOf(f.Provider.ReadTerminalEvent(ctx, o.Head.ExecutionID)))
+		}},
+		"ReadHistory": {kit.Read, func(ctx context.Context) error {
+			return kit.LastErr(f.Provider.ReadHistory(ctx, o.InstanceID, o.Head.ExecutionID, 0))
+		}},
+		"ListInstances": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.ListInstances(ctx, provider.ListQuery{}))
+		}},
+		"ReadBuild": {kit.Read, func(ctx context.Context) error {
+			return unless(provider.ErrNotFound, kit.ErrOf(f.Provider.ReadBuild(ctx, "b")))
+		}},
+		"RejectEvents": {kit.Read, func(ctx context.Context) error {
+			return f.Provider.RejectEvents(ctx, "", kit.EventMessage("nobody", "px", 3))
+		}},
+		"ReadRejectedEvents": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.ReadRejectedEvents(ctx, "c"))
+		}},
+		"ReadInterruption": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.ReadInterruption(ctx, "c"))
+		}},
+		"ReadOrchestration": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.ReadOrchestration(ctx, item, provider.Strong))
+		}},
 		"ReadActivityRecord": {kit.Read, func(ctx context.Context) error {
 			return kit.ErrOf(f.Provider.ReadActivityRecord(ctx, o.Head.ExecutionID, 3))
 		}},
 		"ReadActivityRecords": {kit.Read, func(ctx context.Context) error {
 			return kit.LastErr(f.Provider.ReadActivityRecords(ctx, o.Head.ExecutionID))
 		}},
-		"HoldTimers":       {kit.Send, func(ctx context.Context) error { return f.Provider.HoldTimers(ctx, kit.TimerDue(9, f.StoredNow())) }},
-		"PendingInstances": {kit.Read, func(ctx context.Context) error { return kit.LastErr(f.Provider.PendingInstances(ctx, f.Now())) }},
-		"DeadLetter": {kit.Send, func(ctx context.Context) error {
-			return f.Provider.DeadLetter(ctx, kit.Queue, provider.Unreadable{Record: kit.Record(1, "x"), Err: errors.New("bad")})
+		"PendingInstances": {kit.Read, func(ctx context.Context) error {
+			return kit.LastErr(f.Provider.PendingInstances(ctx, f.Now()))
 		}},
-		"AbandonRecords": {kit.Delay, func(ctx context.Context) error {
-			return f.Provider.AbandonRecords(ctx, kit.Queue, time.Second, held[1].Record)
-		}},
-		"DeleteRecords": {kit.Delete, func(ctx context.Context) error { return f.Provider.DeleteRecords(ctx, kit.Queue, held[2].Record) }},
 	}
-	if f.Supports(provider.CapabilityMonitoring) {
-		maps.Copy(all, monitoringActions(f))
-	}
-	return all
 }
 
 func monitoringActions(f *kit.Fixture) map[string]action {
@@ -110,8 +140,10 @@ func monitoringActions(f *kit.Fixture) map[string]action {
 		"ReportWorker": {kit.Update, func(ctx context.Context) error {
 			return f.Provider.ReportWorker(ctx, provider.WorkerReport{Queue: kit.Queue})
 		}},
-		"ReadWorkers":    {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ReadWorkers(ctx)) }},
-		"CountAttention": {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.CountAttention(ctx)) }},
+		"ReadWorkers": {kit.Read, func(ctx context.Context) error { return kit.ErrOf(f.Provider.ReadWorkers(ctx)) }},
+		"CountAttention": {kit.Read, func(ctx context.Context) error {
+			return kit.ErrOf(f.Provider.CountAttention(ctx))
+		}},
 	}
 }
 
@@ -145,7 +177,8 @@ func refusedCalls(f *kit.Fixture) {
 	each(actions(f), func(name string, a action) {
 		hits := f.Fail(kit.Fault{Operation: a.on, Failure: kit.Rejected, Times: 1})
 		err := a.do(f.Ctx())
-		if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" || !strings.Contains(err.Error(), e.Op) {
+		if e, ok := errors.AsType[*provider.Error](err); !ok || e.Retryable || e.Op == "" ||
+			!strings.Contains(err.Error(), e.Op) {
 			f.T.Errorf("%s: error %v, want a permanent *provider.Error", name, err)
 		}
 		if hits() != 1 {

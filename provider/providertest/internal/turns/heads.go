@@ -55,7 +55,10 @@ func headMoves(f *kit.Fixture) {
 func readBoth(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted())
-	byInstance := &provider.OrchestrationItem{InstanceID: "a", Messages: []provider.InboxMessage{{Message: provider.Message{Kind: provider.MessageWake, InstanceID: "a"}}}}
+	byInstance := &provider.OrchestrationItem{
+		InstanceID: "a",
+		Messages:   []provider.InboxMessage{{Message: provider.Message{Kind: provider.MessageWake, InstanceID: "a"}}},
+	}
 	for _, c := range []provider.Consistency{provider.Eventual, provider.Strong} {
 		one, err := f.Provider.ReadOrchestration(f.Ctx(), e.Item(), c)
 		f.Must(err)

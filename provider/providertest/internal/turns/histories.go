@@ -33,7 +33,10 @@ func everyKind(f *kit.Fixture) {
 		case kind == history.ActivityScheduled || kind == history.TimerCreated: // these events would be sent
 			continue
 		}
-		event := history.Event{Kind: kind, Name: "n\u0000\uFFFF", Value: history.Payload(`{"b":1,"a":[null,1.50]}`), Reason: "r", RequestedBy: "body"}
+		event := history.Event{
+			Kind: kind, Name: "n\u0000\uFFFF", Value: history.Payload(`{"b":1,"a":[null,1.50]}`), Reason: "r",
+			RequestedBy: "body",
+		}
 		if kind.HasSource() {
 			event.SourceEventIDs = []history.Range{{First: 1, Last: 1}}
 		}

@@ -21,8 +21,12 @@ func whatRanInlineIsNotSent(f *kit.Fixture) {
 	e := f.Start("a")
 	outcome := kit.Completed(3)
 	outcome.Inline = true
-	cancelled := history.Event{Kind: history.ActivityCancelRequested, SourceEventID: 4, Reason: "requested", RequestedBy: "code"}
-	t := e.Turn(kit.TurnStarted(), inlineActivity(), inlineActivity(), inlineActivity(), inlineActivity(), kit.Activity(kit.Queue), cancelled, outcome) // 3 4 5 6 7
+	cancelled := history.Event{
+		Kind: history.ActivityCancelRequested, SourceEventID: 4, Reason: "requested", RequestedBy: "code",
+	}
+	// 3 4 5 6 7
+	t := e.Turn(kit.TurnStarted(), inlineActivity(), inlineActivity(), inlineActivity(), inlineActivity(),
+		kit.Activity(kit.Queue), cancelled, outcome)
 	t.Cancels = provider.CancelsOf(t.Events)
 	t.Running = map[int64]bool{5: true}
 	refused, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
@@ -48,7 +52,9 @@ func statusesLeft(f *kit.Fixture) {
 		next := e.Turn(kit.TurnStarted())
 		next.StatusWrite = later
 		kit.CommitTurn(e, next)
-		want := map[provider.StatusWrite]provider.RuntimeStatus{provider.StatusWriteIfChanged: provider.StatusPending, provider.StatusWriteAlways: provider.StatusRunning}[later]
+		want := map[provider.StatusWrite]provider.RuntimeStatus{
+			provider.StatusWriteIfChanged: provider.StatusPending, provider.StatusWriteAlways: provider.StatusRunning,
+		}[later]
 		f.WantStatus(e.Instance.InstanceID, want)
 
 		end := e.Turn(kit.TurnStarted(), kit.Ended("1"))

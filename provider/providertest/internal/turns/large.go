@@ -26,7 +26,10 @@ func LargeTurns() kit.Group {
 func everySize(f *kit.Fixture) {
 	e := f.Start("a")
 	var turns []*provider.Turn
-	for _, size := range []int{10, 3 << 10, 4 << 10, 5 << 10, 100 << 10, 340 << 10, 440 << 10, 470 << 10, 500 << 10, 900 << 10, 2 << 20, 2900 << 10} {
+	for _, size := range []int{
+		10, 3 << 10, 4 << 10, 5 << 10, 100 << 10, 340 << 10, 440 << 10, 470 << 10, 500 << 10, 900 << 10, 2 << 20,
+		2900 << 10,
+	} {
 		turns = append(turns, e.Commit(kit.Bulky(size)))
 	}
 	e.WantSegments(turns...)
@@ -35,7 +38,8 @@ func everySize(f *kit.Fixture) {
 func tooLarge(f *kit.Fixture) {
 	e := f.Start("a")
 	one := e.Commit(kit.TurnStarted())
-	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Bulky(5<<20), kit.Activity(kit.Queue), kit.Ended(`1`)))
+	_, err := f.Provider.AckOrchestrationItem(f.Ctx(),
+		e.Turn(kit.Bulky(5<<20), kit.Activity(kit.Queue), kit.Ended(`1`)))
 	f.WantErrorIs(err, provider.ErrTooLarge)
 	if err != nil && !strings.Contains(err.Error(), `"a"`) {
 		f.T.Errorf("the error does not name the instance: %v", err)
@@ -98,7 +102,8 @@ func longHistory(f *kit.Fixture) {
 		f.T.Errorf("%d events, want %d", len(log), turns*each+1)
 	}
 	n := 0
-	for event, err := range f.Provider.ReadHistory(f.Ctx(), e.Instance.InstanceID, e.Instance.ExecutionID, turns*each-10) {
+	for event, err := range f.Provider.ReadHistory(f.Ctx(), e.Instance.InstanceID, e.Instance.ExecutionID,
+		turns*each-10) {
 		f.Must(err)
 		n++
 		if event.Kind != history.SideEffectRecorded {

@@ -22,7 +22,10 @@ func Paused() kit.Group {
 }
 
 func suspended() history.Event {
-	return history.Event{Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "1", RequestedBy: "ann", Message: "to look at it"}
+	return history.Event{
+		Kind: history.ExecutionSuspended, EventID: history.PauseIDPrefix + "1", RequestedBy: "ann",
+		Message: "to look at it",
+	}
 }
 
 func resumed() history.Event {
@@ -50,7 +53,8 @@ func pausedIsShown(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	e.Commit(suspended())
 	in := f.Instance("a")
-	if in.Status != provider.StatusPaused || in.Paused == nil || in.Paused.By != "ann" || in.Paused.Message != "to look at it" || in.Paused.At.IsZero() {
+	if in.Status != provider.StatusPaused || in.Paused == nil || in.Paused.By != "ann" ||
+		in.Paused.Message != "to look at it" || in.Paused.At.IsZero() {
 		f.T.Errorf("status is %s: %+v", in.Status, in.Paused)
 	}
 	wantPaused(f, "a")
@@ -124,8 +128,9 @@ func pausedIsDeleted(f *kit.Fixture) {
 func orderIsOneMessage(f *kit.Fixture) {
 	in := f.StartWithoutWake("a").Instance
 	order := provider.Message{
-		V: provider.WireVersion, Kind: provider.MessageExecutionSuspended, InstanceID: "a", StartID: in.StartID, EventID: history.PauseIDPrefix + "1",
-		Text: "to look at it", RequestedBy: "ann",
+		V: provider.WireVersion, Kind: provider.MessageExecutionSuspended, InstanceID: "a", StartID: in.StartID,
+		EventID: history.PauseIDPrefix + "1",
+		Text:    "to look at it", RequestedBy: "ann",
 	}
 	another := order
 	another.Kind, another.EventID = provider.MessageExecutionResumed, history.PauseIDPrefix+"2"

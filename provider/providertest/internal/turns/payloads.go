@@ -23,9 +23,12 @@ func Payloads() kit.Group {
 // documents returns JSON that has been altered by some service before.
 func documents() []string {
 	return []string{
-		`null`, `true`, `0`, `-0.0`, `1e400`, `12345678901234567890123456789`, `1.50`, `""`, `[]`, `{}`, `{"b":1,"a":2}`,
-		`"\u0000\u0001\u001f\u007f"`, "\"\uFFFE\uFFFF\"", `"\ufffe\uffff"`, "\"\u2028\u2029\"", `"<script>&amp;</script>"`, `"\ud83d\ude42"`,
-		"\"🙂\U0010FFFF\"", `"\\\"\/"`, `"\t"`, `{"":{"":[[[[]]]]}}`, `"` + strings.Repeat("\uFFFF", 1000) + `"`, `"` + strings.Repeat("\\u0000", 1000) + `"`,
+		`null`, `true`, `0`, `-0.0`, `1e400`, `12345678901234567890123456789`, `1.50`, `""`, `[]`, `{}`,
+		`{"b":1,"a":2}`,
+		`"\u0000\u0001\u001f\u007f"`, "\"\uFFFE\uFFFF\"", `"\ufffe\uffff"`, "\"\u2028\u2029\"",
+		`"<script>&amp;</script>"`, `"\ud83d\ude42"`,
+		"\"🙂\U0010FFFF\"", `"\\\"\/"`, `"\t"`, `{"":{"":[[[[]]]]}}`, `"` + strings.Repeat("\uFFFF", 1000) + `"`,
+		`"` + strings.Repeat("\\u0000", 1000) + `"`,
 	}
 }
 

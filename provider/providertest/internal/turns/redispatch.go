@@ -22,7 +22,10 @@ func Redispatch() kit.Group {
 		{Name: "WorkItemsAndTimersAreTheSameAgain", Run: sameAgain},
 		{Name: "WhatIsRefusedIsRefusedAgain", Run: refusedAgain},
 		{Name: "AStatusThatWasNotWrittenIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
-		{Name: "AStatusThatWasNotWrittenIsRefreshed", Run: statusRefreshed, Needs: []kit.Capability{kit.Faults, kit.VirtualTime}},
+		{
+			Name: "AStatusThatWasNotWrittenIsRefreshed", Run: statusRefreshed,
+			Needs: []kit.Capability{kit.Faults, kit.VirtualTime},
+		},
 		{Name: "AnEndIsNotRefreshed", Run: endNotRefreshed, Needs: []kit.Capability{kit.Faults}},
 		{Name: "AnEndThatWasNotWrittenIsWritten", Run: endRepaired, Needs: []kit.Capability{kit.Faults}},
 		{Name: "UnsentOutputsAreSentAndTheEndIsWritten", Run: unsentSent, Needs: []kit.Capability{kit.Faults}},
@@ -35,8 +38,12 @@ func Redispatch() kit.Group {
 
 func onlyUnsettled(f *kit.Fixture) {
 	e := f.Start("a")
-	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()), kit.Timer(f.StoredNow())) // 3 4 5, timers 6 7
-	e.Commit(kit.Completed(3), history.Event{Kind: history.ActivityFailed, SourceEventID: 5, Attempt: 1, Error: &history.Failure{Type: "T", Message: "m"}},
+	// 3 4 5, timers 6 7
+	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Activity(kit.Queue), kit.Activity(kit.Queue),
+		kit.Timer(f.StoredNow()), kit.Timer(f.StoredNow()))
+	e.Commit(kit.Completed(3), history.Event{
+		Kind: history.ActivityFailed, SourceEventID: 5, Attempt: 1, Error: &history.Failure{Type: "T", Message: "m"},
+	},
 		history.Event{Kind: history.TimerFired, SourceEventID: 6})
 	f.Work(kit.Queue)
 	f.Timers()
@@ -137,13 +144,19 @@ func unwritten(f *kit.Fixture, e *kit.Execution, events ...history.Event) {
 
 func statusRefreshed(f *kit.Fixture) {
 	e := f.Start("a")
-	unwritten(f, e, kit.TurnStarted(), history.Event{Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"on it"`)}, kit.Activity(kit.Queue))
+	unwritten(f, e, kit.TurnStarted(), history.Event{
+		Kind: history.CustomStatusSet, CustomStatus: history.Payload(`"on it"`),
+	}, kit.Activity(kit.Queue))
 	f.Advance(30 * time.Second)
 	ts := f.Timers()
-	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" || ts[0].ExecutionID != e.Head.ExecutionID {
+	if len(ts) != 1 || ts[0].Refresh != 1 || ts[0].Segment != 1 || ts[0].InstanceID != "a" ||
+		ts[0].ExecutionID != e.Head.ExecutionID {
 		f.T.Fatalf("timers %s, want a refresh", kit.Text(ts))
 	}
-	wake := provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1, TimerID: ts[0].TimerID, Refresh: 1}
+	wake := provider.Message{
+		Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1,
+		TimerID: ts[0].TimerID, Refresh: 1,
+	}
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
 	if f.Provider.RefreshStatus(f.Ctx(), &wake) == nil {
 		f.T.Error("no error although the status refresh failed")
@@ -153,7 +166,8 @@ func statusRefreshed(f *kit.Fixture) {
 		f.T.Errorf("timers %s, want another refresh", kit.Text(ts))
 	}
 	f.Must(f.Provider.RefreshStatus(f.Ctx(), &wake))
-	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Version != kit.V1 || string(in.CustomStatus) != `"on it"` {
+	if in := f.Instance("a"); in.Status != provider.StatusRunning || in.Version != kit.V1 ||
+		string(in.CustomStatus) != `"on it"` {
 		f.T.Errorf("custom status after the refresh: %s", kit.Text(in))
 	}
 	f.WantWork(kit.Queue, 4)
@@ -170,7 +184,10 @@ func endNotRefreshed(f *kit.Fixture) {
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`1`))); err == nil {
 		f.T.Error("no error although the final status was not written")
 	}
-	f.Must(f.Provider.RefreshStatus(f.Ctx(), &provider.Message{Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1, TimerID: 2, Refresh: 1}))
+	f.Must(f.Provider.RefreshStatus(f.Ctx(), &provider.Message{
+		Kind: provider.MessageWake, InstanceID: "a", ExecutionID: e.Head.ExecutionID, Segment: 1, TimerID: 2,
+		Refresh: 1,
+	}))
 	f.WantStatus("a", provider.StatusRunning)
 	f.WantNothingSent()
 }
@@ -180,7 +197,8 @@ func endRepaired(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	f.Work(kit.Queue)
 	f.Fail(kit.Fault{Operation: kit.Update, Failure: kit.Rejected, Times: 1})
-	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`1`))); !errors.Is(err, provider.ErrDispatchIncomplete) {
+	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.Completed(3), kit.Ended(`1`))); !errors.Is(err,
+		provider.ErrDispatchIncomplete) {
 		f.T.Errorf("redispatch of a final status that was not written: %v", err)
 	}
 	f.WantStatus("a", provider.StatusRunning)
@@ -192,7 +210,8 @@ func endRepaired(f *kit.Fixture) {
 func unsentSent(f *kit.Fixture) {
 	e := f.Start("a")
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
-	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
+	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(),
+		e.Turn(kit.TurnStarted(), kit.Activity(kit.Queue))); !errors.Is(err, provider.ErrDispatchIncomplete) {
 		f.T.Errorf("redispatch of an output that was not sent: %v", err)
 	}
 	f.WantNothingSent()

@@ -32,13 +32,18 @@ func documented(f *kit.Fixture, data ...history.Payload) (first, next *kit.Execu
 	first = f.Start("a")
 	events := []history.Event{kit.TurnStarted()}
 	for i, d := range data {
-		places = append(places, history.DataLocation{ExecutionID: first.Instance.ExecutionID, Segment: 1, EventID: first.Next + int64(len(events))})
+		places = append(places, history.DataLocation{
+			ExecutionID: first.Instance.ExecutionID, Segment: 1, EventID: first.Next + int64(len(events)),
+		})
 		events = append(events, kit.Raised(fmt.Sprint("e", i), d))
 	}
 	first.Commit(events...)
 	var inputs []history.Event
 	for i, d := range data {
-		places = append(places, history.DataLocation{ExecutionID: first.Instance.ExecutionID, Segment: 2, EventID: first.Next, Field: history.LocationInputs, Index: i})
+		places = append(places, history.DataLocation{
+			ExecutionID: first.Instance.ExecutionID, Segment: 2, EventID: first.Next, Field: history.LocationInputs,
+			Index: i,
+		})
 		inputs = append(inputs, kit.Raised(fmt.Sprint("p", i), d))
 	}
 	first.Commit(kit.Parked("b", inputs...))
@@ -46,7 +51,9 @@ func documented(f *kit.Fixture, data ...history.Payload) (first, next *kit.Execu
 	for i, at := range places {
 		doc, _ := data[i%len(data)].Document()
 		if at.Field == "" {
-			t.Next.Start.CarriedEvents = append(t.Next.Start.CarriedEvents, history.CarriedEvent{Name: "n", EventID: fmt.Sprint("c", i), Data: at.Refer(doc)})
+			t.Next.Start.CarriedEvents = append(t.Next.Start.CarriedEvents, history.CarriedEvent{
+				Name: "n", EventID: fmt.Sprint("c", i), Data: at.Refer(doc),
+			})
 		} else {
 			t.Next.Start.Inputs = append(t.Next.Start.Inputs, kit.Raised(fmt.Sprint("c", i), at.Refer(doc)))
 		}
@@ -62,7 +69,10 @@ func refers(at history.DataLocation, doc json.RawMessage) history.Reference {
 }
 
 func readsDocuments(f *kit.Fixture) {
-	data := []history.Payload{kit.Noise(100 << 10), history.Payload(`{ "a":	"<&> é" }`), history.NewInlinePayload(json.RawMessage(`{"ref":"x#a/1/2","sha256":"b","bytes":1}`))}
+	data := []history.Payload{
+		kit.Noise(100 << 10), history.Payload(`{ "a":	"<&> é" }`),
+		history.NewInlinePayload(json.RawMessage(`{"ref":"x#a/1/2","sha256":"b","bytes":1}`)),
+	}
 	_, next, places := documented(f, data...)
 	for i, at := range places {
 		doc, _ := data[i%len(data)].Document()
@@ -82,8 +92,10 @@ func readsDocuments(f *kit.Fixture) {
 func wrongDocuments(f *kit.Fixture) {
 	_, _, places := documented(f, history.Payload(`"right"`))
 	for name, ref := range map[string]history.Reference{
-		"another document":   refers(places[0], json.RawMessage(`"wrong"`)),
-		"another event":      refers(history.DataLocation{ExecutionID: places[0].ExecutionID, Segment: 1, EventID: 99}, json.RawMessage(`"right"`)),
+		"another document": refers(places[0], json.RawMessage(`"wrong"`)),
+		"another event": refers(history.DataLocation{
+			ExecutionID: places[0].ExecutionID, Segment: 1, EventID: 99,
+		}, json.RawMessage(`"right"`)),
 		"a place of no kind": {Ref: "s3://later", SHA256: "x", Bytes: 1},
 	} {
 		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", ref); !errors.Is(err, provider.ErrCorrupt) {
@@ -94,7 +106,8 @@ func wrongDocuments(f *kit.Fixture) {
 		"another segment":   {ExecutionID: places[0].ExecutionID, Segment: 99, EventID: 3},
 		"another execution": {ExecutionID: "nobody's", Segment: 1, EventID: 3},
 	} {
-		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(at, json.RawMessage(`"right"`))); !errors.Is(err, provider.ErrNotFound) {
+		if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(at, json.RawMessage(`"right"`))); !errors.Is(err,
+			provider.ErrNotFound) {
 			f.T.Errorf("%s: %s, %v", name, doc, err)
 		}
 	}
@@ -103,7 +116,8 @@ func wrongDocuments(f *kit.Fixture) {
 func erasedDocuments(f *kit.Fixture) {
 	_, _, places := documented(f, history.Payload(`"x"`))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
-	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[0], json.RawMessage(`"x"`))); !errors.Is(err, provider.ErrNotFound) {
+	if doc, err := f.Provider.ReadDocument(f.Ctx(), "a", refers(places[0], json.RawMessage(`"x"`))); !errors.Is(err,
+		provider.ErrNotFound) {
 		f.T.Errorf("%s, %v", doc, err)
 	}
 }
@@ -165,7 +179,8 @@ func loadsBounded(f *kit.Fixture) {
 	for i := range segments {
 		events := []history.Event{kit.TurnStarted()}
 		for j := range 6 {
-			events = append(events, kit.Raised(fmt.Sprint(i, "-", j), history.Payload(`"`+strings.Repeat(strconv.Itoa(j), each)+`"`)))
+			events = append(events, kit.Raised(fmt.Sprint(i, "-", j),
+				history.Payload(`"`+strings.Repeat(strconv.Itoa(j), each)+`"`)))
 		}
 		e.Commit(events...)
 	}
