@@ -23,7 +23,7 @@ func Pending() kit.Group {
 		{Name: "AHeadThatIsNoneKeepsNothing", Run: keptFenced},
 		{Name: "WhatIsDueIsReturnedWhereItIsPending", Run: duePending},
 		{Name: "TheNextAttemptIsNotPending", Run: pendingNoMore},
-		{Name: "AMessageThatEndedAnAttemptSendsTheNextAgain", Run: limitToldAgain},
+		{Name: "AMessageThatEndedAnAttemptSendsTheNextAgain", Run: limitReportedAgain},
 		{Name: "AHeartbeatCountsUnlessTheAttemptHasEnded", Run: pendingBeats},
 		{Name: "AHeartbeatBesideTheEndIsNotForgotten", Run: beatBesideEnd},
 		{Name: "WhatAWorkerHandsOverIsKept", Run: handoverKept},
@@ -219,7 +219,7 @@ func pendingNoMore(f *kit.Fixture) {
 	f.WantEqual("owner of the second attempt", other.retryOf().NextCheckID, "m-0")
 }
 
-func limitToldAgain(f *kit.Fixture) {
+func limitReportedAgain(f *kit.Fixture) {
 	e := held(f, "a")
 	f.Must(e.keep(provider.ActivityRetry{}, "m-1", time.Time{}))
 	retry(e.Execution, attempted(e.Execution, 3, 1, provider.TimeoutRunID(1, "t-1"), time.Millisecond))

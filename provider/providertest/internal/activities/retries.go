@@ -17,7 +17,7 @@ func Retries() kit.Group {
 	return kit.Group{Name: "retries", Cases: []kit.Case{
 		{Name: "AFailureLeadsToTheNextAttempt", Run: nextAttempt},
 		{Name: "OneOfTwoFailuresOfAnAttemptCounts", Run: oneOfTwoFailures},
-		{Name: "AFailureThatIsToldAgainSendsTheSameAttempt", Run: failureToldAgain},
+		{Name: "AFailureThatIsToldAgainSendsTheSameAttempt", Run: failureReportedAgain},
 		{Name: "TheLastFailureCountsIfItsAttemptIsCurrent", Run: lastFailure},
 		{Name: "AHeadThatIsNoneRetriesNothing", Run: retriesFenced},
 		{Name: "NothingIsRetriedAfterADeletion", Run: retriesAfterDeletion},
@@ -131,7 +131,7 @@ func oneOfTwoFailures(f *kit.Fixture) {
 	wantAttempts(f, "3.3")
 }
 
-func failureToldAgain(f *kit.Fixture) {
+func failureReportedAgain(f *kit.Fixture) {
 	e := trying(f, "a", 1)
 	o := attempted(e, 3, 1, "m.1", time.Millisecond)
 	retry(e, o)

@@ -14,13 +14,13 @@ import (
 func Waits() kit.Group {
 	return kit.Group{Name: "waits", Cases: []kit.Case{
 		{Name: "OneDeliveryAtATimeHasTheRun", Run: oneRun},
-		{Name: "ARunThatHasRunOutGoesOver", Run: runGoesOver},
+		{Name: "ARunThatHasRunOutGoesOver", Run: runPassesToNextAttempt},
 		{Name: "ARunIsPutBackForWhoHadItBefore", Run: runPutBack},
-		{Name: "ARunThatWasGivenUpStaysSo", Run: runGivenUp},
+		{Name: "ARunThatWasGivenUpStaysSo", Run: runAbandoned},
 		{Name: "WhatARunHasComeToIsKeptForItsAttempt", Run: runEnded},
 		{Name: "WhoTakesARunSeesTheCancel", Run: runSeesCancel},
 		{Name: "ARunOfADeletedExecutionLeavesNothing", Run: runOfDeleted},
-		{Name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", Run: turnTellsEnd},
+		{Name: "TheTurnTellsTheEndOfWhatWaitsForItsNextAttempt", Run: turnReportsEnd},
 		{Name: "ACancelDoesNotSettleWhatIsWaitedFor", Run: cancelLeavesUnsettled},
 		{Name: "ARefusalSaysWhatMayHaveRun", Run: refusedAfterRuns},
 	}}
@@ -44,8 +44,8 @@ func run(e *kit.Execution, token string, attempt int, lasts time.Duration) provi
 	}
 }
 
-// wantTaken fails unless the run is taken, or not, and the previous holder is before; empty means none.
-func wantTaken(e *kit.Execution, r provider.Run, held bool, before string) provider.RunClaim {
+// wantClaim fails unless the run is taken, or not, and the previous holder is before; empty means none.
+func wantClaim(e *kit.Execution, r provider.Run, held bool, before string) provider.RunClaim {
 	e.F.T.Helper()
 	taken, err := e.F.Provider.ClaimRun(e.F.Ctx(), r)
 	e.F.Must(err)
@@ -61,24 +61,24 @@ func wantTaken(e *kit.Execution, r provider.Run, held bool, before string) provi
 
 func oneRun(f *kit.Fixture) {
 	e := awaited(f, "a")
-	wantTaken(e, run(e, "one", 1, time.Hour), true, "")
-	wantTaken(e, run(e, "two", 1, time.Hour), false, "")
-	wantTaken(e, run(e, "one", 1, 2*time.Hour), true, "") // again
-	wantTaken(e, run(e, "three", 2, time.Hour), true, "one")
-	wantTaken(e, run(e, "one", 1, time.Hour), false, "") // of an earlier attempt
+	wantClaim(e, run(e, "one", 1, time.Hour), true, "")
+	wantClaim(e, run(e, "two", 1, time.Hour), false, "")
+	wantClaim(e, run(e, "one", 1, 2*time.Hour), true, "") // again
+	wantClaim(e, run(e, "three", 2, time.Hour), true, "one")
+	wantClaim(e, run(e, "one", 1, time.Hour), false, "") // of an earlier attempt
 	other := run(e, "other", 1, time.Hour)
 	other.ActivityID = 4
-	wantTaken(e, other, true, "")
+	wantClaim(e, other, true, "")
 }
 
-func runGoesOver(f *kit.Fixture) {
+func runPassesToNextAttempt(f *kit.Fixture) {
 	e := awaited(f, "a")
-	wantTaken(e, run(e, "one", 2, -time.Second), true, "")
-	wantTaken(e, run(e, "two", 1, time.Hour), false, "") // of an earlier attempt
+	wantClaim(e, run(e, "one", 2, -time.Second), true, "")
+	wantClaim(e, run(e, "two", 1, time.Hour), false, "") // of an earlier attempt
 	f.Must(f.Provider.PutActivityRecords(f.Ctx(), e.Instance.ExecutionID, provider.ActivityRecord{
 		ActivityID: 3, SeenAt: f.StoredNow(), CancelOutcome: provider.OutcomeAbandoned,
 	}))
-	taken := wantTaken(e, run(e, "three", 2, time.Hour), true, "one")
+	taken := wantClaim(e, run(e, "three", 2, time.Hour), true, "one")
 	if taken.PreviousRecord.CancelOutcome != provider.OutcomeAbandoned || taken.PreviousRun.Attempt != 2 {
 		f.T.Errorf("%s", kit.Text(taken))
 	}
@@ -87,31 +87,31 @@ func runGoesOver(f *kit.Fixture) {
 func runPutBack(f *kit.Fixture) {
 	e := awaited(f, "a")
 	one := run(e, "one", 1, -time.Second)
-	wantTaken(e, one, true, "")
+	wantClaim(e, one, true, "")
 	two := run(e, "two", 1, time.Hour)
-	taken := wantTaken(e, two, true, "one")
+	taken := wantClaim(e, two, true, "one")
 	f.Must(f.Provider.ReleaseRun(f.Ctx(), one, nil)) // another delivery holds the run now
-	wantTaken(e, run(e, "three", 1, time.Hour), false, "")
+	wantClaim(e, run(e, "three", 1, time.Hour), false, "")
 	f.Must(f.Provider.ReleaseRun(f.Ctx(), two, taken.PreviousRun))
 	three := run(e, "three", 1, time.Hour)
-	wantTaken(e, three, true, "one")
+	wantClaim(e, three, true, "one")
 	f.Must(f.Provider.ReleaseRun(f.Ctx(), three, nil))
-	wantTaken(e, run(e, "four", 1, time.Hour), true, "")
+	wantClaim(e, run(e, "four", 1, time.Hour), true, "")
 }
 
-func runGivenUp(f *kit.Fixture) {
+func runAbandoned(f *kit.Fixture) {
 	e := awaited(f, "a")
 	one, two := run(e, "one", 1, time.Hour), run(e, "two", 1, time.Hour)
-	wantTaken(e, one, true, "")
+	wantClaim(e, one, true, "")
 	over := one
 	over.Until, over.Abandoned = f.StoredNow(), true
 	f.Must(f.Provider.ReleaseRun(f.Ctx(), one, &over))
-	first := wantTaken(e, two, true, "one")
+	first := wantClaim(e, two, true, "one")
 	over = two
 	over.Until = f.StoredNow()
 	f.Must(f.Provider.ReleaseRun(f.Ctx(), two, &over)) // its run has expired
-	second := wantTaken(e, run(e, "three", 1, time.Hour), true, "two")
-	next := wantTaken(e, run(e, "next", 2, time.Hour), true, "three")
+	second := wantClaim(e, run(e, "three", 1, time.Hour), true, "two")
+	next := wantClaim(e, run(e, "next", 2, time.Hour), true, "three")
 	if !first.PreviousRun.Abandoned || !second.PreviousRun.Abandoned || !next.PreviousRun.Abandoned {
 		f.T.Errorf("abandoned: %v, %v, of the next attempt %v", first.PreviousRun.Abandoned,
 			second.PreviousRun.Abandoned, next.PreviousRun.Abandoned)
@@ -121,19 +121,19 @@ func runGivenUp(f *kit.Fixture) {
 func runEnded(f *kit.Fixture) {
 	e := awaited(f, "a")
 	one, late := run(e, "one", 1, -time.Second), run(e, "late", 1, time.Hour)
-	wantTaken(e, one, true, "")
+	wantClaim(e, one, true, "")
 	o := provider.ActivityOutcome{ActivityID: 3, Attempt: 1, Result: history.Payload(`"x"`)}
 	if err := f.Provider.CompleteRun(f.Ctx(), late, &o); !errors.Is(err, provider.ErrLockLost) {
 		f.T.Errorf("completion of a run that another delivery holds: %v", err)
 	}
 	f.Must(f.Provider.CompleteRun(f.Ctx(), one, &o))
 	f.Must(f.Provider.CompleteRun(f.Ctx(), one, &o))
-	taken := wantTaken(e, late, false, "one")
+	taken := wantClaim(e, late, false, "one")
 	f.WantEqual("kept", taken.Outcome, &o)
-	if taken := wantTaken(e, run(e, "next", 2, time.Hour), true, "one"); taken.Outcome != nil {
+	if taken := wantClaim(e, run(e, "next", 2, time.Hour), true, "one"); taken.Outcome != nil {
 		f.T.Errorf("outcome of an earlier attempt: %s", kit.Text(taken))
 	}
-	if taken := wantTaken(e, run(e, "stale", 1, time.Hour), false, ""); taken.Outcome != nil {
+	if taken := wantClaim(e, run(e, "stale", 1, time.Hour), false, ""); taken.Outcome != nil {
 		f.T.Errorf("outcome of an earlier attempt: %s", kit.Text(taken))
 	}
 }
@@ -144,7 +144,7 @@ func runSeesCancel(f *kit.Fixture) {
 	t.Cancels = provider.CancelsOf(t.Events)
 	_, err := f.Provider.AckOrchestrationItem(f.Ctx(), t)
 	f.Must(err)
-	if taken := wantTaken(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Requested ||
+	if taken := wantClaim(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Requested ||
 		taken.Cancel.Reason != "requested" {
 		f.T.Errorf("%s", kit.Text(taken))
 	}
@@ -161,14 +161,14 @@ func cancelEvent(e *kit.Execution, id int64) history.Event {
 func runOfDeleted(f *kit.Fixture) {
 	e := awaited(f, "a")
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
-	if taken := wantTaken(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Deleted {
+	if taken := wantClaim(e, run(e, "one", 1, time.Hour), true, ""); !taken.Cancel.Deleted {
 		f.T.Errorf("%s", kit.Text(taken))
 	}
-	wantTaken(e, run(e, "two", 1, time.Hour), true, "") // it has no open work
+	wantClaim(e, run(e, "two", 1, time.Hour), true, "") // it has no open work
 }
 
-// giveUp commits a turn that cancels the activity, or sends its outputs again.
-func giveUp(e *kit.Execution, waiting history.OpenItem) {
+// abandon commits a turn that cancels the activity, or sends its outputs again.
+func abandon(e *kit.Execution, waiting history.OpenItem) {
 	e.F.T.Helper()
 	e.Before().AddOpen(waiting)
 	t := e.Turn(cancelEvent(e, 3))
@@ -178,7 +178,7 @@ func giveUp(e *kit.Execution, waiting history.OpenItem) {
 	e.Follow(t)
 }
 
-func turnTellsEnd(f *kit.Fixture) {
+func turnReportsEnd(f *kit.Fixture) {
 	for id, c := range map[string]struct {
 		after time.Duration
 		waits bool
@@ -190,7 +190,7 @@ func turnTellsEnd(f *kit.Fixture) {
 		e := awaited(f, id)
 		wantVerdicts(e, retry(e, attempted(e, 3, 1, "m.1", c.after)), provider.RetryNext)
 		f.Messages()
-		giveUp(e, history.OpenItem{
+		abandon(e, history.OpenItem{
 			ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true,
 			WaitsForCancellation: c.waits,
 		})
@@ -214,7 +214,7 @@ func turnTellsEnd(f *kit.Fixture) {
 
 func cancelLeavesUnsettled(f *kit.Fixture) {
 	e := awaited(f, "a")
-	giveUp(e, history.OpenItem{
+	abandon(e, history.OpenItem{
 		ID: 3, Kind: history.ActivityScheduled, ScheduledAt: f.StoredNow(), MayHaveRetryTimer: true,
 		WaitsForCancellation: true,
 	})

@@ -16,9 +16,9 @@ import (
 func Deletion() kit.Group {
 	faults, corrupt := []kit.Capability{kit.Faults}, []kit.Capability{kit.Corruption}
 	return kit.Group{Name: "deletion", Cases: []kit.Case{
-		{Name: "OnlyWhatIsOverUnlessForced", Run: onlyWhatIsOver},
+		{Name: "OnlyWhatIsOverUnlessForced", Run: onlyEnded},
 		{Name: "NothingIsLeftToRead", Run: nothingLeft},
-		{Name: "NobodyIsNotFound", Run: deleteNobody},
+		{Name: "NobodyIsNotFound", Run: deleteMissingInstance},
 		{Name: "ALateAckCannotUndoIt", Run: lateAck},
 		{Name: "ALateAckOfAnEarlierExecutionCannot", Run: lateAckAcross},
 		{Name: "ALateStatusCannotUndoIt", Run: lateEnd, Needs: faults},
@@ -32,7 +32,7 @@ func Deletion() kit.Group {
 		{Name: "ALargeOneGoes", Run: largeDeleted, Long: true},
 		{Name: "ADamagedOneGoes", Run: damagedDeleted, Long: true, Needs: corrupt},
 		{
-			Name: "ADamagedOneThatIsOverIsNotEndedAgain", Run: damagedOver,
+			Name: "ADamagedOneThatIsOverIsNotEndedAgain", Run: damagedEnded,
 			Needs: []kit.Capability{kit.Corruption, kit.Faults},
 		},
 		{
@@ -48,7 +48,7 @@ func Deletion() kit.Group {
 		{Name: "OneThatStaysIsFound", Run: staysDeleting, Needs: []kit.Capability{kit.Faults, kit.VirtualTime}},
 		{Name: "TheIDIsFreeAfterwards", Run: idIsFree},
 		{Name: "AStartThatWasRefusedStaysRefused", Run: refusedStaysRefused},
-		{Name: "AnEventOfTheLastLifeIsNotForTheNext", Run: lastLife},
+		{Name: "AnEventOfTheLastLifeIsNotForTheNext", Run: lastIncarnation},
 		{Name: "ManyAtOnceDeleteItOnce", Run: deletedByMany},
 	}}
 }
@@ -71,7 +71,9 @@ func wantGone(f *kit.Fixture, id string, executions ...string) {
 			for _, named := range []string{x, ""} {
 				it := &provider.OrchestrationItem{
 					InstanceID: id,
-					Messages:   []provider.InboxMessage{{Message: provider.Message{InstanceID: id, ExecutionID: named}}},
+					Messages: []provider.InboxMessage{
+						{Message: provider.Message{InstanceID: id, ExecutionID: named}},
+					},
 				}
 				wantNone("ReadOrchestration", kit.ErrOf(f.Provider.ReadOrchestration(f.Ctx(), it, c)))
 			}
@@ -82,7 +84,7 @@ func wantGone(f *kit.Fixture, id string, executions ...string) {
 	}
 }
 
-func onlyWhatIsOver(f *kit.Fixture) {
+func onlyEnded(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "a", false), provider.ErrNotEnded)
 	t := e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
@@ -111,7 +113,7 @@ func nothingLeft(f *kit.Fixture) {
 	f.WantStatus("other", provider.StatusRunning)
 }
 
-func deleteNobody(f *kit.Fixture) {
+func deleteMissingInstance(f *kit.Fixture) {
 	for _, force := range []bool{false, true} {
 		f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "nobody", force), provider.ErrNotFound)
 	}
@@ -199,8 +201,8 @@ func deletedParent(f *kit.Fixture) {
 	})
 }
 
-// wantTold fails unless the parent of the start receives exactly this outcome, possibly more than once.
-func wantTold(f *kit.Fixture, start *provider.InboxMessage, result string, failure *history.Failure) {
+// wantParentNotified fails unless the parent of the start receives exactly this outcome, possibly more than once.
+func wantParentNotified(f *kit.Fixture, start *provider.InboxMessage, result string, failure *history.Failure) {
 	f.T.Helper()
 	told := 0
 	for _, m := range f.Messages() {
@@ -231,7 +233,7 @@ func deletedChild(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue))
 	f.DeleteInstance("c")
-	wantTold(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
+	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
 }
 
 // answerLost: the process that committed the end died before it sent the outcome to the parent. The deletion sends the
@@ -244,7 +246,7 @@ func answerLost(f *kit.Fixture) {
 	}
 	f.WantErrorIs(f.Provider.DeleteInstance(f.Ctx(), "c", false), provider.ErrNotEnded) // its end has not been sent
 	f.DeleteInstance("c")
-	wantTold(f, kit.StartMessageOf("c", "s1"), `"paid"`, nil)
+	wantParentNotified(f, kit.StartMessageOf("c", "s1"), `"paid"`, nil)
 	wantGone(f, "c", e.Instance.ExecutionID)
 }
 
@@ -284,7 +286,7 @@ func longAgo(f *kit.Fixture) {
 	f.Messages()
 	f.Advance(aLongTime)
 	f.DeleteInstance("c")
-	wantTold(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
+	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
 	done := f.StartWithoutWake("over")
 	done.Commit(kit.TurnStarted(), kit.Detached("b"), kit.Ended(`1`))
 	f.Messages()

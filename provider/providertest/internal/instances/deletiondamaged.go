@@ -24,7 +24,7 @@ func damagedDeleted(f *kit.Fixture) {
 			f.Damage(e.Instance.ExecutionID, segment, d)
 			id := e.Instance.InstanceID
 			f.DeleteInstance(id)
-			wantTold(f, m, "", wasDeleted())
+			wantParentNotified(f, m, "", wasDeleted())
 			wantGone(f, id, e.Instance.ExecutionID)
 			e.WantReasons("instance_deleted")
 			for head := range int64(3) { // the gap has no free segment for a turn either
@@ -39,9 +39,9 @@ func damagedDeleted(f *kit.Fixture) {
 	}
 }
 
-// damagedOver: the end can be read and the events before it cannot, and the status shows that the outcome was not sent
+// damagedEnded: the end can be read and the events before it cannot, and the status shows that the outcome was not sent
 // to the parent. The parent receives the child's outcome.
-func damagedOver(f *kit.Fixture) {
+func damagedEnded(f *kit.Fixture) {
 	for id, told := range map[string]bool{"told": true, "not told": false} {
 		m := kit.StartMessageOf(id, "s1")
 		m.Parent.ExecutionID = "parent of " + id
@@ -56,7 +56,7 @@ func damagedOver(f *kit.Fixture) {
 		}
 		f.Damage(e.Instance.ExecutionID, 1, kit.Undecodable)
 		f.Must(f.Provider.DeleteInstance(f.Ctx(), id, !told))
-		wantTold(f, m, `"paid"`, nil)
+		wantParentNotified(f, m, `"paid"`, nil)
 		wantGone(f, id, e.Instance.ExecutionID)
 	}
 }

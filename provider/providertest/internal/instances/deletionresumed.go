@@ -157,7 +157,7 @@ func ownStartMeanwhile(f *kit.Fixture) {
 		f.T.Errorf("messages to the parent: %s", kit.Text(ms))
 	}
 	f.DeleteInstance("c")
-	wantTold(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
+	wantParentNotified(f, kit.StartMessageOf("c", "s1"), "", wasDeleted())
 	for _, id := range []string{"s1", "s2"} {
 		_, err := f.Provider.CreateOrchestration(f.Ctx(), kit.StartMessageOf("c", id))
 		f.WantErrorIs(err, provider.ErrAlreadyExists)
@@ -268,9 +268,9 @@ func refusedStaysRefused(f *kit.Fixture) {
 	}
 }
 
-// lastLife: messages up to the watermark of the last incarnation are not for the next one, whichever start creates it
-// (R3).
-func lastLife(f *kit.Fixture) {
+// lastIncarnation: messages up to the watermark of the last incarnation are not for the next one, whichever start
+// creates it (R3).
+func lastIncarnation(f *kit.Fixture) {
 	const consumed = 1000 // more digits than in the start message, because positions are numbers and not texts
 	for id, end := range map[string][]history.Event{
 		"over": {kit.TurnStarted(), kit.Ended(`1`)}, "forced": {kit.TurnStarted()},

@@ -13,7 +13,7 @@ func CancelChild() kit.Group {
 		{Name: "AnEndingParentsCancelIsSent", Run: cancelOfEndingParent},
 		{Name: "CancelBeforeChildStartLeavesTombstone", Run: cancelBeforeStart},
 		{Name: "AnotherStartOfTheIDSucceeds", Run: startOverTombstone},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: cancelOfTheLiving},
+		{Name: "AnInstanceThatIsThereIsAConflict", Run: cancelOfExistingChild},
 	}}
 }
 
@@ -97,7 +97,7 @@ func startOverTombstone(f *kit.Fixture) {
 	f.Start("d") // by a client
 }
 
-func cancelOfTheLiving(f *kit.Fixture) {
+func cancelOfExistingChild(f *kit.Fixture) {
 	f.Create(kit.StartMessageOf("c", "s1"))
 	f.WantErrorIs(f.Provider.RejectCancel(f.Ctx(), cancelMessageOf("c")), provider.ErrConflict)
 	f.WantStatus("c", provider.StatusPending)

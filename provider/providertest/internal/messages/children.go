@@ -20,9 +20,9 @@ func Children() kit.Group {
 		{Name: "ARefusedStartIsAnswered", Run: refusalAnswered},
 		{Name: "ARefusedDetachedStartIsNobodys", Run: refusalOfDetached},
 		{Name: "ManyRefusedStartsStillAreAnswered", Run: manyRefusals},
-		{Name: "TheParentIsTold", Run: parentTold},
-		{Name: "TheParentIsToldBeforeTheInstanceIsOver", Run: toldFirst, Needs: []kit.Capability{kit.Faults}},
-		{Name: "TheParentIsToldAgain", Run: toldAgain, Needs: []kit.Capability{kit.VirtualTime}},
+		{Name: "TheParentIsTold", Run: parentNotified},
+		{Name: "TheParentIsToldBeforeTheInstanceIsOver", Run: parentNotifiedFirst, Needs: []kit.Capability{kit.Faults}},
+		{Name: "TheParentIsToldAgain", Run: parentNotifiedAgain, Needs: []kit.Capability{kit.VirtualTime}},
 		{Name: "ADelayedStartMessageSetsATimer", Run: delayedMessage},
 		{Name: "ADelayedStartIsNotWokenEarly", Run: delayedStart},
 		{Name: "ALostStartResponseIsTheSameInstance", Run: lostStartMessage, Needs: []kit.Capability{kit.Faults}},
@@ -148,7 +148,7 @@ func manyRefusals(f *kit.Fixture) {
 	}
 }
 
-func parentTold(f *kit.Fixture) {
+func parentNotified(f *kit.Fixture) {
 	failure := &history.Failure{Type: "Declined", Message: "no money"}
 	for id, c := range map[string]struct {
 		end    history.Event
@@ -181,7 +181,7 @@ func parentTold(f *kit.Fixture) {
 	}
 }
 
-func toldFirst(f *kit.Fixture) {
+func parentNotifiedFirst(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	f.Fail(kit.Fault{Operation: kit.Send, Failure: kit.Rejected, Times: 1})
 	if _, err := f.Provider.AckOrchestrationItem(f.Ctx(), e.Turn(kit.TurnStarted(), kit.Ended(`1`))); err == nil {
@@ -195,7 +195,7 @@ func toldFirst(f *kit.Fixture) {
 	}
 }
 
-func toldAgain(f *kit.Fixture) {
+func parentNotifiedAgain(f *kit.Fixture) {
 	e := f.Create(kit.StartMessageOf("c", "s1"))
 	e.Commit(kit.TurnStarted())
 	next := e.Continuing("x2")

@@ -35,7 +35,7 @@ func Creation() kit.Group {
 		{Name: "ALostResponseIsTheSameStart", Run: lostStart, Needs: []kit.Capability{kit.Faults}},
 		{Name: "APastIsTakenOver", Run: pastTakenOver},
 		{Name: "WhatIsOpenOfAPastIsSent", Run: openPastIsSent},
-		{Name: "AStartThatLooksWritesNothingWhereTheIDIsTaken", Run: lookingStart},
+		{Name: "AStartThatLooksWritesNothingWhereTheIDIsTaken", Run: checkFirstStart},
 		{Name: "ARefusedStartLeavesNothing", Run: refusedStart, Needs: []kit.Capability{kit.Faults}},
 	}}
 }
@@ -362,8 +362,8 @@ func lostStart(f *kit.Fixture) {
 	}
 }
 
-// lookingStart makes a start with CheckFirst in each state of the ID. The result is the same as without CheckFirst.
-func lookingStart(f *kit.Fixture) {
+// checkFirstStart makes a start with CheckFirst in each state of the ID. The result is the same as without CheckFirst.
+func checkFirstStart(f *kit.Fixture) {
 	look := func(startID string) (provider.Instance, error) {
 		s := kit.StartOf("a")
 		s.StartID, s.CheckFirst = startID, true

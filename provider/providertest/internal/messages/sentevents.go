@@ -17,10 +17,10 @@ func SentEvents() kit.Group {
 		{Name: "WhatAnEndedExecutionHasSentIsSentAgain", Run: eventsOutliveTheirSender},
 		{Name: "ADeliveredEventIsAnswered", Run: eventsAnswered},
 		{Name: "AnEndAnswersWhatItsCodeHasNotTaken", Run: endAnswersUntaken},
-		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: eventsForNobody},
-		{Name: "WhatIsRefusedStaysRefusedInTheNextLife", Run: refusedAcrossLives},
-		{Name: "AnInstanceThatIsThereIsAConflict", Run: refusalBesideTheLiving},
-		{Name: "WhatIsOverTakesNothing", Run: eventsForTheDead},
+		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: eventsForMissingInstance},
+		{Name: "WhatIsRefusedStaysRefusedInTheNextLife", Run: rejectedAcrossIncarnations},
+		{Name: "AnInstanceThatIsThereIsAConflict", Run: rejectionBesideInstance},
+		{Name: "WhatIsOverTakesNothing", Run: eventsForEndedInstance},
 		{Name: "TheSendersOfLastAreKept", Run: manySenders},
 	}}
 }
@@ -92,8 +92,8 @@ func answer(failure *history.Failure, ids ...history.Range) provider.Message {
 	}
 }
 
-// heard returns an event that p has raised in c.
-func heard(eventID int64) history.Event {
+// raisedEvent returns an event that p has raised in c.
+func raisedEvent(eventID int64) history.Event {
 	const executionID = "px"
 	e := kit.Raised(provider.StartID(executionID, eventID), history.Payload(`1`))
 	e.Parent = &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID}
@@ -114,9 +114,9 @@ func wantAnswers(f *kit.Fixture, want ...provider.Message) {
 // eventsAnswered: consecutive events of one sender get one response, even if they are only stored.
 func eventsAnswered(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
-	e.Commit(kit.TurnStarted(), heard(3), heard(4), heard(9), kit.Raised("a client's", nil))
+	e.Commit(kit.TurnStarted(), raisedEvent(3), raisedEvent(4), raisedEvent(9), kit.Raised("a client's", nil))
 	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 4}, history.Range{First: 9, Last: 9}))
-	parked := heard(12)
+	parked := raisedEvent(12)
 	parked.Time = f.StoredNow()
 	e.Commit(history.Event{
 		Kind: history.InputsParked, BuildID: "b", Inputs: []history.Event{parked}, Error: &history.Failure{Type: "T"},
@@ -126,10 +126,10 @@ func eventsAnswered(f *kit.Fixture) {
 
 func endAnswersUntaken(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
-	end, untaken := kit.Ended("1"), heard(5)
+	end, untaken := kit.Ended("1"), raisedEvent(5)
 	untaken.Data = nil
 	end.Inputs = []history.Event{untaken}
-	e.Commit(kit.TurnStarted(), heard(3), end)
+	e.Commit(kit.TurnStarted(), raisedEvent(3), end)
 	wantAnswers(f, answer(nil, history.Range{First: 3, Last: 3}), answer(provider.EndedFailure("c"), history.Range{
 		First: 5, Last: 5,
 	}))
@@ -142,7 +142,7 @@ func wantRefusedEvents(f *kit.Fixture, want provider.RejectedEvents) {
 	f.WantEqual("refused", got, want)
 }
 
-func eventsForNobody(f *kit.Fixture) {
+func eventsForMissingInstance(f *kit.Fixture) {
 	wantRefusedEvents(f, nil)
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3), kit.EventMessage("c", "px", 4)))
 	wantAnswers(f, answer(provider.NotFoundFailure("c"), history.Range{First: 3, Last: 4}))
@@ -165,7 +165,7 @@ func eventsForNobody(f *kit.Fixture) {
 	}
 }
 
-func refusedAcrossLives(f *kit.Fixture) {
+func rejectedAcrossIncarnations(f *kit.Fixture) {
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3)))
 	f.StartWithoutWake("c")
 	f.DeleteInstance("c")
@@ -178,7 +178,7 @@ func refusedAcrossLives(f *kit.Fixture) {
 	f.Messages()
 }
 
-func refusalBesideTheLiving(f *kit.Fixture) {
+func rejectionBesideInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "", kit.EventMessage("c", "px", 3)), provider.ErrConflict)
 	f.WantErrorIs(f.Provider.RejectEvents(f.Ctx(), "an earlier execution", kit.EventMessage("c", "px", 3)),
@@ -188,7 +188,7 @@ func refusalBesideTheLiving(f *kit.Fixture) {
 	e.Commit(kit.TurnStarted())
 }
 
-func eventsForTheDead(f *kit.Fixture) {
+func eventsForEndedInstance(f *kit.Fixture) {
 	e := f.StartWithoutWake("c")
 	e.Commit(kit.TurnStarted(), kit.Ended("1"))
 	f.Must(f.Provider.RejectEvents(f.Ctx(), e.Instance.ExecutionID, kit.EventMessage("c", "px", 3)))

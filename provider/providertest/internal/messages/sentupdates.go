@@ -14,9 +14,9 @@ func SentUpdates() kit.Group {
 	return kit.Group{Name: "sent updates", Cases: []kit.Case{
 		{Name: "AnUpdateIsSent", Run: updateSent},
 		{Name: "WhatEndsAnUpdateAnswersWhoWaits", Run: updateAnswered},
-		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: updateForNobody},
+		{Name: "WhatFindsNobodyIsRememberedAndAnswered", Run: updateForMissingInstance},
 		{Name: "AStartHasWhatItsMessageBrings", Run: startBrings},
-		{Name: "WhatMayBeACopyBeginsNoNextLife", Run: doubtfulStart},
+		{Name: "WhatMayBeACopyBeginsNoNextLife", Run: possiblyDuplicateStart},
 	}}
 }
 
@@ -54,8 +54,8 @@ func updateSent(f *kit.Fixture) {
 	}
 }
 
-// told returns the response to p for its update for c.
-func told(eventID int64, result history.Payload, failure *history.Failure) provider.Message {
+// updateReply returns the response to p for its update for c.
+func updateReply(eventID int64, result history.Payload, failure *history.Failure) provider.Message {
 	return provider.Message{
 		V: provider.WireVersion, Kind: provider.MessageUpdateAnswered, InstanceID: "p", ExecutionID: "px",
 		SourceEventID: eventID, ChildID: "c", Result: result, Error: failure,
@@ -80,18 +80,18 @@ func updateAnswered(f *kit.Fixture) {
 		},
 		history.Event{Kind: history.UpdateAwaited, Name: "n", EventID: "u", Parent: &joins},
 	)
-	wantAnswers(f, told(3, history.Payload(`7`), nil), told(4, history.Payload(`7`), nil))
+	wantAnswers(f, updateReply(3, history.Payload(`7`), nil), updateReply(4, history.Payload(`7`), nil))
 	end := kit.Ended("1")
 	end.Callers = []history.Parent{waiter(9)}
 	e.Commit(kit.TurnStarted(), end)
-	wantAnswers(f, told(9, nil, provider.EndedFailure("c")))
+	wantAnswers(f, updateReply(9, nil, provider.EndedFailure("c")))
 }
 
-func updateForNobody(f *kit.Fixture) {
+func updateForMissingInstance(f *kit.Fixture) {
 	m := kit.EventMessage("c", "px", 3)
 	m.Kind, m.EventID = provider.MessageUpdateSent, "u"
 	f.Must(f.Provider.RejectEvents(f.Ctx(), "", m))
-	wantAnswers(f, told(3, nil, provider.NotFoundFailure("c")))
+	wantAnswers(f, updateReply(3, nil, provider.NotFoundFailure("c")))
 	wantRefusedEvents(f, provider.RejectedEvents{"px": {First: 3, Last: 3}})
 }
 
@@ -111,7 +111,7 @@ func startBrings(f *kit.Fixture) {
 	}
 }
 
-func doubtfulStart(f *kit.Fixture) {
+func possiblyDuplicateStart(f *kit.Fixture) {
 	f.Create(kit.StartMessageOf("c", "s1"))
 	f.DeleteInstance("c")
 	copied := kit.StartMessageOf("c", "s2")

@@ -16,8 +16,8 @@ func Updates() kit.Group {
 		{Name: "ATurnAnswersWhatItEnds", Run: answeredUpdates},
 		{Name: "WhatHasNoAnswerIsNotFound", Run: unansweredUpdates},
 		{Name: "TheFirstAnswerStays", Run: firstAnswerStays},
-		{Name: "WhatIsForgottenGivesWay", Run: forgottenGivesWay},
-		{Name: "AnAnswerIsOfOneLife", Run: answersOfALife},
+		{Name: "WhatIsForgottenGivesWay", Run: expiredResultIsReplaced},
+		{Name: "AnAnswerIsOfOneLife", Run: resultsOfAnIncarnation},
 		{Name: "APurgeErasesAnswers", Run: purgedAnswers},
 		{Name: "ATurnOfManyAnswers", Run: manyAnswers},
 		{Name: "LargeAnswers", Run: largeAnswers},
@@ -116,7 +116,7 @@ func firstAnswerStays(f *kit.Fixture) {
 	wantAnswer(e, first)
 }
 
-func forgottenGivesWay(f *kit.Fixture) {
+func expiredResultIsReplaced(f *kit.Fixture) {
 	e := f.Start("a")
 	forgotten := answerTo(e, "u-1", "")
 	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
@@ -127,7 +127,7 @@ func forgottenGivesWay(f *kit.Fixture) {
 	wantAnswer(e, known)
 }
 
-func answersOfALife(f *kit.Fixture) {
+func resultsOfAnIncarnation(f *kit.Fixture) {
 	e := f.Start("a")
 	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-1", `1`)))
 	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))

@@ -27,7 +27,7 @@ func Jobs() kit.Group {
 		{Name: "AMatchGoesOnWhereTheLastEnded", Run: matchInSteps},
 		{Name: "TimesThatLeaveNothingAreTheEnd", Run: matchNothing},
 		{Name: "AForeignCursorIsRefused", Run: matchCursorRefused},
-		{Name: "ALifeIsDeletedAndNoOther", Run: deleteLife},
+		{Name: "ALifeIsDeletedAndNoOther", Run: deleteIncarnation},
 	}}
 }
 
@@ -267,7 +267,7 @@ func matchCursorRefused(f *kit.Fixture) {
 	}
 }
 
-func deleteLife(f *kit.Fixture) {
+func deleteIncarnation(f *kit.Fixture) {
 	f.Must(f.Provider.DeleteIncarnation(f.Ctx(), "nobody", "start of nobody", true))
 	e := f.Start("a")
 	f.WantErrorIs(f.Provider.DeleteIncarnation(f.Ctx(), "a", e.Instance.StartID, false), provider.ErrNotEnded)

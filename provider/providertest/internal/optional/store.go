@@ -20,7 +20,7 @@ func LargePayloads() kit.Group {
 		{Name: "APageHasAThousand", Run: storePages, Needs: []kit.Capability{kit.LargePayloads}, Long: true},
 		{Name: "ADeletionTakesThem", Run: deletionTakesPayloads, Needs: []kit.Capability{kit.LargePayloads}},
 		{Name: "AStartSaysWhichExecutionItBegins", Run: startsNamed},
-		{Name: "AMessageHasACopyOfItsOwn", Run: mailsCopies},
+		{Name: "AMessageHasACopyOfItsOwn", Run: messagesCopyPayloads},
 		{
 			Name: "APastExecutionStaysWhileItsPayloadsAreReferredTo", Run: referredPayloadsStay,
 			Needs: []kit.Capability{kit.LargePayloads, kit.VirtualTime},
@@ -168,7 +168,7 @@ func startsNamed(f *kit.Fixture) {
 	f.WantEqual("execution of a message", o.Head.ExecutionID, begins)
 }
 
-func mailsCopies(f *kit.Fixture) {
+func messagesCopyPayloads(f *kit.Fixture) {
 	e := f.StartWithoutWake("a")
 	key := provider.PayloadKey(e.Head.ExecutionID, "1")
 	child := history.Event{

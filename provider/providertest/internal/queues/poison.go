@@ -33,7 +33,7 @@ func Poison() kit.Group {
 		{Name: "MarksAreOfOneRecordAndWhatItIsFor", Run: marksAreApart},
 		{Name: "RefusedMarksAreErrors", Run: refusedMarks, Needs: []kit.Capability{kit.Faults}},
 		{Name: "WhatAQueueMovedIsFound", Run: movedAreFound, Optional: recovery},
-		{Name: "CopiesAreForPeople", Run: copiesAreNotMoved, Optional: recovery},
+		{Name: "CopiesAreForPeople", Run: annotatedAreNotMoved, Optional: recovery},
 		{Name: "AMovedRecordThatIsKeptIsACopy", Run: keptAreCopies, Optional: recovery, Visibility: 2 * time.Second},
 		{Name: "ManyMovedRecords", Run: manyMoved, Optional: recovery, Needs: []kit.Capability{kit.VirtualTime}},
 		{
@@ -42,7 +42,7 @@ func Poison() kit.Group {
 		},
 		{Name: "AnInstanceIsBlockedWithoutItsHistory", Run: blockedWithout},
 		{Name: "OnlyAnExecutionThatIsTheInstancesIsBlocked", Run: blockedOthers},
-		{Name: "WhatIsOverIsNotBlocked", Run: blockedOver},
+		{Name: "WhatIsOverIsNotBlocked", Run: blockedAfterEnd},
 	}}
 }
 
@@ -249,7 +249,7 @@ func movedAreFound(f *kit.Fixture) {
 	}
 }
 
-func copiesAreNotMoved(f *kit.Fixture) {
+func annotatedAreNotMoved(f *kit.Fixture) {
 	for n, queue := range hubQueues() {
 		f.Must(f.Provider.DeadLetter(f.Ctx(), queue, provider.Unreadable{
 			Record: kit.Record(n, "a copy"), Err: errors.New("why"),
@@ -355,7 +355,7 @@ func blockedOthers(f *kit.Fixture) {
 	f.WantErrorIs(err, provider.ErrNotFound)
 }
 
-func blockedOver(f *kit.Fixture) {
+func blockedAfterEnd(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Ended(`1`))
 	for _, why := range []*history.Failure{{Type: history.TypeCorrupt, Message: "m"}, nil} {

@@ -23,7 +23,7 @@ func QueueSemantics() kit.Group {
 		{Name: "AnotherAttemptIsAnotherMessage", Run: otherAttempts},
 		{Name: "ARepeatedTimerIsOneMessage", Run: repeatedTimer},
 		{Name: "WakesAreNotTakenForRepeats", Run: wakesAreAllSent},
-		{Name: "WhatIsPickedUpIsNoRepeatOfWhatItWas", Run: pickedUpIsSent},
+		{Name: "WhatIsPickedUpIsNoRepeatOfWhatItWas", Run: recoveredIsSent},
 		{Name: "ALockExpires", Run: lockExpires, Visibility: 2 * time.Second},
 		{Name: "AnExpiredInstanceComesBackInOrder", Run: orderAfterExpiry, Visibility: 2 * time.Second},
 		{Name: "DeletedRecordsDoNotComeBack", Run: deletedStayAway, Visibility: 2 * time.Second},
@@ -176,9 +176,9 @@ func repeatedTimer(f *kit.Fixture) {
 	}
 }
 
-// pickedUpIsSent: a record from a dead-letter queue is sent immediately, and each time it is recovered. Only a
+// recoveredIsSent: a record from a dead-letter queue is sent immediately, and each time it is recovered. Only a
 // repetition of the same recovery is a duplicate.
-func pickedUpIsSent(f *kit.Fixture) {
+func recoveredIsSent(f *kit.Fixture) {
 	m := outcome("a", 3, 1)
 	f.Enqueue(m)
 	f.Messages()

@@ -18,7 +18,7 @@ func Redispatch() kit.Group {
 		{Name: "OnlyWhatIsUnsettledIsSentAgain", Run: onlyUnsettled},
 		{Name: "FromTheSegmentThatCoversTheMessage", Run: fromCovering},
 		{Name: "AWatermarkOfAnotherInboxCoversNothing", Run: otherInbox},
-		{Name: "WhatIsOverSendsNothing", Run: overSendsNothing},
+		{Name: "WhatIsOverSendsNothing", Run: endedSendsNothing},
 		{Name: "WorkItemsAndTimersAreTheSameAgain", Run: sameAgain},
 		{Name: "WhatIsRefusedIsRefusedAgain", Run: refusedAgain},
 		{Name: "AStatusThatWasNotWrittenIsWritten", Run: statusRepaired, Needs: []kit.Capability{kit.Faults}},
@@ -75,7 +75,7 @@ func otherInbox(f *kit.Fixture) {
 	f.WantNothingSent()
 }
 
-func overSendsNothing(f *kit.Fixture) {
+func endedSendsNothing(f *kit.Fixture) {
 	e := f.Start("a")
 	e.Commit(kit.TurnStarted(), kit.Activity(kit.Queue), kit.Timer(f.StoredNow()))
 	e.Commit(kit.Ended(`1`))
