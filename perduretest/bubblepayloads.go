@@ -3,7 +3,6 @@ package perduretest
 import (
 	"context"
 
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/internal/vault"
 	"github.com/perdure/perdure/provider"
 )
@@ -19,7 +18,7 @@ func (b *holders) Payloads() provider.PayloadStore {
 
 // SweepPayloads implements provider.PayloadStoreProvider.
 func (b *holders) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
-	k, ok := offered.By[provider.PayloadStoreProvider](b.Provider)
+	k, ok := b.Provider.(provider.PayloadStoreProvider)
 	if !ok {
 		return "", 0, nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/perdure/perdure/client"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -65,7 +64,7 @@ func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[pro
 
 // PrepareStart implements provider.StartPreparer.
 func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
-	preparer, ok := offered.By[provider.StartPreparer](b.Provider)
+	preparer, ok := b.Provider.(provider.StartPreparer)
 	if !ok {
 		return nil, client.ErrPrepareStartUnsupported
 	}

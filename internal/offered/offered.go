@@ -1,4 +1,4 @@
-// Package offered finds optional interfaces of a provider or of another value that may be wrapped.
+// Package offered finds interfaces that a wrapped value implements.
 package offered
 
 // By returns h as a T. If h does not implement T, By calls its method Unwrap() H, if there is one, and tries the result

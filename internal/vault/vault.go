@@ -16,7 +16,6 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/history"
-	"github.com/perdure/perdure/internal/offered"
 	"github.com/perdure/perdure/provider"
 )
 
@@ -30,7 +29,7 @@ type Vault struct {
 
 // StoreOf returns the payload store of a provider or of a client's hub, or nil if there is none.
 func StoreOf(hub any) provider.PayloadStore {
-	if k, ok := offered.By[provider.PayloadStoreProvider](hub); ok {
+	if k, ok := hub.(provider.PayloadStoreProvider); ok {
 		return k.Payloads()
 	}
 	return nil
