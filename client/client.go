@@ -81,13 +81,13 @@ func WithSleep(sleep func(ctx context.Context, d time.Duration) error) Option {
 // Backend.
 type Backend interface {
 	provider.Instances
-	// ReadActivityRecord is the method of provider.Activities. ReadWorkers is the method of provider.Monitoring.
+	// ReadActivityRecord is the method of provider.WorkItems. ReadWorkers is the method of provider.Workers.
 	ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (provider.ActivityRecord, error)
 	ReadWorkers(ctx context.Context) (map[string]provider.WorkerReport, error)
-	// VerifyWorkItemToken is the method of provider.Completions. RenewWorkItemLocks is the method of provider.WorkItems.
+	// VerifyWorkItemToken and RenewWorkItemLocks are methods of provider.WorkItems.
 	VerifyWorkItemToken(ctx context.Context, token string) (provider.WorkItem, error)
 	RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) ([]provider.Renewal, error)
-	// The following seven are methods of provider.Completions and provider.Activities.
+	// The following seven are methods of provider.WorkItems.
 	VerifyCompletionToken(ctx context.Context, token string) (provider.WorkItem, error)
 	ReadWorkItem(ctx context.Context, instanceID, executionID string, segment, activityID int64) (provider.WorkItem, error)
 	HeartbeatPending(ctx context.Context, executionID string, b provider.PendingHeartbeat) (counted bool, err error)
@@ -97,7 +97,7 @@ type Backend interface {
 	ReadCancels(ctx context.Context, executionID string, from int64) (cancels provider.Cancels, next int64, err error)
 	// ReadDocument is the method of provider.Orchestrations.
 	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
-	// DeleteIncarnation is the method of provider.Instances. The other methods are those of provider.Jobs.
+	// The following are methods of provider.Jobs.
 	PutJob(ctx context.Context, j *provider.Job) error
 	ReadJob(ctx context.Context, id string) (provider.Job, error)
 	ListJobs(ctx context.Context) ([]provider.Job, error)

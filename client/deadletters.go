@@ -18,7 +18,7 @@ type DeadLetter = provider.DeadLetter
 
 // ErrDeadLettersUnsupported means that the client's Backend does not give access to dead letters. See
 // provider.DeadLetters.
-var ErrDeadLettersUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityDeadLetters}
+var ErrDeadLettersUnsupported = errors.New("hub does not support dead letters")
 
 // DeadLetterQuery selects dead letters. A dead letter must match all fields that are not zero.
 type DeadLetterQuery struct {

@@ -204,9 +204,6 @@ func (c *Client) markWithoutWorker(ctx context.Context, p *Pending) error {
 	}
 
 	reports, err := c.hub.ReadWorkers(ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil // it is not known which queues have workers
-	}
 	if err != nil {
 		return err
 	}
