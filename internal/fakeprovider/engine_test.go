@@ -74,7 +74,8 @@ func TestEngine_onAProviderWithoutOptionalInterfaces_runsOrchestrations(t *testi
 			t.Errorf("sweep: %v", err)
 		}
 		for _, err := range e.client.Schedules(t.Context()) {
-			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "hub does not support schedules") {
+			if !errors.Is(err, errors.ErrUnsupported) ||
+				!strings.Contains(err.Error(), "hub does not support schedules") {
 				t.Errorf("schedules: %v", err)
 			}
 		}
