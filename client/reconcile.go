@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // ErrReconcileUnsupported means that the client's Backend cannot be reconciled. See provider.Reconciler.
-var ErrReconcileUnsupported = errors.New("hub does not support reconcile")
+var ErrReconcileUnsupported error = provider.UnsupportedError{Capability: provider.CapabilityReconcile}
 
 // ReconcileOptions holds the options of Reconcile.
 type ReconcileOptions struct {

@@ -27,8 +27,9 @@ type ActivityRecord struct {
 	UnknownBuild string
 	// BegunAt is the time when a worker started the activity after UnknownAt was written.
 	BegunAt time.Time
-	// InvocationTimeoutAttempt is the last attempt that was still running when its invocation ended, or 0. InvocationTimeouts is the number of
-	// consecutive deliveries in which that happened without a new heartbeat. Both are written together.
+	// InvocationTimeoutAttempt is the last attempt that was still running when its invocation ended, or 0.
+	// InvocationTimeouts is the number of consecutive deliveries in which that happened without a new heartbeat. Both
+	// are written together.
 	InvocationTimeoutAttempt, InvocationTimeouts int
 	// Pending is the pending attempt that the worker of attempt PendingAttempt reports after its code returned
 	// perdure.ErrPending. Both are written together before the report is sent, so that a copy of the work item sends
@@ -37,7 +38,7 @@ type ActivityRecord struct {
 	PendingAttempt int
 	// HeartbeatAttempt is the attempt of the last heartbeat that was sent with a completion token, or 0.
 	// TimedOutAttempt is the last pending attempt that TimeOutPending ended. Its heartbeats are rejected
-	// (WorkItems.HeartbeatPending).
+	// (Completions.HeartbeatPending).
 	HeartbeatAttempt, TimedOutAttempt int
 }
 

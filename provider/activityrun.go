@@ -16,7 +16,8 @@ type Run struct {
 	// Until is the time when the run expires unless it is renewed.
 	Until time.Time
 	// Abandoned is true if the code of this run, or of an earlier one, did not return when its context ended, and may
-	// still be running. It is set in ReleaseRun and in RunClaim.PreviousRun, and stays set for all later runs and attempts.
+	// still be running. It is set in ReleaseRun and in RunClaim.PreviousRun, and stays set for all later runs and
+	// attempts.
 	Abandoned bool
 }
 

@@ -16,7 +16,8 @@ type CancelInfo struct {
 	Reason, Message string
 	// RequestedAt is the time of the turn that decided the cancellation.
 	RequestedAt time.Time
-	// ExecutionEnded is true if the activity is cancelled because its execution has ended. Nothing waits for the activity then.
+	// ExecutionEnded is true if the activity is cancelled because its execution has ended. Nothing waits for the
+	// activity then.
 	ExecutionEnded bool
 	// Deleted is true if the instance is deleted or being deleted. Records of the activity would never be read.
 	Deleted bool
@@ -90,7 +91,10 @@ func (b CancelBlock) Add(segment int64, own Cancels) (next CancelBlock, complete
 func (c Cancels) Of(activityID int64) CancelInfo {
 	for i := range c {
 		if c[i].concerns(activityID) {
-			return CancelInfo{Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At, ExecutionEnded: c[i].All, Deleted: c.deleted()}
+			return CancelInfo{
+				Requested: true, Reason: c[i].Reason, Message: c[i].Message, RequestedAt: c[i].At,
+				ExecutionEnded: c[i].All, Deleted: c.deleted(),
+			}
 		}
 	}
 	return CancelInfo{}
@@ -117,7 +121,9 @@ func CancelsOf(events []history.Event) (all Cancels) {
 			continue
 		}
 
-		c := ActivityCancel{IDs: e.SourceEventIDs, Reason: e.Reason, Message: history.TruncateCancelMessage(e.Message), At: e.Time}
+		c := ActivityCancel{
+			IDs: e.SourceEventIDs, Reason: e.Reason, Message: history.TruncateCancelMessage(e.Message), At: e.Time,
+		}
 		if e.SourceEventID != 0 {
 			c.IDs = []history.Range{{First: e.SourceEventID, Last: e.SourceEventID}}
 		}

@@ -8,7 +8,7 @@ import (
 // CancelRead reads whether activities of one execution are cancelled. The first call of Of or Read reads the cancel
 // record once for all activities that were received together (R12). It is safe for concurrent use.
 type CancelRead struct {
-	ctx         context.Context //nolint:containedctx // it serves all activities of the read, whichever asks first
+	ctx         context.Context //nolint:containedctx // the read belongs to several callers
 	read        func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)
 	executionID string
 	from        int64
@@ -23,8 +23,11 @@ type CancelRead struct {
 }
 
 // NewCancelRead returns a CancelRead for activities that were scheduled in segment from or later. read is
-// WorkItems.ReadCancels.
-func NewCancelRead(ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error), executionID string, from int64) *CancelRead {
+// Activities.ReadCancels.
+func NewCancelRead(
+	ctx context.Context, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error),
+	executionID string, from int64,
+) *CancelRead {
 	return &CancelRead{ctx: ctx, read: read, executionID: executionID, from: from}
 }
 
@@ -69,9 +72,12 @@ func (r *CancelRead) end() {
 	}
 }
 
-// AttachCancelReads sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems calls it. read
-// is WorkItems.ReadCancels.
-func AttachCancelReads(ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string, from int64) (Cancels, int64, error)) {
+// AttachCancelReads sets LockedWorkItem.Cancel of each item. Items of one execution share a CancelRead. DecodeWorkItems
+// calls it. read is Activities.ReadCancels.
+func AttachCancelReads(
+	ctx context.Context, items []LockedWorkItem, read func(ctx context.Context, executionID string,
+		from int64) (Cancels, int64, error),
+) {
 	shared := map[string]*CancelRead{}
 	for i := range items {
 		it := &items[i]

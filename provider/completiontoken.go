@@ -46,12 +46,13 @@ func (t *TokenSigner) SignCompletion(w *WorkItem) string {
 	b = binary.AppendUvarint(b, uint64(w.ActivityID))
 	b = binary.AppendUvarint(b, uint64(w.Attempt))
 	m.bytes = m.sum(b)
-	return completionToken + "." + t.last.id + "." + base64.RawURLEncoding.EncodeToString(m.bytes[len(completionToken):len(b)+macBytes])
+	claims := m.bytes[len(completionToken) : len(b)+macBytes]
+	return completionToken + "." + t.last.id + "." + base64.RawURLEncoding.EncodeToString(claims)
 }
 
 // VerifyCompletion decodes a completion token and returns a work item with the signed fields. It returns a
-// *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with another
-// key.
+// *ForeignTokenError if the token names another hub, and ErrInvalidToken if the token is malformed or was signed with
+// another key.
 func (t *TokenSigner) VerifyCompletion(token string) (WorkItem, error) {
 	kind, rest, _ := strings.Cut(token, ".")
 	id, text, _ := strings.Cut(rest, ".")

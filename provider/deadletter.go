@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ const (
 	// ReasonPoison starts the reason of a record whose processing repeatedly ended the process. It is the type of the
 	// failure, history.TypePoison, and its separator.
 	ReasonPoison = history.TypePoison + ":"
-	// ReasonRecovered starts the reason of a record that was sent again after its queue had moved it to the dead letters.
+	// ReasonRecovered starts the reason of a record that was sent again after its queue had moved it to the dead
+	// letters.
 	ReasonRecovered = "picked up:"
 )
 
@@ -89,4 +91,23 @@ type DeadLetters interface {
 	RedriveDeadLetters(ctx context.Context, queue string, letters ...DeadLetter) error
 	// DropDeadLetters permanently deletes received dead letters of a queue.
 	DropDeadLetters(ctx context.Context, queue string, letters ...DeadLetter) error
+}
+
+// DeadLetterRecovery is for the sweeper: it recovers records that queues moved to their dead-letter queues after too
+// many deliveries (R13). It is optional (NoDeadLetterRecovery), because some queues never move records.
+type DeadLetterRecovery interface {
+	// DeadLetteredRecords yields the records that queues moved to their dead-letter queues after too many deliveries:
+	// those without a reason (see DeadLetter). It reads up to 1,000 dead letters per queue and hides them for a minute.
+	// After an error it continues with the next queue.
+	DeadLetteredRecords(ctx context.Context) iter.Seq2[DeadLetteredRecord, error]
+	// AnnotateDeadLetter leaves a record to an operator: it copies the record to the dead-letter queue with a reason,
+	// and then deletes the original. It is idempotent.
+	AnnotateDeadLetter(ctx context.Context, m DeadLetteredRecord, why error) error
+}
+
+// DeadLetteredRecord is a record that a queue moved to its dead-letter queue.
+type DeadLetteredRecord struct {
+	// Queue is the queue that moved the record.
+	Queue  string
+	Record Record
 }

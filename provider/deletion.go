@@ -10,8 +10,8 @@ import (
 // DeletedMessage is the message of the outcome that the parent of a deleted instance receives.
 const DeletedMessage = "deleted"
 
-// DeletionEvents returns the events that end an execution that is deleted before it has ended: cancels, which cancel its
-// outstanding work (history.State.CancelOutstanding), and a terminal event that reports to the parent that the
+// DeletionEvents returns the events that end an execution that is deleted before it has ended: cancels, which cancel
+// its outstanding work (history.State.CancelOutstanding), and a terminal event that reports to the parent that the
 // execution was terminated. last is the ID of the last event of the history. Committed as the next segment, the events
 // make any concurrent commit fail (R17).
 func DeletionEvents(cancels []history.Event, last int64, now time.Time) []history.Event {

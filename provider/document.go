@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// loadedDocuments is the maximum size of the data of external events in an execution that was read for turns. Other
-	// data stays where it is stored, and is read when code requests it, because a hundred thousand events must fit a
-	// function.
-	loadedDocuments = 16 << 20
-	// referableDocument is the maximum size of a document that is always held.
-	referableDocument = 1 << 10
-	// MaxResolvedBytes is the maximum number of bytes of documents with which ReadHistory replaces references, per event.
+	// maxHeldDocuments is the maximum size of the data of external events in an execution that was read for turns.
+	// Other data stays where it is stored, and is read when code requests it, because a hundred thousand events must
+	// fit a function.
+	maxHeldDocuments = 16 << 20
+	// alwaysHeldBytes is the maximum size of a document that is always held.
+	alwaysHeldBytes = 1 << 10
+	// MaxResolvedBytes is the maximum number of bytes of documents with which ReadHistory replaces references, per
+	// event.
 	MaxResolvedBytes = 4 << 20
 )
 
@@ -32,14 +33,16 @@ func (l *DataBudget) Add(s *Segment) {
 		e := &s.Events[i]
 		e.EachExternalData(func(field string, index int, data *history.Payload) {
 			doc, inline := data.Referable()
-			if !inline || len(doc) <= referableDocument {
+			if !inline || len(doc) <= alwaysHeldBytes {
 				return
 			}
-			if l.held+len(doc) <= loadedDocuments {
+			if l.held+len(doc) <= maxHeldDocuments {
 				l.held += len(doc)
 				return
 			}
-			*data = history.DataLocation{ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index}.ReferTo(*data)
+			*data = history.DataLocation{
+				ExecutionID: l.ExecutionID, Segment: s.Sequence, EventID: e.ID, Field: field, Index: index,
+			}.ReferTo(*data)
 		})
 	}
 }
@@ -62,9 +65,14 @@ func OldestReferencedExecution(start *history.Event) (oldest string) {
 	return oldest
 }
 
+// DocumentReader reads documents of a history.
+type DocumentReader interface {
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
+}
+
 // ResolveReferences replaces an event's references by their documents, up to MaxResolvedBytes bytes together. References to erased
 // documents stay.
-func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string, e *history.Event) (err error) {
+func ResolveReferences(ctx context.Context, r DocumentReader, instanceID string, e *history.Event) (err error) {
 	shown := int64(0)
 	e.EachExternalData(func(_ string, _ int, data *history.Payload) {
 		ref, refers := data.Reference()
@@ -72,7 +80,7 @@ func ResolveReferences(ctx context.Context, p Orchestrations, instanceID string,
 			return
 		}
 		var doc json.RawMessage
-		switch doc, err = p.ReadDocument(ctx, instanceID, ref); {
+		switch doc, err = r.ReadDocument(ctx, instanceID, ref); {
 		case errors.Is(err, ErrNotFound):
 			err = nil
 		case err == nil:

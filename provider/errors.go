@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Sentinel errors, for errors.Is. The errors that wrap them name the instance or item.
@@ -36,8 +37,8 @@ var (
 	ErrInvalidToken = errors.New("token was not issued by this hub")
 	// ErrTooLarge is returned if the turn's events do not fit one commit. Nothing was written. Do not repeat the turn.
 	ErrTooLarge = errors.New("turn is too large to commit")
-	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. Its messages are
-	// redelivered, and a redispatch sends the rest (R4).
+	// ErrDispatchIncomplete is returned if the turn was committed, but not all of its outputs were sent. Its messages
+	// are redelivered, and a redispatch sends the rest (R4).
 	ErrDispatchIncomplete = errors.New("turn is committed, but not all of its outputs were sent")
 	// ErrBusy is returned if the hub is processing messages, and the operation requires an idle hub. Nothing was
 	// changed.
@@ -95,3 +96,44 @@ type FieldError struct {
 
 // Error returns the field and the problem.
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
+
+// AlreadyExistsError describes the instance that uses the ID of a start. It wraps ErrAlreadyExists or ErrPurged.
+type AlreadyExistsError struct {
+	// InstanceID is the ID of the start.
+	InstanceID string
+	// Orchestration, Status and CreatedAt describe the instance that uses the ID, at the time of the error. They are
+	// empty if it has been purged.
+	Orchestration string
+	Status        RuntimeStatus
+	CreatedAt     time.Time
+	// Reason is ErrAlreadyExists or ErrPurged.
+	Reason error
+}
+
+// NewAlreadyExistsError returns the error of a start whose ID is used by in. If the instance cannot be read, in is the
+// zero value.
+func NewAlreadyExistsError(instanceID string, in *Instance, reason error) *AlreadyExistsError {
+	return &AlreadyExistsError{
+		InstanceID: instanceID, Orchestration: in.Name, Status: in.Status, CreatedAt: in.CreatedAt, Reason: reason,
+	}
+}
+
+// Error implements error.
+func (e *AlreadyExistsError) Error() string {
+	if e.Orchestration == "" {
+		return fmt.Sprintf("instance %q: %v", e.InstanceID, e.Reason)
+	}
+	return fmt.Sprintf("instance %q: %v: %s", e.InstanceID, e.Reason, e.Holder())
+}
+
+// Holder describes the instance that uses the ID. It is empty if there is none.
+func (e *AlreadyExistsError) Holder() string {
+	if e.Orchestration == "" {
+		return ""
+	}
+	return fmt.Sprintf("orchestration %q, %s, started at %s", e.Orchestration, e.Status,
+		e.CreatedAt.UTC().Format(time.RFC3339))
+}
+
+// Unwrap returns Reason.
+func (e *AlreadyExistsError) Unwrap() error { return e.Reason }

@@ -8,8 +8,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// ExecutionStartedAt returns the time in an execution ID, with a resolution of a millisecond, by the clock of the process that
-// created the ID. It returns the zero time if the text is not an execution ID.
+// ExecutionStartedAt returns the time in an execution ID, with a resolution of a millisecond, by the clock of the
+// process that created the ID. It returns the zero time if the text is not an execution ID.
 func ExecutionStartedAt(executionID string) time.Time {
 	id, err := ulid.ParseStrict(executionID)
 	if err != nil {

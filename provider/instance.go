@@ -1,11 +1,66 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
+	"iter"
 	"time"
 
 	"github.com/perdure/perdure/history"
 )
+
+// Instances is for clients: it starts, reads, lists and deletes instances, and sends messages to them.
+type Instances interface {
+	// StartOrchestration creates the instance and its first execution atomically, and wakes the instance immediately or
+	// at StartAt. A repetition with the same StartID only wakes the instance again (R11). It returns ErrAlreadyExists
+	// if another start uses the ID, together with the instance that has it, even if that one has ended. It returns
+	// ErrPurged if the instance of the same StartID was purged, and ErrUnknownOrchestration if no deployed build
+	// registers the orchestration. The orchestration is checked before the ID.
+	StartOrchestration(ctx context.Context, s Start) (Instance, error)
+	// EnqueueForOrchestrator sends messages to the inboxes of their instances. The messages of one instance stay in
+	// order. A message is never lost, but it can arrive twice, the second time possibly after later messages. If only
+	// some messages were accepted, the error says so, and the caller can repeat all. Before it sends messages that
+	// interrupt (Message.Interrupts), it records on a best-effort basis that they are on their way, for
+	// ReadInterruption.
+	EnqueueForOrchestrator(ctx context.Context, ms ...Message) error
+	// ReadInstance reads an instance with strong consistency. It returns ErrNotFound if the instance does not exist.
+	ReadInstance(ctx context.Context, instanceID string) (Instance, error)
+	// ReadTerminalEvent reads the terminal event of an execution, with its output or error. It returns ErrNotFound if
+	// the execution has not ended.
+	ReadTerminalEvent(ctx context.Context, executionID string) (history.Event, error)
+	// ReadHistory yields the events of an execution with IDs above after, in order. It holds the events of only a few
+	// turns in memory. It returns ErrNotFound if the instance has no such execution, and ErrCorrupt at the first event
+	// that cannot be read. It replaces references to documents by the documents, up to MaxResolvedBytes bytes per
+	// event. References beyond this limit, and references to erased documents, stay.
+	ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error]
+	// ListExecutions yields the executions of an instance, the current one first. It returns ErrNotFound if the
+	// instance does not exist.
+	ListExecutions(ctx context.Context, instanceID string) iter.Seq2[Execution, error]
+	// ListInstances reads a page of instances, newest first, from an index that can be a second behind. A page can be
+	// short or empty without being the last one. Instances can lack fields that the index does not contain: the StartID
+	// and the diagnosis.
+	ListInstances(ctx context.Context, q ListQuery) (Page, error)
+	// ReadActivityRecords yields the activity records of an execution by activity ID, with strong consistency. Most
+	// activities have no record. An unknown execution has none.
+	ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[ActivityRecord, error]
+	// ReadRetries yields the attempt records of an execution by activity ID, with strong consistency: the activities
+	// that have failed and will be retried. They include activities that have ended since. History decides.
+	ReadRetries(ctx context.Context, executionID string) iter.Seq2[ActivityRetry, error]
+	// ReadUpdate reads the result of an update with strong consistency. It returns ErrNotFound if there is no result
+	// yet, or if it was deleted after UpdateResultRetention. The result can belong to an earlier incarnation of the ID
+	// (UpdateResult.StartID).
+	ReadUpdate(ctx context.Context, instanceID, updateID string) (UpdateResult, error)
+	// DeleteInstance deletes an instance that has ended or, with force, any instance. A running instance ends first:
+	// its activities, timers and children are cancelled, and its parent receives its outcome. The deletion records the
+	// starts that must not be repeated, and prevents events for this instance from reaching a later instance with the
+	// same ID. Repeat the call until it succeeds. Each call continues where the last one stopped, and the status is
+	// StatusDeleting until then. It returns ErrNotFound if the instance does not exist or no longer exists, and
+	// ErrNotEnded if the instance has not ended and force is false (R17).
+	DeleteInstance(ctx context.Context, instanceID string, force bool) error
+	// DeleteIncarnation is like DeleteInstance for the incarnation that the given start created. It does nothing if the
+	// ID has another incarnation or none.
+	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
+}
 
 // RuntimeStatus is the status of an instance. Its method Terminal reports whether the instance has ended.
 type RuntimeStatus = history.RuntimeStatus
@@ -88,8 +143,8 @@ type Start struct {
 	TraceParent history.TraceParent
 	// RestartFrom is a history that the instance continues instead of starting with Input, or nil.
 	RestartFrom *RestartSource
-	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes if
-	// the ID is in use and costs a read if it is not.
+	// CheckFirst is true if the ID is probably in use. The provider then reads before it writes, which saves the writes
+	// if the ID is in use and costs a read if it is not.
 	CheckFirst bool
 }
 
@@ -104,14 +159,16 @@ type RestartSource struct {
 // InitialEvents returns the initial history of an instance that copies the past.
 func (p *RestartSource) InitialEvents(in *Instance, trace history.TraceParent) []history.Event {
 	t := history.Restart{
-		From: p.ExecutionRef, To: history.ExecutionRef{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID}, StartID: in.StartID, Tags: in.Tags,
+		From: p.ExecutionRef, To: history.ExecutionRef{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+		}, StartID: in.StartID, Tags: in.Tags,
 		RequestedBy: in.RequestedBy, At: in.CreatedAt, TraceParent: trace,
 	}
 	return t.History(p.Events)
 }
 
-// ListQuery selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances are
-// sorted by their last change of status. Zero fields select all instances.
+// ListQuery selects instances for a list, newest first. With StatusBlocked, StatusPaused and StatusDeleting, instances
+// are sorted by their last change of status. Zero fields select all instances.
 type ListQuery struct {
 	Status RuntimeStatus
 	// Name is the name of the orchestration.
@@ -134,9 +191,11 @@ type ListQuery struct {
 // Selects reports whether the query selects an instance.
 func (q *ListQuery) Selects(in *Instance) bool {
 	created := in.CreatedAt.Truncate(time.Millisecond)
-	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) && (q.Version == "" || in.Version == q.Version) &&
+	return (q.Status == "" || in.Status == q.Status) && (q.Name == "" || in.Name == q.Name) &&
+		(q.Version == "" || in.Version == q.Version) &&
 		(q.Parent == "" || in.Parent != nil && in.Parent.InstanceID == q.Parent) && HasTags(in.Tags, q.Tags) &&
-		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) && (q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
+		!created.Before(q.StartedAfter.Truncate(time.Millisecond)) &&
+		(q.StartedBefore.IsZero() || created.Before(q.StartedBefore.Truncate(time.Millisecond)))
 }
 
 // HasTags reports whether tags contains all wanted tags with the same values.

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Jobs stores bulk jobs and finds their instances (R22).
+// Jobs is for operators and the sweeper: it stores bulk jobs and finds their instances (R22). It is optional (NoJobs),
+// because a client can also process instances one by one.
 type Jobs interface {
 	// PutJob writes a job on condition that the stored one has the same Revision (0 if there is none), and increments
 	// j.Revision. It returns ErrConflict if the condition fails. A job that has ended is deleted after some days.
@@ -18,9 +19,6 @@ type Jobs interface {
 	// is the next of the previous call, and empty in the first one. Each call reads a bounded amount, so found can be
 	// empty before the end. The end is reached if next is empty.
 	MatchInstances(ctx context.Context, f Filter, from string, most int) (found []Target, next string, err error)
-	// DeleteIncarnation is like DeleteInstance for the incarnation that the given start created. It does nothing if the
-	// ID has another incarnation or none.
-	DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) error
 }
 
 // Operation is the operation of a job.
@@ -88,8 +86,8 @@ type Job struct {
 	Failed  int64    `json:"failed"`
 	Errors  []string `json:"errors,omitempty"`
 
-	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances. MatchingDone is
-	// true if there are no more instances to match.
+	// Batch contains the matched instances that are not yet processed. Next is the cursor of MatchInstances.
+	// MatchingDone is true if there are no more instances to match.
 	Batch        []Target `json:"batch,omitempty"`
 	Next         string   `json:"next,omitempty"`
 	MatchingDone bool     `json:"atEnd,omitempty"`

@@ -30,12 +30,12 @@ const (
 // fieldName is the name of a field in several errors.
 const fieldName = "name"
 
-// longestEcho is the maximum number of bytes of an unrecognized text in an error.
-const longestEcho = 64
+// maxExcerptBytes is the maximum number of bytes of an unrecognized text in an error.
+const maxExcerptBytes = 64
 
 // Excerpt returns the part of a caller's text that an error repeats: at most 64 bytes of valid UTF-8.
 func Excerpt[S ~string](s S) string {
-	return history.TruncateMessage(strings.ToValidUTF8(string(s), "\uFFFD"), longestEcho)
+	return history.TruncateMessage(strings.ToValidUTF8(string(s), "\uFFFD"), maxExcerptBytes)
 }
 
 // CheckText returns a *FieldError if s is not valid UTF-8, has fewer than shortest or more than longest bytes, or

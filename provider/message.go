@@ -63,7 +63,7 @@ const (
 )
 
 // ReportBuildInstanceID is the instance ID of a MessageWake that requests an orchestrator to report its build
-// (Instances.PutBuild). No instance has this ID.
+// (Orchestrations.PutBuild). No instance has this ID.
 const ReportBuildInstanceID = "perdure:report-build"
 
 // Message is a message in the inbox of an instance. Its JSON is the wire format. Kind determines which fields are used.
@@ -218,8 +218,8 @@ type PendingAttempt struct {
 	Segment int64 `json:"seq"`
 	// StartToCloseDeadline is the end of the start-to-close time, or nil.
 	StartToCloseDeadline *time.Time `json:"closeAt,omitempty"`
-	// HeartbeatMs is described in WorkItem. LastHeartbeatAt is the time of the worker's last heartbeat, or of the start of the
-	// attempt.
+	// HeartbeatMs is described in WorkItem. LastHeartbeatAt is the time of the worker's last heartbeat, or of the start
+	// of the attempt.
 	HeartbeatMs     int64      `json:"heartbeatMs,omitempty"`
 	LastHeartbeatAt *time.Time `json:"beatenAt,omitempty"`
 	// HeartbeatSeenAt is the last heartbeat of a token holder that a check has seen, by the holder's clock.
@@ -263,8 +263,8 @@ type WorkItem struct {
 	ExclusiveKey string `json:"exclusiveKey,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// PossibleDuplicate marks a possible copy of another work item. A worker checks whether its activity is still open before it
-	// runs, even on the first delivery.
+	// PossibleDuplicate marks a possible copy of another work item. A worker checks whether its activity is still open
+	// before it runs, even on the first delivery.
 	PossibleDuplicate bool `json:"again,omitempty"`
 	// Redrive marks a work item that was recovered from a dead-letter queue, or was resent before it moved there.
 	Redrive *Redrive `json:"pickedUp,omitempty"`
@@ -299,8 +299,8 @@ type Timer struct {
 	Refresh int `json:"refresh,omitempty"`
 	// Hub is described in Message.
 	Hub string `json:"hub,omitempty"`
-	// WaitForCancellation marks a timer for the schedule-to-close time of an activity with WorkItem.WaitForCancellation. It fires even if
-	// the activity is cancelled.
+	// WaitForCancellation marks a timer for the schedule-to-close time of an activity with
+	// WorkItem.WaitForCancellation. It fires even if the activity is cancelled.
 	WaitForCancellation bool `json:"waitCancel,omitempty"`
 }
 
@@ -334,7 +334,7 @@ func DecodeMessage(body string) (Message, error) {
 	if err = cmp.Or(err, checkVersion(m.V)); err != nil {
 		return m, fmt.Errorf("provider: inbox message: %w", err)
 	}
-	if field := m.lacks(); field != "" {
+	if field := m.missingField(); field != "" {
 		return m, fmt.Errorf("provider: inbox message: %w", &FieldError{Field: field, Problem: missing})
 	}
 	if !m.Kind.known() {
@@ -346,8 +346,8 @@ func DecodeMessage(body string) (Message, error) {
 	return m, nil
 }
 
-// lacks returns the name of a missing required field, or an empty string.
-func (m *Message) lacks() string {
+// missingField returns the name of a missing required field, or an empty string.
+func (m *Message) missingField() string {
 	switch {
 	case m.InstanceID == "":
 		return "instanceId"
@@ -377,7 +377,9 @@ func DecodeWorkItem(body string) (WorkItem, error) {
 	}
 	switch {
 	case w.InstanceID == "" || w.ExecutionID == "":
-		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "instanceId, executionId", Problem: "are missing"})
+		return w, fmt.Errorf("provider: work item: %w", &FieldError{
+			Field: "instanceId, executionId", Problem: "are missing",
+		})
 	case w.ActivityID < 1:
 		return w, fmt.Errorf("provider: work item: %w", &FieldError{Field: "activityId", Problem: "must be at least 1"})
 	case w.Name == "":
@@ -394,7 +396,9 @@ func DecodeTimer(body string) (Timer, error) {
 	}
 	switch {
 	case t.InstanceID == "" || t.ExecutionID == "":
-		return t, fmt.Errorf("provider: timer: %w", &FieldError{Field: "instanceId, executionId", Problem: "are missing"})
+		return t, fmt.Errorf("provider: timer: %w", &FieldError{
+			Field: "instanceId, executionId", Problem: "are missing",
+		})
 	case t.TimerID < 1:
 		return t, fmt.Errorf("provider: timer: %w", &FieldError{Field: "timerId", Problem: "must be at least 1"})
 	}
@@ -421,8 +425,10 @@ func checkVersion(v int) error {
 
 func (k MessageKind) known() bool {
 	switch k {
-	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired, MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
-		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered, MessageUpdateSent, MessageUpdateAnswered,
+	case MessageWake, MessageActivityOutcomes, MessageActivityAttempts, MessageActivityPending, MessageTimerFired,
+		MessageEventRaised, MessageTerminate, MessageStart, MessageChildOutcome,
+		MessageCancel, MessageCancelActivity, MessageCancelChildOutcome, MessageEventSent, MessageEventAnswered,
+		MessageUpdateSent, MessageUpdateAnswered,
 		MessageExecutionSuspended, MessageExecutionResumed, MessageUpdate:
 		return true
 	default:

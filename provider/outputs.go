@@ -13,7 +13,7 @@ type Outputs struct {
 	// Messages are for other instances, in order for each of them. Messages of kind MessageStart, MessageEventSent and
 	// MessageUpdateSent have the ID of their event in SourceEventID, which is not sent.
 	Messages []Message
-	// UpdateResults are the results of updates (Orchestrations.PutUpdateResults).
+	// UpdateResults are the results of updates (Rejections.PutUpdateResults).
 	UpdateResults []UpdateResult
 }
 
@@ -47,8 +47,8 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		out.WorkItems = makeWorkItems(s.Events)
 	}
 	x.trace = s.TraceParent()
-	heard := answers{x: x}
-	told := told{x: x}
+	events := eventReplies{x: x}
+	updates := updateReplies{x: x}
 
 	for i := range s.Events {
 		e := &s.Events[i]
@@ -63,26 +63,27 @@ func OutputsOf(x Origin, s Segment, settled func(eventID int64) bool) Outputs {
 		case history.ExternalEventSent, history.UpdateSent:
 			out.Messages = append(out.Messages, sentOf(x, e))
 		case history.ExternalEventRaised:
-			heard.addAll(nil, *e)
+			events.addAll(nil, *e)
 		case history.UpdateRejected, history.UpdateCompleted:
 			out.UpdateResults = append(out.UpdateResults, UpdateResultOf(x, e))
-			told.answer(e, e.Callers...)
+			updates.add(e, e.Callers...)
 		case history.UpdateAwaited:
-			told.again(s.Events[:i], e)
+			updates.addRepeated(s.Events[:i], e)
 		case history.InputsParked:
-			heard.addAll(nil, e.Inputs...)
+			events.addAll(nil, e.Inputs...)
 		case history.SubOrchestrationCancelRequested:
 			out.Messages = append(out.Messages, cancelOf(x, e))
-		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationCancelled, history.OrchestrationTerminated:
-			heard.addAll(EndedFailure(x.InstanceID), e.Inputs...)
-			told.over(e)
+		case history.OrchestrationCompleted, history.OrchestrationFailed, history.OrchestrationCancelled,
+			history.OrchestrationTerminated:
+			events.addAll(EndedFailure(x.InstanceID), e.Inputs...)
+			updates.addEnded(e)
 			out.Messages = appendOutcome(out.Messages, x, e)
 		case history.OrchestrationContinuedAsNew:
-			heard.addAll(nil, e.Inputs...)
+			events.addAll(nil, e.Inputs...)
 		default: // no other event causes an output that outlives the execution
 		}
 	}
-	out.Messages = append(append(out.Messages, heard.messages...), told.messages...)
+	out.Messages = append(append(out.Messages, events.messages...), updates.messages...)
 	return out
 }
 
@@ -110,24 +111,30 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 	case history.ActivityScheduled:
 		w := WorkItem{
 			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, ActivityID: e.ID,
-			Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input, StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
-			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitForCancellation: e.WaitsForCancellation(), AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
+			Name: e.Name, Queue: e.Queue, Attempt: max(e.Attempt, 1), NotBefore: e.FireAt, Input: e.Input,
+			StartToCloseMs: e.StartToCloseMs, HeartbeatMs: e.HeartbeatMs, Retry: e.Retry,
+			FairnessKey: e.FairnessKey, ExclusiveKey: e.ExclusiveKey, WaitForCancellation: e.WaitsForCancellation(),
+			AtMostOnce: e.AtMostOnce, TraceParent: x.trace,
 		}
 		if by, limited := e.ScheduleToCloseDeadline(); limited {
 			w.ScheduleToCloseDeadline = &by
 			o.Timers = append(o.Timers, Timer{
 				V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID,
-				FireAt: by.Add(history.ScheduleToCloseGrace), Activity: true, WaitForCancellation: e.WaitsForCancellation(),
+				FireAt: by.Add(history.ScheduleToCloseGrace), Activity: true,
+				WaitForCancellation: e.WaitsForCancellation(),
 			})
 		}
 		o.WorkItems = append(o.WorkItems, w)
 	case history.TimerCreated:
 		o.Timers = append(o.Timers, Timer{
-			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID, FireAt: *e.FireAt,
+			V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, Segment: sequence, TimerID: e.ID,
+			FireAt: *e.FireAt,
 		})
 	case history.OrchestrationStarted:
 		if e.StartAt != nil { // this timer wakes the instance (R11)
-			o.Timers = append(o.Timers, Timer{V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, TimerID: e.ID, FireAt: *e.StartAt})
+			o.Timers = append(o.Timers, Timer{
+				V: WireVersion, InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, TimerID: e.ID, FireAt: *e.StartAt,
+			})
 		}
 	case history.SubOrchestrationScheduled:
 		m := startOf(x, e)
@@ -140,7 +147,8 @@ func (o *Outputs) addAwaited(x Origin, sequence int64, e *history.Event) {
 
 func startOf(x Origin, e *history.Event) Message {
 	return Message{
-		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version, Input: mailed(e.Input, MessageStart, e.StartID), StartID: e.StartID, StartAt: e.StartAt, Detached: true,
+		Kind: MessageStart, InstanceID: e.InstanceID, Name: e.Name, Version: e.Version,
+		Input: sentPayload(e.Input, MessageStart, e.StartID), StartID: e.StartID, StartAt: e.StartAt, Detached: true,
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
 }
@@ -159,7 +167,7 @@ func outcomeFor(x Origin, end *history.Event) Message {
 	m.TraceParent = x.trace
 	switch end.Kind {
 	case history.OrchestrationCompleted:
-		m.Result = mailed(end.Output, MessageChildOutcome, StartID(m.ExecutionID, m.SourceEventID))
+		m.Result = sentPayload(end.Output, MessageChildOutcome, StartID(m.ExecutionID, m.SourceEventID))
 	case history.OrchestrationCancelled:
 		m.Error = &history.Failure{Type: history.TypeCancelled, Message: end.Message, Reason: end.Reason}
 	case history.OrchestrationTerminated:
@@ -180,7 +188,8 @@ func StartID(executionID string, eventID int64) string {
 // can have its ID later (R16).
 func cancelOf(x Origin, e *history.Event) Message {
 	return Message{
-		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID), Reason: e.Reason, Text: history.TruncateCancelMessage(e.Message),
+		Kind: MessageCancel, InstanceID: e.InstanceID, StartID: StartID(x.ExecutionID, e.SourceEventID),
+		Reason: e.Reason, Text: history.TruncateCancelMessage(e.Message),
 		RequestedBy: history.RequestedByParent + x.InstanceID,
 		Parent:      &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.SourceEventID},
 		TraceParent: x.trace,

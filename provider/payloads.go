@@ -16,8 +16,8 @@ import (
 type PayloadStore interface {
 	// PutPayload stores data under a key. It is idempotent.
 	PutPayload(ctx context.Context, key string, data []byte) error
-	// GetPayload reads the data under a key, up to MaxStoredPayloadBytes bytes. It returns ErrNotFound if the key does not
-	// exist.
+	// GetPayload reads the data under a key, up to MaxStoredPayloadBytes bytes. It returns ErrNotFound if the key does
+	// not exist.
 	GetPayload(ctx context.Context, key string) ([]byte, error)
 	// CopyPayload copies the data of one key to another. It returns ErrNotFound if the key does not exist.
 	CopyPayload(ctx context.Context, from, to string) error
@@ -79,8 +79,8 @@ func ExecutionOfPayload(key string) string {
 // IsMessagePayloadKey reports whether a key belongs to a payload of a message. The receiver copies it.
 func IsMessagePayloadKey(key string) bool { return strings.HasPrefix(key, MessagePayloadPrefix) }
 
-// MessagePayloadKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is the same
-// when the message is sent again.
+// MessagePayloadKey returns the key of a payload with a hash in a message of a kind. id identifies the message, and is
+// the same when the message is sent again.
 func MessagePayloadKey(kind MessageKind, id, hash string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", kind, id, hash))
 	return MessagePayloadPrefix + hex.EncodeToString(sum[:])
@@ -111,9 +111,9 @@ func EachMessagePayload(x Origin, e *history.Event, f func(from, to string)) {
 	}
 }
 
-// mailed returns a payload in the form in which it is sent. A payload in the payload store is replaced by a reference
-// to a copy for the message.
-func mailed(p history.Payload, kind MessageKind, id string) history.Payload {
+// sentPayload returns a payload in the form in which it is sent. A payload in the payload store is replaced by a
+// reference to a copy for the message.
+func sentPayload(p history.Payload, kind MessageKind, id string) history.Payload {
 	if p.StorageKey() == "" {
 		return p
 	}

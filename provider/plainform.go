@@ -30,7 +30,8 @@ func newPlainForm(body string) *plainForm {
 
 // next reads the name of a field.
 func (p *plainForm) next(name string) bool {
-	if n := len(name) + 4; p.other || len(p.rest) < n || p.rest[0] != p.opens || p.rest[1] != '"' || p.rest[2:n-2] != name || p.rest[n-2] != '"' || p.rest[n-1] != ':' {
+	if n := len(name) + 4; p.other || len(p.rest) < n || p.rest[0] != p.opens || p.rest[1] != '"' ||
+		p.rest[2:n-2] != name || p.rest[n-2] != '"' || p.rest[n-1] != ':' {
 		return false
 	}
 	p.rest = p.rest[len(name)+4:]
@@ -78,7 +79,8 @@ func (p *plainForm) number(name string, into *int64) {
 			break
 		}
 	}
-	if digits == 0 || digits > 18 || digits > 1 && p.rest[0] == '0' || digits < len(p.rest) && strings.IndexByte(".eE", p.rest[digits]) >= 0 {
+	if digits == 0 || digits > 18 || digits > 1 && p.rest[0] == '0' ||
+		digits < len(p.rest) && strings.IndexByte(".eE", p.rest[digits]) >= 0 {
 		p.other = true
 		return
 	}

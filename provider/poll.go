@@ -89,13 +89,3 @@ func (r *Record) EndHold() {
 		r.Hold.End()
 	}
 }
-
-// LockedUntil returns the earliest time when the lock of one of the item's records expires, or zero if none is known.
-func (it *OrchestrationItem) LockedUntil() (first time.Time) {
-	for i := range it.Messages {
-		if u := it.Messages[i].Record.LockedUntil(); !u.IsZero() && (first.IsZero() || u.Before(first)) {
-			first = u
-		}
-	}
-	return first
-}

@@ -18,8 +18,9 @@ type Reconciler interface {
 	ReconcileInstance(ctx context.Context, instanceID string, r ReconcileOptions) (ReconcileResult, error)
 	// PurgeQueues deletes all schedules, and then all messages of the inbox, the timers queue and the work queues. It
 	// returns ErrBusy and deletes nothing if messages are being processed or there are dead letters. Repeat the call
-	// while its error is retryable. It continues with the rest and reports what this call deleted. Wait for QueuePurgeCooldown
-	// before anything is sent. progress can be nil. It is called sequentially while the call deletes.
+	// while its error is retryable. It continues with the rest and reports what this call deleted. Wait for
+	// QueuePurgeCooldown before anything is sent. progress can be nil. It is called sequentially while the call
+	// deletes.
 	PurgeQueues(ctx context.Context, progress func(QueuePurgeResult)) (QueuePurgeResult, error)
 }
 
@@ -48,8 +49,8 @@ type ReconcileResult struct {
 	// that it is not known whether they ran. Their starts can no longer succeed, and the instance receives
 	// history.TypeOutcomeLost.
 	LostChildren int
-	// RejectedOutputs are outputs that no queue of the hub accepts, for example of a work queue that does not exist. The
-	// instance's next turn records them as failed.
+	// RejectedOutputs are outputs that no queue of the hub accepts, for example of a work queue that does not exist.
+	// The instance's next turn records them as failed.
 	RejectedOutputs []OutputFailure
 }
 

@@ -5,7 +5,8 @@ import (
 	"iter"
 )
 
-// Retentions deletes instances and past executions when their retention has passed (R21).
+// Retentions is for the sweeper: it deletes instances and past executions when their retention has passed (R21). It is
+// optional (NoRetentions): a provider without it ignores Turn.Retention, and instances stay until they are deleted.
 type Retentions interface {
 	// DueInstances yields the IDs of instances with due deletions, the longest due first, from an index that can be a
 	// second behind. Some may have been processed already. It ends with the first error. Each call continues where the

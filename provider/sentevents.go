@@ -11,7 +11,8 @@ import (
 func eventOf(x Origin, e *history.Event) Message {
 	at := e.Time
 	return Message{
-		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID), Data: mailed(e.Data, MessageEventSent, StartID(x.ExecutionID, e.ID)), SentAt: &at,
+		Kind: MessageEventSent, InstanceID: e.InstanceID, Name: e.Name, EventID: StartID(x.ExecutionID, e.ID),
+		Data: sentPayload(e.Data, MessageEventSent, StartID(x.ExecutionID, e.ID)), SentAt: &at,
 		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
@@ -20,16 +21,16 @@ func eventOf(x Origin, e *history.Event) Message {
 // DeliveryReplies returns the responses to the senders of external events and updates in messages for one instance.
 // They report that the events were delivered or, if f is not nil, why they were not.
 func DeliveryReplies(f *history.Failure, ms ...*InboxMessage) []Message {
-	a := answers{x: Origin{InstanceID: ms[0].InstanceID}}
+	replies := eventReplies{x: Origin{InstanceID: ms[0].InstanceID}}
 	for _, m := range ms {
-		a.x.trace = m.TraceParent
+		replies.x.trace = m.TraceParent
 		if m.Kind == MessageUpdateSent {
-			a.messages = append(a.messages, UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
+			replies.messages = append(replies.messages, UpdateReply(m.InstanceID, *m.Parent, m.TraceParent, nil, f))
 			continue
 		}
-		a.add(m.Parent, f)
+		replies.add(m.Parent, f)
 	}
-	return a.messages
+	return replies.messages
 }
 
 // EndedFailure returns the failure of an external event for an instance that has ended.
@@ -45,38 +46,40 @@ func NotFoundFailure(instanceID string) *history.Failure {
 	return &history.Failure{Type: history.TypeNotFound, Message: fmt.Sprintf("instance %q not found", instanceID)}
 }
 
-// answers collects the responses of a segment to the senders of external events: one message for consecutive events of
-// one sender.
-type answers struct {
+// eventReplies collects the responses of a segment to the senders of external events: one message for consecutive
+// events of one sender.
+type eventReplies struct {
 	x        Origin
 	messages []Message
 }
 
 // addAll adds the responses to events of other instances.
-func (a *answers) addAll(f *history.Failure, events ...history.Event) {
+func (r *eventReplies) addAll(f *history.Failure, events ...history.Event) {
 	for i := range events {
 		if events[i].Kind == history.ExternalEventRaised && events[i].Parent != nil {
-			a.add(events[i].Parent, f)
+			r.add(events[i].Parent, f)
 		}
 	}
 }
 
-func (a *answers) add(sender *history.Parent, f *history.Failure) {
-	if n := len(a.messages); n > 0 {
-		last := &a.messages[n-1]
-		if last.Kind == MessageEventAnswered && last.ExecutionID == sender.ExecutionID && (last.Error == nil) == (f == nil) {
+func (r *eventReplies) add(sender *history.Parent, f *history.Failure) {
+	if n := len(r.messages); n > 0 {
+		last := &r.messages[n-1]
+		if last.Kind == MessageEventAnswered && last.ExecutionID == sender.ExecutionID &&
+			(last.Error == nil) == (f == nil) {
 			last.SourceEventIDs = history.AppendID(last.SourceEventIDs, sender.EventID)
 			return
 		}
 	}
-	a.messages = append(a.messages, Message{
-		Kind: MessageEventAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, ChildID: a.x.InstanceID, Error: f,
-		SourceEventIDs: []history.Range{{First: sender.EventID, Last: sender.EventID}}, TraceParent: a.x.trace,
+	r.messages = append(r.messages, Message{
+		Kind: MessageEventAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
+		ChildID: r.x.InstanceID, Error: f,
+		SourceEventIDs: []history.Range{{First: sender.EventID, Last: sender.EventID}}, TraceParent: r.x.trace,
 	})
 }
 
-// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent them.
-// A range of event IDs suffices, because the messages of a sender arrive in order.
+// RejectedEvents contains the events and updates that were rejected for an instance ID, by the execution that sent
+// them. A range of event IDs suffices, because the messages of a sender arrive in order.
 type RejectedEvents map[string]history.Range
 
 // Has reports whether the event in a message was rejected, so that its sender considers it undelivered.

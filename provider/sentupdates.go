@@ -24,9 +24,11 @@ func sentOf(x Origin, e *history.Event) Message {
 func updateOf(x Origin, e *history.Event) Message {
 	at, sender := e.Time, StartID(x.ExecutionID, e.ID)
 	return Message{
-		Kind: MessageUpdateSent, InstanceID: e.InstanceID, Name: e.Name, EventID: cmp.Or(e.EventID, sender), Data: mailed(e.Data, MessageUpdateSent, sender), SentAt: &at,
+		Kind: MessageUpdateSent, InstanceID: e.InstanceID, Name: e.Name, EventID: cmp.Or(e.EventID, sender),
+		Data: sentPayload(e.Data, MessageUpdateSent, sender), SentAt: &at,
 		Parent:        &history.Parent{InstanceID: x.InstanceID, ExecutionID: x.ExecutionID, EventID: e.ID},
-		Orchestration: e.Orchestration, Version: e.Version, Input: mailed(e.Input, MessageUpdateSent, sender+" starts"),
+		Orchestration: e.Orchestration, Version: e.Version,
+		Input:         sentPayload(e.Input, MessageUpdateSent, sender+" starts"),
 		SourceEventID: e.ID, TraceParent: x.trace,
 	}
 }
@@ -40,9 +42,12 @@ func (m *Message) Inputs(data history.Payload) []history.Event {
 }
 
 // UpdateReply returns the response to an orchestration that sent an update to an instance.
-func UpdateReply(instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure) Message {
+func UpdateReply(
+	instanceID string, sender history.Parent, trace history.TraceParent, result history.Payload, f *history.Failure,
+) Message {
 	return Message{
-		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID, SourceEventID: sender.EventID, ChildID: instanceID,
+		Kind: MessageUpdateAnswered, InstanceID: sender.InstanceID, ExecutionID: sender.ExecutionID,
+		SourceEventID: sender.EventID, ChildID: instanceID,
 		Result: result, Error: f, TraceParent: trace,
 	}
 }
@@ -77,7 +82,8 @@ func (a *UpdateResult) Failure() *history.Failure {
 	}
 }
 
-// PurgedFailure returns the failure of an update that may be a copy of one that a purged instance with the same ID consumed.
+// PurgedFailure returns the failure of an update that may be a copy of one that a purged instance with the same ID
+// consumed.
 func PurgedFailure(instanceID string) *history.Failure {
 	return &history.Failure{
 		Type:         history.TypeUpdatePurged,
@@ -95,39 +101,40 @@ func TooManyWaitersFailure(instanceID string) *history.Failure {
 	}
 }
 
-// told collects the responses of a segment to the senders of updates.
-type told struct {
+// updateReplies collects the responses of a segment to the senders of updates.
+type updateReplies struct {
 	x        Origin
 	messages []Message
 }
 
-// answer adds responses with the end of an update to callers.
-func (t *told) answer(end *history.Event, callers ...history.Parent) {
+// add adds responses with the end of an update to callers.
+func (r *updateReplies) add(end *history.Event, callers ...history.Parent) {
 	if len(callers) == 0 {
 		return
 	}
-	a := UpdateResultOf(t.x, end)
+	a := UpdateResultOf(r.x, end)
 	for _, c := range callers {
-		t.messages = append(t.messages, UpdateReply(t.x.InstanceID, c, t.x.trace, a.Result, a.Failure()))
+		r.messages = append(r.messages, UpdateReply(r.x.InstanceID, c, r.x.trace, a.Result, a.Failure()))
 	}
 }
 
-// again adds a response to the sender of an update that an earlier event has ended.
-func (t *told) again(before []history.Event, e *history.Event) {
+// addRepeated adds a response to the sender of an update that an earlier event has ended.
+func (r *updateReplies) addRepeated(before []history.Event, e *history.Event) {
 	if e.Parent == nil {
 		return
 	}
 	for i := range before {
-		if end := &before[i]; end.EventID == e.EventID && (end.Kind == history.UpdateCompleted || end.Kind == history.UpdateRejected) {
-			t.answer(end, *e.Parent)
+		if end := &before[i]; end.EventID == e.EventID &&
+			(end.Kind == history.UpdateCompleted || end.Kind == history.UpdateRejected) {
+			r.add(end, *e.Parent)
 			return
 		}
 	}
 }
 
-// over adds responses to the callers of updates that the end of the execution leaves without a result.
-func (t *told) over(e *history.Event) {
+// addEnded adds responses to the callers of updates that the end of the execution leaves without a result.
+func (r *updateReplies) addEnded(e *history.Event) {
 	for _, c := range e.Callers {
-		t.messages = append(t.messages, UpdateReply(t.x.InstanceID, c, t.x.trace, nil, EndedFailure(t.x.InstanceID)))
+		r.messages = append(r.messages, UpdateReply(r.x.InstanceID, c, r.x.trace, nil, EndedFailure(r.x.InstanceID)))
 	}
 }

@@ -95,8 +95,8 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// Verify verifies a token and returns a work item with the signed fields. It returns ErrInvalidToken if the token is malformed,
-// belongs to another hub, or was signed with another key.
+// Verify verifies a token and returns a work item with the signed fields. It returns ErrInvalidToken if the token is
+// malformed, belongs to another hub, or was signed with another key.
 func (t *TokenSigner) Verify(token string) (WorkItem, error) {
 	if len(token) > maxTokenBytes {
 		return WorkItem{}, ErrInvalidToken

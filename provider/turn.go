@@ -42,8 +42,8 @@ type Turn struct {
 	StatusWrite StatusWrite
 }
 
-// StatusWrite selects whether a turn writes the instance's status. Terminal statuses and Blocked are always written (R9,
-// R18).
+// StatusWrite selects whether a turn writes the instance's status. Terminal statuses and Blocked are always written
+// (R9, R18).
 type StatusWrite int
 
 const (
@@ -134,5 +134,8 @@ func (t *Turn) Origin() Origin {
 
 // Origin returns the origin of the execution's outputs.
 func (o *Orchestration) Origin() Origin {
-	return Origin{InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, StartID: o.Start().StartID, Parent: o.Start().Parent, Ended: o.Last().Kind.Terminal()}
+	return Origin{
+		InstanceID: o.InstanceID, ExecutionID: o.Head.ExecutionID, StartID: o.Start().StartID, Parent: o.Start().Parent,
+		Ended: o.Last().Kind.Terminal(),
+	}
 }

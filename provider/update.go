@@ -48,9 +48,10 @@ type UpdateResult struct {
 // referred to by the key of its copy (EachMessagePayload), because the update result can outlive the execution.
 func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
 	a := UpdateResult{
-		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted, Error: e.Error,
+		InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: e.EventID, Name: e.Name, Outcome: UpdateCompleted,
+		Error:  e.Error,
 		Reason: e.Reason, ExecutionID: x.ExecutionID, EventID: e.ID,
-		Result: mailed(e.Result, MessageUpdate, StartID(x.ExecutionID, e.ID)),
+		Result: sentPayload(e.Result, MessageUpdate, StartID(x.ExecutionID, e.ID)),
 	}
 	switch {
 	case e.Kind == history.UpdateRejected:
@@ -61,9 +62,9 @@ func UpdateResultOf(x Origin, e *history.Event) UpdateResult {
 	return a
 }
 
-// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and values are
-// names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler has not
-// returned.
+// RepeatedUpdateResults returns the results of updates that were sent again. Keys of repeated are update IDs, and
+// values are names. Updates without a result in this history are UpdateResultExpired. Do not pass updates whose handler
+// has not returned.
 func RepeatedUpdateResults(o *Orchestration, repeated map[string]string) []UpdateResult {
 	x := o.Origin()
 	answers := make([]UpdateResult, 0, len(repeated))
@@ -83,7 +84,8 @@ func RepeatedUpdateResults(o *Orchestration, repeated map[string]string) []Updat
 	for id, name := range repeated {
 		if !found[id] {
 			answers = append(answers, UpdateResult{
-				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, Outcome: UpdateResultExpired, ExecutionID: x.ExecutionID,
+				InstanceID: x.InstanceID, StartID: x.StartID, UpdateID: id, Name: name, Outcome: UpdateResultExpired,
+				ExecutionID: x.ExecutionID,
 			})
 		}
 	}

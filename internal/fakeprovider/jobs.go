@@ -1,10 +1,12 @@
 package fakeprovider
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/perdure/perdure/provider"
 )
@@ -49,23 +51,32 @@ func (p *Provider) ListJobs(ctx context.Context) ([]provider.Job, error) {
 		return nil, err
 	}
 	defer p.mu.Unlock()
-	return slices.Clone(p.jobs), nil
+	newestFirst := func(a, b provider.Job) int { return strings.Compare(b.ID, a.ID) }
+	return slices.SortedFunc(slices.Values(p.jobs), newestFirst), nil
 }
 
 // MatchInstances implements provider.Jobs. Its cursor is the position in the list of all instances.
-func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+func (p *Provider) MatchInstances(
+	ctx context.Context, f provider.Filter, from string, most int,
+) (found []provider.Target, next string, err error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, "", err
 	}
 	defer p.mu.Unlock()
-	at, _ := strconv.Atoi(from)
-	all := p.selected(provider.ListQuery{Name: f.Orchestration, Version: f.Version, Parent: f.ParentID, Tags: f.Tags, StartedAfter: f.StartedAfter})
+	at, err := strconv.Atoi(cmp.Or(from, "0"))
+	if err != nil {
+		return nil, "", &provider.FieldError{Field: "cursor", Problem: "does not belong to this list"}
+	}
+	all := p.selected(&provider.ListQuery{
+		Name: f.Orchestration, Version: f.Version, Parent: f.ParentID, Tags: f.Tags, StartedAfter: f.StartedAfter,
+	})
 	for i := at; i < len(all); i++ {
 		in := &all[i]
 		if !selects(&f, in) {
 			continue
 		}
-		if found = append(found, provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt}); len(found) == most {
+		found = append(found, provider.Target{InstanceID: in.InstanceID, CreatedAt: in.CreatedAt})
+		if len(found) == most {
 			return found, strconv.Itoa(i + 1), nil
 		}
 	}
@@ -73,5 +84,7 @@ func (p *Provider) MatchInstances(ctx context.Context, f provider.Filter, from s
 }
 
 func selects(f *provider.Filter, in *provider.Instance) bool {
-	return in.CreatedAt.Before(f.StartedBefore) && slices.Contains(f.Statuses, in.Status) && (f.UpdatedBefore.IsZero() || in.UpdatedAt.Before(f.UpdatedBefore))
+	return in.CreatedAt.Before(f.StartedBefore) &&
+		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, in.Status)) &&
+		(f.UpdatedBefore.IsZero() || in.UpdatedAt.Before(f.UpdatedBefore))
 }

@@ -32,9 +32,9 @@ func TestTheGuideNamesEveryMethodGroupAndCapability(t *testing.T) {
 		}
 	}
 	for _, g := range groups() {
-		names = append(names, g.name)
-		for _, c := range g.cases {
-			for _, need := range c.needs {
+		names = append(names, g.Name)
+		for _, c := range g.Cases {
+			for _, need := range c.Needs {
 				names = append(names, strings.ReplaceAll(string(need), " ", "")) // as its constant is called, but for capitals
 			}
 		}

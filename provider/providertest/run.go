@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"cmp"
 	"flag"
 	"slices"
 	"strings"
@@ -9,6 +10,13 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/providertest/internal/activities"
+	"github.com/perdure/perdure/provider/providertest/internal/instances"
+	"github.com/perdure/perdure/provider/providertest/internal/kit"
+	"github.com/perdure/perdure/provider/providertest/internal/messages"
+	"github.com/perdure/perdure/provider/providertest/internal/optional"
+	"github.com/perdure/perdure/provider/providertest/internal/queues"
+	"github.com/perdure/perdure/provider/providertest/internal/turns"
 )
 
 // Report lists which tests ran.
@@ -19,46 +27,39 @@ type Report struct {
 	NotApplicable []string
 }
 
-// testCase is a test of one guarantee.
-type testCase struct {
-	name  string
-	run   func(f *fixture)
-	needs []Capability
-	// visibility is the visibility timeout of the queues; 0 selects a time that does not expire during the test.
-	visibility time.Duration
-	long       bool // a short run skips it
-}
-
-type group struct {
-	name  string
-	cases []testCase
-}
-
-const longVisibility = time.Minute
-
-func groups() []group {
-	return []group{
-		atomicity(), creation(), queueSemantics(), records(), heads(), redispatch(), executions(), references(), children(), blocked(), pausedGroup(), cancelFlags(), activityRecords(), cancelChild(), sentEvents(), sentUpdates(), deletion(), retention(), jobs(), schedules(), workItems(), workers(), retries(), waits(), pendingGroup(), updates(), poison(), timers(),
-		management(), histories(), largeTurns(), payloads(), largePayloads(), corruption(), errorHandling(), locking(), lockExpiry(),
+// groups returns all tests in the order in which reports list them.
+func groups() []kit.Group {
+	return []kit.Group{
+		turns.Atomicity(), messages.Creation(), queues.QueueSemantics(), queues.Records(), turns.Heads(),
+		turns.Redispatch(), turns.Executions(), turns.References(), messages.Children(), turns.Blocked(),
+		turns.Paused(), activities.CancelFlags(), activities.ActivityRecords(), messages.CancelChild(),
+		messages.SentEvents(), messages.SentUpdates(), instances.Deletion(), optional.Retention(), optional.Jobs(),
+		optional.Schedules(), activities.WorkItems(), optional.Workers(), activities.Retries(), activities.Waits(),
+		activities.Pending(), messages.Updates(), queues.Poison(), queues.Timers(), instances.Management(),
+		turns.Histories(), turns.LargeTurns(), turns.Payloads(), optional.LargePayloads(), turns.Corruption(),
+		turns.ErrorHandling(), queues.Locking(), queues.LockExpiry(),
 	}
 }
 
 // Run runs the suite as subtests of t, named group/test, in parallel within a group, and returns when all have ended.
-// It fails t if the report differs from h.Want. With -short it skips long tests and does not check the report.
+// It fails t if the report differs from h.Want. Tests of capabilities in h.Lacks are skipped. With -short it skips long
+// tests and does not check the report.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
+	h.runLacks(t)
 	var ran atomic.Int64
 	var got Report
 	for _, g := range groups() {
-		var cases []testCase
-		for _, c := range g.cases {
-			if h.can(c.needs) {
+		var cases []kit.Case
+		for _, c := range g.Cases {
+			c.Optional = cmp.Or(c.Optional, g.Optional)
+			if h.lacks(c.Optional) || h.can(c.Needs) {
 				cases = append(cases, c)
 				continue
 			}
-			got.NotApplicable = append(got.NotApplicable, g.name+"/"+c.name)
+			got.NotApplicable = append(got.NotApplicable, g.Name+"/"+c.Name)
 		}
-		h.runGroup(t, group{g.name, cases}, &ran)
+		h.runGroup(t, g.Name, cases, &ran)
 	}
 	if !slices.Equal(got.NotApplicable, h.Want.NotApplicable) {
 		t.Errorf("not applicable: %q\nexpected: %q", got.NotApplicable, h.Want.NotApplicable)
@@ -68,33 +69,42 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-func (h Harness) runGroup(t *testing.T, g group, ran *atomic.Int64) {
+func (h Harness) runGroup(t *testing.T, name string, cases []kit.Case, ran *atomic.Int64) {
 	t.Helper()
-	t.Run(g.name, func(t *testing.T) {
-		for _, c := range g.cases {
-			t.Run(c.name, func(t *testing.T) {
+	t.Run(name, func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.Name, func(t *testing.T) {
 				t.Parallel()
-				if c.long && testing.Short() {
+				switch {
+				case h.lacks(c.Optional):
+					t.Skipf("the provider does not support %s", c.Optional)
+				case c.Long && testing.Short():
 					t.Skip("takes long; skipped with -short")
 				}
-				config := Config{Visibility: c.visibility}
-				if config.Visibility == 0 {
-					config.Visibility = longVisibility
-				}
-				h.Open(t, config, func(t *testing.T, hub Hub) {
-					t.Helper()
+				h.open(t, c.Visibility, func(f *kit.Fixture) {
 					ran.Add(1)
-					f := &fixture{Hub: hub, p: hub.Provider, t: t, capabilities: h.Capabilities}
-					// tests must not count reads that a provider makes once
-					_, err := f.p.VerifyWorkItemToken(f.ctx(), "")
-					f.wantIs(err, provider.ErrInvalidToken)
-					c.run(f)
+					c.Run(f)
 				})
 			})
 		}
 	})
 }
 
+// open calls test with a hub whose queues have a visibility timeout.
+func (h Harness) open(t *testing.T, visibility time.Duration, test func(f *kit.Fixture)) {
+	t.Helper()
+	config := Config{Visibility: cmp.Or(visibility, kit.LongVisibility)}
+	h.Open(t, config, func(t *testing.T, hub Hub) {
+		t.Helper()
+		f := &kit.Fixture{Hub: hub, T: t, Capabilities: h.Capabilities, Lacks: h.Lacks}
+		// tests must not count reads that a provider makes once
+		_, err := f.Provider.VerifyWorkItemToken(f.Ctx(), "")
+		f.WantErrorIs(err, provider.ErrInvalidToken)
+		test(f)
+	})
+}
+
+// can reports whether the harness has all capabilities that a test needs.
 func (h Harness) can(needs []Capability) bool {
 	for _, need := range needs {
 		if !slices.Contains(h.Capabilities, need) {
@@ -103,6 +113,8 @@ func (h Harness) can(needs []Capability) bool {
 	}
 	return true
 }
+
+func (h Harness) lacks(c provider.Capability) bool { return slices.Contains(h.Lacks, c) }
 
 // selective reports whether the command line selects only some tests of the suite.
 func selective() bool {

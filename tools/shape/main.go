@@ -24,11 +24,11 @@ const (
 
 // facades are types whose methods are the calls of an interface, or a list of cases: each stands alone.
 var facades = []string{
-	"provider/dynamo.Provider",       // the provider's contract
-	"client.Client",                  // what the HTTP API and the command line call
-	"provider/providertest.fixture",  // a method a guarantee
-	"internal/fakeprovider.Provider", // as the provider
-	"internal/simaws.Table",          // DynamoDB's calls, in memory
+	"provider/dynamo.Provider",                   // the provider's contract
+	"client.Client",                              // what the HTTP API and the command line call
+	"provider/providertest/internal/kit.Fixture", // what tests of several subjects need
+	"internal/fakeprovider.Provider",             // as the provider
+	"internal/simaws.Table",                      // DynamoDB's calls, in memory
 }
 
 func main() {

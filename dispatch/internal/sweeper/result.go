@@ -2,6 +2,7 @@ package sweeper
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -26,6 +27,7 @@ func (r *result) add(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		r.done++
+	case errors.Is(err, errors.ErrUnsupported): // the provider lacks the optional interface of the duty
 	case ctx.Err() != nil:
 		r.cutShort = true
 	default:

@@ -1,0 +1,118 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/perdure/perdure/history"
+)
+
+// Orchestrations is for turns: it loads an instance, commits its turns and sends their outputs. Records come from the
+// inbox, either from a function's event (push) or from a Poller.
+type Orchestrations interface {
+	// DecodeOrchestrationItems groups inbox records by instance and keeps their order. It returns unreadable records
+	// separately. Pass them to DeadLetter.
+	DecodeOrchestrationItems(records []Record) (items []*OrchestrationItem, unreadable []Unreadable)
+	// CreateOrchestration atomically creates the instance of a start message and its first execution. It returns the
+	// instance's current execution, verified, even if the same start created it earlier (R10). It returns
+	// ErrAlreadyExists if another start uses the ID. Pass the message to RejectStart then.
+	CreateOrchestration(ctx context.Context, m *InboxMessage) (*Orchestration, error)
+	// ReadOrchestration reads the execution that item's messages are for, or the execution that it continued as. It
+	// returns ErrNotFound if there is none, and ErrCorrupt if it cannot be read. An eventually consistent read can miss
+	// the latest segments, or all of them. The result contains a bounded amount of the large data of external events
+	// (DataBudget), and references to the rest.
+	ReadOrchestration(ctx context.Context, item *OrchestrationItem, c Consistency) (*Orchestration, error)
+	// ReadDocument reads the document that a payload refers to, from any execution of the instance. It returns
+	// ErrNotFound if the document was erased, and ErrCorrupt if it is missing or does not match the reference.
+	ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (json.RawMessage, error)
+	// AckOrchestrationItem commits a turn and sends its outputs. The commit is atomic. ErrConflict means that another
+	// turn committed first, and that nothing of this turn was stored (R7). An error after the commit is an
+	// ErrDispatchIncomplete: let the messages be redelivered and call RedispatchOrchestration. It returns the outputs
+	// that can never be sent. The next turn records them as failed (R9). A status other than Blocked or a terminal one
+	// is written on a best-effort basis. If that write fails, the call succeeds, and a refresh is requested
+	// (RefreshStatus). The provider does not retain t or t.Events.
+	AckOrchestrationItem(ctx context.Context, t *Turn) (refused []OutputFailure, err error)
+	// RedispatchOrchestration sends the unsettled outputs of a verified execution, and of the executions that it
+	// continues, again: those of the segments from since to the head (R4).
+	RedispatchOrchestration(ctx context.Context, o *Orchestration, since RedispatchFrom) (refused []OutputFailure,
+		err error)
+	// RetryActivities advances activities that have a retry policy.
+	//
+	// For each failure of the current attempt with a RetryAt, it makes the next attempt the current one, in a write
+	// that also checks that Head is the head. It then sends that attempt with a delay, or with a timer (HoldTimers) if
+	// the delay exceeds the limit of the queue.
+	//
+	// If the next attempt is already the current one, the failure was reported before, and the same attempt is sent
+	// again. The same applies to a failure without a RetryAt whose run led to the current attempt. The verdicts
+	// describe all other failures. If all verdicts are RetryExhausted, the call only reads the current attempts. Of the
+	// due attempts, it sends those that are current and not pending, and returns the pending ones in
+	// RetryResult.Waiting.
+	//
+	// It returns ErrConflict if Head is no longer the head. Nothing was sent then. After any other error, the call can
+	// be repeated.
+	RetryActivities(ctx context.Context, r *RetryRequest) (RetryResult, error)
+	// PutPendingAttempts stores attempts as pending, or the time of the next check of their limits, in writes that also
+	// check that head is the head. It then sends a timer for each check. It returns ErrConflict if head is no longer
+	// the head, or if the stored value is not PendingAttemptUpdate.Was. Timers of completed writes may have been sent
+	// then. The call is idempotent.
+	PutPendingAttempts(ctx context.Context, instanceID string, head Head, keeps ...PendingAttemptUpdate) error
+	// RefreshStatus writes the instance's status from its history, for a wake that requests it (Message.Refresh) or
+	// carries nothing else. It repairs the status if an earlier turn could not write it. It never overwrites the status
+	// of a later turn or of an instance that has ended (R9). If it fails, it has requested another, later refresh, and
+	// the error is only for the log.
+	RefreshStatus(ctx context.Context, wake *Message) error
+	// TerminateCorrupt ends an instance whose history cannot be read (ErrCorrupt), as the message requests. It writes
+	// the end behind the readable part of the history, reports it to the parent and cancels the activities. Timers and
+	// children of the instance are not known and not cancelled. The call is idempotent. It returns ErrConflict if a
+	// turn was committed in the meantime.
+	TerminateCorrupt(ctx context.Context, m *InboxMessage) error
+	// BlockInstance sets an instance's status to blocked in a build because its history cannot be read. If why is nil,
+	// it sets the status back to running. It does nothing if the execution is not the instance's current one, or the
+	// instance has ended.
+	BlockInstance(ctx context.Context, instanceID, executionID, buildID string, why *history.Failure) error
+	// ReadInterruption reads, with strong consistency, when EnqueueForOrchestrator last sent a message that interrupts
+	// (Message.Interrupts) to an instance. The time is zero if there was none recently. An invocation that holds the
+	// instance's messages and runs inline activities uses it as a hint to yield (R20).
+	ReadInterruption(ctx context.Context, instanceID string) (at time.Time, err error)
+	// PutBuild stores the orchestrations and activities of a build, and records it as the build that reported last.
+	PutBuild(ctx context.Context, b Build) error
+	// ReadBuild reads the last report of a build with strong consistency. It returns ErrNotFound if the build has never
+	// reported.
+	ReadBuild(ctx context.Context, id string) (Build, error)
+}
+
+// Rejections is for turns without an instance that accepts their messages, and for the results of updates.
+type Rejections interface {
+	// RejectStart records that a start was rejected because its ID is in use, so that the start can never succeed
+	// later. It then reports this to the waiting parent (R10).
+	RejectStart(ctx context.Context, m *InboxMessage) error
+	// RejectCancel handles a parent's cancel for an ID without an instance. It makes sure that the cancelled start can
+	// never succeed, and then reports to the parent that the child is cancelled (R16). It returns ErrConflict if the
+	// instance exists by now.
+	RejectCancel(ctx context.Context, m *InboxMessage) error
+	// RejectEvents rejects events and updates that another instance sent (MessageEventSent, MessageUpdateSent) to an
+	// instance that has ended or does not exist. It makes sure that no copy of them ever reaches an instance with that
+	// ID, and then reports to the sender that they were not delivered (R24). All messages must have the same instance
+	// ID. over is the execution that has ended, or empty if there is no instance. It returns ErrConflict if another
+	// execution or instance exists by now. Events that were rejected earlier are only answered.
+	RejectEvents(ctx context.Context, over string, ms ...*InboxMessage) error
+	// ReadRejectedEvents reads, with strong consistency, the events of other instances that were rejected for an ID.
+	ReadRejectedEvents(ctx context.Context, instanceID string) (RejectedEvents, error)
+	// PutUpdateResults writes the results of updates of one incarnation of an instance, as a dispatch does (R27). An
+	// existing result of that incarnation stays, unless its outcome is UpdateResultExpired. Nothing is written while
+	// the instance is being deleted. The call is idempotent.
+	PutUpdateResults(ctx context.Context, answers ...UpdateResult) error
+}
+
+// OutputFailure is an output that can never be sent.
+type OutputFailure struct {
+	// EventID is the ID of the output's event.
+	EventID int64
+	// Failure is the reason.
+	Failure history.Failure
+	// Ended is set for an activity with WaitForCancellation whose code has run or may have run, because its work item
+	// was sent before or this is not the first attempt. It is one of the history.Outcome constants. It is empty if the
+	// activity never started.
+	Ended string
+}

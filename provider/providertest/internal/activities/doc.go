@@ -1,0 +1,3 @@
+// Package activities tests what a provider does for workers: work items, attempts, cancellations and activity
+// records.
+package activities

@@ -1,0 +1,2 @@
+// Package messages tests starts and messages between instances.
+package messages

@@ -1,0 +1,250 @@
+package messages
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/provider"
+	"github.com/perdure/perdure/provider/providertest/internal/kit"
+)
+
+// Updates tests that the dispatch of the turn that ends an update writes its result, once per incarnation of the
+// instance. The result is deleted with the instance (R27).
+func Updates() kit.Group {
+	return kit.Group{Name: "updates", Cases: []kit.Case{
+		{Name: "ATurnAnswersWhatItEnds", Run: answeredUpdates},
+		{Name: "WhatHasNoAnswerIsNotFound", Run: unansweredUpdates},
+		{Name: "TheFirstAnswerStays", Run: firstAnswerStays},
+		{Name: "WhatIsForgottenGivesWay", Run: expiredResultIsReplaced},
+		{Name: "AnAnswerIsOfOneLife", Run: resultsOfAnIncarnation},
+		{Name: "APurgeErasesAnswers", Run: purgedAnswers},
+		{Name: "ATurnOfManyAnswers", Run: manyAnswers},
+		{Name: "LargeAnswers", Run: largeAnswers},
+		{Name: "AnEndAnswersBeforeItsStatus", Run: answeredEnd},
+		{Name: "AnAnswerSurvivesContinueAsNew", Run: answersAcrossExecutions},
+		{Name: "AnUpdateThatIsSentAgainIsOneMessage", Run: updateSentAgain},
+	}}
+}
+
+func accepted(updateID string) history.Event {
+	return history.Event{
+		Kind: history.UpdateAccepted, Name: "address", EventID: updateID, Data: history.Payload(`"Main St"`),
+		RequestedBy: "ann",
+	}
+}
+
+func updated(source int64, updateID, result string) history.Event {
+	return history.Event{
+		Kind: history.UpdateCompleted, SourceEventID: source, Name: "address", EventID: updateID,
+		Result: history.Payload(result),
+	}
+}
+
+func rejected(updateID string) history.Event {
+	return history.Event{
+		Kind: history.UpdateRejected, Name: "address", EventID: updateID, Reason: history.RejectedByValidator,
+		Error: &history.Failure{Type: "T", Message: "m", NonRetryable: true},
+	}
+}
+
+// answerTo returns a result of an update of the execution's instance.
+func answerTo(e *kit.Execution, updateID, result string) provider.UpdateResult {
+	return provider.UpdateResult{
+		InstanceID: e.Instance.InstanceID, StartID: e.Instance.StartID, UpdateID: updateID, Name: "address",
+		Outcome: provider.UpdateCompleted,
+		Result:  history.Payload(result), ExecutionID: e.Instance.ExecutionID, EventID: 4,
+	}
+}
+
+func wantAnswer(e *kit.Execution, want provider.UpdateResult) {
+	e.F.T.Helper()
+	got, err := e.F.Provider.ReadUpdate(e.F.Ctx(), want.InstanceID, want.UpdateID)
+	e.F.Must(err)
+	e.F.WantEqual("the answer to "+want.UpdateID, got, want)
+}
+
+func wantNoAnswer(e *kit.Execution, updateID string) {
+	e.F.T.Helper()
+	_, err := e.F.Provider.ReadUpdate(e.F.Ctx(), e.Instance.InstanceID, updateID)
+	e.F.WantErrorIs(err, provider.ErrNotFound)
+}
+
+func answeredUpdates(f *kit.Fixture) {
+	e := f.Start("a")
+	e.Commit(kit.TurnStarted(), accepted("u-1")) // 2 3
+	wantNoAnswer(e, "u-1")
+	failed := updated(5, "u-2", "")
+	failed.Result = nil
+	failed.Error = &history.Failure{Type: "T", Message: "m"}
+	e.Commit(updated(3, "u-1", `{"b":1,"a":[null,1.50]}`), accepted("u-2"), failed, rejected("u/é\n")) // 4 5 6 7
+	want := answerTo(e, "u-1", `{"b":1,"a":[null,1.50]}`)
+	wantAnswer(e, want)
+	want = answerTo(e, "u-2", "")
+	want.Result, want.Error, want.EventID = nil, failed.Error, 6
+	wantAnswer(e, want)
+	want = answerTo(e, "u/é\n", "")
+	want.Result, want.Error, want.EventID = nil, rejected("").Error, 7
+	want.Outcome, want.Reason = provider.UpdateRejected, history.RejectedByValidator
+	wantAnswer(e, want)
+}
+
+func unansweredUpdates(f *kit.Fixture) {
+	e := f.Start("a")
+	wantNoAnswer(e, "u-1")
+	_, err := f.Provider.ReadUpdate(f.Ctx(), "nobody", "u-1")
+	f.WantErrorIs(err, provider.ErrNotFound)
+	f.Must(f.Provider.PutUpdateResults(f.Ctx()))
+	of := answerTo(e, "u-1", "1")
+	of.InstanceID = "nobody"
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), of)) // an unknown instance
+	_, err = f.Provider.ReadUpdate(f.Ctx(), "nobody", "u-1")
+	f.WantErrorIs(err, provider.ErrNotFound)
+}
+
+func firstAnswerStays(f *kit.Fixture) {
+	e := f.Start("a")
+	first, second, other := answerTo(e, "u-1", `"first"`), answerTo(e, "u-1", `"second"`), answerTo(e, "u-2", `"other"`)
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), first, second)) // also if one call has two
+	wantAnswer(e, first)
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), second, other))
+	wantAnswer(e, first)
+	wantAnswer(e, other)
+	forgotten := first
+	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), forgotten))
+	wantAnswer(e, first)
+}
+
+func expiredResultIsReplaced(f *kit.Fixture) {
+	e := f.Start("a")
+	forgotten := answerTo(e, "u-1", "")
+	forgotten.Outcome, forgotten.Result, forgotten.EventID = provider.UpdateResultExpired, nil, 0
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), forgotten))
+	wantAnswer(e, forgotten)
+	known := answerTo(e, "u-1", `1`)
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), known))
+	wantAnswer(e, known)
+}
+
+func resultsOfAnIncarnation(f *kit.Fixture) {
+	e := f.Start("a")
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-1", `1`)))
+	f.Must(f.Provider.DeleteInstance(f.Ctx(), "a", true))
+	again := kit.StartOf("a")
+	again.StartID = "start-2"
+	in, err := f.Provider.StartOrchestration(f.Ctx(), again)
+	f.Must(err)
+	next := &kit.Execution{F: f, Instance: in, Head: provider.Head{ExecutionID: in.ExecutionID}, Next: 2}
+	wantNoAnswer(next, "u-1")
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(e, "u-2", `2`))) // of the previous incarnation
+	wantNoAnswer(next, "u-2")
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(next, "u-1", `3`)))
+	wantAnswer(next, answerTo(next, "u-1", `3`))
+}
+
+func purgedAnswers(f *kit.Fixture) {
+	const many = 60
+	for _, over := range []bool{false, true} {
+		e := f.Start(fmt.Sprint("over ", over))
+		var answers []provider.UpdateResult
+		for n := range many {
+			answers = append(answers, answerTo(e, fmt.Sprint("u-", n), `1`))
+		}
+		f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...))
+		if over {
+			e.Commit(kit.TurnStarted(), kit.Ended(`1`))
+		}
+		f.Must(f.Provider.DeleteInstance(f.Ctx(), e.Instance.InstanceID, !over))
+		f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...)) // too late
+		for n := range many {
+			wantNoAnswer(e, fmt.Sprint("u-", n))
+		}
+	}
+}
+
+func manyAnswers(f *kit.Fixture) {
+	e := f.Start("a")
+	const many = 250
+	events := []history.Event{kit.TurnStarted()}
+	for n := range many {
+		events = append(events, rejected(fmt.Sprint("u-", n)))
+	}
+	e.Commit(events...)
+	for n := range many {
+		a, err := f.Provider.ReadUpdate(f.Ctx(), "a", fmt.Sprint("u-", n))
+		f.Must(err)
+		f.WantEqual("event of the answer", a.EventID, int64(n+3))
+	}
+}
+
+func largeAnswers(f *kit.Fixture) {
+	e := f.Start("a")
+	const (
+		many  = 30
+		bytes = 190 << 10
+	)
+	failed := &history.Failure{Type: "T", Message: strings.Repeat("m", bytes/2)}
+	huge := &history.Failure{
+		Type: "T", Message: "outer", Cause: &history.Failure{Type: "T", Message: strings.Repeat("\x00", bytes)},
+	}
+	var answers []provider.UpdateResult
+	for n := range many {
+		answers = append(answers, answerTo(e, fmt.Sprint("u-", n), `"`+strings.Repeat("r", bytes)+`"`))
+		a := answerTo(e, fmt.Sprint("failed-", n), "")
+		a.Result, a.Error = nil, failed
+		answers = append(answers, a)
+	}
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answers...))
+	for _, a := range answers {
+		wantAnswer(e, a)
+	}
+
+	a := answerTo(e, "huge", "")
+	a.Result, a.Error = nil, huge
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), a))
+	got, err := f.Provider.ReadUpdate(f.Ctx(), "a", "huge")
+	f.Must(err)
+	if got.Error == nil || got.Error.Message != "outer" {
+		f.T.Errorf("stored error that exceeds the item size: %+v", got.Error)
+	}
+}
+
+func answeredEnd(f *kit.Fixture) {
+	e := f.Start("a")
+	e.Commit(kit.TurnStarted(), accepted("u-1")) // 2 3
+	left := updated(3, "u-1", "")
+	left.Result, left.Reason = nil, history.TerminalReason(history.OrchestrationCompleted)
+	e.Commit(left, kit.Ended(`1`)) // 4 5
+	want := answerTo(e, "u-1", "")
+	want.Result, want.Outcome, want.Reason = nil, provider.UpdateAborted, left.Reason
+	wantAnswer(e, want)
+}
+
+func answersAcrossExecutions(f *kit.Fixture) {
+	e := f.Start("a")
+	e.Commit(kit.TurnStarted(), accepted("u-1"), updated(3, "u-1", `1`)) // 2 3 4
+	next := e.ContinueAs("x2")
+	wantAnswer(e, answerTo(e, "u-1", `1`))
+	f.Must(f.Provider.PutUpdateResults(f.Ctx(), answerTo(next, "u-1", `2`), answerTo(next, "u-2", `2`)))
+	wantAnswer(e, answerTo(e, "u-1", `1`))
+	wantAnswer(next, answerTo(next, "u-2", `2`))
+}
+
+func updateSentAgain(f *kit.Fixture) {
+	e := f.StartWithoutWake("a")
+	m := provider.Message{
+		V: provider.WireVersion, Kind: provider.MessageUpdate, InstanceID: "a", StartID: e.Instance.StartID,
+		Name: "address", EventID: "u-1",
+		Data: history.Payload(`1`), RequestedBy: "ann",
+	}
+	other := m
+	other.EventID = "u-2"
+	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), m))
+	f.Must(f.Provider.EnqueueForOrchestrator(f.Ctx(), m, other))
+	var got []provider.Message
+	for _, m := range f.Messages() {
+		got = append(got, m.Message)
+	}
+	f.WantEqual("messages", got, []provider.Message{m, other})
+}

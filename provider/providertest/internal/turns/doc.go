@@ -1,0 +1,2 @@
+// Package turns tests commits, reads and redispatches of turns.
+package turns
