@@ -27,15 +27,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// job is what an activity of these tests does: it takes its time, heeding its context or not, and after the end of its context
-// some more.
+// job configures a test activity: it runs for Takes, with or without observing its context. After the end of its
+// context it runs for Longer.
 type job struct {
 	Takes   time.Duration
 	Ignores bool
 	Longer  time.Duration
-	Fails   bool // in the end
-	Panics  bool // in the end
-	Brief   bool // it is the activity "brief"
+	Fails   bool // after the end of its context
+	Panics  bool // after the end of its context
+	Brief   bool // calls the activity "brief" instead of "job"
 }
 
 var (
@@ -43,7 +43,7 @@ var (
 	stubborn = job{Takes: 2 * time.Hour, Ignores: true}
 )
 
-// journal is a log that can be read while it is written.
+// journal is a log that tests can read while the worker writes it.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -61,7 +61,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// floor is where the jobs of a test are done, and what was seen there.
+// floor is a hub with the activity "job". It records what the activities observe.
 type floor struct {
 	*hub
 
@@ -69,12 +69,12 @@ type floor struct {
 
 	mu     sync.Mutex
 	runs   int
-	causes map[int64]error // by activity, at seen
+	causes map[int64]error // by activity ID, observed at seen
 	seen   map[int64]time.Time
 	told   []sighting
 }
 
-// sighting is an activity that saw the end of its context.
+// sighting is the moment at which an activity observed the end of its context.
 type sighting struct {
 	instance string
 	at       time.Time
@@ -127,7 +127,7 @@ func (f *floor) registry() *perdure.Registry {
 	return r
 }
 
-// onFloor runs f in virtual time, and then lets what was leaked come to its end.
+// onFloor runs test in virtual time. Then it waits until abandoned activities have returned.
 func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
@@ -138,12 +138,12 @@ func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 	})
 }
 
-// worker makes one with options that differ from the defaults.
+// worker creates a worker with options that differ from the defaults.
 func (f *floor) worker(change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	return f.workerOf(f.registry(), change)
 }
 
-// workerOf makes one of other code.
+// workerOf creates a worker with another registry.
 func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	o := dispatch.WorkerOptions{Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
 	if change != nil {
@@ -152,7 +152,7 @@ func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOpti
 	return must(dispatch.NewWorker(r, f.Provider, &o))
 }
 
-// jobsOf starts an instance, whose jobs then lie in the work queue: as activities #3, #4, ….
+// jobsOf starts an instance and runs its first turn. The work queue then contains the activities #3, #4, ….
 func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
 	f.t.Helper()
 	in := f.startAs(id, "jobs", jobs)
@@ -160,7 +160,7 @@ func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
 	return in
 }
 
-// handled gives what is visible to a worker, and returns how it ends.
+// handled passes the visible records to a worker, and returns a channel with the records that fail.
 func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string {
 	records := f.receive("sim://default")
 	over := make(chan []string, 1)
@@ -169,7 +169,7 @@ func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string
 	return over
 }
 
-// mapped hands records to a worker and deletes what is done, as a mapping does.
+// mapped passes records to a worker and deletes the finished records, as an event source mapping does.
 func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
 	failed = w.HandleRecords(ctx, records)
 	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })
@@ -177,14 +177,16 @@ func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provid
 	return failed
 }
 
-// deleteAsMapping deletes records by a call that no function makes: operations leaves it out.
+// deleteAsMapping deletes records as the event source mapping does. operations does not list these calls.
 func (h *hub) deleteAsMapping(queueURL string, records []provider.Record) {
 	for i := range records {
-		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: &records[i].ReceiptHandle})
+		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{
+			QueueUrl: &queueURL, ReceiptHandle: &records[i].ReceiptHandle,
+		})
 	}
 }
 
-// cancel commits a turn that cancels activities.
+// cancel commits a turn that cancels the activities ids.
 func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	f.t.Helper()
 	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
@@ -213,14 +215,14 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	}
 }
 
-// cause is what the context of an activity ended with, and at when it saw that.
+// cause returns the cause with which an activity's context ended, and when the activity observed that.
 func (f *floor) cause(id int64) (at time.Time, cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen[id], f.causes[id]
 }
 
-// seenAt is when the first activity saw it.
+// seenAt returns the time at which activity #3 observed the end of its context.
 func (f *floor) seenAt() time.Time {
 	at, _ := f.cause(3)
 	return at
@@ -232,7 +234,7 @@ func (f *floor) ran() int {
 	return f.runs
 }
 
-// failing makes calls of one operation fail while the switch is on.
+// failing returns a switch. Calls of the operation fail while the switch is on.
 func (f *floor) failing(operation string) (on *atomic.Bool) {
 	on = &atomic.Bool{}
 	f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -244,7 +246,7 @@ func (f *floor) failing(operation string) (on *atomic.Bool) {
 	return on
 }
 
-// wantCause fails unless an activity's context ended for a reason.
+// wantCause fails the test unless the context of activity id ended with a cancellation for the reason want.
 func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 	f.t.Helper()
 	_, cause := f.cause(id)
@@ -254,7 +256,7 @@ func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 	}
 }
 
-// sent are the outcomes that have left.
+// sent returns the outcomes that workers have sent to the inbox.
 func (f *floor) sent() (all []provider.ActivityOutcome) {
 	for _, c := range f.made() {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -272,7 +274,7 @@ func (f *floor) sent() (all []provider.ActivityOutcome) {
 	return all
 }
 
-// wantSent fails unless so many outcomes have left.
+// wantSent fails the test unless workers have sent want outcomes.
 func (f *floor) wantSent(want int) {
 	f.t.Helper()
 	if got := f.sent(); len(got) != want {
@@ -280,27 +282,27 @@ func (f *floor) wantSent(want int) {
 	}
 }
 
-// wantNoneAgain fails if a record can be had from the work queue within 20 minutes.
+// wantNoneAgain fails the test if the work queue delivers a record within 20 minutes.
 func (f *floor) wantNoneAgain() {
 	f.t.Helper()
 	time.Sleep(20 * time.Minute)
 	if got := f.receive("sim://default"); len(got) > 0 {
-		f.t.Errorf("%d records are delivered again", len(got))
+		f.t.Errorf("got %d redelivered records, want none", len(got))
 	}
 }
 
-// wantRest fails if anything is called for what is over, within five minutes.
+// wantRest fails the test if the worker makes any call within five minutes.
 func (f *floor) wantRest() {
 	f.t.Helper()
-	synctest.Wait() // a poll may be due at the very end
+	synctest.Wait() // a poll may be due at this instant
 	made := len(f.made())
 	time.Sleep(5 * time.Minute)
 	if ops := f.operations(made); len(ops) > 0 {
-		f.t.Errorf("after the end %d calls were made: %v …", len(ops), ops[:min(len(ops), 5)])
+		f.t.Errorf("got %d calls after the activities ended, want none: %v …", len(ops), ops[:min(len(ops), 5)])
 	}
 }
 
-// polls counts the reads of cancel records.
+// polls returns the number of reads of cancel records.
 func (f *floor) polls() (n int) {
 	for _, c := range f.made() {
 		if readsCancels(c) {
@@ -310,7 +312,7 @@ func (f *floor) polls() (n int) {
 	return n
 }
 
-// leases are the times and lengths, from a start, of the visibility changes of so many records.
+// leases lists the changes of visibility timeouts: the number of records and the new timeout.
 func (f *floor) leases() (changes []string) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
@@ -320,7 +322,7 @@ func (f *floor) leases() (changes []string) {
 	return changes
 }
 
-// In a function, which is handed its records, and in a process that fetches them.
+// The worker runs in a function that Lambda invokes with records, or in a process that polls the queue.
 func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 	t.Parallel()
 	for _, polled := range []bool{false, true} {
@@ -347,12 +349,12 @@ func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 				f.wantCause(3, perdure.ReasonSelectLoser)
 				at, cause := f.cause(3)
 				if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
-					t.Errorf("the cause says %v", cause)
+					t.Errorf("got cause %v, want a CancelledError with the message of the cancellation", cause)
 				}
 				if took := at.Sub(asked); took < 0 || took > time.Second {
-					t.Errorf("seen after %v", took)
+					t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 				}
-				f.wantSent(1) // whatever it returned: the turn filters it
+				f.wantSent(1) // the turn drops this outcome
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
@@ -368,16 +370,16 @@ func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
 		in := f.jobsOf("a", forever, job{}, job{})
 		f.cancel(in, 3, 4)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want 1 run and none failed", f.ran(), failed)
 		}
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 5 {
-			t.Errorf("sent %+v, want the outcome of #5 alone", got)
+			t.Errorf("got outcomes %+v, want only the outcome of #5", got)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// One read is for all of a batch that are of one execution, and begun after the batch was received.
+// One read serves all activities of an execution in a batch. The read starts after the batch was received.
 func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -386,7 +388,7 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		w := f.worker(nil)
 		first := f.handled(ctx, w)
 		if n := f.polls(); n != 2 {
-			t.Errorf("%d reads for activities of two executions, want 2", n)
+			t.Errorf("got %d reads for activities of two executions, want 2", n)
 		}
 		time.Sleep(1600 * time.Millisecond) // between two polls
 		before := f.polls()
@@ -394,14 +396,14 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		f.cancel(in, 3)
 		runs := f.ran()
 		if failed := <-f.handled(ctx, w); len(failed) > 0 || f.polls() != before+1 || f.ran() != runs {
-			t.Errorf("failed %v, %d reads, %d ran", failed, f.polls()-before, f.ran()-runs)
+			t.Errorf("got failed records %v, %d reads, %d runs; want none, 1, 0", failed, f.polls()-before, f.ran()-runs)
 		}
 		f.cancel(provider.Instance{InstanceID: "a"}, 3)
 		<-first
 	})
 }
 
-// A retry that is nearly due is waited for: what was read before the wait is no answer any more.
+// The worker waits for a retry that is due soon. A read of the cancel record from before the wait is outdated then.
 func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -414,13 +416,13 @@ func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
 		time.Sleep(time.Second)
 		f.cancel(in, 3, 4)
 		if failed := <-over; len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("failed %v, %d ran, want the one that did not wait", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and only the run without a wait", failed, f.ran())
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// Nobody knows whether it is cancelled: then it is not run.
+// If the worker cannot read the cancel record, it does not run the activity.
 func TestAFailedReadGivesTheRecordBack(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -428,12 +430,12 @@ func TestAFailedReadGivesTheRecordBack(t *testing.T) {
 		refused := f.failing("Query")
 		refused.Store(true)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() != 0 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want no run and 1 failed record", f.ran(), failed)
 		}
 		refused.Store(false)
 		time.Sleep(5 * time.Second)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 0 || f.ran() != 1 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want 1 run and none failed", f.ran(), failed)
 		}
 	})
 }
@@ -449,7 +451,7 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 			return near, nil
 		}}}
 		hungUp, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		go func() { // takes the request, and never answers
+		go func() { // a server that reads the request and never responds
 			r := bufio.NewReader(<-server)
 			for err := error(nil); err == nil; {
 				if _, err = r.ReadByte(); err != nil {
@@ -469,7 +471,7 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			_, err = client.Do(req) //nolint:bodyclose // there is none
+			_, err = client.Do(req) //nolint:bodyclose // the request has no response
 			request <- err
 			return "", err
 		})
@@ -478,10 +480,10 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 		f.cancel(in, 3)
 		<-over
 		if c, ok := errors.AsType[*perdure.CancelledError](<-child); !ok || c.Reason != perdure.ReasonSelectLoser {
-			t.Errorf("the goroutine saw %v", c)
+			t.Errorf("the child goroutine observed %v, want the cancellation", c)
 		}
 		if err := <-request; !errors.Is(err, context.Canceled) {
-			t.Errorf("the request ended with %v", err)
+			t.Errorf("the request ended with %v, want context.Canceled", err)
 		}
 		<-hungUp
 	})
@@ -496,10 +498,10 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 || w.AbandonedActivities() != 0 {
-			t.Errorf("failed %v, leaked %d", failed, w.AbandonedActivities())
+			t.Errorf("got failed records %v and %d abandoned activities, want none", failed, w.AbandonedActivities())
 		}
 		if got := f.sent(); len(got) != 1 || !strings.Contains(string(got[0].Result), "done in the end") {
-			t.Errorf("sent %+v", got)
+			t.Errorf("got outcomes %+v, want the result of the activity", got)
 		}
 		f.wantNoneAgain()
 	})
@@ -507,7 +509,7 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 
 func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	t.Run("and not heard by a batch that is still at work", aLeakedActivityIsFenced)
+	t.Run("returns while its batch runs", aLeakedActivityIsFenced)
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
 		w := f.worker(nil)
@@ -519,22 +521,22 @@ func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 			t.Errorf("failed %v", failed)
 		}
 		if took := time.Since(at); took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("it was waited for %v, want 10 s from when it was told", took)
+			t.Errorf("the worker waited %v, want 10s from the cancellation", took)
 		}
 		if w.AbandonedActivities() != 1 {
-			t.Errorf("%d leaked", w.AbandonedActivities())
+			t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 		}
 		made := len(f.made())
-		time.Sleep(3 * time.Hour) // it returns: nobody hears it, and nothing is renewed or polled for it
+		time.Sleep(3 * time.Hour) // the activity returns; the worker ignores that, and renews and polls nothing for it
 		if ops := f.operations(made); len(ops) > 0 {
-			t.Errorf("afterwards %v were called", ops)
+			t.Errorf("got calls %v after the grace period, want none", ops)
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
 	})
 }
 
-// What was given up returns while its batch is still at work: nobody hears it then either.
+// The worker also drops the result of an abandoned activity that returns while its batch still runs.
 func aLeakedActivityIsFenced(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -543,10 +545,10 @@ func aLeakedActivityIsFenced(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 4 {
-			t.Errorf("sent %+v, want the outcome of #4 alone", got)
+			t.Errorf("got outcomes %+v, want only the outcome of #4", got)
 		}
 		f.wantNoneAgain()
 	})
@@ -560,7 +562,10 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		<-over
-		for _, want := range []string{"level=WARN", "event=" + logevent.ActivityAbandoned, "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s"} {
+		for _, want := range []string{
+			"level=WARN", "event=" + logevent.ActivityAbandoned, "activity=job", "instance=a", "activityId=3",
+			"reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s",
+		} {
 			if !strings.Contains(f.log.String(), want) {
 				t.Errorf("the log lacks %s:\n%s", want, f.log.String())
 			}
@@ -581,7 +586,7 @@ func TestCustomGracePeriod(t *testing.T) {
 				f.cancel(in, 3)
 				<-over
 				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked || took != min(grace, 12*time.Second) {
-					t.Errorf("%d leaked after %v, want %d", w.AbandonedActivities(), took, leaked)
+					t.Errorf("got %d abandoned activities after %v, want %d", w.AbandonedActivities(), took, leaked)
 				}
 				f.wantSent(1 - int(leaked))
 			})
@@ -600,7 +605,7 @@ func TestZeroGracePeriod(t *testing.T) {
 		at := time.Now()
 		<-over
 		if took := time.Since(at); took > time.Second || w.AbandonedActivities() != 1 {
-			t.Errorf("it was waited for %v, %d leaked", took, w.AbandonedActivities())
+			t.Errorf("the worker waited %v and abandoned %d activities, want no wait and 1", took, w.AbandonedActivities())
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
@@ -615,7 +620,7 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 		over := f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
 		if n := f.polls(); n != 1+41 {
-			t.Errorf("%d reads in ten seconds, want one before, and four a second for all three", n)
+			t.Errorf("got %d reads in ten seconds, want 1 before the start and 4 per second for all three", n)
 		}
 		f.cancel(in, 3, 4, 5)
 		asked := time.Now()
@@ -623,7 +628,7 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 		for id := int64(3); id <= 5; id++ {
 			f.wantCause(id, perdure.ReasonSelectLoser)
 			if at, _ := f.cause(id); at.Sub(asked) > dispatch.DefaultCancelPollInterval {
-				t.Errorf("#%d has seen it after %v, want the poll's interval", id, at.Sub(asked))
+				t.Errorf("#%d observed the cancellation after %v, want at most the poll interval", id, at.Sub(asked))
 			}
 		}
 		f.wantSent(3)
@@ -632,7 +637,7 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 	})
 }
 
-// Polls are shared by the batches of a process, too.
+// The batches of one process share their polls.
 func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -645,7 +650,7 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
 		if n := f.polls(); n != 2+41+2 {
-			t.Errorf("%d reads in ten seconds, want one for each batch, four a second for both, and one with the leases of each: they tell nothing to the other", n)
+			t.Errorf("got %d reads in ten seconds, want 1 for each batch, 4 per second for both, and 1 with each lease", n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {
@@ -671,7 +676,7 @@ func TestMixedFinishedAndRunning(t *testing.T) {
 		_, third := f.cause(3)
 		_, fifth := f.cause(5)
 		if third != nil || fifth != nil {
-			t.Errorf("causes %v, %v of what was over, or is not cancelled", third, fifth)
+			t.Errorf("got causes %v, %v of activities that had ended or were not cancelled, want none", third, fifth)
 		}
 		f.wantSent(3)
 		f.wantNoneAgain()
@@ -688,7 +693,7 @@ func TestHighLoadSomeCancelledOthersUntouched(t *testing.T) {
 	crowd(t, 60, 3, 3)
 }
 
-// crowd runs activities of many instances side by side, and cancels those of every n-th instance.
+// crowd runs activities of many instances concurrently, and cancels the activities of every n-th instance.
 func crowd(t *testing.T, instances, activities, every int) {
 	t.Helper()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -723,14 +728,14 @@ func crowd(t *testing.T, instances, activities, every int) {
 			}
 		}
 		if want := (instances + every - 1) / every * activities; cancelled != want || w.AbandonedActivities() != 0 {
-			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.AbandonedActivities())
+			t.Errorf("got %d failed and %d abandoned activities, want %d and 0", cancelled, w.AbandonedActivities(), want)
 		}
 		last := time.Duration(0)
 		for _, s := range f.told {
 			last = max(last, s.at.Sub(asked))
 		}
 		if len(f.told) != cancelled || last > time.Second {
-			t.Errorf("%d were told, the last after %v; want %d, each within the poll's second", len(f.told), last, cancelled)
+			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s", len(f.told), last, cancelled)
 		}
 		f.wantRest()
 		f.wantSent(instances * activities)
@@ -746,28 +751,28 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(2900 * time.Millisecond)
 		if early := f.leases(); len(early) > 0 {
-			t.Errorf("leased before the three seconds are over: %v", early)
+			t.Errorf("got leases %v within the first three seconds, want none", early)
 		}
 		time.Sleep(100 * time.Millisecond)
 		for range 116 {
 			time.Sleep(time.Second)
 			if again := f.receive("sim://default"); len(again) > 0 {
-				t.Fatalf("delivered again while it runs: %v", again)
+				t.Fatalf("got redelivered records %v during the run, want none", again)
 			}
 		}
 		if failed := <-over; len(failed) > 0 || f.ran() != 2 {
-			t.Errorf("failed %v, %d runs", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and 2", failed, f.ran())
 		}
 		want := strings.Repeat("2 for 30s, ", 5) // at 3, 28, 53, 78 and 103 seconds
 		if got := strings.Join(f.leases(), ", ") + ", "; got != want {
-			t.Errorf("leases %s, want %s", got, want)
+			t.Errorf("got leases %s, want %s", got, want)
 		}
 		f.wantSent(2)
 	})
 }
 
-// An activity that ends its process at once, each time, is not locked for as long as an invocation may take, each time: from the
-// third delivery on its lease is taken before its code runs.
+// Without an early lease, an activity that kills its process hides its record for the visibility timeout of each
+// delivery. From the third delivery on, the worker takes the lease before it runs the code.
 func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -778,16 +783,16 @@ func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
 			before := len(f.leases())
 			f.worker(nil).HandleRecords(ctx, records)
 			if got := strings.Join(f.leases()[before:], ", "); got != want {
-				t.Errorf("delivery %d: leases %q, want %q", n+1, got, want)
+				t.Errorf("delivery %d: got leases %q, want %q", n+1, got, want)
 			}
 		}
 		if f.ran() != 3 {
-			t.Errorf("%d ran", f.ran())
+			t.Errorf("got %d runs, want 3", f.ran())
 		}
 	})
 }
 
-// A renewal answers whether the activity is cancelled, however seldom the worker asks otherwise.
+// A renewal also reads the cancel record, so the activity observes a cancellation even if polls are rare.
 func TestARenewalTellsOfACancel(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -797,17 +802,17 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		f.wantCause(3, perdure.ReasonSelectLoser)
-		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second { // leased after 3 s, for 30, and renewed 5 before
-			t.Errorf("it was told after %v", at.Sub(began))
+		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second { // leased after 3 s for 30 s, renewed 5 s before its end
+			t.Errorf("the activity observed the cancellation after %v, want 28s", at.Sub(began))
 		}
 		f.wantSent(2)
 	})
 }
 
-// Without the lease nobody would notice for 15 minutes, the queue's visibility.
+// Without the lease, the record would stay hidden for 15 minutes, the visibility timeout of the queue.
 func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -818,7 +823,7 @@ func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 1 {
-			t.Error("the activity of a dead worker is not delivered again")
+			t.Error("the record of the dead worker was not redelivered")
 		}
 		<-over
 		f.wantSent(0)
@@ -832,21 +837,21 @@ func TestRenewalStopsWhenActivityEnds(t *testing.T) {
 		f.calls = nil
 		over := f.handled(ctx, f.worker(nil))
 		<-over
-		synctest.Wait() // a poll may be due at the very end
+		synctest.Wait() // a poll may be due at this instant
 		made := len(f.made())
-		// At 3 s the two that still run, at 28 s and 53 s the one.
+		// The worker leases two records at 3 s, and renews one at 28 s and 53 s.
 		if got := strings.Join(f.leases(), ", "); got != "2 for 30s, 1 for 30s, 1 for 30s" {
-			t.Errorf("leases %s", got)
+			t.Errorf("got leases %s, want one of two records and two renewals of one", got)
 		}
 		time.Sleep(5 * time.Minute)
 		if ops := f.operations(made); len(ops) > 0 {
-			t.Errorf("after the end %v were called", ops)
+			t.Errorf("got calls %v after the activities ended, want none", ops)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// What is short costs one read for its batch, and no more.
+// A short activity costs one read per batch.
 func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -856,11 +861,11 @@ func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := strings.Join(f.operations(made), " ")
 		if want := "ReceiveMessage Query SendMessageBatch DeleteMessageBatch SendMessageBatch"; got != want {
-			t.Errorf("calls %s, want %s", got, want)
+			t.Errorf("got calls %s, want %s", got, want)
 		}
 		f.Cloud.ResetCounts()
 		if _, _, err := f.Provider.ReadCancels(ctx, "x", 1); err != nil || f.Cloud.Capacity().Read > 1 {
-			t.Errorf("the read took %+v, %v", f.Cloud.Capacity(), err)
+			t.Errorf("the read consumed %+v with error %v, want at most 1 read unit", f.Cloud.Capacity(), err)
 		}
 	})
 }
@@ -871,16 +876,18 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 		lose func(f *floor, r provider.Record, refused *atomic.Bool)
 		at   time.Duration
 	}{
-		"renewals fail until it is over": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
+		"all renewals fail until the lease expires": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
 			time.Sleep(10 * time.Second)
 			refused.Store(true)
 		}, 33 * time.Second},
-		"the first lease is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects the first lease": {func(f *floor, r provider.Record, _ *atomic.Bool) {
 			_ = f.Provider.DeleteRecords(f.t.Context(), "default", r)
 		}, 3 * time.Second},
-		"a renewal is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects a renewal": {func(f *floor, r provider.Record, _ *atomic.Bool) {
 			time.Sleep(10 * time.Second)
-			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle})
+			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{
+				QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle,
+			})
 		}, 28 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -895,22 +902,22 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 				c.lose(f, records[0], refused)
 				made := len(f.made())
 				if failed := <-over; len(failed) != 1 {
-					t.Errorf("failed %v: the record would be deleted", failed)
+					t.Errorf("got failed records %v, want 1: the mapping would delete the record", failed)
 				}
 				f.wantCause(3, perdure.ReasonLockLost)
 				if after := f.seenAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
-					t.Errorf("lost after %v, want %v", after, c.at)
+					t.Errorf("the activity observed the lost lock after %v, want %v", after, c.at)
 				}
 				f.wantSent(0)
 				if ops := strings.Join(f.operations(made), " "); strings.Contains(ops, "DeleteMessage") {
-					t.Errorf("calls %s: the record is deleted", ops)
+					t.Errorf("got calls %s, want no deletion of the record", ops)
 				}
 			})
 		})
 	}
 }
 
-// A poller renews what it fetched; when it cannot, the activity is told as well.
+// A polling process renews its records. If it cannot renew them, it cancels the activity.
 func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -921,14 +928,15 @@ func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
 		time.Sleep(15*time.Minute + 2*time.Second)
 		f.wantCause(3, perdure.ReasonLockLost)
 		if after := f.seenAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
-			t.Errorf("seen after %v, of a lock of 15 minutes", after)
+			t.Errorf("the activity observed the lost lock after %v, want the 15 minutes of the lock", after)
 		}
 		f.wantSent(0)
 		_ = stop()
 	})
 }
 
-// An invocation's end is not the end of its activities: what returns after it was told is begun again elsewhere.
+// Near the deadline of an invocation, the worker cancels its activities and releases their records. Another worker
+// runs them again.
 func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -939,24 +947,24 @@ func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
 		w := f.worker(nil)
 		failed := <-f.handled(ctx, w)
 		if took := time.Since(began); len(failed) != 3 || took != 98*time.Second {
-			t.Errorf("after %v: failed %v, want three", took, failed)
+			t.Errorf("got failed records %v after %v, want three after 98s", failed, took)
 		}
 		if told := f.seenAt().Sub(began); told != 88*time.Second {
-			t.Errorf("told after %v, want 88 s: time for the grace, and 2 s to tell how it ended", told)
+			t.Errorf("got the cancellation after %v, want 88s: the grace period and 2s for the outcomes remain", told)
 		}
 		f.wantCause(3, perdure.ReasonInvocationDeadline)
 		f.wantCause(4, perdure.ReasonInvocationDeadline)
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 6 || w.AbandonedActivities() != 1 {
-			t.Errorf("sent %+v, %d leaked", got, w.AbandonedActivities())
+			t.Errorf("got outcomes %+v and %d abandoned activities, want only #6 and 1", got, w.AbandonedActivities())
 		}
 		time.Sleep(5 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 3 {
-			t.Errorf("%d are delivered again in seconds, want 3", len(again))
+			t.Errorf("got %d records redelivered within seconds, want 3", len(again))
 		}
 	})
 }
 
-// What comes to its beginning when the invocation is about to end is left to the next one.
+// The worker does not start an activity shortly before the deadline of its invocation.
 func TestNothingBeginsNearTheDeadline(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -970,7 +978,7 @@ func TestNothingBeginsNearTheDeadline(t *testing.T) {
 		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
 		defer stop()
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() > 0 {
-			t.Errorf("failed %v, %d ran", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want 1 and 0", failed, f.ran())
 		}
 	})
 }
@@ -984,20 +992,21 @@ func TestShutdownReportsLeakedActivities(t *testing.T) {
 		time.Sleep(time.Minute)
 		at := time.Now()
 		if err := stop(); err == nil || time.Since(at) != 15*time.Second {
-			t.Errorf("stopped after %v with %v", time.Since(at), err)
+			t.Errorf("stopped after %v with error %v, want 15s and an error", time.Since(at), err)
 		}
 		f.wantCause(3, perdure.ReasonShutdown)
 		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
-			t.Errorf("%d leaked, logged:\n%s", w.AbandonedActivities(), f.log.String())
+			t.Errorf("got %d abandoned activities, want 1; log:\n%s", w.AbandonedActivities(), f.log.String())
 		}
 		f.wantSent(0)
 		if again := f.receive("sim://default"); len(again) != 2 {
-			t.Errorf("%d records went back, want both", len(again))
+			t.Errorf("got %d redelivered records, want both", len(again))
 		}
 	})
 }
 
-// What was refused is tried again in seconds, however long its neighbours take.
+// SQS rejects the outcome of a short activity. The worker releases its record within seconds, even if the other
+// activities of the batch run longer.
 func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -1008,16 +1017,16 @@ func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		refused.Store(false)
 		if again := f.receive("sim://default"); len(again) != 1 {
-			t.Errorf("%d are delivered again within 5 s, want 1", len(again))
+			t.Errorf("got %d records redelivered within 5s, want 1", len(again))
 		}
 		if failed := <-over; len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 1", failed)
 		}
-		f.wantSent(2) // one of them the refused send
+		f.wantSent(2) // one of them is the rejected call
 	})
 }
 
-// A cancelled activity is not tried again, whatever its policy says.
+// A cancelled activity is not retried, even if its retry policy allows an attempt.
 func TestACancelledActivityIsNotRetried(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -1032,7 +1041,7 @@ func TestACancelledActivityIsNotRetried(t *testing.T) {
 		f.wantSent(1)
 		f.wantNoneAgain()
 		if f.ran() != 1 {
-			t.Errorf("%d runs", f.ran())
+			t.Errorf("got %d runs, want 1", f.ran())
 		}
 	})
 }

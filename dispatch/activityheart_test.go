@@ -22,18 +22,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// page is how far an activity of these tests is.
+// page is the heartbeat detail of test activities: their progress.
 type page struct{ Page int }
 
-// stroll is how an activity goes through pages: from the one after its last heartbeat, one every so often.
+// stroll configures an activity that sends one heartbeat per page. It starts after the page of its last heartbeat.
 type stroll struct {
 	Pages   int
 	Each    time.Duration
-	StopsAt int  // this attempt's page at which it fails, or hangs; 0: none
-	Hangs   bool // until its context ends
+	StopsAt int  // the page at which the first attempt fails or hangs; 0: none
+	Hangs   bool // hangs until its context ends, instead of failing
 }
 
-// strolls are the beginnings of attempts that tests have seen.
+// strolls records the start of each attempt.
 type strolls struct {
 	*floor
 
@@ -72,7 +72,7 @@ func (s *strolls) seen() string {
 	return strings.Join(s.begins, ", ")
 }
 
-// strolling runs a test with an activity that walks so, which lies in the work queue as #3.
+// strolling runs test on a hub whose work queue contains one such activity, #3.
 func strolling(t *testing.T, w stroll, opts []perdure.ActivityCallOption, test func(ctx context.Context, s *strolls, in provider.Instance)) {
 	t.Helper()
 	s := &strolls{floor: &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
@@ -86,11 +86,11 @@ func strolling(t *testing.T, w stroll, opts []perdure.ActivityCallOption, test f
 		in := s.startAs("a", "walks", w)
 		s.turn(0)
 		test(ctx, s, in)
-		time.Sleep(3 * time.Hour) // what was leaked comes to its end
+		time.Sleep(3 * time.Hour) // abandoned activities return
 	})
 }
 
-// walker is a worker, for another walk than that of the others if there is one.
+// walker creates a worker. If other is not nil, other replaces the activity.
 func (s *strolls) walker(other func(ctx context.Context, w stroll) (int, error)) *dispatch.Worker {
 	r := s.all
 	if other != nil {
@@ -100,7 +100,7 @@ func (s *strolls) walker(other func(ctx context.Context, w stroll) (int, error))
 	return s.workerOf(r, nil)
 }
 
-// details are those that were written, in order.
+// details returns the heartbeat details that workers wrote, in order.
 func (f *floor) details() (all []string) {
 	for _, in := range f.recordWrites() {
 		all = append(all, text(in.ExpressionAttributeValues, ":details"))
@@ -112,39 +112,39 @@ func TestHeartbeatsAreWrittenOnceASecond(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 100, Each: 95 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
 		if failed := <-s.handled(ctx, s.walker(nil)); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
-		// It takes 9.5 s, and the newest of each second is written.
+		// The activity takes 9.5 s, and the worker writes the newest details of each second.
 		got := s.details()
 		if len(got) != 9 || !slices.Contains(got, `{"Page":11}`) || !slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }) {
-			t.Errorf("written: %s", got)
+			t.Errorf("got details %s, want 9 in increasing order", got)
 		}
 		if r := s.recorded(in, 3); string(r.Details) != got[len(got)-1] || time.Since(r.LastHeartbeatAt) > 2*time.Second || r.CancelOutcome != "" || s.recordReads() != 1 {
-			t.Errorf("%+v, %d reads: want the test's own alone", r, s.recordReads())
+			t.Errorf("got record %+v after %d reads, want the last details after 1 read by the test", r, s.recordReads())
 		}
 	})
 }
 
-// What is rarer than once a second is written at once: it must not be lost with the worker.
+// The worker writes details that are rarer than one per second at once, so that a crash does not lose them.
 func TestARareHeartbeatIsWrittenAtOnce(t *testing.T) {
 	t.Parallel()
-	const each = 60300 * time.Millisecond // not when the worker looks for cancellations
+	const each = 60300 * time.Millisecond // differs from the times of polls
 	strolling(t, stroll{Pages: 3, Each: each}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
 		over := s.handled(ctx, s.walker(nil))
 		for n := 1; n <= 3; n++ {
 			wait := 10 * time.Millisecond
 			if n == 1 {
-				wait += time.Second // it may have been a short one
+				wait += time.Second // the worker waits because the activity may be a short one
 			}
 			time.Sleep(wait)
 			if r := s.recorded(in, 3); string(r.Details) != fmt.Sprintf(`{"Page":%d}`, n) {
-				t.Errorf("page %d: %s", n, r.Details)
+				t.Errorf("page %d: got details %s", n, r.Details)
 			}
 			time.Sleep(each - wait)
 		}
 		<-over
 		if got := s.details(); len(got) != 3 {
-			t.Errorf("written: %s", got)
+			t.Errorf("got written details %s, want 3", got)
 		}
 	})
 }
@@ -154,53 +154,53 @@ func TestAShortActivitysHeartbeatsCostNothing(t *testing.T) {
 	strolling(t, stroll{Pages: 9, Each: 100 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, _ provider.Instance) {
 		<-s.handled(ctx, s.walker(nil))
 		if s.wantSent(1); len(s.details())+s.recordReads() > 0 {
-			t.Errorf("written: %s", s.details())
+			t.Errorf("got written details %s, want none", s.details())
 		}
 	})
 }
 
-// The next attempt goes on where this one failed, to the page: not to the second.
+// The next attempt continues after the last page of the failed attempt, although writes are one second apart.
 func TestTheNextAttemptFindsTheDetails(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
 	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry}, func(_ context.Context, s *strolls, in provider.Instance) {
 		if end := s.finish(in); string(end.Output) != "30" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("the instance ended with %s", end.String())
 		}
 		if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 15 true" {
-			t.Error(got)
+			t.Errorf("got attempts %q", got)
 		}
 		s.checkRest()
 	})
 }
 
-// An invocation that ends, or a process that is stopped, keeps what its activities have reached.
+// If an invocation ends or a process stops, the worker writes the latest details of its activities.
 func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
 	t.Parallel()
-	t.Run("after a deadline", func(t *testing.T) {
+	t.Run("invocation deadline", func(t *testing.T) {
 		t.Parallel()
 		strolling(t, stroll{Pages: 30, Each: 300 * time.Millisecond, StopsAt: 16, Hangs: true}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-			limited, stop := context.WithTimeout(ctx, 20*time.Second) // told at 9 s
+			limited, stop := context.WithTimeout(ctx, 20*time.Second) // cancels the activity at 9 s
 			defer stop()
 			<-s.handled(limited, s.walker(nil))
 			s.wantOnFrom(in, 15)
 		})
 	})
-	t.Run("after a shutdown", func(t *testing.T) {
+	t.Run("shutdown", func(t *testing.T) {
 		t.Parallel()
 		strolling(t, stroll{Pages: 1000, Each: 90 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
 			stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords, dispatch.PollOptions{GracePeriod: time.Second})
 			time.Sleep(5 * time.Second)
 			_ = stop()
-			s.wantOnFrom(in, 67) // pages of 6 s
+			s.wantOnFrom(in, 67) // the pages of 6 s
 		})
 	})
-	t.Run("of one that leaked", func(t *testing.T) {
+	t.Run("abandoned activity", func(t *testing.T) {
 		t.Parallel()
 		strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
 			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
 				<-ctx.Done()
-				for n := range 100 { // it is given up after some of these
+				for n := range 100 { // the worker abandons the activity in this loop
 					perdure.Heartbeat(ctx, page{n})
 					time.Sleep(240 * time.Millisecond)
 				}
@@ -209,56 +209,57 @@ func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
 			limited, stop := context.WithTimeout(ctx, 20*time.Second)
 			defer stop()
 			<-s.handled(limited, w)
-			if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace is 9 s
-				t.Errorf("%d leaked", w.AbandonedActivities())
+			if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace period is 9 s
+				t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 			}
 		})
 	})
 }
 
-// wantOnFrom lets the activity go on, and fails unless it does so behind a page.
+// wantOnFrom completes the instance, and fails the test unless the attempt continued after the page last.
 func (s *strolls) wantOnFrom(in provider.Instance, last int) {
 	s.t.Helper()
 	if end := s.finish(in); end.Kind != history.OrchestrationCompleted {
-		s.t.Errorf("ended with %s", end.String())
+		s.t.Errorf("the instance ended with %s", end.String())
 	}
 	if got, want := s.seen(), fmt.Sprintf("attempt 1 after %d true", last); !strings.HasSuffix(got, want) {
-		s.t.Errorf("%s, want %s at the end", got, want)
+		s.t.Errorf("got attempts %s, want the suffix %s", got, want)
 	}
 }
 
-// Once the lock is lost another worker has the activity: its details are newer, and must not be overwritten.
+// After the lock is lost, another worker may write newer details. This worker must not overwrite them.
 func TestNothingIsWrittenAfterTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{}, nil, func(ctx context.Context, s *strolls, _ provider.Instance) {
 		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
-			for n := range 60 { // it does not heed its context, and goes on while it is given up
+			for n := range 60 { // ignores the end of its context
 				perdure.Heartbeat(ctx, page{n})
 				time.Sleep(700 * time.Millisecond)
 			}
 			return 0, nil
 		})
 		refused := s.failing("ChangeMessageVisibilityBatch")
-		over := s.handled(ctx, w) // leased at 3 s, for 30 s
+		over := s.handled(ctx, w) // takes the lease at 3 s, for 30 s
 		time.Sleep(10 * time.Second)
 		refused.Store(true)
 		time.Sleep(22900 * time.Millisecond)
 		synctest.Wait()
 		written := len(s.details())
 		if written < 20 {
-			t.Errorf("%d writes in 33 s", written)
+			t.Errorf("got %d writes in 33s, want at least 20", written)
 		}
 		if failed := <-over; len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 1", failed)
 		}
 		time.Sleep(time.Minute)
 		if more := len(s.details()) - written; more > 0 {
-			t.Errorf("%d writes after the lock was lost", more)
+			t.Errorf("got %d writes after the lock was lost, want none", more)
 		}
 	})
 }
 
-// What cannot be kept leaves what was before, and is a sign of life.
+// Details that the worker cannot encode or that are too large leave the earlier details. They still count as a
+// heartbeat.
 func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)}, func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -271,24 +272,24 @@ func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
 		})
 		<-s.handled(ctx, w)
 		if got := s.sent(); len(got) != 1 || got[0].Error != nil {
-			t.Errorf("sent %+v", got)
+			t.Errorf("got outcomes %+v, want one success", got)
 		}
 		if got := s.recorded(in, 3); string(got.Details) != `{"Page":7}` || len(s.details()) != 1 {
-			t.Errorf("%s left, written %s", got.Details, s.details())
+			t.Errorf("got stored details %s and writes %s, want only page 7", got.Details, s.details())
 		}
 		if n := strings.Count(s.log.String(), "payload too large"); n != 1 || strings.Count(s.log.String(), logevent.HeartbeatDetailsDropped) != 1 {
-			t.Errorf("the log says so %d times:\n%s", n, s.log.String())
+			t.Errorf("the log reports the dropped details %d times, want once:\n%s", n, s.log.String())
 		}
 	})
 }
 
-// Nobody knows where it is to go on: then it does not begin at the beginning.
+// If the worker cannot read the details, it does not start the attempt from the beginning.
 func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry}, func(ctx context.Context, s *strolls, in provider.Instance) {
 		<-s.handled(ctx, s.walker(nil))
-		s.turn(0) // sends the next attempt
+		s.turn(0) // schedules the next attempt
 		time.Sleep(time.Second)
 		s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "a#0000000003" {
@@ -297,16 +298,16 @@ func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 			return next()
 		})
 		if failed := <-s.handled(ctx, s.walker(nil)); len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 1", failed)
 		}
 		s.interfere(nil)
 		if end := s.finish(in); string(end.Output) != "30" || s.seen() != "attempt 1 after 0 false, attempt 2 after 15 true" {
-			t.Errorf("ended with %s, %s", end.String(), s.seen())
+			t.Errorf("ended with %s after attempts %s", end.String(), s.seen())
 		}
 	})
 }
 
-// Where a work item was sent anew instead of given back, neither its attempt nor its deliveries tell that it has begun before.
+// The session sent the work item again. Neither its attempt number nor its delivery count shows the earlier run.
 func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -319,12 +320,12 @@ func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
 		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"notBefore":"`+at+`"`, 1)
 		s.walker(nil).HandleRecords(ctx, records)
 		if got := s.seen(); got != "attempt 1 after 5 true" {
-			t.Error(got)
+			t.Errorf("got attempts %q", got)
 		}
 	})
 }
 
-// Details whose write failed are written with the next look.
+// If a write of details fails, the next poll writes them.
 func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 2, Each: time.Minute}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -335,7 +336,7 @@ func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 		refused.Store(false)
 		time.Sleep(1100 * time.Millisecond)
 		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` || strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
-			t.Errorf("%s left, logged:\n%s", r.Details, s.log.String())
+			t.Errorf("got stored details %s, log:\n%s", r.Details, s.log.String())
 		}
 		<-over
 	})
@@ -348,12 +349,12 @@ func TestAnAttemptWithoutHeartbeatsIsTriedAgain(t *testing.T) {
 	}
 	strolling(t, stroll{Pages: 20, Each: 2 * time.Second, StopsAt: 6, Hangs: true}, opts, func(_ context.Context, s *strolls, in provider.Instance) {
 		end := s.finish(in)
-		// 10 s until it hangs, which is 1 s after the last page's heartbeat timeout began to count; the wait; then 15 pages of 2 s.
+		// 11 s until the timeout after page 5 (5 pages of 2 s), 60 s until the retry, 30 s for 15 pages.
 		if took := end.Time.Sub(in.CreatedAt).Round(time.Second); string(end.Output) != "20" || took != (11+60+30)*time.Second {
-			t.Errorf("after %v: %s", took, end.String())
+			t.Errorf("ended after %v with %s", took, end.String())
 		}
 		if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 5 true" {
-			t.Error(got)
+			t.Errorf("got attempts %q", got)
 		}
 		s.checkRest()
 	})
@@ -366,7 +367,7 @@ func TestAHeartbeatTimeoutIsATimeoutError(t *testing.T) {
 		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
-			time.Sleep(time.Hour) // and it does not heed that
+			time.Sleep(time.Hour) // ignores the end of its context
 			perdure.Heartbeat(ctx, page{99})
 			time.Sleep(time.Minute)
 			return 1, nil
@@ -374,37 +375,37 @@ func TestAHeartbeatTimeoutIsATimeoutError(t *testing.T) {
 		began := time.Now()
 		<-s.handled(ctx, w)
 		if took := time.Since(began).Round(100 * time.Millisecond); took != 90300*time.Millisecond {
-			t.Errorf("after %v", took)
+			t.Errorf("the worker waited %v, want 1m30.3s", took)
 		}
 		if e, ok := errors.AsType[*perdure.TimeoutError](<-cause); !ok || !strings.Contains(e.Message, "heartbeat timeout of 1m30.3s") || !errors.Is(e, context.DeadlineExceeded) {
 			t.Errorf("the context ended with %v", e)
 		}
 		if got := s.sent(); len(got) != 1 || got[0].Error == nil || got[0].Error.Type != history.TypeTimeout || got[0].Error.NonRetryable {
-			t.Errorf("sent %+v", got)
+			t.Errorf("got outcomes %+v, want one retryable timeout", got)
 		}
 		time.Sleep(2 * time.Hour)
 		if n := len(s.recordWrites()); n > 0 {
-			t.Errorf("%d writes of what was given up", n)
+			t.Errorf("got %d writes for the abandoned attempt, want none", n)
 		}
 		if end := s.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
-			t.Errorf("ended with %s %+v", end.String(), end.Error)
+			t.Errorf("the instance ended with %s %+v", end.String(), end.Error)
 		}
 	})
 }
 
-// A timeout that is shorter than any other look of the worker is kept as well.
+// The worker also observes a timeout that is shorter than its poll interval.
 func TestAShortHeartbeatTimeout(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 2, StopsAt: 1, Hangs: true}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)}, func(ctx context.Context, s *strolls, _ provider.Instance) {
 		began := time.Now()
 		<-s.handled(ctx, s.walker(nil))
 		if took := time.Since(began); took < 300*time.Millisecond || took > 320*time.Millisecond {
-			t.Errorf("after %v", took)
+			t.Errorf("the worker waited %v, want 300ms", took)
 		}
 	})
 }
 
-// A cancelled activity has its grace: it must not be taken for one that hangs.
+// The heartbeat timeout does not apply in the grace period of a cancelled activity.
 func TestAHeartbeatTimeoutDoesNotCutTheGrace(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -417,7 +418,7 @@ func TestAHeartbeatTimeoutDoesNotCutTheGrace(t *testing.T) {
 		f.cancel(in, 3)
 		<-over
 		if r := f.recorded(in, 3); r.CancelOutcome != provider.OutcomeCompleted {
-			t.Errorf("%+v", r)
+			t.Errorf("got record %+v, want the cancel outcome completed", r)
 		}
 		f.wantSent(1)
 	})

@@ -19,15 +19,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errand is an activity, and how it is called.
+// errand configures an orchestration that calls an activity.
 type errand struct {
-	Close   time.Duration // of schedule-to-close
-	Retries time.Duration // the first interval; 0: none
+	Close   time.Duration // schedule-to-close timeout
+	Retries time.Duration // initial retry interval; 0: no retries
 	Job     job
-	Times   int // one after the other; 0: one
+	Times   int // number of calls in sequence; 0: one
 }
 
-// errands are orchestrations of such activities. Where there are no workers, none knows "job".
+// errands returns the orchestrations. Without workers, no activity "job" is registered.
 func (f *floor) errands(workers bool) *perdure.Registry {
 	r := f.registry()
 	if !workers {
@@ -60,7 +60,7 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 	return r
 }
 
-// onErrand runs a test on a hub with workers that know the activity, or without.
+// onErrand runs test on a hub with or without workers for the activity.
 func onErrand(t *testing.T, workers bool, o simhub.Options, test func(ctx context.Context, f *floor)) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
@@ -72,15 +72,15 @@ func onErrand(t *testing.T, workers bool, o simhub.Options, test func(ctx contex
 	})
 }
 
-// wantClosed fails unless an end is that of an activity whose schedule-to-close time was over, after so long.
+// wantClosed fails the test unless the instance ended with a schedule-to-close timeout after the duration want.
 func (f *floor) wantClosed(in provider.Instance, end history.Event, want time.Duration) {
 	f.t.Helper()
 	took := end.Time.Sub(in.CreatedAt)
 	if e := end.Error; e == nil || e.Cause == nil || e.Cause.Type != history.TypeTimeout || !strings.Contains(e.Cause.Message, "schedule-to-close") || e.NonRetryable {
-		f.t.Errorf("ended with %s %+v", end.String(), e)
+		f.t.Errorf("ended with %s %+v, want a schedule-to-close timeout", end.String(), e)
 	}
 	if took < want || took > want+50*time.Millisecond {
-		f.t.Errorf("it ended after %v, want %v", took, want)
+		f.t.Errorf("ended after %v, want %v", took, want)
 	}
 	var ends []history.Event
 	for _, e := range f.events(in) {
@@ -89,11 +89,11 @@ func (f *floor) wantClosed(in provider.Instance, end history.Event, want time.Du
 		}
 	}
 	if len(ends) != 1 {
-		f.t.Errorf("the activity has ended %d times: %v", len(ends), ends)
+		f.t.Errorf("got %d outcomes of the activity, want 1: %v", len(ends), ends)
 	}
 }
 
-// Nobody ever picks the activity up: the timer ends it, a second after it should have ended.
+// No worker receives the activity. The timer ends it, one second after the timeout.
 func TestScheduleToCloseEndsWhatNoWorkerHas(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []time.Duration{time.Minute, 20 * time.Hour} { // by a delayed message, and by a schedule
@@ -112,21 +112,23 @@ func TestScheduleToCloseEndsWhatNoWorkerHas(t *testing.T) {
 	}
 }
 
-// Who runs it ends it in time, and whatever it does afterwards is not heard: not at the end of the grace, nor the timer.
+// The worker ends a running activity in time, and drops its later result. The timer has no effect.
 func TestScheduleToCloseEndsWhatIsRunning(t *testing.T) {
 	t.Parallel()
-	for name, j := range map[string]job{"heeds it": {Takes: time.Hour, Longer: time.Second}, "ignores it": stubborn} {
+	for name, j := range map[string]job{
+		"observes the cancellation": {Takes: time.Hour, Longer: time.Second}, "ignores the cancellation": stubborn,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 				in := f.startAs("a", "errand", errand{Close: time.Minute, Retries: time.Second, Job: j})
 				f.wantClosed(in, f.finish(in), time.Minute)
 				if f.ran() != 1 {
-					t.Errorf("%d ran", f.ran())
+					t.Errorf("got %d runs, want 1", f.ran())
 				}
 				if _, cause := f.cause(3); !j.Ignores {
 					if e, ok := errors.AsType[*perdure.TimeoutError](cause); !ok || !strings.Contains(e.Message, "schedule-to-close") {
-						t.Errorf("its context ended with %v", cause)
+						t.Errorf("the context ended with %v, want a schedule-to-close timeout", cause)
 					}
 				}
 				f.checkRest()
@@ -135,20 +137,21 @@ func TestScheduleToCloseEndsWhatIsRunning(t *testing.T) {
 	}
 }
 
-// Attempts at 0, 60 and 180 s; the next would be after the end. Its failure says more than that time is over.
+// Attempts start at 0, 60 and 180 s. The next attempt would start after the timeout, so the instance fails with the
+// error of the third attempt.
 func TestNoRetryBeginsAfterScheduleToClose(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "fails", errand{Close: 5 * time.Minute, Retries: time.Minute})
 		end := f.finish(in)
 		if took := end.Time.Sub(in.CreatedAt); end.Error == nil || end.Error.Cause.Message != "attempt 3" || took > 181*time.Second || took < 180*time.Second {
-			t.Errorf("after %v: %s %+v", took, end.String(), end.Error)
+			t.Errorf("ended after %v with %s %+v", took, end.String(), end.Error)
 		}
 		f.checkRest()
 	})
 }
 
-// An attempt lies in the queue between two tries when the time is over: it is not made.
+// The timeout expires while the record of an attempt is in the queue. The worker does not run the attempt.
 func TestARetryThatIsLateIsNotMade(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(ctx context.Context, f *floor) {
@@ -159,24 +162,24 @@ func TestARetryThatIsLateIsNotMade(t *testing.T) {
 		failed := f.worker(nil).HandleRecords(ctx, records)
 		synctest.Wait()
 		if got := f.sent(); len(failed) > 0 || f.ran() > 0 || len(got) != 1 || got[0].Error == nil || got[0].Error.Type != history.TypeTimeout {
-			t.Errorf("failed %v, %d ran, sent %+v", failed, f.ran(), got)
+			t.Errorf("got failed records %v, %d runs, outcomes %+v; want one timeout", failed, f.ran(), got)
 		}
 	})
 }
 
-// What is done in time leaves no timer: neither a message, nor a schedule of ten days.
+// An activity that completes in time leaves no timer message and no schedule.
 func TestWhatIsDoneInTimeLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "errand", errand{Close: 240 * time.Hour, Job: job{Takes: 40 * time.Minute}, Times: 2})
 		if end := f.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("the instance ended with %s", end.String())
 		}
 		f.checkRest()
 	})
 }
 
-// The timer of what the code has given up brings nothing: not even an outcome that is filtered.
+// The orchestration has cancelled the activity. Its schedule-to-close timer adds no outcome to the history.
 func TestTheTimerOfACancelledActivityIsDropped(t *testing.T) {
 	t.Parallel()
 	onErrand(t, false, simhub.Options{}, func(_ context.Context, f *floor) {
@@ -184,16 +187,18 @@ func TestTheTimerOfACancelledActivityIsDropped(t *testing.T) {
 		f.finish(in)
 		for _, e := range f.events(in) {
 			if e.Kind == history.ActivityFailed {
-				t.Errorf("%s of a cancelled activity", e.String())
+				t.Errorf("got %s of a cancelled activity", e.String())
 			}
 		}
 	})
 }
 
-// Interleaving: the turn is committed and the process dies before, while or after it sends. What is sent again is the same.
+// 1. The session commits a turn that schedules an activity with a timeout.
+// 2. The process dies before or after its first send.
+// 3. The redispatch sends the same outputs, so the timeout keeps its due time.
 func TestScheduleToCloseSurvivesADispatchThatIsRepeated(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]bool{"before it sends": false, "after the first": true} {
+	for name, after := range map[string]bool{"before the first send": false, "after the first send": true} {
 		for _, workers := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " with workers ", workers), func(t *testing.T) {
 				t.Parallel()
@@ -212,7 +217,7 @@ func TestScheduleToCloseSurvivesADispatchThatIsRepeated(t *testing.T) {
 						took += time.Second
 					}
 					if f.wantClosed(in, end, took); !crashed.Load() {
-						t.Error("nothing has crashed")
+						t.Error("no process crashed")
 					}
 				})
 			})

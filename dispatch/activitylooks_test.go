@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// looksStrongly reports whether a call reads a cancel record, and whether strongly consistent.
+// looksStrongly reports whether a call reads a cancel record, and whether the read is strongly consistent.
 func looksStrongly(c simaws.Call) (strong, looks bool) {
 	if !readsCancels(c) {
 		return false, false
@@ -27,7 +27,7 @@ func looksStrongly(c simaws.Call) (strong, looks bool) {
 	return *c.Input.(*dynamodb.QueryInput).ConsistentRead, true
 }
 
-// slowCalls are the ways in which a call keeps whoever makes it waiting.
+// slowCalls lists ways in which a call delays its caller.
 var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 	"hangs": func(ctx context.Context, _ func() error) error {
 		<-ctx.Done()
@@ -39,14 +39,16 @@ var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 		}
 		return &types.ProvisionedThroughputExceededException{}
 	},
-	"is throttled": func(context.Context, func() error) error { return &types.ProvisionedThroughputExceededException{} },
-	"answers late": func(ctx context.Context, next func() error) error {
+	"is throttled": func(context.Context, func() error) error {
+		return &types.ProvisionedThroughputExceededException{}
+	},
+	"responds late": func(ctx context.Context, next func() error) error {
 		if err := sleepFor(ctx, 600*time.Millisecond); err != nil {
 			return err
 		}
 		return next()
 	},
-	"answers late, and nothing new": func(ctx context.Context, _ func() error) error {
+	"fails late": func(ctx context.Context, _ func() error) error {
 		if err := sleepFor(ctx, 240*time.Millisecond); err != nil {
 			return err
 		}
@@ -54,8 +56,8 @@ var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 	},
 }
 
-// Whatever becomes of the eventually consistent looks, the strongly consistent one comes a second behind the one before: a look that hangs, or is
-// throttled, holds nothing up. Of each interval, also of one that is no part of a second.
+// Eventually consistent polls that hang or are throttled do not delay the strongly consistent poll of each second. This
+// also applies to intervals that do not divide a second.
 func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	for name, wait := range slowCalls {
@@ -65,7 +67,9 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 				for _, ms := range []int{10, 260, 510, 760, 990} {
 					onFloor(t, func(ctx context.Context, f *floor) {
 						in := f.jobsOf("a", forever)
-						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour }))
+						over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) {
+							o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour
+						}))
 						f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 							if strong, looks := looksStrongly(c); looks && !strong {
 								return wait(ctx, next)
@@ -78,10 +82,10 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 						decided := time.Now()
 						<-over
 						if took := f.seenAt().Sub(decided); took > time.Second+50*time.Millisecond || took <= 0 {
-							t.Errorf("it is seen %v after it was decided, want a second at the most", took)
+							t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 						}
 						if strings.Contains(f.log.String(), logevent.CancelRecordReadFailed) {
-							t.Error("it is logged, though each second a look succeeds")
+							t.Error("the log reports failed polls, although one poll per second succeeds")
 						}
 					})
 				}
@@ -90,7 +94,8 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// A shorter interval gives an eventually consistent look the time that a call may well take: the one that misses nothing is late by no more than that.
+// With a short interval, an eventually consistent poll may still take as long as an ordinary call. The strongly
+// consistent poll is late by at most that time.
 func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -105,7 +110,7 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 				return slowCalls["hangs"](ctx, next)
 			default:
 				if err := sleepFor(ctx, 200*time.Millisecond); err != nil {
-					t.Error("a look of 200 ms was given up")
+					t.Error("the worker abandoned a poll after 200 ms")
 				}
 			}
 			return next()
@@ -116,12 +121,13 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 		decided := time.Now()
 		<-over
 		if took := f.seenAt().Sub(decided); took > 1250*time.Millisecond {
-			t.Errorf("it is seen %v after it was decided", took)
+			t.Errorf("the activity observed the cancellation after %v, want at most 1.25s", took)
 		}
 	})
 }
 
-// A strongly consistent look that hangs is given up after a second. One behind it has longer: where each takes that long, none would ever answer.
+// The worker abandons a strongly consistent poll after a second. The next poll has more time, because otherwise no poll
+// succeeds if each call takes that long.
 func TestALookThatMissesNothingAndHangs(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -140,7 +146,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		decided := time.Now()
 		<-over
 		if took := f.seenAt().Sub(decided); took > 2*time.Second {
-			t.Errorf("it is seen %v after it was decided, want the second of the look that hung, and another", took)
+			t.Errorf("the activity observed the cancellation after %v, want the second of the hanging poll and another", took)
 		}
 	})
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -156,25 +162,26 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		})
 		time.Sleep(time.Minute)
 		if n := strings.Count(f.log.String(), logevent.CancelRecordReadFailed); n != 1 {
-			t.Errorf("%d lines of looks that take two seconds each, want one of the first", n)
+			t.Errorf("got %d log lines about polls that take two seconds each, want 1 about the first", n)
 		}
 		f.cancel(in, 3)
 		decided := time.Now()
 		<-over
 		if took := f.seenAt().Sub(decided); took > 4*time.Second {
-			t.Errorf("it is seen %v after it was decided, by looks of two seconds each", took)
+			t.Errorf("the activity observed the cancellation after %v, with polls of two seconds each", took)
 		}
 	})
 }
 
-// The looks of one execution hold up no other's.
+// Polls for one execution do not delay polls for another execution.
 func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		first, second := f.jobsOf("a", forever), f.jobsOf("b", forever)
 		over := f.handled(ctx, f.worker(nil))
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*dynamodb.QueryInput); ok && readsCancels(c) && strings.Contains(fmt.Sprint(in.ExpressionAttributeValues), first.ExecutionID) {
+			if in, ok := c.Input.(*dynamodb.QueryInput); ok && readsCancels(c) &&
+				strings.Contains(fmt.Sprint(in.ExpressionAttributeValues), first.ExecutionID) {
 				return slowCalls["hangs"](ctx, next)
 			}
 			return next()
@@ -184,7 +191,7 @@ func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
 		decided := time.Now()
 		time.Sleep(time.Second)
 		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
-			t.Errorf("it is seen %v after it was decided", took)
+			t.Errorf("the activity observed the cancellation after %v, want at most the poll interval", took)
 		}
 		f.interfere(nil)
 		f.cancel(first, 3)
@@ -192,7 +199,7 @@ func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
 	})
 }
 
-// A renewal answers what a look does, and takes the place of one, once it has answered: one that hangs puts off no look by more than the interval.
+// A successful renewal replaces a poll. A renewal that hangs delays polls by at most the interval.
 func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{0, 240, 490, 740, 990} {
@@ -212,13 +219,13 @@ func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
 			decided := time.Now()
 			<-over
 			if took := f.seenAt().Sub(decided); took > time.Second+dispatch.DefaultCancelPollInterval {
-				t.Errorf("a renewal behind %d ms: it is seen %v after it was decided", ms, took)
+				t.Errorf("renewal after %d ms: the activity observed the cancellation after %v", ms, took)
 			}
 		})
 	}
 }
 
-// A renewal answers for what it renews: what else of the execution runs in the process is looked after as ever, however often others are renewed.
+// A renewal of one record does not replace polls for other activities of its execution.
 func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -241,14 +248,14 @@ func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
 			}
 		}
 		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
-			t.Errorf("it is seen %v after it was decided", took)
+			t.Errorf("the activity observed the cancellation after %v, want at most the poll interval", took)
 		}
 		f.cancel(in, 4)
 		<-over
 	})
 }
 
-// A process of many executions looks after each less often; the look that misses nothing still comes once a second.
+// A process with many executions polls less often for each. One strongly consistent poll per second remains.
 func TestACrowdMissesNothingForASecond(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
@@ -272,7 +279,7 @@ func TestACrowdMissesNothingForASecond(t *testing.T) {
 				time.Sleep(time.Second + 10*time.Millisecond)
 				f.mu.Lock()
 				if len(f.told) != i+1 {
-					t.Errorf("of %d executions: it is not seen within a second of %v", executions, decided)
+					t.Errorf("%d executions: no activity observed the cancellation within a second of %v", executions, decided)
 				}
 				f.mu.Unlock()
 			}

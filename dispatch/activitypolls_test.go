@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// A cancel is seen within the interval of 250 ms, whenever it is decided.
+// An activity observes a cancellation within the poll interval of 250 ms, at any phase of the interval.
 func TestACancelIsSeenWithinTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{10, 240, 260, 490, 510, 740, 760, 990, 1010} {
@@ -31,14 +31,14 @@ func TestACancelIsSeenWithinTheInterval(t *testing.T) {
 				decided := time.Now()
 				<-over
 				if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval {
-					t.Errorf("it is seen %v after it was decided, want %v at the most", took, dispatch.DefaultCancelPollInterval)
+					t.Errorf("the activity observed the cancellation after %v, want at most %v", took, dispatch.DefaultCancelPollInterval)
 				}
 			})
 		})
 	}
 }
 
-// Eventually consistent reads may lag for as long as they like: one look a second misses nothing.
+// Eventually consistent reads lag. One poll per second is strongly consistent.
 func TestACancelIsSeenWithinASecondWhateverLags(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{10, 260, 510, 760} {
@@ -54,21 +54,21 @@ func TestACancelIsSeenWithinASecondWhateverLags(t *testing.T) {
 				decided := time.Now()
 				<-over
 				if took := f.seenAt().Sub(decided); took > time.Second || took <= 0 {
-					t.Errorf("it is seen %v after it was decided, want a second at the most", took)
+					t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 				}
 			})
 		})
 	}
 }
 
-// A look that lags is not taken for one that has seen all: the next goes on from where it was.
+// A poll that reads outdated data does not skip decisions: the next poll reads from the last decision on.
 func TestALookThatLagsPassesOverNothing(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(time.Minute + 10*time.Millisecond)
-		f.Cloud.Table.Lag(3) // the decisions of one turn at the most are missing
+		f.Cloud.Table.Lag(3) // reads miss the decisions of at most one turn
 		f.cancel(in, 3)
 		f.cancel(in, 4)
 		time.Sleep(300 * time.Millisecond)
@@ -80,8 +80,8 @@ func TestALookThatLagsPassesOverNothing(t *testing.T) {
 	})
 }
 
-// While looks fail there is one a second, as when that was the interval: more would be throttled, too. And behind an hour of it the first that succeeds
-// misses nothing.
+// While polls fail, the worker polls once a second, because more reads would be throttled too. After an hour of
+// failures, the first successful poll finds all decisions.
 func TestLooksThatFailAreNotHasty(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -95,7 +95,7 @@ func TestLooksThatFailAreNotHasty(t *testing.T) {
 		looks := f.polls()
 		time.Sleep(time.Minute)
 		if n := f.polls() - looks; n != 60 {
-			t.Errorf("%d looks in a minute in which all fail, want 60", n)
+			t.Errorf("got %d polls in a minute in which all fail, want 60", n)
 		}
 		f.Cloud.Table.Lag(1000)
 		on.Store(false)
@@ -103,12 +103,12 @@ func TestLooksThatFailAreNotHasty(t *testing.T) {
 		f.cancel(in, 3)
 		<-over
 		if took := f.seenAt().Sub(mended); took > time.Second {
-			t.Errorf("it is seen %v after the table answers again", took)
+			t.Errorf("the activity observed the cancellation %v after the table recovered, want at most 1s", took)
 		}
 	})
 }
 
-// A process that runs activities of ever more executions looks less often after each, and once a second at least.
+// A process that runs activities of many executions polls less often for each, but at least once a second.
 func TestACrowdIsLookedAfterOnceASecond(t *testing.T) {
 	t.Parallel()
 	for executions, looks := range map[int]int{25: 4, 100: 2, 400: 1} {
@@ -128,14 +128,14 @@ func TestACrowdIsLookedAfterOnceASecond(t *testing.T) {
 				before := f.polls()
 				time.Sleep(time.Minute)
 				if n := f.polls() - before; n < 58*looks*executions || n > 62*looks*executions {
-					t.Errorf("%d looks in a minute, want %d a second for each execution", n, looks)
+					t.Errorf("got %d polls in a minute, want %d per second for each execution", n, looks)
 				}
 			})
 		})
 	}
 }
 
-// An activity asks for its own interval; beside others of its execution the shortest counts.
+// An activity may have its own interval. The shortest interval of an execution's activities applies.
 func TestAnActivitysOwnInterval(t *testing.T) {
 	t.Parallel()
 	looks := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
@@ -153,15 +153,15 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 		opts []perdure.ActivityOption
 		want int
 	}{
-		"the worker's":   {nil, 80},
-		"five seconds":   {[]perdure.ActivityOption{perdure.WithCancelPollInterval(5 * time.Second)}, 4},
-		"a tenth of one": {[]perdure.ActivityOption{perdure.WithCancelPollInterval(100 * time.Millisecond)}, 200},
+		"worker's interval": {nil, 80},
+		"five seconds":      {[]perdure.ActivityOption{perdure.WithCancelPollInterval(5 * time.Second)}, 4},
+		"100 ms":            {[]perdure.ActivityOption{perdure.WithCancelPollInterval(100 * time.Millisecond)}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
 				if n := looks(ctx, f, c.opts...); n < c.want-1 || n > c.want {
-					t.Errorf("%d looks in 20 s, want %d", n, c.want)
+					t.Errorf("got %d polls in 20s, want %d", n, c.want)
 				}
 				strong := 0
 				for _, made := range f.made() {
@@ -170,14 +170,14 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 					}
 				}
 				if least, most := min(c.want, 20), 62; strong < least || strong > most {
-					t.Errorf("%d of them were strongly consistent, want one a second", strong)
+					t.Errorf("got %d strongly consistent polls, want 1 per second", strong)
 				}
 			})
 		})
 	}
 }
 
-// The interval of an activity that has ended counts no more: what runs beside it for hours is looked after as often as it asks for itself.
+// After an activity with a short interval has ended, the interval of the remaining activity applies.
 func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -191,13 +191,13 @@ func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
 		before := f.polls()
 		time.Sleep(10 * time.Minute)
 		if n := f.polls() - before; n < 59 || n > 61 {
-			t.Errorf("%d looks in ten minutes, want one in ten seconds", n)
+			t.Errorf("got %d polls in ten minutes, want one every ten seconds", n)
 		}
 		<-over
 	})
 }
 
-// A look that is cut off, as by a function that is frozen, concerns nobody once what it was for has ended: it is no warning.
+// A frozen function cuts off a poll. If the activity has ended by then, the worker logs no warning.
 func TestALookThatFailsBehindItsActivityIsNoWarning(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -214,7 +214,7 @@ func TestALookThatFailsBehindItsActivityIsNoWarning(t *testing.T) {
 		<-over
 		time.Sleep(time.Minute)
 		if strings.Contains(f.log.String(), logevent.CancelRecordReadFailed) {
-			t.Errorf("the log has %s", f.log.String())
+			t.Errorf("got a warning about the poll:\n%s", f.log.String())
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// recorded is what workers have left of an activity.
+// recorded returns the record that workers have written about an activity.
 func (f *floor) recorded(in provider.Instance, id int64) provider.ActivityRecord {
 	f.t.Helper()
 	r, err := f.Provider.ReadActivityRecord(f.t.Context(), in.ExecutionID, id)
@@ -26,7 +26,7 @@ func (f *floor) recorded(in provider.Instance, id int64) provider.ActivityRecord
 	return r
 }
 
-// recordWrites are the calls that have written to records, and recordReads those that read one.
+// recordWrites returns the writes of activity records.
 func (f *floor) recordWrites() (writes []*dynamodb.UpdateItemInput) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
@@ -36,6 +36,7 @@ func (f *floor) recordWrites() (writes []*dynamodb.UpdateItemInput) {
 	return writes
 }
 
+// recordReads returns the number of reads of activity records.
 func (f *floor) recordReads() (n int) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*dynamodb.GetItemInput); ok && strings.HasPrefix(text(in.Key, "sk"), "a#") {
@@ -49,7 +50,7 @@ func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 	t.Parallel()
 	for end, c := range map[provider.CancelOutcome]struct {
 		job   job
-		takes time.Duration // from when it was seen until it had ended
+		takes time.Duration // from the observation of the cancellation to the end
 	}{
 		provider.OutcomeStopped:   {job{Takes: time.Hour, Longer: 4 * time.Second, Fails: true}, 4 * time.Second},
 		provider.OutcomeCompleted: {job{Takes: time.Hour, Longer: 9 * time.Second}, 9 * time.Second},
@@ -64,11 +65,11 @@ func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 				f.cancel(in, 3)
 				asked := time.Now()
 				if failed := <-over; len(failed) > 0 {
-					t.Errorf("failed %v", failed)
+					t.Errorf("got failed records %v, want none", failed)
 				}
 				r := f.recorded(in, 3)
 				if after := r.SeenAt.Sub(asked); r.CancelOutcome != end || after < 0 || after > time.Second || r.EndedAt.Sub(r.SeenAt) != c.takes {
-					t.Errorf("%+v, asked at %v: want %s %v after it was seen", r, asked, end, c.takes)
+					t.Errorf("cancelled at %v: got record %+v, want %s %v after the observation", asked, r, end, c.takes)
 				}
 				f.wantNoneAgain()
 			})
@@ -82,29 +83,29 @@ func TestWhatNeverStartedIsRecorded(t *testing.T) {
 		in := f.jobsOf("a", forever, job{}, forever)
 		f.cancel(in, 3, 5)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		for id, want := range map[int64]provider.CancelOutcome{3: provider.OutcomeNeverStarted, 4: "", 5: provider.OutcomeNeverStarted} {
 			if r := f.recorded(in, id); r.CancelOutcome != want || want != "" && (!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
-				t.Errorf("#%d: %+v, want %q", id, r, want)
+				t.Errorf("#%d: got record %+v, want outcome %q", id, r, want)
 			}
 		}
 	})
 }
 
-// The record stands before anybody can see that the work item is gone.
+// The worker writes the record before it sends the outcome and deletes the work item.
 func TestTheRecordIsWrittenBeforeTheWorkItemIsDone(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
 		over := f.handled(ctx, f.worker(nil))
-		time.Sleep(time.Minute + 300*time.Millisecond) // between two looks: what it calls comes behind this
+		time.Sleep(time.Minute + 300*time.Millisecond) // between two polls
 		f.cancel(in, 3)
 		made := len(f.made())
 		<-over
 		ops := slices.DeleteFunc(f.operations(made), func(op string) bool { return op == "GetItem" || op == "Query" })
 		if got := strings.Join(ops, " "); got != "UpdateItem SendMessageBatch DeleteMessageBatch" {
-			t.Errorf("calls %s", got)
+			t.Errorf("got calls %s, want the record, the outcome, and the deletion", got)
 		}
 	})
 }
@@ -113,19 +114,20 @@ func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, stubborn)
-		ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // the last two are given back
+		ctx, stop := context.WithTimeout(ctx, 5*time.Minute) // the worker releases the last two
 		defer stop()
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 2 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want two", failed)
 		}
 		if writes, reads := len(f.recordWrites()), f.recordReads(); writes != 2 || reads > 0 {
-			t.Errorf("%d writes and %d reads of records: want those alone which say that the last two ran into the end", writes, reads)
+			t.Errorf("got %d writes and %d reads of records, want only the 2 deadlines of the last activities", writes, reads)
 		}
 	})
 }
 
-// Interleaving: an activity is stopped, and the delete of its work item fails. The one who gets it again finds it cancelled, and
-// has not started it.
+// 1. A worker stops a cancelled activity, and the deletion of its work item fails.
+// 2. SQS redelivers the work item. The next worker reads the cancellation and does not start the activity.
+// 3. The record still has the outcome that the first worker wrote.
 func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -133,7 +135,7 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 		refused := f.failing("DeleteMessageBatch")
 		refused.Store(true)
 		records, over := f.receive("sim://default"), make(chan []string)
-		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }() // nor does its mapping
+		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }() // the mapping does not delete the record either
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		<-over
@@ -141,20 +143,20 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 		first := f.recorded(in, 3)
 		time.Sleep(20 * time.Minute)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("failed %v, %d ran", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and 1", failed, f.ran())
 		}
 		writes := len(f.recordWrites())
 		if r := f.recorded(in, 3); first.CancelOutcome != provider.OutcomeStopped || r.CancelOutcome != first.CancelOutcome || !r.SeenAt.Equal(first.SeenAt) || !r.EndedAt.Equal(first.EndedAt) || writes != 2 {
-			t.Errorf("%+v, then %+v, of %d writes", first, r, writes)
+			t.Errorf("got record %+v, then %+v, after %d writes", first, r, writes)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// A record is at best: what came of the activity is told all the same.
+// The write of a record is best effort. The worker sends the outcome even if the write fails.
 func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	t.Parallel()
-	for name, hangs := range map[string]bool{"it is refused": false, "it hangs": true} {
+	for name, hangs := range map[string]bool{"the write fails": false, "the write hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onFloor(t, func(ctx context.Context, f *floor) {
@@ -176,10 +178,10 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 				f.cancel(in, 3, 4)
 				asked := time.Now()
 				if failed := <-over; len(failed) > 0 || time.Since(asked) > 12*time.Second {
-					t.Errorf("failed %v after %v", failed, time.Since(asked))
+					t.Errorf("got failed records %v after %v, want none within 12s", failed, time.Since(asked))
 				}
 				if f.wantSent(1); f.ran() != 2 {
-					t.Errorf("%d ran", f.ran())
+					t.Errorf("got %d runs, want 2", f.ran())
 				}
 				for _, end := range []string{"end=never_started", "end=stopped", "end=leaked"} {
 					if !strings.Contains(f.log.String(), end) {
@@ -192,28 +194,28 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// Interleaving: it is cancelled, and its lock is lost in the grace. Another worker has it, and says how it ended.
+// A cancelled activity loses its lock in the grace period. Another worker has the work item and writes the record.
 func TestWhatHasLostItsLockLeavesNoRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
 		refused := f.failing("ChangeMessageVisibilityBatch")
-		over := f.handled(ctx, f.worker(nil)) // leased at 3 s, for 30 s
+		over := f.handled(ctx, f.worker(nil)) // takes the lease at 3 s, for 30 s
 		time.Sleep(10 * time.Second)
 		refused.Store(true)
 		time.Sleep(18500 * time.Millisecond)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 1", failed)
 		}
 		f.wantCause(3, perdure.ReasonSelectLoser)
 		if n := len(f.recordWrites()); n > 0 {
-			t.Errorf("%d records were written", n)
+			t.Errorf("got %d writes of records, want none", n)
 		}
 	})
 }
 
-// A process that is being stopped has given the work item back before it finds out that the activity is cancelled.
+// A process that stops has released the work item before it reads the cancellation.
 func TestWhatWasGivenBackLeavesNoRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -224,12 +226,12 @@ func TestWhatWasGivenBackLeavesNoRecord(t *testing.T) {
 		records[0].EndHold()
 		f.worker(nil).HandleRecords(ctx, records)
 		if n := len(f.recordWrites()); n > 0 || f.ran() > 0 {
-			t.Errorf("%d records were written, %d ran", n, f.ran())
+			t.Errorf("got %d writes of records and %d runs, want none", n, f.ran())
 		}
 	})
 }
 
-// An activity that fails after its worker has told it that it must stop is tried again, and no end of it is recorded.
+// If an activity fails after its worker began to stop, it is retried. The worker records no outcome.
 func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -239,7 +241,7 @@ func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
 		_ = stop()
 		synctest.Wait()
 		if n := len(f.recordWrites()); n > 0 {
-			t.Errorf("%d records were written", n)
+			t.Errorf("got %d writes of records, want none", n)
 		}
 	})
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errNegative is what a handler of the tests returns.
+// errNegative is the error of the query handler "heard" for a negative input.
 var errNegative = errors.New("no negative numbers")
 
-// counting counts events up to n, and answers how far it is. What its handlers must not do, they do in ways of their own.
+// counting counts events up to n. Its query handlers return the count, or break the rules of query handlers.
 func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	heard := 0
 	set := func(name string, handler func(int) (int, error)) {
@@ -52,7 +52,7 @@ func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return heard, nil
 }
 
-// setHostile sets handlers that do what none may.
+// setHostile sets query handlers that break a rule each.
 func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (int, error))) {
 	open := perdure.WaitForExternalEvent[int](ctx, "never")
 	set("waits", func(int) (int, error) { return open.Await(ctx) })
@@ -75,7 +75,7 @@ func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (i
 	})
 	set("schedules elsewhere and waits", func(int) (int, error) {
 		go func() { perdure.CallActivity(ctx, inc, 1) }()
-		time.Sleep(time.Hour) // as for what never comes
+		time.Sleep(time.Hour) // waits for a result that never arrives
 		return 1, nil
 	})
 	set("schedules and recovers", func(int) (n int, _ error) {
@@ -85,8 +85,10 @@ func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (i
 	})
 	set("panics", func(int) (int, error) { panic("no such shelf") })
 	set("exits", func(int) (int, error) { runtime.Goexit(); return 1, nil })
-	set("blocks", func(int) (int, error) { time.Sleep(time.Hour); return 1, nil }) // outside of perdure: it comes back too late
-	_ = perdure.SetQueryHandler(ctx, "large", func(struct{}) (string, error) { return strings.Repeat("x", perdure.MaxQueryResultBytes), nil })
+	set("blocks", func(int) (int, error) { time.Sleep(time.Hour); return 1, nil }) // blocks outside perdure
+	_ = perdure.SetQueryHandler(ctx, "large", func(struct{}) (string, error) {
+		return strings.Repeat("x", perdure.MaxQueryResultBytes), nil
+	})
 	_ = perdure.SetQueryHandler(ctx, "nothing", func(struct{}) ([]int, error) { return nil, nil })
 }
 
@@ -96,7 +98,7 @@ func counts() *perdure.Registry {
 	return r
 }
 
-// ask asks the instance of the test, and fails where that has made any call but of reads that are strongly consistent.
+// ask queries instance i-1. It fails the test if the query makes a call other than strongly consistent reads.
 func (h *hub) ask(query, input string) (string, error) {
 	h.t.Helper()
 	return h.askOf(h.Orchestrators[0], query, input)
@@ -105,16 +107,18 @@ func (h *hub) ask(query, input string) (string, error) {
 func (h *hub) askOf(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
-	answer, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{InstanceID: "i-1", Name: query, Input: json.RawMessage(input)})
+	answer, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{
+		InstanceID: "i-1", Name: query, Input: json.RawMessage(input),
+	})
 	for _, c := range h.made()[before:] {
 		if !readsStrongly(c) {
-			h.t.Errorf("query %q has made a call of %s: %+v", query, c.Operation, c.Input)
+			h.t.Errorf("query %q called %s: %+v", query, c.Operation, c.Input)
 		}
 	}
 	return string(answer), err
 }
 
-// readsStrongly reports whether a call reads, strongly consistent.
+// readsStrongly reports whether a call is a strongly consistent read.
 func readsStrongly(c simaws.Call) bool {
 	switch in := c.Input.(type) {
 	case *dynamodb.GetItemInput:
@@ -129,39 +133,44 @@ func readsStrongly(c simaws.Call) bool {
 func (h *hub) wantAsked(query, input, want string) {
 	h.t.Helper()
 	if got, err := h.ask(query, input); got != want || err != nil {
-		h.t.Errorf("query %q answers %s, want %s, %v", query, got, want, err)
+		h.t.Errorf("query %q returned %s, %v, want %s", query, got, err, want)
 	}
 }
 
-// wantNoAnswer fails unless a query has no answer for that reason, whose text says all of this.
+// wantNoAnswer fails the test unless a query returns a QueryError with the code want. The error text must contain the
+// strings says, the instance ID and the name of the query.
 func (h *hub) wantNoAnswer(query, input string, want provider.QueryCode, says ...string) *provider.QueryError {
 	h.t.Helper()
 	got, err := h.ask(query, input)
 	e, ok := errors.AsType[*provider.QueryError](err)
 	if !ok || e.Code != want {
-		h.t.Fatalf("query %q answers %s, %v: want %s", query, got, err, want)
+		h.t.Fatalf("query %q returned %s, %v, want error %s", query, got, err, want)
 	}
 	for _, part := range append(says, "i-1", query) {
 		if !strings.Contains(e.Error(), part) {
-			h.t.Errorf("query %q: %v: does not say %q", query, e, part)
+			h.t.Errorf("query %q: error %v lacks %q", query, e, part)
 		}
 	}
 	return e
 }
 
-// tell sends the instance of the test an event, and lets its turn run.
+// tell sends an event to the instance and runs its turn.
 func (h *hub) tell(in provider.Instance, id string) {
 	h.t.Helper()
-	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: id, Data: history.Payload("1")})
+	h.send(provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: id,
+		Data: history.Payload("1"),
+	})
 	h.turn(0)
 }
 
-// A query answers from where the committed turns have led to: running, paused, over; it is not asked before the first turn.
+// A query returns the state after the last committed turn of a running, paused or ended instance. It fails before the
+// first turn.
 func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("of no instance: %v", err)
+			t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
 		}
 		in := h.start("counting", 3)
 		h.wantNoAnswer("heard", "0", provider.QueryNotStarted, "has not run its first turn")
@@ -174,7 +183,7 @@ func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 
 		h.pause(in, "p")
 		h.turn(0)
-		h.tell(in, "2") // is parked: the code has not seen it
+		h.tell(in, "2") // the session parks the event, so the code has not received it
 		h.wantAsked("heard", "0", "1")
 		h.resume(in, "r")
 		h.turn(0)
@@ -183,18 +192,18 @@ func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 		h.tell(in, "3")
 		h.wantAsked("heard", "0", "3")
 		if now := h.read(in); now.Status != provider.StatusCompleted {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want completed", now.Status)
 		}
 		if err := h.Provider.DeleteInstance(t.Context(), in.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("of one that is purged: %v", err)
+			t.Errorf("purged instance: got error %v, want ErrNotFound", err)
 		}
 	})
 }
 
-// An instance that is terminated answers from where its code was; one whose code has never run has no state.
+// A query of a terminated instance returns the state of the last turn of its code. It fails if the code never ran.
 func TestAQueryOfWhatWasTerminated(t *testing.T) {
 	t.Parallel()
 	for _, turns := range []int{0, 1} {
@@ -203,10 +212,12 @@ func TestAQueryOfWhatWasTerminated(t *testing.T) {
 			for range turns {
 				h.turn(0)
 			}
-			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough"})
+			h.send(provider.Message{
+				Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough",
+			})
 			h.turn(0)
 			if now := h.read(in); now.Status != provider.StatusTerminated {
-				t.Fatalf("it is %s", now.Status)
+				t.Fatalf("the instance is %s, want terminated", now.Status)
 			}
 			if turns == 0 {
 				h.wantNoAnswer("heard", "0", provider.QueryNotStarted)
@@ -217,7 +228,7 @@ func TestAQueryOfWhatWasTerminated(t *testing.T) {
 	}
 }
 
-// What a handler changes is lost, also for the turn that follows in the same process, which goes on with its warm instance and reads nothing.
+// Changes that a query handler makes are dropped. The next turn in the process uses its warm instance and reads nothing.
 func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
@@ -230,28 +241,31 @@ func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
 		before := len(h.made())
 		h.tell(in, "2")
 		if ops := h.operations(before); slices.Contains(ops, "Query") {
-			t.Errorf("the turn was no warm one: %v", ops)
+			t.Errorf("the turn read the history: %v", ops)
 		}
 		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("%s %s", end.Kind, end.Output)
+			t.Errorf("the instance ended with %s %s, want the result 2", end.Kind, end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// A query that was asked after a turn was committed sees it, in whatever process, and however stale the instance is that is warm there.
+// A query observes every turn that was committed before it, even if another process has a stale warm instance.
 func TestAQueryIsAsFreshAsWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 2)
 		h.turn(0)
-		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: "1", Data: history.Payload("1")})
+		h.send(provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: "1",
+			Data: history.Payload("1"),
+		})
 		h.turn(1)
 		h.wantAsked("heard", "0", "1")
 	})
 }
 
-// The handlers are those that the code has set as far as it has come, and the last of a name counts.
+// The error for an unknown query lists the handlers that the code has set so far. The last handler of a name counts.
 func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
@@ -259,14 +273,14 @@ func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
 		h.turn(0)
 		e := h.wantNoAnswer("late", "0", provider.QueryHandlerNotFound, `"heard"`)
 		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
-			t.Errorf("known are %q", e.Known)
+			t.Errorf("got known queries %q", e.Known)
 		}
 		h.tell(in, "1")
 		h.wantAsked("late", "0", "1")
 	})
 }
 
-// A handler may only read: what else it does fails its query, with the place, and leaves no trace in the instance.
+// A query handler that does more than read fails its query. The error names the line, and the instance is unchanged.
 func TestAHandlerMayOnlyRead(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
@@ -274,42 +288,43 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		h.turn(0)
 		before := len(h.events(in))
 		for _, query := range []string{
-			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels", "starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
+			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels",
+			"starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
 			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/ask_test.go:")
 		}
 		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/ask_test.go:")
-		time.Sleep(time.Hour) // it has come back
+		time.Sleep(time.Hour) // the handler returns
 
 		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf", "dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
-			t.Errorf("panicked with %+v", f)
+			t.Errorf("got failure %+v, want a panic", f)
 		}
 		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil || f.Type != history.TypeGoexit {
-			t.Errorf("ended with %+v", f)
+			t.Errorf("got failure %+v, want Goexit", f)
 		}
 		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil || f.Type != history.TypeError {
-			t.Errorf("failed with %+v", f)
+			t.Errorf("got failure %+v, want the error of the handler", f)
 		}
 		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
-			t.Errorf("failed with %+v", f)
+			t.Errorf("got failure %+v, want a decode error", f)
 		}
 		if f := h.wantNoAnswer("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {
-			t.Errorf("failed with %+v", f)
+			t.Errorf("got failure %+v, want payload too large", f)
 		}
 		h.wantAsked("nothing", "{}", "null")
 
 		if after := len(h.events(in)); after != before {
-			t.Errorf("%d events, and %d before", after, before)
+			t.Errorf("got %d events, want %d as before the queries", after, before)
 		}
 		h.tell(in, "1")
 		if now := h.read(in); now.Status != provider.StatusCompleted || now.CustomStatus != nil {
-			t.Errorf("it is %s, %s", now.Status, now.CustomStatus)
+			t.Errorf("the instance is %s with custom status %s, want completed without", now.Status, now.CustomStatus)
 		}
 	})
 }
 
-// A build that lacks the orchestration says so, and one whose code differs from the history shows where: neither blocks the instance. One
-// that is blocked answers where a build is asked that can replay it.
+// A query fails if the build lacks the orchestration, or if its code differs from history. Neither blocks the instance.
+// A blocked instance responds to a query in a build that can replay it.
 func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 	t.Parallel()
 	asked := func(name string) *perdure.Registry {
@@ -326,33 +341,38 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 		in := h.start("waits", 1)
 		h.turn(0)
 		other := h.orchestrator(asked("other"), "other")
-		for asker, want := range map[provider.Querier]provider.QueryCode{h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked} {
+		for asker, want := range map[provider.Querier]provider.QueryCode{
+			h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked,
+		} {
 			_, err := h.askOf(asker, "name", "")
 			e, ok := errors.AsType[*provider.QueryError](err)
 			if !ok || e.Code != want {
-				t.Fatalf("%v, want %s", err, want)
+				t.Fatalf("got error %v, want %s", err, want)
 			}
 			if want == provider.QueryBlocked && (e.Failure == nil || e.Failure.Type != history.TypeNondeterminism || !strings.Contains(e.Failure.Got, "other")) {
-				t.Errorf("the diagnosis is %+v", e.Failure)
+				t.Errorf("got diagnosis %+v, want the event that differs", e.Failure)
 			}
 		}
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want running", now.Status)
 		}
 
-		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard", EventID: "1", Data: history.Payload("1")})
+		h.send(provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard", EventID: "1",
+			Data: history.Payload("1"),
+		})
 		for range 4 {
 			h.give(other)
 			time.Sleep(10 * time.Minute)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Fatalf("it is %s", now.Status)
+			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
 		h.wantAsked("name", "", `"add"`)
 	})
 }
 
-// Each execution sets its own handlers, and is asked for its own state.
+// Each execution has its own query handlers and its own state.
 func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -375,30 +395,30 @@ func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
 	})
 }
 
-// A client asks the orchestrator of its own process where it is given it; without one it says that there is none.
+// A client queries the orchestrator that it is configured with. Without one, it returns ErrQueriesUnsupported.
 func TestAClientIsGivenWhomToAsk(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
 		in := h.start("counting", 1)
 		h.turn(0)
 		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err, client.ErrQueriesUnsupported) {
-			t.Errorf("without a function: %v", err)
+			t.Errorf("without a querier: got error %v, want ErrQueriesUnsupported", err)
 		}
 		c := client.New(h.Provider, client.WithQuerier(h.Orchestrators[0]))
 		if answer, err := c.Query(ctx, in.InstanceID, "heard", 1); err != nil || string(answer) != "1" {
-			t.Errorf("%s, %v", answer, err)
+			t.Errorf("got %s, %v, want 1", answer, err)
 		}
 		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer stop()
 		_, err := c.Query(short, in.InstanceID, "blocks", 1)
 		if e, ok := errors.AsType[*client.QueryError](err); !ok || e.Code != client.QueryHandlerTimedOut {
-			t.Errorf("a handler that takes longer than there is time: %v", err)
+			t.Errorf("handler that exceeds the client's deadline: got error %v, want a timeout", err)
 		}
-		time.Sleep(time.Hour) // it has come back
+		time.Sleep(time.Hour) // the handler returns
 	})
 }
 
-// The code of an instance that is blocked as poison would take the process of the query down as well: it is not run.
+// A query does not run the code of an instance that is blocked as poison, because that code could crash its process.
 func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -408,22 +428,23 @@ func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as poison", now.Status, now.Diagnosis)
 		}
 		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil || e.Failure.Type != history.TypePoison {
-			t.Errorf("the diagnosis is %+v", e.Failure)
+			t.Errorf("got diagnosis %+v, want poison", e.Failure)
 		}
 	})
 }
 
-// A replay that takes long and a handler that does not come back together take no longer than the invocation has: one that runs out of time fails,
-// and is counted as the build's fault.
+// A slow replay and a handler that hangs end before the deadline of the invocation. Otherwise the invocation would fail,
+// and the build would be counted as faulty.
 func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "slow", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		time.Sleep(300 * time.Millisecond) // as code that computes
-		if err := perdure.SetQueryHandler(ctx, "blocks", func(struct{}) (int, error) { time.Sleep(time.Hour); return 1, nil }); err != nil {
+		time.Sleep(300 * time.Millisecond) // simulates a computation
+		blocks := func(struct{}) (int, error) { time.Sleep(time.Hour); return 1, nil }
+		if err := perdure.SetQueryHandler(ctx, "blocks", blocks); err != nil {
 			return 0, err
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
@@ -435,8 +456,8 @@ func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 		defer end()
 		_, err := h.Orchestrators[0].QueryInstance(invocation, provider.QueryRequest{InstanceID: "i-1", Name: "blocks"})
 		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHandlerTimedOut || invocation.Err() != nil {
-			t.Errorf("%v, %v", err, invocation.Err())
+			t.Errorf("got error %v, invocation context %v; want a handler timeout before the deadline", err, invocation.Err())
 		}
-		time.Sleep(time.Hour) // it has come back
+		time.Sleep(time.Hour) // the handler returns
 	})
 }

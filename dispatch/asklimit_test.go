@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A handler that does not come back keeps its goroutine, and may keep a processor, from the turns of its process: it is not called for ever.
+// A query handler that hangs occupies a goroutine, and possibly a processor. The process stops calling it after three
+// calls that have not returned.
 func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
@@ -29,24 +30,25 @@ func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
 		before := time.Now()
 		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "3 earlier calls", "not called until one returns")
 		if took := time.Since(before); took >= time.Second {
-			t.Errorf("it took %v: it was called once more", took)
+			t.Errorf("the query took %v: the handler was called again", took)
 		}
-		h.wantAsked("heard", "0", "0") // another has nothing to do with it
+		h.wantAsked("heard", "0", "0") // other handlers still run
 
-		time.Sleep(time.Hour) // they have come back
+		time.Sleep(time.Hour) // the handlers return
 		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
 		time.Sleep(time.Hour)
 	})
 }
 
-// Where a handler hangs is not taken for where another does, of the same instance in the same process: nor would it be for that of a turn.
+// Two handlers of one instance hang in the same process. Each error names the line of its own handler.
 func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "two", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		first := func(struct{}) (int, error) { time.Sleep(time.Hour); return 1, nil }
 		second := func(struct{}) (int, error) { time.Sleep(2 * time.Hour); return 1, nil }
-		if err := errors.Join(perdure.SetQueryHandler(ctx, "first", first), perdure.SetQueryHandler(ctx, "second", second)); err != nil {
+		err := errors.Join(perdure.SetQueryHandler(ctx, "first", first), perdure.SetQueryHandler(ctx, "second", second))
+		if err != nil {
 			return 0, err
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "never").Await(ctx)
@@ -55,14 +57,15 @@ func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
 		h.start("two", 1)
 		h.turn(0)
 		h.wantNoAnswer("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/asklimit_test.go:")
-		if e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/asklimit_test.go:"); strings.Contains(e.Message, "func1.2") {
-			t.Error(e)
+		e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/asklimit_test.go:")
+		if strings.Contains(e.Message, "func1.2") {
+			t.Errorf("the error names the other handler: %v", e)
 		}
-		time.Sleep(2 * time.Hour) // they have come back
+		time.Sleep(2 * time.Hour) // the handlers return
 	})
 }
 
-// Each query holds a history: a process answers a few at once, and the others wait for as long as they have time.
+// Each query holds a history in memory. A process runs four queries concurrently; the others wait until their deadline.
 func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	var now, over atomic.Int64
@@ -90,27 +93,28 @@ func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
 		for range 12 {
 			wg.Go(func() {
 				if answer, err := ask(ctx); err != nil || string(answer) != "1" {
-					t.Errorf("%s, %v", answer, err)
+					t.Errorf("got %s, %v, want 1", answer, err)
 				}
 			})
 		}
 		synctest.Wait()
 		if n := now.Load(); n != 4 {
-			t.Errorf("%d are answered at once", n)
+			t.Errorf("got %d concurrent queries, want 4", n)
 		}
 		short, stop := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer stop()
 		if _, err := ask(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("without time to wait: %v", err)
+			t.Errorf("query with a short deadline: got error %v, want DeadlineExceeded", err)
 		}
 		wg.Wait()
 		if n := over.Load(); n != 0 {
-			t.Errorf("%d more than 4 were answered at once", n)
+			t.Errorf("got %d queries beyond the limit of 4, want 0", n)
 		}
 	})
 }
 
-// Code that sets a handler for each of very many things names a part of them: an answer over the limit of Lambda would be the build's error.
+// The error for an unknown query lists at most 100 handlers. A response over Lambda's limit would count as an error of
+// the build.
 func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -127,7 +131,7 @@ func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
 		h.turn(0)
 		e := h.wantNoAnswer("none", "", provider.QueryHandlerNotFound, "and 900 more")
 		if len(e.Known) != 100 || len(e.Message) > 30_000 {
-			t.Errorf("%d names, a text of %d bytes", len(e.Known), len(e.Message))
+			t.Errorf("got %d names and a message of %d bytes, want 100 names in at most 30,000 bytes", len(e.Known), len(e.Message))
 		}
 		h.wantAsked(fmt.Sprintf("%0250d", 999), "", "999")
 	})

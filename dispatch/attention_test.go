@@ -15,13 +15,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What may need a person is a metric, in a line of the watch: an instance that is blocked, and one whose first turn does not come. While all is well, and
-// once it is again, there is no such line: a metric without data points costs nothing.
+// The sweeper logs a metric about blocked instances and about instances whose first turn is late. A healthy hub logs no
+// such line, because a metric without data points costs nothing.
 func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		var log journal
-		k, err := dispatch.NewRenewer(h.Provider, &dispatch.RenewerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		k, err := dispatch.NewRenewer(h.Provider, &dispatch.RenewerOptions{
+			HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,16 +46,19 @@ func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
 			h.give(lacks)
 		}
 		h.startAs("i-2", "sleeper", 0)
-		_ = h.loseAll() // its wake
+		_ = h.loseAll() // the wake
 		time.Sleep(3 * time.Minute)
-		if _, err := k.Sweep(ctx); err != nil { // notices it, beside the count
+		if _, err := k.Sweep(ctx); err != nil { // wakes the Pending instance
 			t.Error(err)
 		}
 		seen = len(log.String())
 		time.Sleep(2 * time.Minute)
 		look(map[string]any{"hub": "shop", "InstancesBlocked": 1.0, "OldestPendingSeconds": 300.0})
 
-		if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID}, provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-2"}); err != nil {
+		err = h.Provider.EnqueueForOrchestrator(ctx,
+			provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID},
+			provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-2"})
+		if err != nil {
 			t.Fatal(err)
 		}
 		h.give(lacks)
@@ -63,7 +68,8 @@ func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
 	})
 }
 
-// wantAttention fails unless the lines of one look have one that is a metric of these values, or none.
+// wantAttention fails the test unless the log lines of one sweep have one metric with these values, or none if want is
+// nil.
 func wantAttention(t *testing.T, lines string, want map[string]any) {
 	t.Helper()
 	var found []map[string]any
@@ -78,25 +84,27 @@ func wantAttention(t *testing.T, lines string, want map[string]any) {
 	}
 	if want == nil {
 		if len(found) > 0 {
-			t.Errorf("a hub that is well: %v", found)
+			t.Errorf("got metrics %v, want none", found)
 		}
 		return
 	}
 	if len(found) != 1 {
-		t.Fatalf("%d lines, want one: %s", len(found), lines)
+		t.Fatalf("got %d metric lines, want 1: %s", len(found), lines)
 	}
 	for name, v := range want {
 		if found[0][name] != v {
-			t.Errorf("%s is %v, want %v", name, found[0][name], v)
+			t.Errorf("got %s %v, want %v", name, found[0][name], v)
 		}
 	}
 	aws, err := json.Marshal(found[0]["_aws"])
-	if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub"]],"Metrics":[{"Name":"InstancesBlocked","Unit":"Count"},{"Name":"OldestPendingSeconds","Unit":"Seconds"}],"Namespace":"perdure"}]`) {
-		t.Errorf("it is no metric: %s, %v", aws, err)
+	if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub"]],"Metrics":[`+
+		`{"Name":"InstancesBlocked","Unit":"Count"},{"Name":"OldestPendingSeconds","Unit":"Seconds"}],"Namespace":"perdure"}]`) {
+		t.Errorf("got metric metadata %s, %v", aws, err)
 	}
 }
 
-// An activity that the worker's build does not have is a metric of its queue: the age of the queue shows such a message no more once it was received a few times.
+// An unregistered activity is a metric of its queue. The age of the oldest message does not show it, because SQS excludes
+// messages that were received several times.
 func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -105,7 +113,9 @@ func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		var log journal
-		w := must(dispatch.NewWorker(perdure.NewRegistry(), h.Provider, &dispatch.WorkerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil))}))
+		w := must(dispatch.NewWorker(perdure.NewRegistry(), h.Provider, &dispatch.WorkerOptions{
+			HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		}))
 		h.start("new", 0)
 		h.turn(0)
 		w.HandleRecords(ctx, h.receive(h.Provider.Config().WorkQueues["default"]))
@@ -115,11 +125,12 @@ func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
 			t.Fatal(err, log.String())
 		}
 		if line["hub"] != "shop" || line["queue"] != "default" || line["ActivitiesUnregistered"] != 1.0 {
-			t.Errorf("the line has %v", line)
+			t.Errorf("got log line %v, want one unregistered activity of the queue", line)
 		}
 		aws, err := json.Marshal(line["_aws"])
-		if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesUnregistered","Unit":"Count"}],"Namespace":"perdure"}]`) {
-			t.Errorf("it is no metric: %s, %v", aws, err)
+		if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub","queue"]],"Metrics":[`+
+			`{"Name":"ActivitiesUnregistered","Unit":"Count"}],"Namespace":"perdure"}]`) {
+			t.Errorf("got metric metadata %s, %v", aws, err)
 		}
 	})
 }

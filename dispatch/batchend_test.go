@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/simaws"
 )
 
-// What still runs learns at once that its batch is to end, also while the results of others are being sent by a call that hangs.
+// At the end of a batch, running activities are cancelled at once, even while a call that sends other results hangs.
 func TestABatchsEndIsToldWhileResultsAreSent(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -31,7 +31,7 @@ func TestABatchsEndIsToldWhileResultsAreSent(t *testing.T) {
 		<-over
 		f.wantCause(4, perdure.ReasonShutdown)
 		if seen, _ := f.cause(4); !seen.Equal(at) {
-			t.Errorf("it was told %v after the end, want at once", seen.Sub(at))
+			t.Errorf("the activity observed the end of the batch after %v, want at once", seen.Sub(at))
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Ten messages of nearly 1 MiB exceed the payload limit of an invocation, 6 MB. A turn that receives them in parts, and
-// a worker that does, lose nothing and run nothing twice.
+// Ten messages of nearly 1 MiB exceed the payload limit of an invocation, 6 MB. Turns and workers receive such batches in
+// parts. No message is lost, and no activity runs twice.
 func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	const activities, size = 80, 90 << 10 // a quotation mark takes two bytes in a payload, and four in an event
@@ -49,15 +49,16 @@ func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 		h.serveFor(10 * time.Minute)
 		n, err := client.Result[int](must(c.Status(ctx, "i-1")))
 		if err != nil || n != activities*size || begun.Load() != activities {
-			t.Errorf("%d bytes, %v, of %d activities that began", n, err, begun.Load())
+			t.Errorf("got %d bytes, error %v, %d activity runs; want %d bytes, %d runs",
+				n, err, begun.Load(), activities*size, activities)
 		}
 	})
 	if largest := parts.largest.Load(); largest > 6<<20 || largest < 5<<20 {
-		t.Errorf("the largest event has %d bytes: the limit is %d, and the test is about batches over it", largest, 6<<20)
+		t.Errorf("the largest event has %d bytes, want at most %d and nearly as many", largest, 6<<20)
 	}
 }
 
-// payloadWitness looks at the events that functions are invoked with.
+// payloadWitness records the size of the largest event with which a function is invoked.
 type payloadWitness struct{ largest atomic.Int64 }
 
 func (w *payloadWitness) look(_ context.Context, c simaws.Call, next func() error) error {

@@ -18,22 +18,24 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hung is a call that hangs until its context ends, and a moment longer.
+// hung intercepts one call: the call hangs until its context ends, and then a moment longer.
 type hung struct {
-	operation   string        // an UpdateItem is one of the activity's record
-	after       time.Duration // from the beginning on
+	operation   string        // an UpdateItem must be of an activity record
+	after       time.Duration // since the start of the test
 	begun, over atomic.Bool
 }
 
-// moment is how much longer.
+// moment is the time that a call takes after its context has ended.
 const moment = 100 * time.Millisecond
 
 func (h *hung) intercept(since time.Time) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if readsCancels(c) {
-			time.Sleep(moment) // something of the batch is under way, too
+			time.Sleep(moment) // another call of the batch is in progress
 		}
-		if update, ok := c.Input.(*dynamodb.UpdateItemInput); ok && !strings.HasPrefix(text(update.Key, "sk"), "a#") || c.Operation != h.operation || time.Since(since) < h.after || !h.begun.CompareAndSwap(false, true) {
+		update, ok := c.Input.(*dynamodb.UpdateItemInput)
+		if ok && !strings.HasPrefix(text(update.Key, "sk"), "a#") || c.Operation != h.operation ||
+			time.Since(since) < h.after || !h.begun.CompareAndSwap(false, true) {
 			return next()
 		}
 		<-ctx.Done()
@@ -43,7 +45,7 @@ func (h *hung) intercept(since time.Time) simaws.Interceptor {
 	}
 }
 
-// besides has "plain", "waited" and "beating", which calls an activity each.
+// besides returns the orchestrations "plain", "waited" and "beating", which call an activity each.
 func besides(takes time.Duration) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "plain", func(ctx context.Context, _ int) (int, error) {
@@ -59,7 +61,9 @@ func besides(takes time.Duration) *perdure.Registry {
 		time.Sleep(takes)
 		return 1, nil
 	})
-	for name, opts := range map[string][]perdure.ActivityCallOption{"plain": nil, "beating": nil, "waited": {perdure.WaitForCancellation()}} {
+	for name, opts := range map[string][]perdure.ActivityCallOption{
+		"plain": nil, "beating": nil, "waited": {perdure.WaitForCancellation()},
+	} {
 		activity := strings.Replace(name, "waited", "plain", 1)
 		perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.CallActivityByName[int](ctx, activity, 1, opts...).Await(ctx)
@@ -68,9 +72,9 @@ func besides(takes time.Duration) *perdure.Registry {
 	return r
 }
 
-// Interleaving: a batch ends while something beside it is under way, a function returns and is frozen in the midst of the call, and goes on with it when it is
-// thawed: a lease of a record that its mapping has deleted, or that another worker has by then, a run that was left, a record of an activity that is long over.
-// So the batch's end ends the call, whose limit is seconds away, and waits for it.
+// If a batch ended while a call for it is in progress, the function could freeze and complete the call when it is thawed. It
+// would then lease a record that another worker has, or write the record of an activity that has ended. So the batch
+// cancels the call and waits for its return.
 func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*struct {
@@ -78,13 +82,24 @@ func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 		takes         time.Duration
 		hung          hung
 		deliveries    int
-		cancelled     bool // before it begins
+		cancelled     bool // before the activity starts
 	}{
-		"a lease that is taken":    {orchestration: "plain", takes: 3500 * time.Millisecond, hung: hung{operation: "ChangeMessageVisibilityBatch"}},
-		"a lease that is renewed":  {orchestration: "plain", takes: 29 * time.Second, hung: hung{operation: "ChangeMessageVisibilityBatch", after: 10 * time.Second}},
-		"a lease before it begins": {orchestration: "plain", hung: hung{operation: "ChangeMessageVisibilityBatch"}, deliveries: 3, cancelled: true},
-		"a run that is renewed":    {orchestration: "waited", takes: 16 * time.Second, hung: hung{operation: "UpdateItem", after: 10 * time.Second}},
-		"details of a heartbeat":   {orchestration: "beating", takes: 1100 * time.Millisecond, hung: hung{operation: "UpdateItem"}},
+		"first lease": {
+			orchestration: "plain", takes: 3500 * time.Millisecond, hung: hung{operation: "ChangeMessageVisibilityBatch"},
+		},
+		"renewed lease": {
+			orchestration: "plain", takes: 29 * time.Second,
+			hung: hung{operation: "ChangeMessageVisibilityBatch", after: 10 * time.Second},
+		},
+		"lease before the start": {
+			orchestration: "plain", hung: hung{operation: "ChangeMessageVisibilityBatch"}, deliveries: 3, cancelled: true,
+		},
+		"renewed run lease": {
+			orchestration: "waited", takes: 16 * time.Second, hung: hung{operation: "UpdateItem", after: 10 * time.Second},
+		},
+		"heartbeat details": {
+			orchestration: "beating", takes: 1100 * time.Millisecond, hung: hung{operation: "UpdateItem"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +111,7 @@ func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 				f.turn(0)
 				records := f.receive("sim://default")
 				if len(records) != 1 {
-					t.Fatalf("%d records", len(records))
+					t.Fatalf("got %d records, want 1", len(records))
 				}
 				if records[0].ReceiveCount = max(1, c.deliveries); c.cancelled {
 					f.cancelIt(in)
@@ -106,18 +121,19 @@ func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 				w.HandleRecords(ctx, records)
 				took, ended := time.Since(began)-c.takes, c.hung.over.Load()
 				if !c.hung.begun.Load() || !ended || took > 6*moment {
-					t.Errorf("the call began: %v, is over: %v, %v after the activity", c.hung.begun.Load(), ended, took)
+					t.Errorf("call started: %v, returned: %v, %v after the activity", c.hung.begun.Load(), ended, took)
 				}
 				synctest.Wait()
 				if text := f.log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "ERROR") {
-					t.Errorf("it warns of what nobody needs any more: %s", text)
+					t.Errorf("got warnings about calls that nobody needs: %s", text)
 				}
 			})
 		})
 	}
 }
 
-// A poller that is being stopped, or an invocation that ends, has its activities come to their end within the grace. Their leases are renewed until then.
+// When a process stops or an invocation ends, activities end within the grace period. The worker renews their leases
+// until then.
 func TestLeasesAreRenewedInTheGrace(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -132,18 +148,21 @@ func TestLeasesAreRenewedInTheGrace(t *testing.T) {
 		end()
 		time.Sleep(49 * time.Second)
 		if again := f.receive("sim://default"); len(again) > 0 {
-			t.Error("delivered again in the grace")
+			t.Error("the record was redelivered in the grace period")
 		}
 		<-over
-		if got, want := strings.Join(f.leases(), ", "), "1 for 30s, 1 for 30s, 1 for 30s"; !strings.HasPrefix(got, want) { // at 3, 28 and 53 s
-			t.Errorf("leases %s, want %s", got, want)
+		// The worker takes the lease at 3 s, and renews it at 28 and 53 s.
+		if got, want := strings.Join(f.leases(), ", "), "1 for 30s, 1 for 30s, 1 for 30s"; !strings.HasPrefix(got, want) {
+			t.Errorf("got leases %s, want %s", got, want)
 		}
 	})
 }
 
-// cancelIt has an instance cancelled by a client.
+// cancelIt cancels an instance as a client does.
 func (f *floor) cancelIt(in provider.Instance) {
 	f.t.Helper()
-	f.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+	f.send(provider.Message{
+		Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient,
+	})
 	f.turn(0)
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// calling says how an orchestration updates another: so many updates "add", of the numbers from 0 on, and how that one deals with them.
+// calling configures an orchestration that sends updates "add" with the numbers from 0 on to another instance.
 type calling struct {
 	To    string
 	Calls int
-	// ID names all of the updates, which are then one.
+	// ID is the ID of all updates, which makes them one update.
 	ID string
 	tallying
 }
 
-// tallying says how an orchestration counts: up to how many updates, after which it continues as new, and whether each calls an activity.
+// tallying configures an orchestration that handles updates until none is left. It may continue as new, and may call an
+// activity in each update.
 type tallying struct {
 	Left  int
 	Anew  bool
@@ -25,7 +26,7 @@ type tallying struct {
 	Added []int
 }
 
-// sum is an entity.
+// sum is the state of an entity.
 type sum struct{ Total, Operations int }
 
 func addCalling(r *perdure.Registry) *perdure.Registry {
@@ -36,7 +37,8 @@ func addCalling(r *perdure.Registry) *perdure.Registry {
 		return fmt.Sprint(errors.Is(err, perdure.ErrInstanceNotFound)), nil
 	})
 	perdure.AddOrchestration(r, "calls-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
-		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
+		nothing := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id))
+		if _, err := nothing.Await(ctx); err != nil {
 			return "", err
 		}
 		_, err := perdure.CallUpdate[int](ctx, id, "add", 1, perdure.WithStart("tallies", tallying{Left: 1})).Await(ctx)
@@ -78,11 +80,13 @@ func addCalling(r *perdure.Registry) *perdure.Registry {
 			s.Total = before + n
 			return s.Total, nil
 		}),
-		perdure.Operation("close", func(_ *perdure.OrchestrationContext, s *sum, _ int) (int, error) { return s.Total, nil }, perdure.DeleteState()))
+		perdure.Operation("close", func(_ *perdure.OrchestrationContext, s *sum, _ int) (int, error) {
+			return s.Total, nil
+		}, perdure.DeleteState()))
 	return r
 }
 
-// calls updates another instance, which it brings about, and tells the answers.
+// calls updates another instance, which the first update starts, and returns the results.
 func calls(ctx *perdure.OrchestrationContext, in calling) (string, error) {
 	var opts []perdure.CallUpdateOption
 	if in.To != ctx.InstanceID() {
@@ -117,14 +121,15 @@ func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
 		}
 		in.Added = append(in.Added, n)
 		in.Left--
-		if err := perdure.Sleep(ctx, time.Millisecond); err != nil { // the orchestration goes on, and the next update is not begun before
+		// The orchestration continues here; the next update has not started.
+		if err := perdure.Sleep(ctx, time.Millisecond); err != nil {
 			return nil, err
 		}
 		return in.Added, nil
 	}, perdure.Serialized())
 }
 
-// tallies takes updates, one at a time, until none is left.
+// tallies handles serialized updates until none is left.
 func tallies(ctx *perdure.OrchestrationContext, in tallying) ([]int, error) {
 	before := in.Left
 	if err := handleAdd(ctx, &in); err != nil {

@@ -18,20 +18,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Two builds beside one another, in environments that are warm. The interleavings that could hurt:
+// Two builds run concurrently in warm environments. Cases that these tests cover:
 //
-//   - The canary reports at its cold start, blocks instances, and is turned back. No environment of the build before it starts any
-//     more: the watch would take the canary for the deployed build for ever.
-//   - The canary begins, an environment of the old build starts cold after it, parks what the new build alone has, and all is
-//     shifted: the same the other way round.
-//   - Both stay, and are asked in turn. Were each answer that differs from the last a new deployment, every blocked instance would
-//     be woken at every look: a message, a turn, and for what neither can run a segment of history each time.
-//   - The build that the watch looks for changes within a round: what the other build has blocked anew lies behind the place that
-//     the round has come to, and would be woken at each change.
-//   - A round that began anew at each change would not come to its end: what is last in the index would never be woken.
-//   - Many ask at once, or a message is delivered twice: a report is a write of an item that all environments share.
+//   - The canary reports at its cold start, blocks instances, and is rolled back. No environment of the old build starts
+//     cold afterwards, so the sweeper must not regard the canary as the deployed build forever.
+//   - An environment of the old build starts cold after the canary, blocks an orchestration that only the canary knows,
+//     and the canary becomes the deployed build.
+//   - Both builds remain and report in turn. If each report counted as a deployment, each sweep would wake each blocked
+//     instance. That costs a message, a turn, and possibly a segment each time.
+//   - The last reporting build changes within a round of the sweeper. Instances that the other build blocks again are
+//     behind the position of the round, and must not be woken at each change.
+//   - A round that starts again at each change would never reach the end of the index.
+//   - Many environments are asked to report at once, or a request is delivered twice. A report writes an item that all
+//     environments share.
 
-// blockIn has o take the messages of an instance until it is blocked.
+// blockIn lets o process the messages of an instance until the instance is blocked.
 func (h *hub) blockIn(o *dispatch.Orchestrator, in provider.Instance) {
 	h.t.Helper()
 	for range 3 {
@@ -39,16 +40,16 @@ func (h *hub) blockIn(o *dispatch.Orchestrator, in provider.Instance) {
 		time.Sleep(time.Minute)
 	}
 	if now := h.read(in); now.Status != provider.StatusBlocked {
-		h.t.Fatalf("the instance is %s", now.Status)
+		h.t.Fatalf("the instance is %s, want blocked", now.Status)
 	}
 }
 
-// wantUnblocked has the watch look every two minutes, and o take what it sends, until the instance is not blocked.
+// wantUnblocked sweeps every two minutes and lets o process the messages until the instance is no longer blocked.
 func (h *hub) wantUnblocked(o *dispatch.Orchestrator, in provider.Instance, within time.Duration) {
 	h.t.Helper()
 	for from := time.Now(); h.read(in).Status == provider.StatusBlocked; time.Sleep(2 * time.Minute) {
 		if time.Since(from) > within {
-			h.t.Fatalf("it is blocked %v after, and every environment could run it", time.Since(from))
+			h.t.Fatalf("the instance is still blocked after %v, although o can run it", time.Since(from))
 		}
 		if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
 			h.t.Fatal(err)
@@ -66,7 +67,7 @@ func TestWhatATurnedBackCanaryBlockedGoesOnInWarmEnvironments(t *testing.T) {
 		canary := h.orchestrator(sleeper(2, "plus"), "new")
 		h.raise(in, "e", 1)
 		h.blockIn(canary, in)
-		h.wantUnblocked(h.Orchestrators[0], in, 5*time.Minute) // from here on the alias leads to the old build alone
+		h.wantUnblocked(h.Orchestrators[0], in, 5*time.Minute) // the alias now refers to the old build only
 	})
 }
 
@@ -76,13 +77,14 @@ func TestWhatTheOldBuildBlockedGoesOnInWarmEnvironmentsOfTheNew(t *testing.T) {
 		canary := h.orchestrator(sleeper(1, "add"), "new")
 		in := h.start("sleeper", 0)
 		time.Sleep(time.Minute)
-		old := h.orchestrator(versions("1"), "test") // starts cold, while the canary is under way
+		old := h.orchestrator(versions("1"), "test") // starts cold after the canary
 		h.blockIn(old, in)
 		h.wantUnblocked(canary, in, 5*time.Minute)
 	})
 }
 
-// The canary has been beside the old build for long, and the watch has seen both: what it blocked goes on within an hour.
+// The canary has run beside the old build for long, and both have reported. An instance that the canary blocked
+// continues within an hour.
 func TestWhatALongCanaryBlockedGoesOnWithinAnHour(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -99,7 +101,7 @@ func TestWhatALongCanaryBlockedGoesOnWithinAnHour(t *testing.T) {
 			}
 			o := both[n%len(both)]
 			if woken > 0 {
-				o = canary // which has luck with all of the instance's wakes, while both are asked for reports
+				o = canary // receives all wakes of the instance, while both builds report
 			}
 			h.give(o)
 			time.Sleep(2 * time.Minute)
@@ -119,7 +121,7 @@ func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
 				canary := h.orchestrator(entered(&b, awaits(1, "times")), "new")
 				dice := rand.New(rand.NewPCG(1, 2))
 				wakes := 0
-				for range 24 * 30 { // looks of a day
+				for range 24 * 30 { // the sweeps of a day
 					woken, err := h.Timekeeper.Sweep(ctx)
 					if err != nil {
 						t.Fatal(err)
@@ -134,19 +136,19 @@ func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
 						time.Sleep(40 * time.Second)
 					}
 				}
-				t.Logf("%d wakes in a day, %d events of history", wakes, len(h.events(in)))
+				t.Logf("got %d wakes in a day, %d events of history", wakes, len(h.events(in)))
 				if wakes == 0 || wakes > 50 {
-					t.Errorf("%d wakes in a day, want some, and two or so an hour", wakes)
+					t.Errorf("got %d wakes in a day, want at least 1 and about two an hour", wakes)
 				}
 				if now := h.read(in); now.Status != provider.StatusBlocked {
-					t.Errorf("it is %s, and blocked in both", now.Status)
+					t.Errorf("the instance is %s, want blocked in both builds", now.Status)
 				}
 			})
 		})
 	}
 }
 
-// A look that has no time for more than a page of them, and another build that was the last to report at each.
+// Each sweep reads only one page of blocked instances, and another build was the last to report each time.
 func TestAllThatIsBlockedIsFoundWhileTwoBuildsReportInTurn(t *testing.T) {
 	t.Parallel()
 	const many = 1000
@@ -169,12 +171,12 @@ func TestAllThatIsBlockedIsFoundWhileTwoBuildsReportInTurn(t *testing.T) {
 			}
 		}
 		if len(found) != many {
-			t.Errorf("%d of %d were found", len(found), many)
+			t.Errorf("got %d of %d blocked instances", len(found), many)
 		}
 	})
 }
 
-// A report is asked for by whoever finds that it needs one, and each request is one more write of the same item.
+// Several sweepers may request a report. A process reports at most once a minute, because reports write a shared item.
 func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -191,7 +193,7 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 		}
 		ask()
 		if reports != 0 {
-			t.Errorf("%d reports at once after that of the start", reports)
+			t.Errorf("got %d reports right after the report at the start, want 0", reports)
 		}
 		time.Sleep(time.Minute)
 		for range 30 {
@@ -199,15 +201,15 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if reports != 1 {
-			t.Errorf("%d reports in half a minute, want 1", reports)
+			t.Errorf("got %d reports in half a minute, want 1", reports)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuildInstanceID); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("what asks for a report is an instance: %v", err)
+			t.Errorf("the request created an instance: %v", err)
 		}
 	})
 }
 
-// An environment that could not report when it started does when it is asked.
+// An environment whose report at the start failed reports when it receives a request.
 func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -221,22 +223,22 @@ func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 		o := must(dispatch.NewOrchestrator(sleeper(2, "add"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "new"}))
 		t.Cleanup(o.Close)
 		if err := o.ReportBuild(ctx); err == nil {
-			t.Fatal("it has reported")
+			t.Fatal("the report at the start succeeded")
 		}
-		for range 2 { // the first is refused too, which fails no message
+		for range 2 { // the first request fails to report, too; that fails no message
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: provider.ReportBuildInstanceID})
 			if failed := h.give(o); len(failed) > 0 {
-				t.Errorf("%d messages failed", len(failed))
+				t.Errorf("got %d failed messages, want none", len(failed))
 			}
 			h.interfere(nil)
 		}
 		if last := must(h.Provider.LatestBuild(ctx)); last.ID != "new" {
-			t.Errorf("the build that has reported last is %q", last.ID)
+			t.Errorf("got %q as the last reporting build, want new", last.ID)
 		}
 	})
 }
 
-// isReport: a build is written.
+// isReport reports whether a call writes the report of a build.
 func isReport(c simaws.Call) bool {
 	put, is := c.Input.(*dynamodb.UpdateItemInput)
 	if !is {
@@ -246,35 +248,35 @@ func isReport(c simaws.Call) bool {
 	return sk != nil && strings.HasPrefix(sk.Value, "b#")
 }
 
-// Two builds run beside one another, and a turn takes down the process of either. Each has killed enough processes to know that: from then on what
-// the watch wakes has one try in each.
+// A turn crashes processes of two builds. After each build has reached the limit of crashes, a wake by the sweeper
+// leads to one run per change of the build.
 func TestWhatIsPoisonInTwoBuildsHasOneTryInEach(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(ctx context.Context, h *hub) {
 		in := h.blockedAsPoison()
 		if n := f.ran.Swap(0); n != 13 {
-			t.Fatalf("it ran %d times", n)
+			t.Fatalf("the turn ran %d times, want 13", n)
 		}
 		for n, want := range []int64{13, 1, 1, 1, 1, 1} {
 			if err := h.Deploy(ctx, f.registry(), []string{"other", "test"}[n%2]); err != nil {
 				t.Fatal(err)
 			}
 			for range 60 {
-				h.serveFor(121 * time.Second) // no delivery, of which there is one in 90, is at its end: it would be cut, and live
+				h.serveFor(121 * time.Second) // ends between two deliveries, which are 90 s apart; one that is cut off would not crash
 				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if ran := f.ran.Swap(0); ran != want || h.read(in).Status != provider.StatusBlocked {
-				t.Errorf("change %d of the build: it ran %d times, want %d; it is %s", n, ran, want, h.read(in).Status)
+				t.Errorf("change %d of the build: the turn ran %d times, want %d; the instance is %s", n, ran, want, h.read(in).Status)
 			}
 		}
 	})
 }
 
-// Nothing new is blocked, and for hours two builds report in turn: no round begins for a build that was the last to report within the hour, though no
-// look has found anything to wake.
+// Two builds report in turn for hours, and no other instance is blocked. A new round of the sweeper does not start for
+// a build that was the last to report within the hour, even if sweeps find no instance to wake.
 func TestBuildsThatReportInTurnAreKnownWhileNothingIsFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -293,7 +295,7 @@ func TestBuildsThatReportInTurnAreKnownWhileNothingIsFound(t *testing.T) {
 			}
 		}
 		if found < 24 || found > 48 {
-			t.Errorf("it is found %d times in a day, want once or twice an hour", found)
+			t.Errorf("the sweeper found the instance %d times in a day, want once or twice an hour", found)
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// lines returns the lines of a journal that report an event.
+// lines returns the lines of the log that report an event.
 func (j *journal) lines(event string) (lines []string) {
 	for line := range strings.Lines(j.String()) {
 		if slices.Contains(strings.Fields(line), "event="+event) {
@@ -26,12 +26,12 @@ func (j *journal) lines(event string) (lines []string) {
 	return lines
 }
 
-// wantLine fails unless exactly one line reports an event, and has all these words.
+// wantLine fails the test unless exactly one line reports an event and contains all words.
 func (j *journal) wantLine(t *testing.T, event string, words ...string) {
 	t.Helper()
 	lines := j.lines(event)
 	if len(lines) != 1 {
-		t.Errorf("%d lines report %s, want one:\n%s", len(lines), event, j)
+		t.Errorf("got %d lines with event %s, want 1:\n%s", len(lines), event, j)
 		return
 	}
 	for _, w := range words {
@@ -43,7 +43,7 @@ func (j *journal) wantLine(t *testing.T, event string, words ...string) {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// Events that a cancel logs.
+// Log events of a cancellation.
 const (
 	lineTold    = logevent.ActivityCancelled
 	lineEnded   = logevent.ActivityCancelledEnded
@@ -56,8 +56,7 @@ const (
 	lineRefused = logevent.SubOrchestrationCancelRejected
 )
 
-// That an activity is cancelled, that it heeds it, and how it ends, is in the log once each, with how long it took; that it was polled for in
-// between is not.
+// The log has one line about the cancellation of an activity and one about its end, with durations. Polls are not logged.
 func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -72,15 +71,15 @@ func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 		f.cancel(in, 4)
 		<-over
 		if n := strings.Count(f.log.String(), "\n"); n != 4 {
-			t.Errorf("%d lines of two activities that were cancelled after a minute of polls, want two each:\n%s", n, &f.log)
+			t.Errorf("got %d lines about two cancelled activities, want two each:\n%s", n, &f.log)
 		}
 		if ended := f.log.lines(lineEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") || !strings.Contains(ended[1], "end=finished endedAfter=9s") {
-			t.Errorf("ended: %s", ended)
+			t.Errorf("got end lines %s, want the second to report #4 as finished after 9s", ended)
 		}
 	})
 }
 
-// A cancel that came before its activity.
+// The activity was cancelled before it started.
 func TestACancelOfWhatHasNotBegunIsLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -89,11 +88,12 @@ func TestACancelOfWhatHasNotBegunIsLogged(t *testing.T) {
 		f.cancel(in, 3)
 		time.Sleep(time.Minute)
 		<-f.handled(ctx, f.worker(nil))
-		f.log.wantLine(t, lineUnbegun, "level=INFO", "activity=job", "instance=a", "execution="+in.ExecutionID, "activityId=3", "reason=select_loser", "decidedFor=1m0s")
+		f.log.wantLine(t, lineUnbegun, "level=INFO", "activity=job", "instance=a", "execution="+in.ExecutionID,
+			"activityId=3", "reason=select_loser", "decidedFor=1m0s")
 	})
 }
 
-// A panic in the grace is a warning, whatever ended the context: nobody may hear of it otherwise.
+// A panic in the grace period is a warning. The log may be the only place that reports it.
 func TestAPanicInTheGraceIsLogged(t *testing.T) {
 	t.Parallel()
 	for _, omit := range []bool{false, true} {
@@ -103,10 +103,13 @@ func TestAPanicInTheGraceIsLogged(t *testing.T) {
 			time.Sleep(time.Minute)
 			f.cancel(in, 3)
 			<-over
-			want := []string{"level=WARN", "activity=job", "instance=a", "execution=" + in.ExecutionID, "activityId=3", "reason=select_loser", "end=stopped", "endedAfter=2s"}
+			want := []string{
+				"level=WARN", "activity=job", "instance=a", "execution=" + in.ExecutionID, "activityId=3",
+				"reason=select_loser", "end=stopped", "endedAfter=2s",
+			}
 			f.log.wantLine(t, linePanic, want...)
 			if secret := strings.Contains(f.log.String(), "a secret"); secret == omit {
-				t.Errorf("error texts are left out: %v; the log has this one: %v", omit, secret)
+				t.Errorf("with OmitErrorTexts=%v, the log contains the panic's text: %v", omit, secret)
 			}
 		})
 	}
@@ -117,12 +120,13 @@ func TestAPanicInTheGraceIsLogged(t *testing.T) {
 		<-f.handled(ctx, f.worker(nil))
 		f.log.wantLine(t, linePanic, "level=WARN", "activityId=3", "reason=deadline", "error=")
 		if n := len(f.log.lines(lineEnded)); n > 0 {
-			t.Error("it is said to be cancelled")
+			t.Error("the log reports a cancelled activity, want none")
 		}
 	})
 }
 
-// A turn that cancels a thousand children has one line for it, which names the first; and one that their answers come to has one.
+// A turn that cancels a thousand children logs one line that names the first of them. A turn that receives their
+// responses logs one line.
 func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 	t.Parallel()
 	const many = 1000
@@ -145,11 +149,12 @@ func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Logger: log.logger(), BatchSize: 10}, func(_ context.Context, h *hub) {
 		in := h.startAs("p", "parent", many)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("it ended with %s", end.Kind)
+			t.Fatalf("the instance ended with %s", end.Kind)
 		}
-		log.wantLine(t, lineAsked, "level=INFO", "instance=p", "execution="+in.ExecutionID, fmt.Sprintf("children=%d", many), `first="#3 c0, #4 c1, `, "reason=dropped_future")
+		log.wantLine(t, lineAsked, "level=INFO", "instance=p", "execution="+in.ExecutionID,
+			fmt.Sprintf("children=%d", many), `first="#3 c0, #4 c1, `, "reason=dropped_future")
 		if line := log.lines(lineAsked)[0]; strings.Count(line, "#") != 10 {
-			t.Errorf("the line names more than ten: %s", line)
+			t.Errorf("got line %s, want ten children", line)
 		}
 		turns := 0
 		for _, e := range h.events(in) {
@@ -158,15 +163,15 @@ func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 			}
 		}
 		if n := len(log.lines(lineDone)); n == 0 || n > turns {
-			t.Errorf("%d lines tell of answers, of %d turns", n, turns)
+			t.Errorf("got %d lines about responses in %d turns, want 1 to %d", n, turns, turns)
 		}
 		if n := strings.Count(log.String(), "\n"); n > turns+1 {
-			t.Errorf("%d lines for %d turns", n, turns)
+			t.Errorf("got %d lines in %d turns, want at most one more than turns", n, turns)
 		}
 	})
 }
 
-// What a parent's cancel finds, where it does not find its child.
+// The parent's cancel finds an instance of another start, or no instance.
 func TestACancelOfAChildThatIsRefusedIsLogged(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
@@ -180,10 +185,14 @@ func TestACancelOfAChildThatIsRefusedIsLogged(t *testing.T) {
 		for range 3 {
 			h.turn(0)
 		}
-		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p", "parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested", `error="instance \"c\" belongs to another start"`)
-		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1", `first="#3 c"`, `error="instance \"c\" belongs to another start"`)
+		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p",
+			"parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested",
+			`error="instance \"c\" belongs to another start"`)
+		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1",
+			`first="#3 c"`, `error="instance \"c\" belongs to another start"`)
 		h.send(cancelMessage("nobody", "s1"))
 		h.turn(0)
-		log.wantLine(t, lineNobody, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px", "parentEventId=3", "reason=parent_cancelled")
+		log.wantLine(t, lineNobody, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px",
+			"parentEventId=3", "reason=parent_cancelled")
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An instance whose history cannot be read, and to which messages come all the time: once it is shown as blocked each batch is set aside in its
-// first delivery, in that build. Another build tries them again, since it may be the one that can read the history.
+// An instance with an unreadable history receives many messages. Once the instance is blocked in a build, that build parks
+// each batch at its first delivery. Another build retries the messages, because it may be able to read the history.
 func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 	t.Parallel()
 	const many = 200
@@ -23,7 +23,7 @@ func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 		h.raise(in, "e", 5)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt || now.BlockedBy != "test" {
-			t.Fatalf("it is %s in %q: %+v", now.Status, now.BlockedBy, now.Diagnosis)
+			t.Fatalf("the instance is %s in build %q with diagnosis %+v", now.Status, now.BlockedBy, now.Diagnosis)
 		}
 		for n := range many {
 			h.raise(in, fmt.Sprint("busy-", n), n)
@@ -36,24 +36,24 @@ func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 			}
 			for _, r := range records {
 				if r.ReceiveCount > 1 {
-					t.Fatalf("a message is delivered %d times", r.ReceiveCount)
+					t.Fatalf("got delivery %d of a message, want 1", r.ReceiveCount)
 				}
 			}
 			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
-				t.Fatalf("%d messages failed", len(failed))
+				t.Fatalf("got %d failed messages, want none", len(failed))
 			}
 			if err := h.Provider.DeleteRecords(t.Context(), provider.QueueInbox, records...); err != nil {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%d messages were set aside in %d batches", many, batches)
+		t.Logf("parked %d messages in %d batches", many, batches)
 		if batches > many/10 {
-			t.Errorf("it took %d batches", batches)
+			t.Errorf("got %d batches, want at most %d", batches, many/10)
 		}
 		later := h.orchestrator(sleeper(1, "add"), "later")
 		h.raise(in, "late", 1)
 		if failed := h.give(later); len(failed) != 1 {
-			t.Errorf("%d messages failed in another build, want the one, to be tried again", len(failed))
+			t.Errorf("got %d failed messages in another build, want 1 that is retried", len(failed))
 		}
 	})
 }

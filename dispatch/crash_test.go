@@ -18,13 +18,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scenario is an orchestration that must give the same result whatever crashes.
+// scenario is an orchestration that must return the same result despite crashes.
 type scenario struct {
 	name      string
 	input     any
 	want      string
-	instances int // that there are in the end
-	// meanwhile is what a client does; nil: nothing.
+	instances int // number of instances at the end
+	// meanwhile runs while the orchestration runs, as a client; nil: nothing.
 	meanwhile func(h *hub, in provider.Instance)
 }
 
@@ -61,7 +61,10 @@ func scenarios() []scenario {
 		{"meets", "c", `"heard [7 8]"`, 2, nil},
 		{"tells-the-dead", "c", `"1 over"`, 2, nil},
 		{"calls", calling{To: "c", Calls: 2, tallying: tallying{Left: 2}}, `"[[0] [0 1]]"`, 2, nil},
-		{"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}}, `"[[0] [0 1] [0 1 2]]"`, 2, nil},
+		{
+			"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}},
+			`"[[0] [0 1] [0 1 2]]"`, 2, nil,
+		},
 		{"calls", calling{To: "c", Calls: 2, ID: "u", tallying: tallying{Left: 1, Slow: true}}, `"[[0] [0]]"`, 2, nil},
 		{"calls", calling{To: "i-1", Calls: 2}, `"[[0] [0 1]]"`, 1, nil},
 		{"calls-nobody", "c", `"true"`, 1, nil},
@@ -76,11 +79,13 @@ func scenarios() []scenario {
 	}
 }
 
-// crashStep is how far apart the calls are at which a short run crashes. It is a prime, so that the calls of a loop are not always the same one.
+// crashStep is the step between the crashed calls in a short run. It is a prime, so that a loop of calls crashes at
+// different calls.
 const crashStep = 5
 
-// A function's process is killed before and after its n-th AWS call, for every n there is: the instance ends as without a
-// crash, its history is a valid log, and nothing is left in any queue. Who reads cold reads, and leaves, rollups.
+// 1. The process of a function dies before or after its n-th AWS call, for every n.
+// 2. The instance ends as without a crash, its history is valid, and the queues are empty.
+// Cold reads use and write rollups.
 func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
@@ -94,8 +99,8 @@ func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 	}
 }
 
-// The response to a transaction is lost, for each that there is, and the repeat has no token by which DynamoDB would know it:
-// it meets what the first try has written, and the instance ends as without that.
+// The response to the n-th transaction is lost, for every n. The repeated request has no token by which DynamoDB could
+// recognize it. It finds the items of the first request, and the instance ends as without the loss.
 func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 	t.Parallel()
 	var lost atomic.Int64
@@ -112,12 +117,13 @@ func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		if n := lost.Load(); n < 100 {
-			t.Errorf("only %d responses were lost", n)
+			t.Errorf("got %d lost responses, want at least 100", n)
 		}
 	})
 }
 
-// loseAt runs a scenario in which the response to the n-th transaction is lost, and reports whether there was one.
+// loseAt runs a scenario in which the response to the n-th transaction is lost. It reports whether there was such a
+// transaction.
 func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
 	t.Helper()
 	var transactions atomic.Int64
@@ -146,7 +152,7 @@ func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
 	return transactions.Load() >= n
 }
 
-// crashAt runs a scenario with a crash at the n-th call of a function, and reports whether there was such a call.
+// crashAt runs a scenario with a crash at the n-th call of a function. It reports whether there was such a call.
 func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
@@ -163,7 +169,8 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		}
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
-		} else if s.name == "statuses" && string(status.CustomStatus) != s.want || s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
+		} else if s.name == "statuses" && string(status.CustomStatus) != s.want ||
+			s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
 		if err := h.CheckRest(ctx); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-var operations = flag.Int("operations", 10_000, "of TestR31AKeyOfManyOperations: how many operations")
+var operations = flag.Int("operations", 10_000, "number of operations of TestR31AKeyOfManyOperations")
 
-// pours calls an operation of a key many times, some hundred at once, and continues as new in between.
+// pours calls an operation of a key many times, 500 concurrently, and continues as new after each 1,000.
 func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
 	const atOnce, inAnExecution = 500, 1000
 	for done := 0; done < min(left, inAnExecution); done += atOnce {
@@ -35,7 +35,7 @@ func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
 	return 0, nil
 }
 
-// What an operation of a key costs does not grow with how many there were: the entity continues as new, and what it hands over stays small.
+// The cost of an operation does not grow with their number: the entity continues as new, and its state stays small.
 func TestR31AKeyOfManyOperations(t *testing.T) {
 	shortrun.Skip(t)
 	r := registry()
@@ -70,16 +70,17 @@ func TestR31AKeyOfManyOperations(t *testing.T) {
 		}
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		t.Logf("%d operations: execution %d, %d events, at most %d in an execution, at most %d bytes handed over; %v calls; %d MB of heap, with the table and all calls",
+		t.Logf("%d operations: execution %d, %d events, at most %d events per execution, at most %d bytes of state; "+
+			"%v calls; %d MB of heap, including the table and all calls",
 			*operations, last.ExecutionNumber, events, mostEvents, mostHanded, calls, m.HeapAlloc>>20)
 		if want := int64(1 + *operations/1000); last.ExecutionNumber > want || executions != int(last.ExecutionNumber) {
-			t.Errorf("it is in execution %d of %d, want %d at the most", last.ExecutionNumber, executions, want)
+			t.Errorf("the entity is in execution %d of %d, want at most %d", last.ExecutionNumber, executions, want)
 		}
 		if store := calls["DynamoDB"] + calls["SQS"]; 2*store > 5**operations {
-			t.Errorf("%d calls for %d operations", store, *operations)
+			t.Errorf("got %d calls for %d operations, want at most 2.5 each", store, *operations)
 		}
 		if mostEvents > 5000 || mostHanded > 256<<10 {
-			t.Errorf("an execution has %d events, and is handed %d bytes", mostEvents, mostHanded)
+			t.Errorf("got %d events and %d bytes of state in an execution, want at most 5,000 and 256 KiB", mostEvents, mostHanded)
 		}
 	})
 }

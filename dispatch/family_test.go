@@ -8,7 +8,7 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// addFamily adds orchestrations that start others, and that continue as new.
+// addFamily adds orchestrations that start other orchestrations or continue as new.
 func addFamily(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "parent", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return perdure.CallSubOrchestrationByName[int](ctx, "chain", n).Await(ctx)
@@ -16,7 +16,7 @@ func addFamily(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "nested", nested)
 	perdure.AddOrchestration(r, "children", children)
 	perdure.AddOrchestration(r, "fails-until", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		// Which attempt it is, its id tells: that of the n-th ends with ~n.
+		// The instance ID ends with the number of the attempt.
 		if id := ctx.InstanceID(); id[len(id)-2:] == fmt.Sprintf("~%d", n) {
 			return n, nil
 		}
@@ -44,7 +44,7 @@ func addFamily(r *perdure.Registry) {
 	addTalking(r)
 }
 
-// waitsADay waits for the event "add" or for a day, whichever is first, and then for another event.
+// waitsADay waits for the event "add" or for a day, and then for the event "end".
 func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	first, err := perdure.Select(ctx, perdure.WaitForExternalEvent[int](ctx, "add"), perdure.CreateTimer(ctx, 24*time.Hour))
 	if err != nil {
@@ -56,13 +56,13 @@ func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return []string{"event", "timer"}[first], nil
 }
 
-// givesUp calls the child "c", and gives it up at the event "add". At the event "end" it tells what became of the call.
+// givesUp calls the child "c" and cancels the call at the event "add". At the event "end" it returns the outcome.
 func givesUp(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	below := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID("c"))
 	return givenUp(ctx, below)
 }
 
-// givesUpWork does so with an activity.
+// givesUpWork does the same as givesUp with an activity.
 func givesUpWork(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return givenUp(ctx, perdure.CallActivity(ctx, inc, n))
 }
@@ -88,7 +88,7 @@ func nested(ctx *perdure.OrchestrationContext, depth int) (int, error) {
 	return n + 1, err
 }
 
-// children runs n at once, and adds up.
+// children runs n children concurrently and returns the sum of their results.
 func children(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	var fs []*perdure.Future[int]
 	for i := range n {
@@ -97,11 +97,11 @@ func children(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return sumOf(ctx, fs)
 }
 
-// loop is what an orchestration that continues as new carries on.
+// loop is the input of an orchestration that continues as new.
 type loop struct{ Left, Counted int }
 
 func addContinuing(r *perdure.Registry) {
-	// again does a bit of each thing in every execution.
+	// again uses a timer, an activity and a detached start in every execution.
 	again := func(ctx *perdure.OrchestrationContext, in loop) (string, error) {
 		if in.Left == 0 {
 			return fmt.Sprintf("%d left, %d counted", in.Left, in.Counted), nil
@@ -147,7 +147,7 @@ func addContinuing(r *perdure.Registry) {
 		}
 		return perdure.ContinueAsNew[string](ctx, loop{in.Left - 1, in.Counted + n})
 	})
-	// sums adds up what the external event "add" brings, until it is 0; every execution takes two.
+	// sums adds up the values of the event "add" until one is 0. Every execution consumes two.
 	perdure.AddOrchestration(r, "sums", func(ctx *perdure.OrchestrationContext, sum int) (int, error) {
 		for range 2 {
 			n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -158,7 +158,7 @@ func addContinuing(r *perdure.Registry) {
 		}
 		return perdure.ContinueAsNew[int](ctx, sum)
 	})
-	// then-waits continues as new at once, and then adds up two events.
+	// then-waits continues as new n times, and then adds up two events.
 	perdure.AddOrchestration(r, "then-waits", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n > 0 {
 			return perdure.ContinueAsNew[int](ctx, n-1)

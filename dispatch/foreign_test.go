@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// putRaw sends a body to the inbox as it is, in a group.
+// putRaw sends a body to a message group of the inbox.
 func (h *hub) putRaw(group, body string) {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.SendMessageBatch(h.t.Context(), &sqs.SendMessageBatchInput{
@@ -31,12 +31,14 @@ func (h *hub) putRaw(group, body string) {
 	}
 }
 
-// reasons are what the dead letters of the inbox say of themselves; they are deleted, since each holds up those of its group behind it.
+// reasons returns the errors of the inbox's dead letters. It deletes the letters, because each blocks its group.
 func (h *hub) reasons() (all []string) {
 	h.t.Helper()
 	url := h.Provider.Config().DeadLetters[provider.QueueInbox]
 	for {
-		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
+		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
+		})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -45,16 +47,19 @@ func (h *hub) reasons() (all []string) {
 		}
 		for i := range out.Messages {
 			all = append(all, *out.Messages[i].MessageAttributes["error"].StringValue)
-			entries := []sqstypes.DeleteMessageBatchRequestEntry{{Id: aws.String("1"), ReceiptHandle: out.Messages[i].ReceiptHandle}}
-			if _, err := h.Cloud.Queues.DeleteMessageBatch(h.t.Context(), &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}); err != nil {
+			handle := out.Messages[i].ReceiptHandle
+			entries := []sqstypes.DeleteMessageBatchRequestEntry{{Id: aws.String("1"), ReceiptHandle: handle}}
+			input := &sqs.DeleteMessageBatchInput{QueueUrl: &url, Entries: entries}
+			if _, err := h.Cloud.Queues.DeleteMessageBatch(h.t.Context(), input); err != nil {
 				h.t.Fatal(err)
 			}
 		}
 	}
 }
 
-// Interleaving: an event is on its way to an instance, and what somebody has copied into another instance's group, and which names
-// this one, overtakes it. Its number says nothing of what the instance has consumed: the event must not count as a redelivery.
+// 1. An event of an instance is received but not yet processed.
+// 2. A message for the same instance arrives in another message group, with a higher sequence number.
+// 3. The session rejects that message and does not move the watermark, so the event does not count as a redelivery.
 func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(_ context.Context, h *hub) {
@@ -62,26 +67,27 @@ func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 		h.turn(0)
 		h.raise(in, "own", 1)
 		own := h.receive(h.Provider.Config().InboxURL)
-		h.putRaw("another's", `{"v":1,"kind":"eventRaised","instanceId":"i-1","name":"add","eventId":"foreign","data":40}`)
+		h.putRaw("another's",
+			`{"v":1,"kind":"eventRaised","instanceId":"i-1","name":"add","eventId":"foreign","data":40}`)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("%d records failed", len(failed))
+			t.Errorf("got %d failed records, want none", len(failed))
 		}
 		if failed := h.Orchestrators[0].HandleRecords(t.Context(), own); len(failed) > 0 {
-			t.Errorf("%d records failed", len(failed))
+			t.Errorf("got %d failed records, want none", len(failed))
 		}
 		_ = h.Provider.DeleteRecords(t.Context(), provider.QueueInbox, own...)
 		h.raise(in, "more", 2)
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("it ended with %s, want both of its own events", end.Output)
+			t.Errorf("the instance ended with %s, want the sum of its own events", end.Output)
 		}
 		if got := h.reasons(); len(got) != 1 || !strings.Contains(got[0], "group") {
-			t.Errorf("dead letters %q", got)
+			t.Errorf("got dead letters %q, want one about the group", got)
 		}
 	})
 }
 
-// What no client may send, and what is for another hub, goes to the dead letters at the first delivery, and says why. What stands beside
-// and behind it in the group goes on at once.
+// Messages that no client may send, and messages of another hub, become dead letters at the first delivery, with a reason.
+// Other messages of the group continue at once.
 func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1100)
@@ -125,38 +131,43 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 		}
 		h.raise(in, "last", 1)
 		begun := time.Now()
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || end.Time.Sub(begun) > 2*time.Minute { // the wake was in flight
-			t.Errorf("it ended with %s after %v", end.String(), end.Time.Sub(begun))
+		end := h.finish(in)
+		took := end.Time.Sub(begun)
+		if end.Kind != history.OrchestrationCompleted || took > 2*time.Minute { // the wake was in flight
+			t.Errorf("ended with %s after %v, want a completion within 2m", end.String(), took)
 		}
 		reasons := h.reasons()
 		if len(reasons) != len(bad) {
-			t.Fatalf("%d dead letters of %d", len(reasons), len(bad))
+			t.Fatalf("got %d dead letters, want %d", len(reasons), len(bad))
 		}
 		for i, b := range bad {
 			if !strings.Contains(reasons[i], b.says+" ") {
-				t.Errorf("%s: it says %q", b.body[:min(len(b.body), 100)], reasons[i])
+				t.Errorf("%s: got reason %q", b.body[:min(len(b.body), 100)], reasons[i])
 			}
 		}
 		h.checkRest()
 	})
 }
 
-// A work item and a timer of another hub, which somebody has copied here, run nothing.
+// A work item and a timer of another hub have no effect.
 func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
-		item := provider.Record{ID: "1", Body: `{"v":1,"instanceId":"i-1","executionId":"x","activityId":3,"name":"inc","queue":"default","attempt":1,"hub":"another"}`}
-		timer := provider.Record{ID: "2", Body: `{"v":1,"instanceId":"i-1","executionId":"x","timerId":3,"fireAt":"2026-01-01T00:00:00Z","hub":"another"}`}
+		item := provider.Record{ID: "1", Body: `{"v":1,"instanceId":"i-1","executionId":"x","activityId":3,` +
+			`"name":"inc","queue":"default","attempt":1,"hub":"another"}`}
+		timer := provider.Record{ID: "2", Body: `{"v":1,"instanceId":"i-1","executionId":"x","timerId":3,` +
+			`"fireAt":"2026-01-01T00:00:00Z","hub":"another"}`}
 		if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 || len(bad) != 1 {
-			t.Errorf("%d work items", len(items))
+			t.Errorf("got %d work items, want none", len(items))
 		}
 		if timers, bad := h.Provider.DecodeTimers([]provider.Record{timer}); len(timers) != 0 || len(bad) != 1 {
-			t.Errorf("%d timers", len(timers))
+			t.Errorf("got %d timers, want none", len(timers))
 		}
-		for _, own := range []string{`"test"`, `""`} { // an earlier release names none
+		for _, own := range []string{`"test"`, `""`} { // earlier releases write no hub
 			item.Body = strings.Replace(item.Body, `"another"`, own, 1)
-			if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
-				t.Errorf("%s: %v", own, bad)
+			items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item})
+			if len(items) != 1 || len(bad) != 0 || items[0].Hub != "" {
+				t.Errorf("hub %s: got unreadable records %v, want one work item", own, bad)
 			}
 			item.Body = strings.Replace(item.Body, own, `"another"`, 1)
 		}

@@ -12,10 +12,11 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A holder that is late learns that it can stop, whether or not a heartbeat came before the end, from every client.
+// The holder of a token sends a heartbeat after the activity has ended. Every client reports the end, with or without an
+// earlier heartbeat.
 func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 	t.Parallel()
-	for name, beats := range map[string]bool{"a heartbeat before the end": true, "none": false} {
+	for name, beats := range map[string]bool{"heartbeat before the end": true, "no heartbeat before the end": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -35,7 +36,7 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 					wantProblem(t, err, client.TokenActivityEnded)
 				}
 				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
-					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
+					t.Errorf("got record %+v, want it unchanged: %+v", now, was)
 				}
 				a.serveFor(2 * time.Hour)
 				a.wantEnd(in, "once")
@@ -44,7 +45,7 @@ func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 	}
 }
 
-// The execution has ended, with or without a cancel: the holder is told so, and nothing is written.
+// The execution has ended, with or without a cancellation. The heartbeat reports the end and writes nothing.
 func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]question{"completed": {}, "cancelled": {GivesUp: time.Minute}} {
@@ -62,14 +63,16 @@ func TestHeartbeat_executionHasEnded_isGone(t *testing.T) {
 				_, err := a.client.HeartbeatActivity(ctx, a.token(0), "late")
 				wantProblem(t, err, client.TokenExecutionEnded)
 				if now := must(a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 1)); !reflect.DeepEqual(now, was) {
-					t.Errorf("the record of what is over was %+v, and is %+v", was, now)
+					t.Errorf("got record %+v, want it unchanged: %+v", now, was)
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: the end is committed between the heartbeat's reads and its write. The next one learns of it.
+// 1. A client's heartbeat reads the open activity.
+// 2. A session commits the end of the activity.
+// 3. The heartbeat writes its record. The next heartbeat reports the end.
 func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -96,7 +99,7 @@ func TestHeartbeat_endIsCommittedBeforeItsWrite_nextOneIsOver(t *testing.T) {
 	})
 }
 
-// A heartbeat of a live attempt is three reads and a write, the first of a client and those behind it.
+// Every heartbeat of a running attempt costs three reads and a write.
 func TestHeartbeat_liveAttempt_costsThreeReadsAndAWrite(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -112,7 +115,7 @@ func TestHeartbeat_liveAttempt_costsThreeReadsAndAWrite(t *testing.T) {
 				calls[c.Operation]++
 			}
 			if want := map[string]int{"GetItem": 2, "Query": 1, "UpdateItem": 1}; !maps.Equal(calls, want) {
-				t.Errorf("a heartbeat made %v, want %v", calls, want)
+				t.Errorf("got calls %v of a heartbeat, want %v", calls, want)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// entered is a registry of the sleeper, whose code counts how often it was entered, before it does what body does.
+// entered returns a registry whose orchestration "sleeper" counts its runs and then runs body.
 func entered(count *atomic.Int64, body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -28,7 +28,7 @@ func entered(count *atomic.Int64, body func(ctx *perdure.OrchestrationContext, n
 	return r
 }
 
-// awaits waits for as many events of a name, and wants the numbers from 0 on, in order.
+// awaits returns an orchestration that waits for events with the numbers from 0 on, in order.
 func awaits(events int, name string) func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 	return func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		for i := range events {
@@ -37,14 +37,14 @@ func awaits(events int, name string) func(ctx *perdure.OrchestrationContext, _ i
 				return 0, err
 			}
 			if n != i {
-				return 0, fmt.Errorf("event %d came where %d was due", n, i)
+				return 0, fmt.Errorf("got event %d, want %d", n, i)
 			}
 		}
 		return events, nil
 	}
 }
 
-// block starts the sleeper in a build whose code is good, and has the hub's own build block it.
+// block starts the orchestration "sleeper" in a build with the registry good. Then the hub's own build blocks it.
 func (h *hub) block(good *perdure.Registry) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", 0)
@@ -55,12 +55,12 @@ func (h *hub) block(good *perdure.Registry) provider.Instance {
 		time.Sleep(10 * time.Minute)
 	}
 	if now := h.read(in); now.Status != provider.StatusBlocked {
-		h.t.Fatalf("the instance is %s", now.Status)
+		h.t.Fatalf("the instance is %s, want blocked", now.Status)
 	}
 	return in
 }
 
-// burst raises the events 0 to n-1.
+// burst sends the events 0 to n-1.
 func (h *hub) burst(in provider.Instance, n int) {
 	h.t.Helper()
 	for i := 0; i < n; i += 10 {
@@ -74,7 +74,7 @@ func (h *hub) burst(in provider.Instance, n int) {
 	}
 }
 
-// slow makes every call of a function take so long.
+// slow delays every call of a function by d.
 func slow(d time.Duration) simaws.Interceptor {
 	return func(_ context.Context, _ simaws.Call, next func() error) error {
 		time.Sleep(d)
@@ -82,8 +82,8 @@ func slow(d time.Duration) simaws.Interceptor {
 	}
 }
 
-// A burst to a blocked instance is set aside at the rate at which a batch can be written: its code is not run, its history is not
-// read again, and all arrive once and in order when the code is mended.
+// Messages to a blocked instance are parked as fast as batches can be written. The session neither runs the code nor reads
+// the history again. After a fix, all events arrive once and in order.
 func TestABlockedInstanceDrainsAThousandEventsWithoutItsCode(t *testing.T) {
 	t.Parallel()
 	const events = 1500
@@ -109,37 +109,38 @@ func TestABlockedInstanceDrainsAThousandEventsWithoutItsCode(t *testing.T) {
 		h.interfere(nil)
 		rate := events / last.Sub(from).Seconds()
 		calls := h.Cloud.Counts()
-		t.Logf("%d events in %v: %.0f events/s; calls %v", events, last.Sub(from), rate, calls)
+		t.Logf("parked %d events in %v: %.0f events/s; calls %v", events, last.Sub(from), rate, calls)
 		if rate < 200 {
-			t.Errorf("%.0f events/s", rate)
+			t.Errorf("got %.0f events/s, want at least 200", rate)
 		}
 		if n := count.Load() - before; n != 0 {
-			t.Errorf("its code was entered %d times", n)
+			t.Errorf("the code ran %d times, want 0", n)
 		}
-		if calls["DynamoDB.PutItem"] != events/10 || calls["DynamoDB.UpdateItem"] != 0 || calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
-			t.Errorf("calls %v: want a write for each of %d batches, and one cold read", calls, events/10)
+		if calls["DynamoDB.PutItem"] != events/10 || calls["DynamoDB.UpdateItem"] != 0 ||
+			calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
+			t.Errorf("got calls %v, want a write for each of %d batches, and one cold read", calls, events/10)
 		}
 		h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
 	})
 }
 
-// mend has a build take the instance, and wants it to end with a number.
+// mend runs the instance in a fixed build, and fails the test unless it ends with the result want.
 func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registry, want int) {
 	h.t.Helper()
 	time.Sleep(time.Second)
 	mended := h.orchestrator(r, "mended")
 	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-		h.t.Fatalf("the watch woke %d, %v", woken, err)
+		h.t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 	}
 	h.give(mended)
 	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != fmt.Sprint(want) {
-		h.t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
+		h.t.Errorf("ended with %s %s %v, %v, want the result %d", end.Kind, end.Output, end.Error, err, want)
 	}
 	h.events(in)
 }
 
-// Code that never comes back leaves a goroutine behind each time it is entered: messages to an instance that is blocked for that must
-// not. Not parallel: the goroutines of other tests would count.
+// Code that never returns leaks a goroutine at each run. Messages to an instance that is blocked for this reason must not
+// run it. This test is not parallel, because it counts goroutines.
 func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest // see above
 	var count atomic.Int64
 	r := entered(&count, func(*perdure.OrchestrationContext, int) (int, error) {
@@ -151,41 +152,42 @@ func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest
 		before, goroutines := count.Load(), runtime.NumGoroutine()
 		for range 5 {
 			h.burst(in, 200)
-			h.serveFor(time.Hour) // beyond the life of a warm entry, too
+			h.serveFor(time.Hour) // a warm entry expires within this time
 		}
-		t.Logf("blocking entered the code %d times, %d goroutines; after 1,000 events %d times, %d goroutines", before, goroutines, count.Load(), runtime.NumGoroutine())
-		const few = 3 // that libraries keep, and make when they are first needed; each message would leave one
+		t.Logf("the code ran %d times with %d goroutines before, and %d times with %d goroutines after 1,000 events",
+			before, goroutines, count.Load(), runtime.NumGoroutine())
+		const few = 3 // started by libraries at their first use; each message would leak one
 		if count.Load() != before || runtime.NumGoroutine() > goroutines+few {
-			t.Errorf("its code was entered %d times, %d goroutines became %d", count.Load()-before, goroutines, runtime.NumGoroutine())
+			t.Errorf("got %d more runs of the code, and %d goroutines after %d", count.Load()-before, runtime.NumGoroutine(), goroutines)
 		}
-		time.Sleep(2000 * time.Hour) // the bubble waits for the bodies
+		time.Sleep(2000 * time.Hour) // the orchestrations return
 	})
 }
 
-// A batch to a blocked instance costs one write, whatever the batch holds, and nothing is read.
+// A batch of messages to a blocked instance costs one write and no read.
 func TestABatchToABlockedInstanceIsOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(20, "plus")}, func(ctx context.Context, h *hub) {
 		in := h.block(sleeper(20, "add"))
 		h.burst(in, 20)
-		h.turn(0) // cold or warm: the wake's turn has left it
+		h.turn(0) // warms the instance
 		records := h.receive(h.Provider.Config().InboxURL)
 		from := len(h.made())
 		failed := h.Orchestrators[0].HandleRecords(ctx, records)
 		if got := strings.Join(h.operations(from), " "); got != "PutItem" || len(records) != 10 || len(failed) > 0 {
-			t.Errorf("%d records, %d failed, calls: %s", len(records), len(failed), got)
+			t.Errorf("got %d records, %d failed, calls %s; want 10 records, none failed, one PutItem", len(records), len(failed), got)
 		}
 	})
 }
 
-// What was parked may not concern the mended code any more, or there may be nothing but the wake: the instance is Running all the
-// same, once a turn of its code went well.
+// The fixed code may not consume the parked message, or there may only be a wake. The instance is Running after a turn of
+// its code has succeeded.
 func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for name, parked := range map[string]provider.Message{
-		"a wake alone":        {Kind: provider.MessageWake},
-		"a duplicate":         {Kind: provider.MessageEventRaised, Name: "add", EventID: "first", Data: history.Payload("1")},
-		"another execution's": {Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3},
+		"only a wake":                  {Kind: provider.MessageWake},
+		"a duplicate event":            {Kind: provider.MessageEventRaised, Name: "add", EventID: "first", Data: history.Payload("1")},
+		"message of another execution": {Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,25 +198,25 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 				h.raise(in, "first", 1)
 				h.give(before)
 				parked.InstanceID = in.InstanceID
-				time.Sleep(time.Hour) // the queue has forgotten what it would take for the same message
+				time.Sleep(time.Hour) // beyond the deduplication interval of the queue
 				h.send(parked)
 				for range 3 {
 					h.turn(0)
 					time.Sleep(10 * time.Minute)
 				}
 				if now := h.read(in); now.Status != provider.StatusBlocked {
-					t.Fatalf("the instance is %s", now.Status)
+					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				mended := h.orchestrator(sleeper(3, "add"), "mended")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-					t.Fatalf("the watch woke %d, %v", woken, err)
+					t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 				}
 				h.give(mended)
 				if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
-					t.Errorf("mended, it is %s: %+v", now.Status, now.Diagnosis)
+					t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 				}
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-					t.Errorf("then the watch woke %d, %v", woken, err)
+					t.Errorf("after the fix, the sweeper woke %d instances, %v; want none", woken, err)
 				}
 				h.raise(in, "second", 2)
 				h.raise(in, "third", 3)
@@ -227,8 +229,8 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 	}
 }
 
-// FailOnNondeterminism is no more hasty than blocking: in a rollout an environment of the old build gives a message back, for one of
-// the new build to take.
+// In a rollout, an environment of the old build releases a message twice before FailOnNondeterminism fails the instance. An
+// environment of the new build can receive the message.
 func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
@@ -239,7 +241,7 @@ func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 		h.raise(in, "second", 2)
 		for n := range 2 {
 			if failed := h.turn(0); len(failed) != 2 || h.read(in).Status != provider.StatusRunning {
-				t.Fatalf("delivery %d: %d messages failed, the instance is %s", n+1, len(failed), h.read(in).Status)
+				t.Fatalf("delivery %d: got %d failed messages, the instance is %s", n+1, len(failed), h.read(in).Status)
 			}
 			time.Sleep(10 * time.Minute)
 		}
@@ -250,8 +252,10 @@ func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 	})
 }
 
-// Interleaving: in a rollout a message is delivered twice, and nobody gets anywhere, as where calls are throttled; then an environment of the old build
-// takes it, whose code parts from what the new one has decided. Deliveries prove nothing: it blocks the instance, takes no more of it, and the new build goes on.
+// 1. In a rollout, a message is received twice without any result, for example because calls are throttled.
+// 2. An environment of the old build receives the message. Its code differs from the decisions of the new build.
+// 3. The number of deliveries proves nothing, so the session blocks the instance instead of failing it.
+// 4. The old build only parks later messages, and the instance continues in the new build.
 func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(3, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
@@ -265,14 +269,14 @@ func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) 
 			time.Sleep(10 * time.Minute)
 		}
 		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
-			t.Fatalf("%d messages failed, the instance is %s", len(failed), h.read(in).Status)
+			t.Fatalf("got %d failed messages, the instance is %s; want none, blocked", len(failed), h.read(in).Status)
 		}
 		h.raise(in, "second", 2)
 		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
-			t.Fatalf("%d messages failed, the instance is %s", len(failed), h.read(in).Status)
+			t.Fatalf("got %d failed messages, the instance is %s; want none, blocked", len(failed), h.read(in).Status)
 		}
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Fatalf("the watch woke %d, %v", woken, err)
+			t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
 		h.give(fresh)
 		h.raise(in, "third", 3)
@@ -283,7 +287,8 @@ func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) 
 	})
 }
 
-// A build that was deployed again is not behind the one that it was turned back from, whichever reported first: its code fails what parts from it.
+// A build that is deployed again counts as newer than the build that replaced it in between. With FailOnNondeterminism,
+// it fails an instance whose history differs from its code.
 func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
@@ -306,9 +311,10 @@ func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
 	})
 }
 
-// Interleaving: a rollout and then a rollback, of two builds whose code parts from an instance's history, while events come and
-// environments of both take them in turn. Each build tries its code as for one blocking; the watch asks a build that reports, hears,
-// and is quiet; the build that mends it finds all events, once and in order.
+//  1. Two builds whose code differs from the history of an instance are rolled out and rolled back, while events arrive in
+//     environments of both.
+//  2. Each build runs its code as often as for one blocking. The sweeper wakes the instance once per report and then stops.
+//  3. The fixed build receives all events, once and in order.
 func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 	t.Parallel()
 	const events = 120
@@ -316,7 +322,7 @@ func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: entered(&a, awaits(events, "plus"))}, func(ctx context.Context, h *hub) {
 		in := h.block(entered(new(atomic.Int64), awaits(events, "add")))
 		time.Sleep(time.Second)
-		second := h.orchestrator(entered(&b, awaits(events, "times")), "second") // rolled out
+		second := h.orchestrator(entered(&b, awaits(events, "times")), "second") // rollout
 		both := []*dispatch.Orchestrator{h.Orchestrators[0], second}
 		h.burst(in, events)
 		for n := range 40 {
@@ -326,38 +332,38 @@ func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 		tries := [2]int64{a.Load(), b.Load()}
 		h.wantQuiet(ctx, second, "the rollout")
 		time.Sleep(time.Second)
-		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil { // rolled back
+		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil { // rollback
 			t.Fatal(err)
 		}
 		h.wantQuiet(ctx, h.Orchestrators[0], "the rollback")
-		t.Logf("the first build's code was entered %d times, the second's %d", tries[0], tries[1])
+		t.Logf("the code of the first build ran %d times, of the second %d times", tries[0], tries[1])
 		if a.Load() != tries[0] || b.Load() != tries[1] || tries[0] > 6 || tries[1] > 6 {
-			t.Errorf("code entered %v times, then %d and %d", tries, a.Load(), b.Load())
+			t.Errorf("the code ran %v times, then %d and %d times", tries, a.Load(), b.Load())
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Errorf("the instance is %s", now.Status)
+			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
 		h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
 	})
 }
 
-// wantQuiet has the watch wake what it will, once, and wants it to find nothing then: whatever environment takes a wake, there is no
+// wantQuiet sweeps and processes the wakes once. It fails the test if the next sweep wakes an instance, so there is no
 // loop of wakes.
 func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after string) {
 	h.t.Helper()
 	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
 	}
-	for range 4 { // a build that has not been asked tries three times
+	for range 4 { // a build that has not yet run the instance needs three deliveries
 		h.give(o)
 		time.Sleep(10 * time.Minute)
 	}
 	if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-		h.t.Errorf("after %s the watch wakes it again: %d, %v", after, woken, err)
+		h.t.Errorf("after %s, the sweeper woke %d instances again, %v", after, woken, err)
 	}
 }
 
-// Whatever wakes an instance in the build that it is blocked in, its code is not run for it, and nothing is written.
+// A wake in the build that blocked the instance neither runs the code nor writes anything.
 func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
@@ -375,31 +381,32 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine ||
 			!strings.Contains(now.Diagnosis.Message, "TestAWakeInTheSameBuildRunsNothing") {
-			t.Fatalf("the instance is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("the instance is %s with diagnosis %+v, want a call from a foreign goroutine", now.Status, now.Diagnosis)
 		}
 		before := count.Load()
 		for range 10 {
 			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-				t.Errorf("the watch woke %d, %v", woken, err)
+				t.Errorf("the sweeper woke %d instances, %v; want none", woken, err)
 			}
-			h.turn(0) // which the watch has asked for a report
+			h.turn(0) // processes the sweeper's request for a report
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
 			h.Cloud.ResetCounts()
 			if failed := h.turn(0); len(failed) > 0 {
-				t.Error("a wake failed")
+				t.Error("the wake failed")
 			}
 			if calls := h.Cloud.Counts(); calls["DynamoDB.PutItem"]+calls["DynamoDB.UpdateItem"] > 0 {
-				t.Errorf("a wake makes calls %v", calls)
+				t.Errorf("got calls %v of a wake, want no write", calls)
 			}
 			time.Sleep(time.Minute)
 		}
 		if count.Load() != before {
-			t.Errorf("its code was entered %d times", count.Load()-before)
+			t.Errorf("the code ran %d times, want 0", count.Load()-before)
 		}
 	})
 }
 
-// A build without a name may be other code each time its process starts, as on a developer's machine: it is tried once a process.
+// A build without a name may have other code after each start, as on a developer's machine. Its code runs once per
+// process.
 func TestABuildWithoutANameIsTriedOnceAProcess(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
@@ -415,7 +422,7 @@ func TestABuildWithoutANameIsTriedOnceAProcess(t *testing.T) {
 		tries := count.Load()
 		h.raise(in, "second", 2)
 		if failed := h.give(broken); len(failed) > 0 || count.Load() != tries {
-			t.Errorf("%d failed, %d more tries", len(failed), count.Load()-tries)
+			t.Errorf("got %d failed messages and %d more runs, want none", len(failed), count.Load()-tries)
 		}
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 		h.give(h.orchestrator(sleeper(2, "add"), "dev"))

@@ -16,13 +16,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// "It cannot change an outcome": one that redacts what it exports writes to the failure that it was handed.
+// An interceptor that redacts failures changes its own copy, not the outcome of the activity.
 func TestAnInterceptorCannotChangeAnOutcome(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) { return 0, errors.New("card 4711 refused") })
 	perdure.AddOrchestration(r, "calls", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallActivityByName[int](ctx, "fails", 0, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
+		retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})
+		_, err := perdure.CallActivityByName[int](ctx, "fails", 0, retry).Await(ctx)
 		return err.Error(), nil
 	})
 	attempts := 0
@@ -36,12 +37,12 @@ func TestAnInterceptorCannotChangeAnOutcome(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{redacts}}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("calls", 0))
 		if !strings.Contains(string(end.Output), "4711") || attempts != 2 {
-			t.Errorf("the orchestration has got %s after %d attempts of 2", end.Output, attempts)
+			t.Errorf("the orchestration received %s after %d attempts, want the original error after 2", end.Output, attempts)
 		}
 	})
 }
 
-// The reason why an instance is blocked is the cached view's own.
+// An interceptor cannot change the diagnosis in the cached state of a blocked instance.
 func TestATurnsInterceptorCannotChangeWhyAnInstanceIsBlocked(t *testing.T) {
 	t.Parallel()
 	redacts := perdure.Interceptor{Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
@@ -60,17 +61,17 @@ func TestATurnsInterceptorCannotChangeWhyAnInstanceIsBlocked(t *testing.T) {
 			}
 			parked++
 			if e.Error == nil || e.Error.Type != history.TypeNondeterminism {
-				t.Errorf("history has parked for %+v", e.Error)
+				t.Errorf("got inputs parked because of %+v, want nondeterminism", e.Error)
 			}
 		}
 		if parked < 2 {
-			t.Errorf("%d times parked", parked)
+			t.Errorf("got %d InputsParked events, want at least 2", parked)
 		}
 	})
 }
 
-// An activity's start-to-close time is over, and its interceptor has not come back (an exporter that hangs): the orchestration hears that
-// its time is over.
+// The start-to-close timeout of an activity expires while its interceptor hangs, for example in an exporter. The
+// orchestration receives the timeout.
 func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"before": true, "after": false} {
@@ -78,7 +79,8 @@ func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
 			t.Parallel()
 			r := registry()
 			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				_, err := perdure.CallActivityByName[int](ctx, "inc", 0, perdure.WithStartToCloseTimeout(time.Minute)).Await(ctx)
+				timeout := perdure.WithStartToCloseTimeout(time.Minute)
+				_, err := perdure.CallActivityByName[int](ctx, "inc", 0, timeout).Await(ctx)
 				return fmt.Sprint(err), nil
 			})
 			release := make(chan struct{})
@@ -88,20 +90,22 @@ func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
 				}
 				<-release
 			}}
-			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{hangs}, InvocationLimit: 15 * time.Minute}, func(_ context.Context, h *hub) {
-				release = make(chan struct{}) // in the bubble
+			o := simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{hangs}, InvocationLimit: 15 * time.Minute}
+			inBubble(t, o, func(_ context.Context, h *hub) {
+				release = make(chan struct{}) // belongs to the bubble of this test
 				defer close(release)
 				in := h.start("limited", 0)
 				h.serveFor(30 * time.Minute)
 				if now := h.read(in); now.Status != provider.StatusCompleted {
-					t.Errorf("half an hour later, of a start-to-close time of a minute, the instance is %s", now.Status)
+					t.Errorf("the instance is %s 29 minutes after the start-to-close timeout, want completed", now.Status)
 				}
 			})
 		})
 	}
 }
 
-// The context that an interceptor passes on ends when it returns, as after defer cancel(): nothing of the turn may rest on it.
+// The context that an interceptor passes to next ends when the interceptor returns. Nothing that continues after the turn
+// depends on it.
 func TestAContextThatEndsWithTheInterceptorHarmsNothing(t *testing.T) {
 	t.Parallel()
 	ends := perdure.Interceptor{
@@ -127,14 +131,20 @@ func TestAContextThatEndsWithTheInterceptorHarmsNothing(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: versions("1"), Interceptors: []perdure.Interceptor{ends}}, func(_ context.Context, h *hub) {
 		in := h.start("which", 2)
 		h.serveFor(time.Minute)
-		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "a", Data: encoded(t, 1)},
-			provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "b", Data: encoded(t, 2)})
+		h.send(
+			provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "a", Data: encoded(t, 1),
+			},
+			provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "b", Data: encoded(t, 2),
+			})
 		h.finish(in)
 		h.checkRest()
 	})
 }
 
-// next on another goroutine, late, twice, side by side, and with a context of its own.
+// Interceptors call next from other goroutines, late, several times, concurrently, and with another context. The turn or
+// activity runs once.
 func TestNextFromAnywhereIsOnce(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
@@ -165,7 +175,7 @@ func TestNextFromAnywhereIsOnce(t *testing.T) {
 	}
 }
 
-// An interceptor's own deadline ends an activity early: that is the interceptor's, and not the orchestration's timeout.
+// A deadline that an interceptor sets is not reported as the start-to-close timeout of the activity.
 func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -174,7 +184,8 @@ func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
 		return 0, ctx.Err()
 	})
 	perdure.AddOrchestration(r, "waiting", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallActivityByName[int](ctx, "waits", 0, perdure.WithStartToCloseTimeout(time.Hour)).Await(ctx)
+		timeout := perdure.WithStartToCloseTimeout(time.Hour)
+		_, err := perdure.CallActivityByName[int](ctx, "waits", 0, timeout).Await(ctx)
 		return err.Error(), nil
 	})
 	early := perdure.Interceptor{Activity: func(ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
@@ -186,13 +197,13 @@ func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
 		end := h.finish(h.start("waiting", 0))
 		t.Logf("%s", end.Output)
 		if strings.Contains(string(end.Output), "start-to-close") {
-			t.Errorf("%s", end.Output)
+			t.Errorf("got error %s, want another error than the start-to-close timeout", end.Output)
 		}
 	})
 }
 
-// An interceptor that takes the process down, at each turn of an instance, is not called around the turn that blocks it, and `why` names it: nothing
-// else tells it from the code of the orchestration.
+// An interceptor crashes the process in each turn of an instance. The session does not call it in the turn that blocks the
+// instance, and the diagnosis names the interceptor.
 func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
@@ -203,17 +214,23 @@ func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *test
 				f.dies.Store(turn.Sequence > 1)
 				next(ctx)
 			}, OnTasks: func(context.Context, perdure.TurnTasks) {}}
-			inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: f.crash(), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly}}, func(_ context.Context, h *hub) {
+			o := simhub.Options{
+				Registry: sleeper(1, "add"), Intercept: f.crash(), CacheBytes: cache,
+				Interceptors: []perdure.Interceptor{deadly},
+			}
+			inBubble(t, o, func(_ context.Context, h *hub) {
 				in := h.start("sleeper", 0)
 				h.serveFor(time.Minute)
 				h.raise(in, "e", 1)
 				h.serveFor(2 * time.Hour)
 				now := h.read(in)
 				if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
-					t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+					t.Fatalf("the instance is %s with diagnosis %+v, want blocked as poison", now.Status, now.Diagnosis)
 				}
-				if named := "github.com/perdure/perdure/dispatch_test.TestAnInstanceWhoseInterceptorTakes"; !strings.Contains(now.Diagnosis.Message, "interceptor ("+named) || strings.Count(now.Diagnosis.Message, named) != 2 {
-					t.Errorf("nobody would look at the interceptor: %s", now.Diagnosis.Message)
+				named := "github.com/perdure/perdure/dispatch_test.TestAnInstanceWhoseInterceptorTakes"
+				message := now.Diagnosis.Message
+				if !strings.Contains(message, "interceptor ("+named) || strings.Count(message, named) != 2 {
+					t.Errorf("the diagnosis does not name both functions of the interceptor: %s", message)
 				}
 			})
 		})

@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// acknowledge deletes what did not fail, as the mapping would.
+// acknowledge deletes the records that did not fail, as the event source mapping does.
 func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	h.t.Helper()
 	for _, r := range batch {
@@ -27,14 +27,14 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	}
 }
 
-// contested lets environment 1 handle a batch, and a zombie with the same batch, in environment 0, overtake it just before it
-// commits segment 2. The zombie dies at the first send of work that dies picks.
+// contested lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes the
+// same batch and commits first. Environment 0 dies at the first send of work items for which dies returns true.
 func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	zombie, done := false, false
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" && dies(send) {
-			return errors.New("the zombie died between commit and dispatch")
+			return errors.New("the process died between commit and dispatch")
 		}
 		if isCommit(c, "h#0000000002") && !done {
 			zombie, done = true, true
@@ -48,18 +48,19 @@ func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(
 	h.acknowledge(batch, failed)
 }
 
-// Interleaving: a zombie and a live session hold [m1 (covered), m2]. The live one redispatches for m1; the zombie commits the
-// turn of m2 and dies before it sends; the live one's commit conflicts. Now m2 is covered too, and only a second redispatch
-// sends what its turn decided.
+// 1. Two sessions have the messages [m1, m2]. An earlier turn consumed m1. The first session redispatches for m1.
+// 2. The second session commits the turn of m2 and dies before it sends the outputs.
+// 3. The commit of the first session conflicts. Now m2 counts as a redelivery too.
+// 4. The first session redispatches again, which sends the outputs of the turn of m2.
 func TestR4AConflictRedispatchesAnew(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 2)
-		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before its records are deleted
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before it deletes the records
 		h.workItems()
 		h.complete(in, 1, 3)
 		time.Sleep(2 * time.Minute)
-		batch := h.receive("sim://inbox.fifo") // the wake again, and the outcome
+		batch := h.receive("sim://inbox.fifo") // the redelivered wake, and the outcome
 		h.contested(ctx, batch, func(send *sqs.SendMessageBatchInput) bool {
 			return strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`)
 		})
@@ -69,8 +70,10 @@ func TestR4AConflictRedispatchesAnew(t *testing.T) {
 	})
 }
 
-// Interleaving: an output is refused; before that is recorded, a zombie with the same wake records it, decides more, and dies
-// before it sends. The live session's commit conflicts, and its failures no longer apply.
+//  1. SQS rejects an output of a session.
+//  2. Before the session records that, another session with the same wake records it, decides more, commits, and dies before
+//     it sends.
+//  3. The commit of the first session conflicts. Its list of rejected outputs no longer applies, so it redispatches.
 func TestR9ARefusedOutputThatAZombieRecordedIsRedispatched(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -91,8 +94,8 @@ func TestR9ARefusedOutputThatAZombieRecordedIsRedispatched(t *testing.T) {
 	})
 }
 
-// Outcomes that happen to come together, each of a legal size, can be more than a commit holds. The turn takes fewer of them;
-// how messages were batched is no reason to fail an instance.
+// Outcomes that arrive together may exceed a commit although each has a legal size. The turn consumes fewer of them. The
+// instance does not fail, because batching of messages is arbitrary.
 func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -108,10 +111,14 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 		const n = 40
 		in := h.start("fetch-all", n)
 		h.turn(0)
-		for id := int64(3); id < 3+n; id += 3 { // three of 170 KiB to a message, as a worker bundles them
-			m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1}
+		for id := int64(3); id < 3+n; id += 3 { // three outcomes of 170 KiB per message, as a worker combines them
+			m := provider.Message{
+				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+			}
 			for k := id; k < min(id+3, 3+n); k++ {
-				m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{ActivityID: k, Attempt: 1, Result: encoded(t, static(k, 170<<10))})
+				m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{
+					ActivityID: k, Attempt: 1, Result: encoded(t, static(k, 170<<10)),
+				})
 			}
 			if err := h.Provider.EnqueueForOrchestrator(ctx, m); err != nil {
 				t.Fatal(err)
@@ -119,7 +126,7 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 		}
 		for range 4 {
 			if failed := h.turn(0); len(failed) > 0 {
-				t.Fatalf("failed %v", failed)
+				t.Fatalf("got failed records %v, want none", failed)
 			}
 		}
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
@@ -129,7 +136,7 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 	})
 }
 
-// static is text that does not compress, another for each seed.
+// static returns text that does not compress. Each seed has other text.
 func static(seed int64, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	b, x := make([]byte, n), uint64(seed)*0x9E3779B97F4A7C15+1

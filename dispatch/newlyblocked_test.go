@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What turns back a canary of a build is an instance that this build is the first to block: one that another build had blocked says nothing of it.
+// An alarm rolls back a canary if its build is the first to block an instance. The log line of a second build that blocks
+// the instance says newlyBlocked=false.
 func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -52,13 +53,13 @@ func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
 			}
 		}
 		if want := []any{"first", true, "second", false}; !slices.Equal(blocked, want) {
-			t.Errorf("it says %v, want %v", blocked, want)
+			t.Errorf("got log lines %v, want %v", blocked, want)
 		}
 	})
 }
 
-// A canary of a tenth: the new build fails each turn that it takes, and the old build takes the message when it is delivered again. What
-// turns the canary back are errors of invocations and log lines of newlyBlocked.
+// A canary receives a tenth of the messages. The new build fails each turn, and the old build processes the redelivered
+// message. Failed messages and log lines with newlyBlocked show the fault of the new build.
 func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
@@ -74,23 +75,26 @@ func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 		failed := 0
 		for n := range instances {
 			in := h.startAs(fmt.Sprint("i-", n), "sleeper", 0)
-			h.turn(0) // begun by the old build
-			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: encoded(t, 1)})
-			failed += len(h.give(newer)) // the tenth of the invocations
+			h.turn(0) // the first turn runs in the old build
+			h.send(provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: encoded(t, 1),
+			})
+			failed += len(h.give(newer)) // the canary's tenth of the invocations
 			time.Sleep(10 * time.Minute)
 			h.turn(0) // the other nine tenths
 			if now := h.read(in); now.Status != provider.StatusCompleted {
-				t.Fatalf("instance %d is %s", n, now.Status)
+				t.Fatalf("instance %d is %s, want completed", n, now.Status)
 			}
 		}
 		if blocked := strings.Count(log.String(), `"newlyBlocked":true`); failed != instances || blocked == 0 {
-			t.Errorf("the new build failed %d of %d turns that it took, no invocation failed, and %d lines say newlyBlocked: the canary ends well, and all is shifted to it", failed, instances, blocked)
+			t.Errorf("got %d of %d failed turns of the new build and %d lines with newlyBlocked, want all and at least 1",
+				failed, instances, blocked)
 		}
 	})
 }
 
-// The other way round: the canary takes a turn, and decides what the old build does not, which gets the next message. That no longer fits the old build
-// is the canary's doing, of which it must hear. What the canary cannot go on with is not the old build's.
+// The canary runs a turn, and the old build receives the next message. If the old build cannot replay the canary's
+// decisions, the log attributes that to the canary. In the reverse case, the log does not blame the old build.
 func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.T) {
 	t.Parallel()
 	for name, canaryBegins := range map[string]bool{"the canary decides": true, "the build before decides": false} {
@@ -114,7 +118,7 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				if canaryBegins {
 					first, second = canary, old
 				}
-				if err := old.ReportBuild(ctx); err != nil { // an environment that starts later
+				if err := old.ReportBuild(ctx); err != nil { // another environment of the old build starts
 					t.Fatal(err)
 				}
 
@@ -122,27 +126,29 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				h.give(first)
 				h.raise(in, "", 1)
 				if failed := h.give(second); len(failed) != 1 {
-					t.Fatal("it could go on")
+					t.Fatal("the second build continued the instance, want a failed message")
 				}
 				want := 0
 				if canaryBegins {
 					want = 1
 				}
-				if n := strings.Count(log.String(), `"blockedOnNewer":true,"newerBuild":"new"`); n != want || strings.Count(log.String(), "newerBuild") != want {
-					t.Errorf("%d lines say so, want %d:\n%s", n, want, log.String())
+				blamed := strings.Count(log.String(), `"blockedOnNewer":true,"newerBuild":"new"`)
+				if blamed != want || strings.Count(log.String(), "newerBuild") != want {
+					t.Errorf("got %d lines with newerBuild, want %d:\n%s", blamed, want, log.String())
 				}
 				log.Reset()
-				h.blockIn(second, in) // a log level of error leaves this line alone
-				if says := strings.Contains(log.String(), `"level":"ERROR","msg":"instance blocked: its code cannot continue","blockedOnNewer":true,"newerBuild":"new"`); says != canaryBegins {
-					t.Errorf("when it is blocked the log says so: %v, want %v:\n%s", says, canaryBegins, log.String())
+				h.blockIn(second, in) // with log level error, this is the only line
+				line := `"level":"ERROR","msg":"instance blocked: its code cannot continue","blockedOnNewer":true,"newerBuild":"new"`
+				if says := strings.Contains(log.String(), line); says != canaryBegins {
+					t.Errorf("the line about the blocked instance names the newer build: %v, want %v:\n%s", says, canaryBegins, log.String())
 				}
 			})
 		})
 	}
 }
 
-// What is no doing of the canary's does not turn it back: that an instance is blocked which was blocked before, that a build parts from what it has
-// decided itself, and what a build says of which nobody knows whether it is the older one.
+// The log does not blame the canary if the instance was blocked before, if a build differs from its own decisions, or if
+// the order of the builds is unknown.
 func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(h *hub, build func(id, waits string) *dispatch.Orchestrator){
@@ -155,20 +161,21 @@ func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 			h.raise(in, "", 2)
 			h.give(old)
 		},
-		"the build parts from what it has decided itself": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
+		"the build differs from its own decisions": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
 			old, canary := build("old", "add"), build("new", "add")
 			in := h.start("sleeper", 0)
 			h.give(old)
 			h.raise(in, "", 1)
 			h.give(canary)
 			h.raise(in, "", 2)
-			h.give(build("old", "times")) // whose code depends on chance
+			h.give(build("old", "times")) // the same build with nondeterministic code
 		},
-		"the build has reported to an earlier release": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
+		"an earlier release stored the report": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {
 			old, canary := build("old", "add"), build("new", "plus")
 			report := h.item("hub", "b#old")
 			delete(report, "first")
-			if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aTable(), Item: report}); err != nil {
+			put := &dynamodb.PutItemInput{TableName: aTable(), Item: report}
+			if _, err := h.Cloud.Table.PutItem(h.t.Context(), put); err != nil {
 				h.t.Fatal(err)
 			}
 			in := h.start("sleeper", 0)
@@ -193,7 +200,7 @@ func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 					return o
 				})
 				if !strings.Contains(log.String(), `"buildId":"old"`) || strings.Contains(log.String(), "blockedOnNewer") {
-					t.Errorf("want that the old build cannot go on, and not that it is the canary's doing:\n%s", log.String())
+					t.Errorf("want a line about the old build without blockedOnNewer:\n%s", log.String())
 				}
 			})
 		})

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Zero is a default, and a negative number switches off what can be switched off. Other numbers below zero are refused, by their names.
+// Zero selects a default. A negative number switches off options that can be switched off; other options reject it with
+// an error that names them.
 func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 	t.Parallel()
 	r, p := perdure.NewRegistry(), fakeprovider.New(time.Now)
@@ -36,7 +37,7 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 		"PollOptions.LockTimeout":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{LockTimeout: -1}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want+" must not be negative") {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("got error %v, want one that rejects %s", err, want)
 		}
 	}
 	if err := orchestrator(dispatch.OrchestratorOptions{CacheBytes: -1, Retention: perdure.RetainForever}); err != nil {
@@ -47,7 +48,8 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 	}
 }
 
-// What is missing, or cannot be, is an error of the first call, and no panic in a loop or a lock that is never renewed.
+// Missing or invalid arguments are errors of the first call. They cause no panic in a loop, and no lock that is never
+// renewed.
 func TestAPollNeedsWhatItServes(t *testing.T) {
 	t.Parallel()
 	p := struct{ provider.Poller }{}
@@ -61,7 +63,7 @@ func TestAPollNeedsWhatItServes(t *testing.T) {
 		"WorkerOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": tooLong,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("got error %v, want %s", err, want)
 		}
 	}
 }
