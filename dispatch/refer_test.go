@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// letter is an event's data that is large enough to be referred to. It has what encodings like to change.
+// letter is the data of an event. It is large enough for a reference, and has characters that encoders change.
 type letter struct {
 	N    int
 	Text string
@@ -33,7 +33,7 @@ func newLetter(n int) letter {
 	return letter{n, strings.Repeat(fmt.Sprintf("<%d> & \u2028é ", n), 200)}
 }
 
-// hoard takes letters in order, each in an execution some of them, until it has all.
+// hoard is the input of an orchestration that receives letters in order, Each per execution, until it has All.
 type hoard struct{ Next, All, Each int }
 
 func hoarder(name string) *perdure.Registry {
@@ -45,7 +45,7 @@ func hoarder(name string) *perdure.Registry {
 				return 0, err
 			}
 			if got != newLetter(h.Next) {
-				return 0, fmt.Errorf("letter %d came where %d was due, or not as it was sent", got.N, h.Next)
+				return 0, fmt.Errorf("got letter %d, want %d unchanged", got.N, h.Next)
 			}
 			if h.Next++; h.Next == h.All {
 				return h.All, nil
@@ -59,28 +59,31 @@ func hoarder(name string) *perdure.Registry {
 	return r
 }
 
-// post raises letters.
+// post sends n letters.
 func (h *hub) post(in provider.Instance, n int) {
 	h.t.Helper()
 	for i := range n {
-		m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", i), Data: encoded(h.t, newLetter(i))}
+		m := provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", i),
+			Data: encoded(h.t, newLetter(i)),
+		}
 		h.send(m)
 	}
 }
 
-// wantAll wants the instance to be over with all letters.
+// wantAll fails the test unless the instance has ended with all letters.
 func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 	h.t.Helper()
 	now := h.read(in)
 	end, err := h.Provider.ReadTerminalEvent(ctx, now.ExecutionID)
 	if err != nil || string(end.Output) != fmt.Sprint(n) {
-		h.t.Fatalf("it is %s, ended with %s %s %v, %v", now.Status, end.Kind, end.Output, end.Error, err)
+		h.t.Fatalf("the instance is %s, ended with %s %s %v, %v", now.Status, end.Kind, end.Output, end.Error, err)
 	}
 	h.checkRest()
 }
 
-// What nobody has observed is handed on by reference, from one execution to the next: whatever call a crash comes at, all letters
-// arrive once, in order and as they were sent, and each lies in history once.
+// Continue-as-new copies unobserved events to the next execution by reference. A process crashes at each call. All letters
+// arrive once, in order and unchanged, and history stores each letter once.
 func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -89,7 +92,8 @@ func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
 			t.Parallel()
 			for n, more := int64(1), true; more && !t.Failed(); n++ {
 				intercept, calls := simhub.CrashAt(n, after)
-				inBubble(t, simhub.Options{Registry: hoarder("add"), Environments: 2, Intercept: intercept}, func(ctx context.Context, h *hub) {
+				o := simhub.Options{Registry: hoarder("add"), Environments: 2, Intercept: intercept}
+				inBubble(t, o, func(ctx context.Context, h *hub) {
 					in := h.start("sleeper", hoard{All: 7, Each: 2})
 					h.post(in, 7)
 					h.serveFor(time.Hour)
@@ -102,7 +106,7 @@ func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
 	}
 }
 
-// wantStoredOnce wants each letter to lie in one segment of all there are.
+// wantStoredOnce fails the test unless the segments of all executions contain each letter once.
 func (h *hub) wantStoredOnce(in provider.Instance, n int) {
 	h.t.Helper()
 	inline := 0
@@ -119,11 +123,11 @@ func (h *hub) wantStoredOnce(in provider.Instance, n int) {
 		}
 	}
 	if inline != n {
-		h.t.Errorf("of %d letters %d lie in history", n, inline)
+		h.t.Errorf("got %d letters in history, want %d", inline, n)
 	}
 }
 
-// stored is the history of an execution as it lies there, references and all.
+// stored returns the history of an execution as stored, with its references.
 func (h *hub) stored(executionID string) (events []history.Event) {
 	h.t.Helper()
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
@@ -145,7 +149,7 @@ func (h *hub) stored(executionID string) (events []history.Event) {
 	return events
 }
 
-// segmentJSON are the events of a segment of one part.
+// segmentJSON returns the events of a segment that has one part.
 func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
 	t.Helper()
 	packed, ok := it["zstd"].(*ddbtypes.AttributeValueMemberB)
@@ -164,7 +168,7 @@ func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
 	return doc
 }
 
-// What is parked is referred to by the turns that take it, and by the executions that inherit it. Whatever call a crash comes at.
+// The turns that consume parked events refer to their data, and so do later executions. A process crashes at each call.
 func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -179,13 +183,13 @@ func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 					h.post(in, 7)
 					h.serveFor(time.Hour)
 					if now := h.read(in); now.Status != provider.StatusBlocked {
-						t.Fatalf("it is %s", now.Status)
+						t.Fatalf("the instance is %s, want blocked", now.Status)
 					}
 					time.Sleep(24 * time.Hour)
 					old := h.Orchestrators[0]
 					h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
 					if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-						t.Fatalf("the watch woke %d, %v", woken, err)
+						t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 					}
 					h.serveFor(time.Hour)
 					h.wantAll(ctx, in, 7)
@@ -198,7 +202,7 @@ func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 	}
 }
 
-// A document that cannot be had at the moment fails the turn, which is tried again; the instance is none the worse.
+// A temporary failure to read referenced data fails the turn, which is retried. The instance is not blocked.
 func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
@@ -218,13 +222,13 @@ func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
 		h.serveFor(24 * time.Hour)
 		h.interfere(nil)
 		if failures.Load() < 40 {
-			t.Fatalf("%d reads of documents", failures.Load())
+			t.Fatalf("got %d reads of referenced data, want at least 40", failures.Load())
 		}
 		h.wantAll(ctx, in, 5)
 	})
 }
 
-// Reading documents takes its time, which is not the code's: it is no reason to take the code for blocked.
+// Time that a session spends on reading data does not count for the turn limit of the code.
 func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add"), TurnLimit: time.Second}, func(ctx context.Context, h *hub) {
@@ -241,13 +245,13 @@ func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.interfere(nil)
 		if n := h.Cloud.Counts()["SQS.ChangeMessageVisibilityBatch"]; n > 0 {
-			t.Errorf("%d turns were given up", n)
+			t.Errorf("got %d failed turns, want none", n)
 		}
 		h.wantAll(ctx, in, 8)
 	})
 }
 
-// A document that is not the one referred to blocks the instance, and loses nothing: restored, all goes on.
+// Altered data blocks the instance. After the data is restored, the instance continues.
 func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
@@ -261,7 +265,7 @@ func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
 		h.put(bad)
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as corrupt", now.Status, now.Diagnosis)
 		}
 		h.put(good)
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
@@ -273,12 +277,13 @@ func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
 // put writes an item of the table.
 func (h *hub) put(it map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
-	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	put := &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}
+	if _, err := h.Cloud.Table.PutItem(h.t.Context(), put); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// What a message brings is a document, whatever it looks like: it cannot make the engine read another instance's.
+// A message that looks like a reference is plain data. It cannot make the engine read data of another instance.
 func TestAMessageCannotReferToDocuments(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -289,16 +294,18 @@ func TestAMessageCannotReferToDocuments(t *testing.T) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		data := history.DataLocation{ExecutionID: "secret", Segment: 1, EventID: 3}.Refer([]byte(`"x"`))
-		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: data})
+		h.send(provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: data,
+		})
 		h.turn(0)
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || !strings.Contains(string(end.Output), `"ref":"x#secret/1/3"`) {
-			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+			t.Errorf("ended with %s %s, %v, want the data of the message", end.Kind, end.Output, err)
 		}
 	})
 }
 
-// History shows the documents, wherever they lie.
+// ReadHistory replaces references by their data.
 func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
@@ -316,7 +323,7 @@ func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
 				}
 				e.EachExternalData(func(field string, _ int, data *history.Payload) {
 					if doc, ok := data.Document(); !ok || !strings.Contains(string(doc), "é") {
-						t.Errorf("execution %d, event %s: %.80s", x.Number, e.String(), *data)
+						t.Errorf("execution %d, event %s: got data %.80s, want a letter", x.Number, e.String(), *data)
 					}
 					if field == history.LocationCarriedEvents {
 						carried++
@@ -325,7 +332,7 @@ func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
 			}
 		}
 		if carried != 4+3+2+1 {
-			t.Errorf("%d events were carried over", carried)
+			t.Errorf("got %d carried events, want 10", carried)
 		}
 	})
 }

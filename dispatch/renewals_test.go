@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// held are the leases of records, as somebody reads them off the messages who has no code of ours.
+// held returns the leases of records, read from the messages as a worker in another language does.
 func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 	t.Helper()
 	for _, r := range records {
@@ -28,22 +28,24 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 			Token string `json:"token"`
 		}
 		if err := json.Unmarshal([]byte(r.Body), &body); err != nil || body.Token == "" || len(body.Token) > 110 {
-			t.Fatalf("token %q, %v", body.Token, err)
+			t.Fatalf("got token %q, %v, want at most 110 characters", body.Token, err)
 		}
 		leases = append(leases, client.Lease{Token: body.Token, ReceiptHandle: r.ReceiptHandle})
 	}
 	return leases
 }
 
-// Whoever holds a work item and has no code of ours renews it by its token, and hears that its activity is cancelled. What is wrong with
-// one lease is no harm to the others.
+// A worker in another language renews its work items by their tokens, and learns of cancellations. An error of one lease
+// does not affect the others.
 func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		c := client.New(f.Provider)
 		in := f.jobsOf("a", job{}, job{}, job{}, job{}, job{}, job{})
 		records := f.receive("sim://default")
-		slices.SortFunc(records, func(a, b provider.Record) int { return strings.Compare(a.Body, b.Body) }) // activities 3 to 8
+		slices.SortFunc(records, func(a, b provider.Record) int { // activities 3 to 8
+			return strings.Compare(a.Body, b.Body)
+		})
 		leases := held(t, records)
 		f.cancel(in, 4)
 		if err := f.Provider.DeleteRecords(ctx, "default", records[2], records[3]); err != nil {
@@ -56,13 +58,19 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, want := range []error{nil, nil, provider.ErrLockLost, provider.ErrLockLost, provider.ErrInvalidToken, provider.ErrLockLost} {
-			if a := got[i]; !errors.Is(a.Err, want) || (want == nil) != a.ExpiresAt.Equal(began.Add(45*time.Second)) || a.CancelErr != nil {
-				t.Errorf("lease %d: %+v, want %v", i, a, want)
+		for i, want := range []error{
+			nil, nil, provider.ErrLockLost, provider.ErrLockLost, provider.ErrInvalidToken, provider.ErrLockLost,
+		} {
+			a := got[i]
+			extended := a.ExpiresAt.Equal(began.Add(45 * time.Second))
+			if !errors.Is(a.Err, want) || (want == nil) != extended || a.CancelErr != nil {
+				t.Errorf("lease %d: got %+v, want error %v", i, a, want)
 			}
 		}
-		if x := got[1].Cancel; got[0].Cancel.Requested || !x.Requested || x.Reason != "select_loser" || x.Message != "too slow" || x.RequestedAt.IsZero() {
-			t.Errorf("cancels %+v, %+v", got[0].Cancel, x)
+		x := got[1].Cancel
+		if got[0].Cancel.Requested || !x.Requested || x.Reason != "select_loser" || x.Message != "too slow" ||
+			x.RequestedAt.IsZero() {
+			t.Errorf("got cancellations %+v, %+v, want only the second", got[0].Cancel, x)
 		}
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if readsCancels(c) {
@@ -76,14 +84,14 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 		}
 		for _, a := range got {
 			if a.Err != nil || a.CancelErr == nil || a.ExpiresAt.IsZero() || a.Cancel.Requested {
-				t.Errorf("nobody knows whether it is cancelled: %+v", a)
+				t.Errorf("got %+v, want an extended lease and an error of the cancel record", a)
 			}
 		}
 	})
 }
 
-// A token names an activity for ever: of one that has ended, or of an earlier attempt, it extends what the receipt handle is of, if that is still the
-// caller's, and answers what is true of the activity.
+// A token names an activity forever. A renewal for an ended activity or an earlier attempt extends the lock of its receipt
+// handle if the caller still has it, and returns the cancellation of the activity.
 func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -95,22 +103,22 @@ func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 			t.Helper()
 			got, err := c.RenewWorkItems(ctx, time.Minute, leases...)
 			if err != nil || !errors.Is(got[0].Err, want) || got[0].Cancel.Reason != reason {
-				t.Errorf("%+v, %v; want %v and %q", got, err, want, reason)
+				t.Errorf("got %+v, %v, want error %v and reason %q", got, err, want, reason)
 			}
 		}
-		f.complete(in, 1, 3, 4) // told twice: the messages are still held
+		f.complete(in, 1, 3, 4) // the outcomes arrive while the messages are still locked
 		f.turn(0)
 		renewed(nil, "", leases[0])
 		crossed := client.Lease{Token: leases[0].Token, ReceiptHandle: leases[1].ReceiptHandle}
-		renewed(nil, "", crossed) // the lock of the other message of the queue
+		renewed(nil, "", crossed) // extends the lock of the other message
 		time.Sleep(50 * time.Second)
 		renewed(nil, "", crossed)
 		time.Sleep(50 * time.Second)
 		again := f.receive("sim://default")
 		if len(again) != 1 || again[0].ID != records[0].ID {
-			t.Fatalf("%d messages are visible, want the one whose lock was not extended", len(again))
+			t.Fatalf("got %d visible messages, want the one whose lock was not extended", len(again))
 		}
-		renewed(provider.ErrLockLost, "", leases[0]) // received by another now
+		renewed(provider.ErrLockLost, "", leases[0]) // another consumer has received the message
 		renewed(nil, "", held(t, again)[0])
 		if err := f.Provider.DeleteInstance(ctx, "a", true); err != nil {
 			t.Fatal(err)
@@ -119,7 +127,8 @@ func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 	})
 }
 
-// A hundred leases of several queues and executions: a call for ten locks, a read for each execution, and each is answered in its place.
+// A call renews a hundred leases of several queues and executions. It makes one call for ten locks and one read for each
+// execution, and returns the results in the order of the leases.
 func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -145,7 +154,7 @@ func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 		}
 		leases := held(t, records)
 		if len(leases) != client.MaxLeases {
-			t.Fatalf("%d leases", len(leases))
+			t.Fatalf("got %d leases, want %d", len(leases), client.MaxLeases)
 		}
 		for i := range leases {
 			if i%7 == 0 {
@@ -158,19 +167,21 @@ func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range got {
-			if lost := errors.Is(got[i].Err, provider.ErrLockLost); lost != (i%7 == 0) || lost == !got[i].ExpiresAt.IsZero() {
-				t.Errorf("lease %d: %+v", i, got[i])
+			lost := errors.Is(got[i].Err, provider.ErrLockLost)
+			if lost != (i%7 == 0) || lost == !got[i].ExpiresAt.IsZero() {
+				t.Errorf("lease %d: got %+v, want lost: %v", i, got[i], i%7 == 0)
 			}
 		}
-		if n := h.Cloud.Counts(); n["SQS.ChangeMessageVisibilityBatch"] != 10 || n["DynamoDB.Query"] > 10 || n["DynamoDB.Query"] < 5 {
-			t.Errorf("calls %v", n)
+		n := h.Cloud.Counts()
+		if n["SQS.ChangeMessageVisibilityBatch"] != 10 || n["DynamoDB.Query"] > 10 || n["DynamoDB.Query"] < 5 {
+			t.Errorf("got calls %v, want 10 of SQS and 5 to 10 reads", n)
 		}
 		t.Logf("100 leases: %v", h.Cloud.Counts())
 	})
 }
 
-// Everything is throttled: each lease is answered, soon, and with few calls. Where the queue alone is throttled, or a part of what it is asked, the
-// rest is extended.
+// If all calls are throttled, each lease has an error soon, after few calls. If only the table or a part of the calls to SQS
+// is throttled, the locks are extended.
 func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -193,12 +204,12 @@ func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 			before, began := len(f.made()), time.Now()
 			got, err := c.RenewWorkItems(ctx, time.Hour, leases...)
 			if err != nil || len(got) != 100 {
-				t.Fatalf("%d answers, %v", len(got), err)
+				t.Fatalf("got %d results, %v, want 100", len(got), err)
 			}
 			for i, a := range got {
 				failed, ok := errors.AsType[*provider.Error](a.Err)
 				if a.ExpiresAt.IsZero() != ok || ok && !failed.Retryable {
-					t.Errorf("lease %d: %+v", i, a)
+					t.Errorf("lease %d: got %+v, want an extended lock or a retryable error", i, a)
 				}
 				if !ok {
 					extended++
@@ -211,32 +222,32 @@ func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 		}
 		throttle(func(simaws.Call) bool { return true })
 		if extended, unknown, took, calls := renewed(); extended != 0 || unknown != 100 || took > 2*time.Second || calls > 24 {
-			t.Errorf("all throttled: %d extended, %d unknown, after %v and %d calls", extended, unknown, took, calls)
+			t.Errorf("all throttled: got %d extended, %d unknown after %v and %d calls", extended, unknown, took, calls)
 		} else {
 			t.Logf("100 leases of 100 executions, all throttled: %v, %d calls", took, calls)
 		}
 		throttle(readsCancels)
 		if extended, unknown, _, calls := renewed(); extended != 100 || unknown != 100 || calls > 50 {
-			t.Errorf("the table throttled: %d extended, %d unknown, %d calls", extended, unknown, calls)
+			t.Errorf("table throttled: got %d extended, %d unknown after %d calls", extended, unknown, calls)
 		}
-		var batches atomic.Int64 // calls are made side by side
+		var batches atomic.Int64 // calls are concurrent
 		throttle(func(c simaws.Call) bool {
 			_, locks := c.Input.(*sqs.ChangeMessageVisibilityBatchInput)
 			return locks && batches.Add(1)%3 == 0
 		})
 		if extended, unknown, _, _ := renewed(); extended != 100 || unknown != 0 {
-			t.Errorf("a third throttled: %d extended, %d unknown", extended, unknown)
+			t.Errorf("a third of the calls to SQS throttled: got %d extended, %d unknown", extended, unknown)
 		}
 	})
 }
 
-// throttled is what AWS answers to too much.
+// throttled is AWS's error for too many requests.
 type throttled struct{}
 
 func (*throttled) Error() string     { return "slow down" }
 func (*throttled) ErrorCode() string { return "ThrottlingException" }
 
-// What is wrong with what is asked for is named, with its index, and nothing is extended.
+// Invalid arguments return an error that names the field and its index. No lock is extended.
 func TestLeasesThatAreNoneAreNamed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -248,29 +259,31 @@ func TestLeasesThatAreNoneAreNamed(t *testing.T) {
 			leases     []client.Lease
 			field      string
 		}{
-			"none":           {time.Minute, nil, "leases"},
-			"too many":       {time.Minute, slices.Repeat([]client.Lease{good}, client.MaxLeases+1), "leases"},
-			"no time":        {0, []client.Lease{good}, "visibilityTimeout"},
-			"half a second":  {1500 * time.Millisecond, []client.Lease{good}, "visibilityTimeout"},
-			"too long":       {12*time.Hour + time.Second, []client.Lease{good}, "visibilityTimeout"},
-			"no token":       {time.Minute, []client.Lease{good, {ReceiptHandle: "r"}}, "leases[1].token"},
-			"no handle":      {time.Minute, []client.Lease{good, good, {Token: "t"}}, "leases[2].receiptHandle"},
-			"a large handle": {time.Minute, []client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}}, "leases[0].receiptHandle"},
+			"none":          {time.Minute, nil, "leases"},
+			"too many":      {time.Minute, slices.Repeat([]client.Lease{good}, client.MaxLeases+1), "leases"},
+			"no time":       {0, []client.Lease{good}, "visibilityTimeout"},
+			"half a second": {1500 * time.Millisecond, []client.Lease{good}, "visibilityTimeout"},
+			"too long":      {12*time.Hour + time.Second, []client.Lease{good}, "visibilityTimeout"},
+			"no token":      {time.Minute, []client.Lease{good, {ReceiptHandle: "r"}}, "leases[1].token"},
+			"no handle":     {time.Minute, []client.Lease{good, good, {Token: "t"}}, "leases[2].receiptHandle"},
+			"large handle": {
+				time.Minute, []client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}}, "leases[0].receiptHandle",
+			},
 		} {
 			before := len(f.made())
 			_, err := c.RenewWorkItems(ctx, x.visibility, x.leases...)
 			if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != x.field || len(f.made()) != before {
-				t.Errorf("%s: %v, and %v", name, err, f.operations(before))
+				t.Errorf("%s: got error %v and calls %v, want field %s and none", name, err, f.operations(before), x.field)
 			}
 		}
 		same, err := c.RenewWorkItems(ctx, 12*time.Hour, slices.Repeat([]client.Lease{good}, client.MaxLeases)...)
 		if err != nil || same[0].ExpiresAt.IsZero() || same[99].ExpiresAt.IsZero() {
-			t.Errorf("the same a hundred times: %+v, %v", same[0], err)
+			t.Errorf("the same lease a hundred times: got %+v, %v", same[0], err)
 		}
 		time.Sleep(time.Hour)
 		late, err := c.RenewWorkItems(ctx, 12*time.Hour, good)
 		if err != nil || !errors.Is(late[0].Err, provider.ErrLockLimit) || !late[0].ExpiresAt.IsZero() {
-			t.Errorf("beyond 12 hours: %+v, %v", late, err)
+			t.Errorf("beyond 12 hours: got %+v, %v, want ErrLockLimit", late, err)
 		}
 	})
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// wantReplays fails unless code takes the decisions of an instance's history, as a unit test of its author would have it.
+// wantReplays fails the test unless the code of r replays an instance's history, as in a unit test of the user.
 func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
 	h.t.Helper()
-	doc, err := history.NewDocument(in.InstanceID, in.Name, history.DocumentExecution{ExecutionID: in.ExecutionID, Number: 1, Events: h.events(in)})
+	doc, err := history.NewDocument(in.InstanceID, in.Name, history.DocumentExecution{
+		ExecutionID: in.ExecutionID, Number: 1, Events: h.events(in),
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -27,8 +29,8 @@ func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
 	perduretest.Replay(h.t, r, b)
 }
 
-// pairs is a registry whose orchestration schedules two activities, a timer and a child, and waits for all: the activities' names
-// are what builds differ in.
+// pairs returns a registry whose orchestration schedules two activities, a timer and a child. Builds differ in the name of
+// the activities.
 func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -42,8 +44,8 @@ func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	return r
 }
 
-// An instance was blocked by a build that was rolled back, with outcomes that nobody took, and then terminated. Its history says nothing
-// against the code that made it; nor does that of one which has failed since it parted from its history.
+// A build blocked an instance, parked outcomes, and was rolled back; then the instance was terminated. The original code
+// replays its history. It also replays the history of an instance that failed because of nondeterminism.
 func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 	t.Parallel()
 	terminate := provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"}
@@ -52,10 +54,13 @@ func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 		opts          []perdure.OrchestrationOption
 		end           provider.RuntimeStatus
 	}{
-		"terminated":                            {began: true, end: provider.StatusTerminated},
-		"terminated with outcomes":              {began: true, parked: true, end: provider.StatusTerminated},
-		"terminated before it began":            {parked: true, end: provider.StatusTerminated},
-		"failed since it was not deterministic": {began: true, parked: true, opts: []perdure.OrchestrationOption{perdure.FailOnNondeterminism()}, end: provider.StatusFailed},
+		"terminated":                       {began: true, end: provider.StatusTerminated},
+		"terminated with outcomes":         {began: true, parked: true, end: provider.StatusTerminated},
+		"terminated before its first turn": {parked: true, end: provider.StatusTerminated},
+		"failed because of nondeterminism": {
+			began: true, parked: true, opts: []perdure.OrchestrationOption{perdure.FailOnNondeterminism()},
+			end: provider.StatusFailed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,12 +83,12 @@ func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 				}
 				if now := h.read(in); c.end == provider.StatusTerminated && now.Status != provider.StatusBlocked {
-					t.Fatalf("it is %s", now.Status)
+					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				h.send(terminate)
 				h.give(broken)
 				if now := h.read(in); now.Status != c.end {
-					t.Fatalf("it is %s, want %s", now.Status, c.end)
+					t.Fatalf("the instance is %s, want %s", now.Status, c.end)
 				}
 				h.wantReplays(good, h.read(in))
 			})
@@ -91,7 +96,7 @@ func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 	}
 }
 
-// No commit could hold what the code asked for at once. The code that is mended cannot be compared to it.
+// A turn failed because its decisions exceeded a commit. They are not in history, so fixed code is not compared with them.
 func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -105,28 +110,31 @@ func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
 		in := h.start("pairs", 0)
 		h.turn(0)
 		if now := h.read(in); now.Status != provider.StatusFailed {
-			t.Fatalf("it is %s", now.Status)
+			t.Fatalf("the instance is %s, want failed", now.Status)
 		}
 		h.wantReplays(pairs("a"), h.read(in))
 	})
 }
 
-// The first batch of all has a cancel and an order to terminate: it is terminated, as whoever terminates expects.
+// The first batch contains a cancel and a termination. The instance is terminated.
 func TestCancelledAndTerminatedInItsFirstBatchIsTerminated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: pairs("a")}, func(_ context.Context, h *hub) {
 		in := h.start("pairs", 0)
 		h.send(
-			provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient},
+			provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+				RequestedBy: history.RequestedByClient,
+			},
 			provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "at once"},
 		)
 		h.turn(0)
 		now := h.read(in)
 		if now.Status != provider.StatusTerminated {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want terminated", now.Status)
 		}
 		if events := h.events(now); events[len(events)-1].Message != "at once" {
-			t.Errorf("it ended with %s", events[len(events)-1].String())
+			t.Errorf("ended with %s, want the message of the termination", events[len(events)-1].String())
 		}
 		h.wantReplays(pairs("a"), now)
 		h.serveFor(time.Hour)

@@ -23,7 +23,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// orders are orchestrations that charge a card, wait to be packed, and give the money back when they are cancelled.
+// orders records the charges and refunds of orchestrations that charge a card, wait for an event, and refund the charge if
+// they are cancelled.
 type orders struct {
 	mu     sync.Mutex
 	charge map[string][]time.Time // by instance
@@ -61,12 +62,13 @@ func (o *orders) registry() *perdure.Registry {
 	return r
 }
 
-// Each worker dies between telling that a card was charged and deleting the record. Moments to minutes later, when the record comes again,
-// the order is cancelled and the money given back: no card is charged again.
+// 1. Each worker dies after it has sent the outcome of a charge, and before it deletes the record.
+// 2. The order is cancelled, and its charge is refunded.
+// 3. SQS redelivers the record. The worker does not charge the card again.
 func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
 	t.Parallel()
 	const n = 126
-	for _, after := range []time.Duration{time.Second, 45 * time.Second} { // before the records come again, and in their midst
+	for _, after := range []time.Duration{time.Second, 45 * time.Second} { // before and during the redeliveries
 		t.Run(after.String(), func(t *testing.T) {
 			t.Parallel()
 			o := &orders{charge: map[string][]time.Time{}, refund: map[string]time.Time{}}
@@ -84,60 +86,83 @@ func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
 				h.serveFor(after)
 				dying.Store(false)
 				for _, in := range all {
-					h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+					h.send(provider.Message{
+						Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+						RequestedBy: history.RequestedByClient,
+					})
 				}
 				h.serveFor(24 * time.Hour)
 				again := 0
 				for _, in := range all {
 					again += len(o.charge[in.InstanceID]) - 1
-					if refund, ok := o.refund[in.InstanceID]; !ok || len(o.charge[in.InstanceID]) != 1 || refund.Before(o.charge[in.InstanceID][0]) {
-						t.Errorf("%s: charged %v, refunded %v", in.InstanceID, o.charge[in.InstanceID], refund)
+					charges := o.charge[in.InstanceID]
+					refund, ok := o.refund[in.InstanceID]
+					if !ok || len(charges) != 1 || refund.Before(charges[0]) {
+						t.Errorf("%s: charged %v, refunded %v; want one charge and a later refund", in.InstanceID, charges, refund)
 					}
 				}
-				t.Logf("%d orders, charged again: %d", n, again)
+				t.Logf("got %d repeated charges of %d orders", again, n)
 				h.checkRest()
 			})
 		})
 	}
 }
 
-// again is a record of the work item of an activity, as it comes when it was received before.
+// again returns a record of a work item with a delivery count.
 func again(t *testing.T, w provider.WorkItem, receives int) provider.Record {
 	t.Helper()
 	body, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return provider.Record{ID: fmt.Sprint("again-", w.ActivityID, "-", w.Attempt, "-", receives), ReceiptHandle: "none", Body: string(body), ReceiveCount: receives}
+	return provider.Record{
+		ID:            fmt.Sprint("again-", w.ActivityID, "-", w.Attempt, "-", receives),
+		ReceiptHandle: "none", Body: string(body), ReceiveCount: receives,
+	}
 }
 
-// What is told in history is not done again, whatever brings the record again; what is open is.
+// A redelivered work item runs only if its attempt is open in history.
 func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 	t.Parallel()
-	parked := history.Event{Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"}, Inputs: []history.Event{{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1}}}
+	parked := history.Event{
+		Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"},
+		Inputs: []history.Event{{Kind: history.ActivityCompleted, SourceEventID: 3, Attempt: 1}},
+	}
 	cases := map[string]struct {
 		before func(tr *trial, in provider.Instance)
 		item   func(w *provider.WorkItem)
 		counts int
 		runs   int
 	}{
-		"a second delivery of what is open":            {counts: 2, runs: 1},
-		"a second delivery of what has ended":          {before: (*trial).settles, counts: 2},
-		"the first one of what has ended":              {before: (*trial).settles, counts: 1, runs: 1}, // it costs no look
-		"what was sent again and has ended":            {before: (*trial).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1},
-		"what was sent again and is open":              {item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1, runs: 1},
-		"a second delivery of what has ended, parked":  {before: func(tr *trial, in provider.Instance) { tr.commits(in, parked) }, counts: 2},
-		"a second delivery of an attempt that is past": {before: (*trial).fails, counts: 2},
-		"the current attempt":                          {before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1},
-		"an attempt that is to come, of no chain":      {before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 3 }, counts: 1},
-		"a later attempt of what has ended":            {before: (*trial).settles, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1},
-		"an attempt that an earlier release has sent":  {item: func(w *provider.WorkItem) { w.Attempt = 4 }, counts: 1, runs: 1},
-		"a second delivery for a deleted instance": {before: func(tr *trial, in provider.Instance) {
+		"second delivery of an open activity":  {counts: 2, runs: 1},
+		"second delivery of an ended activity": {before: (*trial).settles, counts: 2},
+		"first delivery of an ended activity":  {before: (*trial).settles, counts: 1, runs: 1}, // without a read of the history
+		"duplicate of an ended activity": {
+			before: (*trial).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1,
+		},
+		"duplicate of an open activity": {
+			item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1, runs: 1,
+		},
+		"second delivery with a parked outcome": {
+			before: func(tr *trial, in provider.Instance) { tr.commits(in, parked) }, counts: 2,
+		},
+		"second delivery of a past attempt": {before: (*trial).fails, counts: 2},
+		"current attempt": {
+			before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1, runs: 1,
+		},
+		"future attempt": {
+			before: (*trial).fails, item: func(w *provider.WorkItem) { w.Attempt = 3 }, counts: 1,
+		},
+		"later attempt of an ended activity": {
+			before: (*trial).settles, item: func(w *provider.WorkItem) { w.Attempt = 2 }, counts: 1,
+		},
+		"attempt sent by an earlier release": {item: func(w *provider.WorkItem) { w.Attempt = 4 }, counts: 1, runs: 1},
+		"second delivery for a deleted instance": {before: func(tr *trial, in provider.Instance) {
 			if err := tr.Provider.DeleteInstance(tr.t.Context(), in.InstanceID, true); err != nil {
 				tr.t.Error(err)
 			}
 		}, counts: 2},
-		"a second delivery where history cannot be read": {before: func(tr *trial, in provider.Instance) {
+		"second delivery with an unreadable history": {before: func(tr *trial, in provider.Instance) {
 			segment := tr.item("x#"+in.ExecutionID, "h#0000000001")
 			tr.damage(segment)
 		}, counts: 2, runs: 1},
@@ -147,8 +172,9 @@ func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 			t.Parallel()
 			told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
 				w := provider.WorkItem{
-					V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try", Queue: "default", Attempt: 1,
-					Input: encoded(t, stubbornness{SucceedsAt: 1}), Retry: &history.RetryPolicy{InitialIntervalMs: 1000},
+					V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try",
+					Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{SucceedsAt: 1}),
+					Retry: &history.RetryPolicy{InitialIntervalMs: 1000},
 				}
 				if c.item != nil {
 					c.item(&w)
@@ -159,7 +185,7 @@ func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 				before := len(tr.calls)
 				failed := tr.worker(registryOf(tr)).HandleRecords(ctx, []provider.Record{again(t, w, c.counts)})
 				if len(failed) > 0 || len(tr.ran()) != c.runs {
-					t.Errorf("failed %v, ran %v, want %d", failed, tr.ran(), c.runs)
+					t.Errorf("got failed records %v and runs %v, want none and %d", failed, tr.ran(), c.runs)
 				}
 				sends := 0
 				for _, op := range tr.operations(before) {
@@ -167,42 +193,44 @@ func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 						sends++
 					}
 				}
-				if sends != c.runs { // its outcome, or nothing
-					t.Errorf("%d sends", sends)
+				if sends != c.runs { // the outcomes of runs
+					t.Errorf("got %d sends, want %d", sends, c.runs)
 				}
 			})
 		})
 	}
 }
 
-// settles has #3 succeed.
+// settles completes activity #3.
 func (tr *trial) settles(in provider.Instance) {
 	tr.complete(in, 1, 3)
 	tr.turn(0)
 }
 
-// fails has attempt 1 of #3 fail.
+// fails fails attempt 1 of activity #3.
 func (tr *trial) fails(in provider.Instance) {
 	tr.tell(in, failed(3, 1, "r.1", time.Now()))
 	tr.wantSent(2)
 }
 
-// commits has a turn of these events committed.
+// commits commits a turn with events.
 func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 	tr.t.Helper()
-	o, err := tr.Provider.ReadOrchestration(tr.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	item := &provider.OrchestrationItem{InstanceID: in.InstanceID}
+	o, err := tr.Provider.ReadOrchestration(tr.t.Context(), item, provider.Strong)
 	if err != nil {
 		tr.t.Fatal(err)
 	}
 	for i := range events {
 		events[i].ID, events[i].Time = o.Last().ID+1+int64(i), time.Now().UTC()
 	}
-	if _, err := tr.Provider.AckOrchestrationItem(tr.t.Context(), &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark, Events: events}); err != nil {
+	turn := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark, Events: events}
+	if _, err := tr.Provider.AckOrchestrationItem(tr.t.Context(), turn); err != nil {
 		tr.t.Fatal(err)
 	}
 }
 
-// It cannot be read whether it has ended: it goes back, and is not run.
+// The worker cannot read whether a redelivered activity has ended. It releases the record and does not run the activity.
 func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
@@ -212,14 +240,19 @@ func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 			}
 			return next()
 		})
-		w := provider.WorkItem{V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try", Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{})}
-		if failed := tr.worker(registryOf(tr)).HandleRecords(ctx, []provider.Record{again(t, w, 2)}); len(failed) != 1 || len(tr.ran()) > 0 {
-			t.Errorf("failed %v, ran %v", failed, tr.ran())
+		w := provider.WorkItem{
+			V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Name: "try",
+			Queue: "default", Attempt: 1, Input: encoded(t, stubbornness{}),
+		}
+		failed := tr.worker(registryOf(tr)).HandleRecords(ctx, []provider.Record{again(t, w, 2)})
+		if len(failed) != 1 || len(tr.ran()) > 0 {
+			t.Errorf("got failed records %v and runs %v, want 1 and none", failed, tr.ran())
 		}
 	})
 }
 
-// Ten thousand activities of one execution come again, whose outcomes are ten thousand segments: the worker reads those once.
+// Ten thousand activities of an execution are redelivered, and their outcomes are in ten thousand segments. The worker
+// reads the segments once.
 func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -244,7 +277,10 @@ func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 		for i := int64(0); i < n; i += batch {
 			var records []provider.Record
 			for j := range int64(batch) {
-				item := provider.WorkItem{V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3 + i + j, Name: "try", Queue: "default", Attempt: 1}
+				item := provider.WorkItem{
+					V: 1, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3 + i + j, Name: "try",
+					Queue: "default", Attempt: 1,
+				}
 				records = append(records, again(t, item, 2))
 			}
 			w.HandleRecords(ctx, records)
@@ -253,14 +289,15 @@ func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 			}
 		}
 		queries, reads := tr.Cloud.Counts()["DynamoDB.Query"], tr.Cloud.Capacity().Read
-		t.Logf("%d activities: %d queries, %d of them for the first look, %v read units in all", n, queries, pages, reads)
+		t.Logf("%d activities: %d queries, %d of them for the first batch, %v read units", n, queries, pages, reads)
 		if len(tr.ran()) > 0 || queries > pages+n/batch || reads > 5*n {
-			t.Errorf("%d ran, %d queries, %v read units", len(tr.ran()), queries, reads)
+			t.Errorf("got %d runs, %d queries, %v read units", len(tr.ran()), queries, reads)
 		}
 	})
 }
 
-// A retried attempt that no worker knows is sent anew as soon as its deliveries say, and only the next time after five minutes.
+// A worker that does not know the activity sends a retried attempt again. The first delay is that of its deliveries, and
+// the next is five minutes.
 func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
@@ -269,23 +306,23 @@ func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 		item := tr.workItems()[0]
 		for _, want := range []time.Duration{32 * time.Second, 5 * time.Minute} {
 			if item.Attempt != 2 || item.NotBefore == nil {
-				t.Fatalf("%+v", item)
+				t.Fatalf("got work item %+v, want attempt 2 with a time", item)
 			}
 			record := item.Record
 			record.ReceiveCount = 5
 			sent := time.Now()
 			if failed := old.HandleRecords(ctx, []provider.Record{record}); len(failed) > 0 {
-				t.Fatalf("failed %v", failed)
+				t.Fatalf("got failed records %v, want none", failed)
 			}
 			time.Sleep(want)
 			items := tr.workItems()
 			if len(items) != 1 || !items[0].PossibleDuplicate || items[0].NotBefore.Sub(sent) != want {
-				t.Fatalf("after %v: %+v", want, items)
+				t.Fatalf("got work items %+v after %v, want one possible duplicate", items, want)
 			}
 			item = items[0]
 		}
 		if item.ResendCount != 2 {
-			t.Errorf("%s", item.Record.Body)
+			t.Errorf("got work item %s, want it sent again twice", item.Record.Body)
 		}
 	})
 }

@@ -21,11 +21,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What was delivered often runs beside others like everything else, but where a mark stands: after an outage nothing does.
+// Redelivered records run concurrently unless a crash marker exists. An outage leaves no markers.
 
-var backlog = flag.Int("backlog", manyOr(500), "of TestR13ABacklogDrainsAsFastAfterAnOutage: how many work items, of 500 in each orchestration")
+var backlog = flag.Int("backlog", manyOr(500),
+	"number of work items of TestR13ABacklogDrainsAsFastAfterAnOutage, 500 per orchestration")
 
-// asSlowAsAWS is how long calls take, as on AWS.
+// asSlowAsAWS waits as long as a call to AWS takes.
 func asSlowAsAWS(ctx context.Context, c simaws.Call) {
 	took := 5 * time.Millisecond
 	switch c.Service {
@@ -42,17 +43,17 @@ func asSlowAsAWS(ctx context.Context, c simaws.Call) {
 	}
 }
 
-// drained is what it took to work a backlog off.
+// drained contains the costs of processing a backlog.
 type drained struct {
 	took        time.Duration
 	invocations int64
-	deliveries  int // of work items, while they were worked off
-	most        int // deliveries of one of them, in all
+	deliveries  int // of work items, while they were processed
+	most        int // maximum of deliveries of one item, including the outage
 	ran         int64
 	failed      int
 }
 
-// drain schedules a backlog, lets an outage deliver all of it so often in vain, and works it off with ten processes.
+// drain schedules a backlog, delivers all of it without result for each round of an outage, and then runs ten processes.
 func drain(t *testing.T, items, outage int) (d drained) {
 	t.Helper()
 	const each = 500
@@ -98,7 +99,8 @@ func drain(t *testing.T, items, outage int) (d drained) {
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		for n := range items / each {
 			id := fmt.Sprintf("w-%d", n)
-			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "works", Input: encoded(t, each), StartID: id}); err != nil {
+			start := provider.Start{InstanceID: id, Name: "works", Input: encoded(t, each), StartID: id}
+			if _, err := h.Provider.StartOrchestration(ctx, start); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -107,7 +109,7 @@ func drain(t *testing.T, items, outage int) (d drained) {
 		}
 		for range outage {
 			if n := h.deliverInVain("default", "sim://default"); n != items {
-				t.Fatalf("%d work items", n)
+				t.Fatalf("got %d work items, want %d", n, items)
 			}
 		}
 		serving = true
@@ -115,7 +117,8 @@ func drain(t *testing.T, items, outage int) (d drained) {
 		h.serveFor(4 * time.Hour)
 		d.took, d.ran = last.Sub(began), ran.Load()
 		for n := range items / each {
-			if in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("w-%d", n)); err != nil || in.Status != provider.StatusCompleted {
+			in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("w-%d", n))
+			if err != nil || in.Status != provider.StatusCompleted {
 				d.failed++
 			}
 		}
@@ -123,7 +126,7 @@ func drain(t *testing.T, items, outage int) (d drained) {
 	return d
 }
 
-// deliverInVain delivers all that is visible in a queue, and gives it back.
+// deliverInVain receives all visible records of a queue and releases them.
 func (h *hub) deliverInVain(queue, url string) int {
 	h.t.Helper()
 	var all []provider.Record
@@ -144,42 +147,45 @@ func isWork(body string) bool {
 	return json.Unmarshal([]byte(body), &w) == nil && w.Attempt > 0
 }
 
-// receiveAndTurn gives what is visible in the inbox to the first orchestrator.
+// receiveAndTurn passes the visible inbox records to the first orchestrator.
 func (h *hub) receiveAndTurn() []provider.Record {
 	h.t.Helper()
 	records := h.receive(h.Provider.Config().InboxURL)
 	if len(records) > 0 {
 		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
-		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })...)
+		done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool {
+			return slices.Contains(failed, r.ID)
+		})
+		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, done...)
 	}
 	return records
 }
 
-// After an outage, in which all of a backlog was delivered several times and nobody came to it, it is worked off as fast as any other,
-// a delivery for each item, and nothing in it has failed.
+// In an outage, a backlog was delivered several times without any run. Afterwards, it is processed as fast as any other
+// backlog, with one delivery per item, and no item fails.
 func TestR13ABacklogDrainsAsFastAfterAnOutage(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
 	rate := float64(calm.took) / float64(after.took)
-	t.Logf("%d items: %v in %d invocations with no outage; after one %v in %d invocations and %d deliveries, that is %.0f %% of the rate",
+	t.Logf("%d items: %v in %d invocations without an outage; %v in %d invocations and %d deliveries after an outage (%.0f %%)",
 		*backlog, calm.took, calm.invocations, after.took, after.invocations, after.deliveries, 100*rate)
 	if rate < 0.8 || after.deliveries > *backlog*105/100 || after.failed > 0 || after.ran != int64(*backlog) {
-		t.Errorf("with no outage %+v, after one %+v", calm, after)
+		t.Errorf("without an outage %+v, after an outage %+v", calm, after)
 	}
 }
 
-// storm kills processes of workers, all of them at each of its moments.
+// storm kills all worker processes at fixed intervals.
 type storm struct {
 	every    time.Duration
 	from, to time.Time
 	mu       sync.Mutex
-	born     map[string]time.Time // worker invocations, by their names
+	born     map[string]time.Time // starts of worker invocations, by name
 	most     int                  // deliveries of one work item
 	killed   int
 }
 
-// intercept stands behind an interceptor of simhub.Crash.
+// intercept runs inside an interceptor of simhub.Crash.
 func (s *storm) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	s.note(c)
 	asSlowAsAWS(ctx, c)
@@ -193,7 +199,7 @@ func (s *storm) intercept(ctx context.Context, c simaws.Call, next func() error)
 	return crashable(ctx, c, next)
 }
 
-// moments counts those before a time.
+// moments returns the number of kills before t.
 func (s *storm) moments(t time.Time) int64 {
 	if t.After(s.to) {
 		t = s.to
@@ -214,18 +220,18 @@ func (s *storm) note(c simaws.Call) {
 	}
 }
 
-// Processes of workers die twice a second for five minutes, of something else than what they run, while 264 orchestrations are at work.
-// None fails for it, and nothing is delivered without end.
+// For five minutes, all worker processes die twice a second for an external reason, while 264 orchestrations run. No
+// orchestration fails, and no record is delivered endlessly.
 func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		visibility time.Duration
-		outage     int // deliveries in vain before
+		outage     int // deliveries without result before the test
 	}{
-		"visible after the function's timeout": {15 * time.Minute, 0},
-		"visible soon":                         {30 * time.Second, 0},
-		"after an outage":                      {30 * time.Second, 12},
+		"visibility timeout of the function": {15 * time.Minute, 0},
+		"short visibility timeout":           {30 * time.Second, 0},
+		"after an outage":                    {30 * time.Second, 12},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -253,11 +259,13 @@ func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
 				return sum, nil
 			})
 			s := &storm{every: 500 * time.Millisecond, born: map[string]time.Time{}}
-			inBubble(t, simhub.Options{Registry: r, Intercept: s.intercept, Concurrency: 10, WorkVisibility: c.visibility}, func(ctx context.Context, h *hub) {
+			o := simhub.Options{Registry: r, Intercept: s.intercept, Concurrency: 10, WorkVisibility: c.visibility}
+			inBubble(t, o, func(ctx context.Context, h *hub) {
 				begin := func(apart time.Duration) {
 					for n := range orchestrations {
 						id := fmt.Sprintf("o-%d", n)
-						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "works", Input: encoded(t, 3), StartID: id}); err != nil {
+						start := provider.Start{InstanceID: id, Name: "works", Input: encoded(t, 3), StartID: id}
+						if _, err := h.Provider.StartOrchestration(ctx, start); err != nil {
 							t.Error(err)
 						}
 						time.Sleep(apart)
@@ -279,14 +287,16 @@ func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
 				h.serveFor(6 * time.Hour)
 				failed := 0
 				for n := range orchestrations {
-					if in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("o-%d", n)); err != nil || in.Status != provider.StatusCompleted {
+					in, err := h.Provider.ReadInstance(ctx, fmt.Sprintf("o-%d", n))
+					if err != nil || in.Status != provider.StatusCompleted {
 						failed++
 					}
 				}
-				t.Logf("%d processes were killed; %d activities began %d times, the most that one was delivered is %d times; %d of %d orchestrations failed",
+				t.Logf("killed %d processes; %d activities ran %d times with at most %d deliveries; %d of %d orchestrations failed",
 					s.killed, orchestrations*9, ran.Load(), s.most, failed, orchestrations)
 				if failed > 0 || s.most >= 50 || s.killed < 200 {
-					t.Error("that is wrong")
+					t.Errorf("got %d failed orchestrations, at most %d deliveries, %d killed processes; want 0, below 50, at least 200",
+						failed, s.most, s.killed)
 				}
 				h.wantNoDead("sim://default-dead")
 			})
@@ -294,16 +304,16 @@ func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
 	}
 }
 
-// wantNoDead fails unless there are no dead letters in a queue.
+// wantNoDead fails the test unless a dead-letter queue is empty.
 func (h *hub) wantNoDead(url string) {
 	h.t.Helper()
 	if bodies, reasons := h.dead(url); len(bodies) > 0 {
-		h.t.Errorf("%d dead letters in %s, such as %s: %s", len(bodies), url, bodies[0], reasons[0])
+		h.t.Errorf("got %d dead letters in %s, want none; the first is %s: %s", len(bodies), url, bodies[0], reasons[0])
 	}
 }
 
-// What kills its process takes neighbours along in its first three deliveries, in which it runs beside them, and in one more at the
-// most, where they wait for it to end. From then on whoever is with it comes before it.
+// An activity that kills its process runs beside others in its first three deliveries. In at most one more delivery, the
+// others of its batch wait for it. In later deliveries, they run before it.
 func TestR13AKillersNeighboursAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{
@@ -367,13 +377,15 @@ func TestR13AKillersNeighboursAreBounded(t *testing.T) {
 				for _, n := range worst {
 					perOne = max(perOne, n-1)
 				}
-				t.Logf("%d killers of %d: they ran %d times, and took %d deliveries of their neighbours with them, %d of one at the most; the most that a record was delivered is %d times; it took %v",
+				t.Logf("%d of %d activities kill: they ran %d times and cost %d deliveries of others, at most %d of one; "+
+					"the maximum of deliveries is %d; the instance took %v",
 					c.killers, c.killers+c.healthy, d.ran.Load(), lost, perOne, most, end.Time.Sub(in.CreatedAt))
 				if string(end.Output) != fmt.Sprint(c.killers) || d.ran.Load() > int64(13*c.killers) {
-					t.Errorf("ended with %s %s after %d deaths", end.String(), end.Output, d.ran.Load())
+					t.Errorf("ended with %s %s after %d crashes", end.String(), end.Output, d.ran.Load())
 				}
 				if lost > 36*c.killers || c.killers == 1 && perOne > 4 {
-					t.Error("the neighbours suffer")
+					t.Errorf("got %d lost deliveries of others, at most %d of one; want up to %d, and up to 4 for one killer",
+						lost, perOne, 36*c.killers)
 				}
 			})
 		})
