@@ -19,17 +19,17 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// The tests of R32: of an activity that is called with AtMostOnce no attempt begins twice, and no outcome is lost that is known. What could break it:
-//   - its worker dies: before it has the run, when it has it, while its code runs, before the outcome is kept, before it is sent, before its record is
-//     deleted;
-//   - a copy of its work item comes: while it runs, after it, in an attempt that follows; from a reconciliation too;
-//   - its worker stops it: the invocation ends, the run cannot be renewed;
-//   - the outcome cannot be kept, and is sent; what comes of a second delivery then comes behind it, also where the attempt is tried again;
-//   - the first delivery does not begin it, and gives it back: that is no begin;
-//   - the code that is not heard any more returns, with a result;
-//   - it is handed over to the holder of a token.
+// R32: no attempt of an activity with AtMostOnce starts twice, and no known outcome is lost. These cases could break it:
+//   - A worker dies before or after it takes the run lease, while the code runs, before it stores or sends the outcome, or
+//     before it deletes the record.
+//   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation sends copies too.
+//   - The worker stops the activity because the invocation ends or the run lease cannot be renewed.
+//   - The outcome cannot be stored and is sent. A second delivery sends its outcome later, possibly after a retry.
+//   - The first delivery is released before the code starts, which is no start.
+//   - Abandoned code returns a result.
+//   - The activity completes asynchronously by its token.
 
-// debits are the attempts that have begun, by instance, activity and attempt.
+// debits counts the started attempts by instance, activity and attempt.
 type debits struct {
 	mu    sync.Mutex
 	begun map[string]int
@@ -45,11 +45,12 @@ func (d *debits) begins(ctx context.Context) {
 	d.begun[fmt.Sprintf("%s/%d/%d", a.InstanceID, a.ActivityID, a.Attempt)]++
 }
 
-// debiting is what an orchestration debits: so often, one after the other, each of which takes so long, and fails so often.
+// debiting configures an orchestration that calls the activity "debit" Times times in sequence. Each call takes Takes and
+// fails Fails times.
 type debiting struct {
 	Times, Fails int
 	Takes        time.Duration
-	// Heeds: its code returns when its context ends.
+	// Heeds makes the activity return when its context ends.
 	Heeds, Retried bool
 }
 
@@ -84,25 +85,26 @@ func (d *debits) registry() *perdure.Registry {
 	return r
 }
 
-// check fails unless no attempt has begun twice, and so many have begun at most.
+// check fails the test if an attempt started twice, or if more than most attempts started.
 func (d *debits) check(t *testing.T, when string, most int) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for attempt, n := range d.begun {
 		if n > 1 {
-			t.Errorf("%s: %s has begun %d times", when, attempt, n)
+			t.Errorf("%s: attempt %s started %d times, want once", when, attempt, n)
 		}
 	}
 	if len(d.begun) > most {
-		t.Errorf("%s: %d attempts have begun, of %d at most: %v", when, len(d.begun), most, d.begun)
+		t.Errorf("%s: got %d attempts, want at most %d: %v", when, len(d.begun), most, d.begun)
 	}
 }
 
 func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]debiting{
-		"short": {Times: 2, Retried: true}, "long": {Times: 1, Retried: true, Takes: time.Minute}, "that fails": {Times: 1, Fails: 2, Retried: true, Takes: 5 * time.Second},
+		"short": {Times: 2, Retried: true}, "long": {Times: 1, Retried: true, Takes: time.Minute},
+		"failing": {Times: 1, Fails: 2, Retried: true, Takes: 5 * time.Second},
 	} {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", after=", after), func(t *testing.T) {
@@ -110,7 +112,8 @@ func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					d := &debits{}
 					intercept, calls := simhub.CrashAt(n, after)
-					inBubble(t, simhub.Options{Registry: d.registry(), Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+					o := simhub.Options{Registry: d.registry(), Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}
+					inBubble(t, o, func(_ context.Context, h *hub) {
 						end := h.finish(h.start("debits", of))
 						if string(end.Output) != fmt.Sprint(of.Times) {
 							t.Errorf("crash at call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
@@ -127,7 +130,7 @@ func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 	}
 }
 
-// Without a policy the orchestration has the error, and the code has begun once.
+// Without a retry policy, the orchestration receives an InterruptedError. The code has started once.
 func TestR32WhatIsInterruptedFails(t *testing.T) {
 	t.Parallel()
 	d, began := &debits{}, make(chan struct{})
@@ -161,17 +164,17 @@ func TestR32WhatIsInterruptedFails(t *testing.T) {
 		died := time.Now()
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationCompleted || len(end.Output) < 100 {
-			t.Errorf("it ended with %s %s %v", end.String(), end.Output, end.Error)
+			t.Errorf("ended with %s %s %v, want the message of an InterruptedError", end.String(), end.Output, end.Error)
 		}
 		if took := end.Time.Sub(died); took > 16*time.Minute {
-			t.Errorf("it took %v", took)
+			t.Errorf("ended %v after the crash, want at most 16m", took)
 		}
 		h.checkRest()
 	})
-	d.check(t, "its worker died", 1)
+	d.check(t, "worker crash", 1)
 }
 
-// Copies come while it runs, and when it is over; a second one is no attempt, and no outcome.
+// Copies of the work item arrive during and after the run. A copy neither starts an attempt nor adds an outcome.
 func TestR32CopiesBeginNothing(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
@@ -188,24 +191,25 @@ func TestR32CopiesBeginNothing(t *testing.T) {
 			}
 		}()
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("it ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
 		h.checkRest()
 	})
 	d.check(t, "with copies", 1)
 }
 
-// Its invocation ends before it does. What it returns in its last moments is heard, an error as the cause; what does not return has failed with the next delivery.
+// An invocation ends before its activity. If the code returns in the grace period, its outcome is sent, and an error is the
+// cause of an interruption. If the code does not return, the next delivery fails the attempt.
 func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		of   debiting
 		want string
 	}{
-		"it does not heed it":     {debiting{Takes: 10 * time.Minute}, history.TypeInterrupted},
-		"it returns an error":     {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted},
-		"it is done, after all":   {debiting{Takes: 10 * time.Minute, Heeds: true}, ""},
-		"it is done, and retried": {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, ""},
+		"ignores its context":             {debiting{Takes: 10 * time.Minute}, history.TypeInterrupted},
+		"returns an error":                {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted},
+		"completes in the grace period":   {debiting{Takes: 10 * time.Minute, Heeds: true}, ""},
+		"completes in the second attempt": {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,13 +219,17 @@ func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				in := h.start("debits", c.of)
 				end := h.finish(in)
+				var cause *history.Failure
+				if end.Error != nil {
+					cause = end.Error.Cause
+				}
 				switch {
 				case c.want == "" && string(end.Output) != "1":
-					t.Errorf("it ended with %s %v", end.String(), end.Error)
-				case c.want != "" && (end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != c.want || (end.Error.Cause.Cause != nil) != c.of.Heeds):
-					t.Errorf("it ended with %s %+v, want one that was interrupted", end.String(), end.Error)
+					t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
+				case c.want != "" && (cause == nil || cause.Type != c.want || (cause.Cause != nil) != c.of.Heeds):
+					t.Errorf("ended with %s %+v, want an interruption", end.String(), end.Error)
 				case c.of.Heeds && !c.of.Retried && end.Time.Sub(in.CreatedAt) > 2*time.Minute:
-					t.Errorf("it ended after %v", end.Time.Sub(in.CreatedAt))
+					t.Errorf("ended after %v, want at most 2m", end.Time.Sub(in.CreatedAt))
 				}
 				h.checkRest()
 			})
@@ -230,14 +238,17 @@ func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
 	}
 }
 
-// The outcome cannot be kept, and is sent. Its worker dies before its record is deleted: what the next delivery says comes behind, and is not heard.
+// 1. A worker cannot store an outcome and sends it.
+// 2. The worker cannot delete its record. The next delivery sends an interruption.
+// 3. The session drops the later outcome.
 func TestR32AnOutcomeThatCannotBeKeptIsSent(t *testing.T) {
 	t.Parallel()
 	for _, of := range []debiting{{Times: 2}, {Times: 2, Retried: true}, {Times: 1, Fails: 2, Retried: true}} {
 		t.Run(fmt.Sprintf("%+v", of), func(t *testing.T) {
 			t.Parallel()
 			d := &debits{}
-			inBubble(t, simhub.Options{Registry: d.registry(), Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			o := simhub.Options{Registry: d.registry(), Environments: 2, WorkVisibility: time.Minute}
+			inBubble(t, o, func(_ context.Context, h *hub) {
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					switch in := c.Input.(type) {
 					case *dynamodb.UpdateItemInput:
@@ -252,26 +263,27 @@ func TestR32AnOutcomeThatCannotBeKeptIsSent(t *testing.T) {
 					return next()
 				})
 				in := h.start("debits", of)
-				// Longer, and a record that is back after each lease comes a hundred times, and is moved to the dead letters.
+				// After a hundred deliveries, SQS would move the record to the dead-letter queue.
 				h.serveFor(30 * time.Minute)
 				h.interfere(nil)
 				if end := h.finish(in); string(end.Output) != fmt.Sprint(of.Times) {
-					t.Errorf("it ended with %s %s %v", end.String(), end.Output, end.Error)
+					t.Errorf("ended with %s %s %v, want the result %d", end.String(), end.Output, end.Error, of.Times)
 				}
 				h.checkRest()
 			})
-			d.check(t, "not kept", of.Times+of.Fails)
+			d.check(t, "outcome not stored", of.Times+of.Fails)
 		})
 	}
 }
 
-// An outcome that is kept, and could not be sent, is sent by the next delivery.
+// A worker has stored an outcome but cannot send it. The next delivery sends it.
 func TestR32AnOutcomeThatIsKeptIsNotLost(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) {
+			in, ok := c.Input.(*sqs.SendMessageBatchInput)
+			if ok && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) {
 				return errors.New("out of service")
 			}
 			return next()
@@ -280,14 +292,14 @@ func TestR32AnOutcomeThatIsKeptIsNotLost(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("it ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
 		h.checkRest()
 	})
-	d.check(t, "not sent", 1)
+	d.check(t, "outcome not sent", 1)
 }
 
-// A build that does not have the activity gives it back: nothing has begun, and the next one runs it.
+// A build without the activity releases the record. No attempt has started, and a later delivery runs it.
 func TestR32WhatIsGivenBackUnbegunRuns(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
@@ -297,19 +309,19 @@ func TestR32WhatIsGivenBackUnbegunRuns(t *testing.T) {
 		for range 3 {
 			records := h.receive("sim://default")
 			if failed := h.activities(registry()).HandleRecords(ctx, records); len(failed) != 1 {
-				t.Errorf("%d records went back", len(failed))
+				t.Errorf("got %d failed records, want 1", len(failed))
 			}
 			time.Sleep(20 * time.Minute)
 		}
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("it ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s %v, want the result 1", end.String(), end.Error)
 		}
 		h.checkRest()
 	})
-	d.check(t, "given back", 1)
+	d.check(t, "released record", 1)
 }
 
-// What it costs: a read and two writes, one of them of its outcome.
+// AtMostOnce costs one read and two writes, one of them for the outcome.
 func TestR32WhatItCosts(t *testing.T) {
 	t.Parallel()
 	calls := map[bool]map[string]int{}
@@ -330,9 +342,11 @@ func TestR32WhatItCosts(t *testing.T) {
 			}
 		})
 	}
-	for op, want := range map[string]int{"GetItem": 1, "UpdateItem": 2, "PutItem": 0, "SendMessageBatch": 0, "TransactWriteItems": 0} {
+	for op, want := range map[string]int{
+		"GetItem": 1, "UpdateItem": 2, "PutItem": 0, "SendMessageBatch": 0, "TransactWriteItems": 0,
+	} {
 		if more := calls[true][op] - calls[false][op]; more != want {
-			t.Errorf("%d more of %s, want %d", more, op, want)
+			t.Errorf("got %d more calls of %s, want %d", more, op, want)
 		}
 	}
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holding says what an instance does whose handler waits for an event that never comes: how it ends when it hears "end".
+// holding configures an instance whose update handler waits for the event "go". End selects its end at the event "end".
 type holding struct{ End string }
 
-// addHolding adds who holds updates, and who asks.
+// addHolding adds the orchestrations "holds", which has the handler, and "asks", which calls it.
 func addHolding(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holding) (int, error) {
 		err := perdure.SetUpdateHandler(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -51,12 +51,12 @@ func addHolding(r *perdure.Registry) *perdure.Registry {
 	return r
 }
 
-// asksToHold tells what becomes of an update.
+// asksToHold calls the update "hold" of instance c, and returns the result or the type of the error.
 func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	v, err := perdure.CallUpdate[int](ctx, "c", "hold", n).Await(ctx)
 	if e, failed := errors.AsType[*perdure.CallUpdateError](err); failed {
 		if e.InstanceID != "c" || e.Update != "hold" || !strings.Contains(e.Error(), e.UpdateID) || e.UpdateID == "" {
-			return "", fmt.Errorf("the error does not say which: %w", e)
+			return "", fmt.Errorf("the error does not name the update: %w", e)
 		}
 		return e.Type + e.RejectReason, nil
 	}
@@ -65,10 +65,12 @@ func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 
 func (h *hub) raiseNamed(in provider.Instance, name string) {
 	h.t.Helper()
-	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: name, EventID: name, Data: history.Payload("5")})
+	h.send(provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: name, EventID: name, Data: history.Payload("5"),
+	})
 }
 
-// Whatever becomes of the instance that has an update, who sent it is answered.
+// The caller of an update receives a response, whatever happens to the called instance.
 func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 	t.Parallel()
 	deploy := func(h *hub, r *perdure.Registry, build string) {
@@ -90,32 +92,46 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 		then   func(h *hub, in provider.Instance)
 		want   string
 	}{
-		"it answers":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "go") }, want: "5"},
-		"it returns":   {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
-		"it fails":     {in: holding{"fails"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
-		"it goes anew": {in: holding{"anew"}, then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted},
-		"it is cancelled": {then: func(h *hub, in provider.Instance) {
+		"handler returns": {then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "go") }, want: "5"},
+		"instance completes": {
+			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
+		},
+		"instance fails": {
+			in:   holding{"fails"},
+			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
+		},
+		"instance continues as new": {
+			in:   holding{"anew"},
+			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
+		},
+		"instance is cancelled": {then: func(h *hub, in provider.Instance) {
 			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested"})
 		}, want: history.TypeUpdateAborted},
-		"it is terminated": {then: (*hub).terminate, want: history.TypeUpdateAborted},
-		"it is purged":     {then: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeUpdateAborted},
-		"it is terminated while it is paused": {
+		"instance is terminated": {then: (*hub).terminate, want: history.TypeUpdateAborted},
+		"instance is purged": {
+			then: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeUpdateAborted,
+		},
+		"paused instance is terminated": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
 			then:   (*hub).terminate, want: history.TypeEnded,
 		},
-		"it is purged while it is paused": {
+		"paused instance is purged": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
 			then:   func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeEnded,
 		},
-		"it goes on from a pause": {
+		"paused instance is resumed": {
 			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.turns() },
-			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1"); h.turns(); h.raiseNamed(in, "go") }, want: "5",
+			then: func(h *hub, in provider.Instance) {
+				h.resume(in, "r1")
+				h.turns()
+				h.raiseNamed(in, "go")
+			}, want: "5",
 		},
-		"it is terminated while it is blocked": {
+		"blocked instance is terminated": {
 			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
 			then:   (*hub).terminate, want: history.TypeEnded,
 		},
-		"it is mended": {
+		"blocked instance is fixed": {
 			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
 			then: func(h *hub, in provider.Instance) {
 				deploy(h, addHolding(registry()), "b3")
@@ -124,18 +140,30 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 				h.raiseNamed(in, "go")
 			}, want: "5",
 		},
-		"it ends as it takes what was parked": {
-			before: func(h *hub, in provider.Instance) { h.pause(in, "p1"); h.raiseNamed(in, "end"); h.turns() },
-			then:   func(h *hub, in provider.Instance) { h.resume(in, "r1") }, want: history.TypeEnded,
+		"instance ends when it consumes the parked inputs": {
+			before: func(h *hub, in provider.Instance) {
+				h.pause(in, "p1")
+				h.raiseNamed(in, "end")
+				h.turns()
+			},
+			then: func(h *hub, in provider.Instance) { h.resume(in, "r1") }, want: history.TypeEnded,
 		},
-		"it is over before":   {before: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end"); h.turns() }, want: history.TypeEnded},
-		"it is purged before": {before: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeNotFound},
+		"instance has ended": {before: func(h *hub, in provider.Instance) {
+			h.raiseNamed(in, "end")
+			h.turns()
+		}, want: history.TypeEnded},
+		"instance was purged": {
+			before: func(h *hub, in provider.Instance) { h.purge(in.InstanceID) }, want: history.TypeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, crash := range []bool{false, true} { // of who answers, before it does
-				intercept, _ := crashOnce(false, func(c simaws.Call) bool { return crash && sendsKind(c, provider.MessageUpdateAnswered) })
-				inBubble(t, simhub.Options{Registry: addHolding(registry()), Intercept: intercept}, func(_ context.Context, h *hub) {
+			for _, crash := range []bool{false, true} { // of the session, before it responds
+				intercept, _ := crashOnce(false, func(c simaws.Call) bool {
+					return crash && sendsKind(c, provider.MessageUpdateAnswered)
+				})
+				o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
+				inBubble(t, o, func(_ context.Context, h *hub) {
 					in := h.startAs("c", "holds", tt.in)
 					h.turns()
 					if tt.before != nil {
@@ -154,7 +182,7 @@ func TestR31AnEndAnswersWhoWaits(t *testing.T) {
 	}
 }
 
-// The wake of a start is lost, so that an update runs the first turn, and that is the last.
+// The wake of the start is lost. The update runs the first turn, which ends the instance.
 func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, crash := range []bool{false, true} {
@@ -164,7 +192,8 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 		o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
 			h.startAs("c", "nothing", 0)
-			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...); err != nil {
+			wakes := h.receive(h.Provider.Config().InboxURL)
+			if err := h.Provider.DeleteRecords(ctx, provider.QueueInbox, wakes...); err != nil {
 				t.Fatal(err)
 			}
 			sender := h.start("asks", 1)
@@ -174,7 +203,7 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 	}
 }
 
-// What is rejected, and what nobody handles, is answered with why.
+// The caller receives the reason if a validator rejects the update, or if there is no handler.
 func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
@@ -193,24 +222,26 @@ func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
 	})
 }
 
-// twice sends each message of the inbox again, as one that the queue does not know any more.
+// twice sends each message to the inbox a second time, with another deduplication ID.
 func (h *hub) twice() {
 	h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL ||
+			strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 			return next()
 		}
 		err := next()
 		twice := &sqs.SendMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Clone(in.Entries)}
 		for i := range twice.Entries {
-			twice.Entries[i].MessageDeduplicationId = aws.String("again" + aws.ToString(twice.Entries[i].MessageDeduplicationId))
+			id := "again" + aws.ToString(twice.Entries[i].MessageDeduplicationId)
+			twice.Entries[i].MessageDeduplicationId = &id
 		}
 		_, sent := h.Cloud.Queues.SendMessageBatch(ctx, twice)
 		return errors.Join(err, sent)
 	})
 }
 
-// Each message arrives twice: an update is taken once, and starts one instance.
+// Each message arrives twice. Each update is accepted once, and one instance starts.
 func TestR31EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	for _, in := range []calling{
@@ -230,7 +261,7 @@ func TestR31EveryMessageTwice(t *testing.T) {
 	}
 }
 
-// Any call of a function fails, or its response is lost: updates are taken once, in order.
+// Each call of a function fails or loses its response, in one run each. Each update is accepted once, in order.
 func TestR31UpdatesArriveInOrderWhateverFails(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -239,7 +270,7 @@ func TestR31UpdatesArriveInOrderWhateverFails(t *testing.T) {
 			inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
 				in := h.start("calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true}})
 				if end := h.finish(in); string(end.Output) != `"[[0] [0 1] [0 1 2]]"` {
-					t.Errorf("call %d fails: ended with %s %s", n, end.String(), end.Output)
+					t.Errorf("call %d failed: ended with %s %s", n, end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -248,31 +279,35 @@ func TestR31UpdatesArriveInOrderWhateverFails(t *testing.T) {
 	}
 }
 
-// sentUpdate is an update of an entity that an execution has sent.
+// sentUpdate returns an update of the entity "sum" with key "k", as an execution sends it.
 func sentUpdate(executionID string, eventID int64, at time.Time, n int) provider.Message {
 	return provider.Message{
-		Kind: provider.MessageUpdateSent, InstanceID: perdure.EntityInstanceID("sum", "k"), Name: "add", EventID: provider.StartID(executionID, eventID),
-		Data: history.Payload(fmt.Sprint(n)), SentAt: &at, Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
+		Kind: provider.MessageUpdateSent, InstanceID: perdure.EntityInstanceID("sum", "k"), Name: "add",
+		EventID: provider.StartID(executionID, eventID), Data: history.Payload(fmt.Sprint(n)), SentAt: &at,
+		Parent:        &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
 		Orchestration: perdure.EntityOrchestrationName("sum"), Input: history.Payload("null"),
 	}
 }
 
-// wantSum fails unless the state of the entity is that.
+// wantSum fails the test unless the entity "sum" has the state want.
 func (h *hub) wantSum(want string) {
 	h.t.Helper()
 	h.wantEntity("sum", want)
 }
 
-// wantEntity holds the state of an entity, of the key k, against what it must be.
+// wantEntity fails the test unless an entity with key k has the state want.
 func (h *hub) wantEntity(name, want string) {
 	h.t.Helper()
-	got, err := h.Orchestrators[0].QueryInstance(h.t.Context(), provider.QueryRequest{InstanceID: perdure.EntityInstanceID(name, "k"), Name: perdure.EntityStateQuery})
+	got, err := h.Orchestrators[0].QueryInstance(h.t.Context(), provider.QueryRequest{
+		InstanceID: perdure.EntityInstanceID(name, "k"), Name: perdure.EntityStateQuery,
+	})
 	if err != nil || string(got) != want {
-		h.t.Errorf("the state is %s, %v, want %s", got, err, want)
+		h.t.Errorf("got state %s, %v, want %s", got, err, want)
 	}
 }
 
-// An entity continues as new again and again, and has forgotten the id of an update whose copy comes late.
+// An entity has continued as new several times and no longer has the ID of an early update. A late copy of that update is
+// dropped.
 func TestR31ACopyThatOutlivesItsExecutionIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -288,7 +323,7 @@ func TestR31ACopyThatOutlivesItsExecutionIsNotTakenAgain(t *testing.T) {
 		h.turns()
 		in := h.read(provider.Instance{InstanceID: first.InstanceID})
 		if in.ExecutionNumber < 2 {
-			t.Errorf("execution %d", in.ExecutionNumber)
+			t.Errorf("got execution %d, want at least 2", in.ExecutionNumber)
 		}
 		time.Sleep(6 * time.Minute)
 		h.send(first)

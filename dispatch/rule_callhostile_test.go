@@ -18,7 +18,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An update with an id of its own is joined as long as its answer is kept, also when the entity has had many executions and updates since.
+// A second caller uses the ID of an early update. It receives the stored result, even after many executions and updates.
 func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -34,7 +34,7 @@ func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
 		}
 		h.turns()
 		if in := h.read(sumInstance); in.ExecutionNumber < 2 {
-			t.Errorf("execution %d", in.ExecutionNumber)
+			t.Errorf("got execution %d, want at least 2", in.ExecutionNumber)
 		}
 		joins := sentUpdate("rx", 1, time.Now(), 1_000_000)
 		joins.EventID = "same"
@@ -44,11 +44,15 @@ func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
 	})
 }
 
-// An entity is purged while a message that it has taken is not acknowledged: it comes again, and does not make the next.
+// 1. A session processes an update of an entity and dies before it acknowledges the message.
+// 2. The entity is purged.
+// 3. SQS redelivers the update. The session does not start a new entity.
 func TestR31ARedeliveryBehindAPurgeDoesNotMakeTheNext(t *testing.T) {
 	t.Parallel()
 	armed := false
-	intercept, crashed := crashOnce(true, func(c simaws.Call) bool { return armed && sendsKind(c, provider.MessageUpdateAnswered) })
+	intercept, crashed := crashOnce(true, func(c simaws.Call) bool {
+		return armed && sendsKind(c, provider.MessageUpdateAnswered)
+	})
 	inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
 		h.send(sentUpdate("px", 1, time.Now(), 1))
 		h.serveFor(time.Minute)
@@ -56,7 +60,7 @@ func TestR31ARedeliveryBehindAPurgeDoesNotMakeTheNext(t *testing.T) {
 		h.send(sentUpdate("qx", 1, time.Now(), 2))
 		h.serveFor(time.Second)
 		if !crashed.Load() {
-			t.Error("nothing has crashed")
+			t.Error("no process crashed")
 		}
 		h.wantSum(`{"Total":3,"Operations":2}`)
 		h.purge(sumInstance.InstanceID)
@@ -68,7 +72,7 @@ func TestR31ARedeliveryBehindAPurgeDoesNotMakeTheNext(t *testing.T) {
 	})
 }
 
-// A history that cannot be read ends, or is purged: who waits for an update that the rest of it has is answered.
+// An instance with an unreadable history is terminated or purged. The callers of its open updates receive a response.
 func TestR31TheEndOfADamagedHistoryAnswersWhoWaits(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(h *hub, in provider.Instance){
@@ -88,14 +92,14 @@ func TestR31TheEndOfADamagedHistoryAnswersWhoWaits(t *testing.T) {
 				ends(h, in)
 				h.serveFor(2 * time.Hour)
 				if now := h.read(sender); now.Status != provider.StatusCompleted {
-					t.Errorf("who has called is %s", now.Status)
+					t.Errorf("the caller is %s, want completed", now.Status)
 				}
 			})
 		})
 	}
 }
 
-// More join an update than its end can name: it ends all the same, and all are answered.
+// More callers join an update than its end event can list. The update ends, and all callers receive a response.
 func TestR31MoreJoinThanMayWait(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
@@ -112,9 +116,12 @@ func TestR31MoreJoinThanMayWait(t *testing.T) {
 			if batch, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
 				for _, e := range batch.Entries {
 					m, err := provider.DecodeMessage(*e.MessageBody)
-					if err == nil && m.Kind == provider.MessageUpdateAnswered && m.Error != nil {
+					if err != nil || m.Kind != provider.MessageUpdateAnswered {
+						continue
+					}
+					if m.Error != nil {
 						answered[m.Error.Reason]++
-					} else if err == nil && m.Kind == provider.MessageUpdateAnswered {
+					} else {
 						answered[string(m.Result)]++
 					}
 				}
@@ -134,12 +141,12 @@ func TestR31MoreJoinThanMayWait(t *testing.T) {
 		h.serveFor(10 * time.Minute)
 		h.wantStatus(in, provider.StatusRunning)
 		if answered["5"] < 900 || answered["5"]+answered[history.RejectedLimit] != callers {
-			t.Errorf("answered are %v", answered)
+			t.Errorf("got responses %v, want %d", answered, callers)
 		}
 	})
 }
 
-// longID is an instance id that is as good as incompressible.
+// longID returns a random instance ID, which does not compress.
 func longID() string {
 	s := strings.Builder{}
 	for s.Len() < 990 {

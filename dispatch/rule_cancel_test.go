@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// cancelMessage is a cancel as the parent of startMessage sends it.
+// cancelMessage returns a cancel as the parent of startMessage sends it.
 func cancelMessage(id, startID string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageCancel, InstanceID: id, StartID: startID, Reason: "parent_cancelled", RequestedBy: "parent:parent",
@@ -25,7 +25,7 @@ func cancelMessage(id, startID string) provider.Message {
 	}
 }
 
-// told are the messages for the parent, which is no instance here.
+// told receives and deletes the inbox messages, and returns their kinds. They are for a parent that does not exist.
 func (h *hub) told() (kinds []string) {
 	h.t.Helper()
 	items, _ := h.Provider.DecodeOrchestrationItems(h.receive(h.Provider.Config().InboxURL))
@@ -46,18 +46,19 @@ func (h *hub) told() (kinds []string) {
 func (h *hub) wantTold(want ...string) {
 	h.t.Helper()
 	if got := h.told(); strings.Join(got, ", ") != strings.Join(want, ", ") {
-		h.t.Errorf("the parent is told %q, want %q", got, want)
+		h.t.Errorf("got messages %q to the parent, want %q", got, want)
 	}
 }
 
-// Interleaving: the cancel overtakes the start, which was sent by a function that was frozen in between. The start can then
-// never succeed, and the parent is told that its child is cancelled, before or after.
+// 1. A function freezes before it sends the start of a child. A cancel of the child arrives first.
+// 2. The session responds to the parent that the child is cancelled.
+// 3. The start arrives later and never succeeds.
 func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.send(cancelMessage("c", "s1"))
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("the cancel failed")
 		}
 		h.wantTold("childOutcome cancelled")
 		h.send(startMessage(h, "c", "s1"))
@@ -65,15 +66,15 @@ func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
 			t.Fatal("the start failed")
 		}
 		if n := len(h.workItems()); n > 0 {
-			t.Error("a cancelled child runs")
+			t.Error("the cancelled child runs")
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "c"); err == nil {
-			t.Error("a cancelled child is there")
+			t.Error("the cancelled child exists")
 		}
 	})
 }
 
-// Interleaving: both are in one batch, the cancel first, with messages that are nobody's around it.
+// A batch contains an event without an instance, the cancel, its start, and another start.
 func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -81,15 +82,15 @@ func TestR16ACancelBeforeTheStartInOneBatch(t *testing.T) {
 		h.raise(c, "early", 1)
 		h.send(cancelMessage("c", "s1"), startMessage(h, "c", "s1"), startMessage(h, "c", "s2"))
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("got failed messages, want none")
 		}
 		if now := h.read(c); now.StartID != "s2" || len(h.workItems()) != 1 {
-			t.Errorf("instance %+v, want that of the other start", now)
+			t.Errorf("got instance %+v, want that of the other start", now)
 		}
 	})
 }
 
-// A cancel is for one start: it must not end whoever has the id instead.
+// A cancel refers to one start. It does not end another instance with the same ID.
 func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -97,20 +98,20 @@ func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 		h.turn(0)
 		h.send(cancelMessage(in.InstanceID, "another"))
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("the cancel failed")
 		}
 		h.wantTold("cancelChildOutcome " + history.TypeNotFound)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s", end.Kind)
+			t.Errorf("the instance ended with %s, want completed", end.Kind)
 		}
 	})
 }
 
-// wantAnswer fails unless the parent has one answer of the child that it gave up, and has settled its own future by itself.
+// wantAnswer fails the test unless the parent's future is cancelled and its history has one response, want, about the child.
 func (h *hub) wantAnswer(parent provider.Instance, want string) {
 	h.t.Helper()
 	if end := h.endsAfter(parent, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
-		h.t.Errorf("the parent ended with %s %s", end.Kind, end.Output)
+		h.t.Errorf("the parent ended with %s %s, want a cancelled future", end.Kind, end.Output)
 	}
 	var answers []string
 	for _, e := range h.events(parent) {
@@ -124,11 +125,11 @@ func (h *hub) wantAnswer(parent provider.Instance, want string) {
 		answers = append(answers, answer)
 	}
 	if len(answers) != 1 || answers[0] != want {
-		h.t.Errorf("the parent's history has the answers %q, want %q", answers, want)
+		h.t.Errorf("got responses %q in the parent's history, want %q", answers, want)
 	}
 }
 
-// The cancel finds another instance of that id: that is what the parent's history says, where the start has not been answered before.
+// The cancel finds an instance of another start. The parent's history contains that response.
 func TestCancelChildNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -136,11 +137,11 @@ func TestCancelChildNotFound(t *testing.T) {
 		h.turn(0)
 		parent := h.startAs("p", "gives-up-child", 0)
 		h.turn(0)
-		h.told() // its start of the child is nowhere
+		h.told() // drops the start of the child
 		h.raise(parent, "e", 1)
-		for _, step := range []string{"the parent gives up", "the other instance is asked", "the parent is answered"} {
+		for _, step := range []string{"the parent cancels", "the other instance refuses", "the parent receives the response"} {
 			if failed := h.turn(0); len(failed) > 0 {
-				t.Fatalf("%s: it failed", step)
+				t.Fatalf("%s: the message failed", step)
 			}
 		}
 		h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
@@ -150,22 +151,22 @@ func TestCancelChildNotFound(t *testing.T) {
 	})
 }
 
-// The child is over when the cancel comes: the parent is told that. How the child ended says more, and is told before; where that is
-// nowhere, the parent's history says why the child was not cancelled.
+// The child has ended before the cancel arrives. If the outcome of the child arrives first, the parent's history contains
+// the outcome. If the outcome is lost, the history contains the failure of the cancel.
 func TestCancelChildAlreadyTerminal(t *testing.T) {
 	t.Parallel()
-	t.Run("its outcome is told first", func(t *testing.T) {
+	t.Run("outcome arrives first", func(t *testing.T) {
 		t.Parallel()
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 			parent := h.startAs("p", "gives-up-child", 0)
 			h.turn(0)
 			h.raise(parent, "e", 1)
-			h.turn(0) // the child ends while its parent gives it up
+			h.turn(0) // the child ends while the parent cancels it
 			h.serveFor(time.Minute)
 			h.wantAnswer(parent, "SubOrchestrationCompleted")
 		})
 	})
-	t.Run("its outcome is nowhere", func(t *testing.T) {
+	t.Run("outcome is lost", func(t *testing.T) {
 		t.Parallel()
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 			parent := h.startAs("p", "gives-up-child", 0)
@@ -173,26 +174,26 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 			h.turn(0)
 			h.wantTold("childOutcome")
 			h.raise(parent, "e", 1)
-			for _, step := range []string{"the parent gives up", "the child is asked", "the parent is answered"} {
+			for _, step := range []string{"the parent cancels", "the child refuses", "the parent receives the response"} {
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Fatalf("%s: it failed", step)
+					t.Fatalf("%s: the message failed", step)
 				}
 			}
 			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" has ended`)
 		})
 	})
-	t.Run("it is told each time", func(t *testing.T) {
+	t.Run("each cancel has a response", func(t *testing.T) {
 		t.Parallel()
 		tellsThatItIsOver(t)
 	})
 }
 
-// An activity's outcome that comes after it was given up is recorded, and the code does not hear of it.
+// The outcome of a cancelled activity arrives later. History records it, and the code does not receive it.
 func TestCompletionAfterCancelIsFiltered(t *testing.T) {
 	t.Parallel()
 	for name, outcome := range map[string]provider.ActivityOutcome{
-		"it succeeded": {Result: history.Payload("7")},
-		"it failed":    {Error: &history.Failure{Type: "T", Message: "too late"}},
+		"success": {Result: history.Payload("7")},
+		"failure": {Error: &history.Failure{Type: "T", Message: "too late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,15 +205,16 @@ func TestCompletionAfterCancelIsFiltered(t *testing.T) {
 				h.turn(0)
 				o := outcome
 				o.ActivityID, o.Attempt = 3, 1
-				refused, err := h.Provider.AckWorkItems(ctx, "default", []provider.CompletedWorkItem{{LockedWorkItem: &items[0], Outcome: &o}})
+				completed := []provider.CompletedWorkItem{{LockedWorkItem: &items[0], Outcome: &o}}
+				refused, err := h.Provider.AckWorkItems(ctx, "default", completed)
 				if err != nil || len(refused) > 0 {
 					t.Fatal(refused, err)
 				}
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Fatal("it failed")
+					t.Fatal("the outcome failed")
 				}
 				if end := h.endsAfter(in, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
-					t.Errorf("the code was told %s", end.Output)
+					t.Errorf("the code received %s, want a cancelled future", end.Output)
 				}
 				recorded := 0
 				for _, e := range h.events(in) {
@@ -221,7 +223,7 @@ func TestCompletionAfterCancelIsFiltered(t *testing.T) {
 					}
 				}
 				if recorded != 1 {
-					t.Errorf("the outcome is recorded %d times", recorded)
+					t.Errorf("got %d recorded outcomes, want 1", recorded)
 				}
 				h.checkRest()
 			})
@@ -234,38 +236,41 @@ func tellsThatItIsOver(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.endedChild()
 		for _, delivery := range []string{"the first", "the second"} {
-			time.Sleep(6 * time.Minute) // the queue has forgotten it
+			time.Sleep(6 * time.Minute) // beyond the deduplication interval of the queue
 			h.send(cancelMessage("c", "s1"))
 			if failed := h.turn(0); len(failed) > 0 {
-				t.Fatalf("%s failed", delivery)
+				t.Fatalf("%s cancel failed", delivery)
 			}
 			h.wantTold("cancelChildOutcome " + history.TypeEnded)
 		}
 	})
 }
 
-// endsAfter raises the event that "waits-a-day" ends with, and serves for so long before.
+// endsAfter serves for d, sends the event "end", and returns the end event of the instance.
 func (h *hub) endsAfter(in provider.Instance, d time.Duration) history.Event {
 	h.t.Helper()
 	h.serveFor(d)
-	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "end", EventID: "end", Data: encoded(h.t, 1)}
+	m := provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "end", EventID: "end", Data: encoded(h.t, 1),
+	}
 	h.send(m)
 	return h.finish(in)
 }
 
-// The event comes after the timer has got its schedule: that is deleted, after the turn's commit, and never fires.
+// An event arrives after the timer has an EventBridge schedule. After the commit, the session deletes the schedule, and the
+// timer never fires.
 func TestCancelTimerDeletesSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
 		h.serveFor(time.Hour)
 		if n := h.Cloud.Schedules.Count(); n != 1 {
-			t.Fatalf("%d schedules after an hour, want the timer's", n)
+			t.Fatalf("got %d schedules after an hour, want 1", n)
 		}
 		h.raise(in, "e", 1)
 		h.serveFor(time.Minute)
 		if n := h.Cloud.Schedules.Count(); n != 0 {
-			t.Errorf("%d schedules when it is cancelled", n)
+			t.Errorf("got %d schedules after the cancellation, want none", n)
 		}
 		h.Cloud.ResetCounts()
 		h.serveFor(48 * time.Hour)
@@ -273,13 +278,13 @@ func TestCancelTimerDeletesSchedule(t *testing.T) {
 			t.Errorf("the cancelled timer fired: %v", got)
 		}
 		if end := h.endsAfter(in, 0); string(end.Output) != `"event"` {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want event", end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// A timer that is still in its queue has no schedule to delete; nor has one that is short.
+// A cancelled timer in the queue has no schedule, so the session deletes none.
 func TestACancelledTimerWithoutAScheduleCostsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -289,16 +294,16 @@ func TestACancelledTimerWithoutAScheduleCostsNothing(t *testing.T) {
 		h.serveFor(time.Minute)
 		for _, op := range h.operations(0) {
 			if op == "DeleteSchedule" {
-				t.Error("a schedule was deleted that cannot be there")
+				t.Error("the session deleted a schedule that cannot exist")
 			}
 		}
 		if end := h.endsAfter(in, 48*time.Hour); string(end.Output) != `"event"` {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want event", end.Output)
 		}
 	})
 }
 
-// Interleaving: the timer fires, and its message is on its way, when the turn that cancels it commits. The message is dropped.
+// A timer has fired, and its message is in flight when a turn that cancels the timer commits. The message is dropped.
 func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -306,22 +311,24 @@ func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 		h.turn(0)
 		h.raise(in, "e", 1)
 		h.turn(0)
-		h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 4})
+		h.send(provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 4,
+		})
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Error("it failed")
+			t.Error("the message failed")
 		}
 		if end := h.endsAfter(in, time.Minute); string(end.Output) != `"event"` {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want event", end.Output)
 		}
 		for _, e := range h.events(in) {
 			if e.Kind == history.TimerFired {
-				t.Error("a cancelled timer is recorded as fired")
+				t.Error("history records the cancelled timer as fired")
 			}
 		}
 	})
 }
 
-// Interleaving: the process dies between the commit that cancels a timer and the deletion of its schedule.
+// The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes it.
 func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "DeleteSchedule" })
@@ -331,16 +338,16 @@ func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.serveFor(10 * time.Minute)
 		if n := h.Cloud.Schedules.Count(); n != 0 || !crashed.Load() {
-			t.Errorf("%d schedules are left, crashed: %v", n, crashed.Load())
+			t.Errorf("got %d schedules, want none; crashed: %v", n, crashed.Load())
 		}
 		if end := h.endsAfter(in, time.Minute); string(end.Output) != `"event"` {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want event", end.Output)
 		}
 	})
 }
 
-// Parents cancel children of one id that never began, again and again: what is left in the id's place does not grow for ever, and each
-// parent is told. The first ones stay refused.
+// Parents cancel children of one ID that never started. The tombstone of the ID does not grow without limit, and each parent
+// receives a response. The first starts remain refused.
 func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -356,7 +363,7 @@ func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 					return next()
 				})
 				if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err == nil {
-					t.Fatal("it is deleted")
+					t.Fatal("the deletion succeeded, want it to fail halfway")
 				}
 				h.interfere(nil)
 			}
@@ -370,11 +377,14 @@ func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 				}
 			}
 			if n := h.Cloud.Counts()["SQS.SendMessageBatch"]; n != cancels {
-				t.Errorf("%d answers", n)
+				t.Errorf("got %d responses, want %d", n, cancels)
 			}
 			past, _ := h.item("i#i-1", "i")["past"].(*ddbtypes.AttributeValueMemberSS)
-			if past == nil || len(past.Value) != 256 {
-				t.Fatalf("deleting: %v: it remembers %d starts", deleting, len(past.Value))
+			if past == nil {
+				t.Fatalf("deleting: %v: got no past starts", deleting)
+			}
+			if len(past.Value) != 256 {
+				t.Fatalf("deleting: %v: got %d past starts, want 256", deleting, len(past.Value))
 			}
 			if deleting {
 				if err := h.Provider.DeleteInstance(ctx, "i-1", false); err != nil {
@@ -383,8 +393,9 @@ func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 			}
 			for _, start := range []string{"01JEXECUTIONOFAPARENT:0", "01JEXECUTIONOFAPARENT:255"} {
 				m := startMessage(h, "i-1", start)
-				if _, err := h.Provider.CreateOrchestration(ctx, &provider.InboxMessage{Message: m}); !errors.Is(err, provider.ErrAlreadyExists) {
-					t.Errorf("%s: %v", start, err)
+				_, err := h.Provider.CreateOrchestration(ctx, &provider.InboxMessage{Message: m})
+				if !errors.Is(err, provider.ErrAlreadyExists) {
+					t.Errorf("start %s: got error %v, want ErrAlreadyExists", start, err)
 				}
 			}
 		})

@@ -19,11 +19,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The cancel record is written a turn at a time. What could hurt it, by itself: the commit that is refused, its lost response, the late
-// turn of a deleted instance and the damaged history are tests of every provider; a record of the release before, and half of a transaction
-// that is seen, are provider/dynamo's. Here is what the engine adds: memory that is lost, many turns, and workers that read on.
+// Each turn writes its own part of the cancel record. Conformance tests of all providers cover rejected commits, lost
+// responses, late turns of deleted instances and damaged histories. Tests of provider/dynamo cover records of the previous
+// release and partially visible transactions. These tests cover lost memory, many turns, and workers that continue to read.
 
-// racing is an orchestration of so many races: of each the event wins, and an activity loses. One activity runs beside them all.
+// racing returns an orchestration with a number of races. The event wins each race, and an activity loses. Another activity
+// runs during all of them.
 func racing(f *floor) *perdure.Registry {
 	r := f.registry()
 	perdure.AddOrchestration(r, "races", func(ctx *perdure.OrchestrationContext, races int) (int, error) {
@@ -40,7 +41,7 @@ func racing(f *floor) *perdure.Registry {
 	return r
 }
 
-// atTheRaces runs f with an instance that waits in its first race.
+// atTheRaces runs test with an instance that waits in its first race.
 func atTheRaces(t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *floor, in provider.Instance)) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
@@ -54,24 +55,24 @@ func atTheRaces(t *testing.T, o simhub.Options, races int, test func(ctx context
 	})
 }
 
-// race ends race n, in one turn of an environment.
+// race ends race n in a turn of an environment.
 func (f *floor) race(in provider.Instance, n, environment int) {
 	f.t.Helper()
-	time.Sleep(time.Duration(1+n*7919%1000) * time.Millisecond) // no two are alike
+	time.Sleep(time.Duration(1+n*7919%1000) * time.Millisecond) // varies the times
 	f.raise(in, fmt.Sprint("e", n), n)
 	if failed := f.turn(environment); len(failed) > 0 {
 		f.t.Fatalf("race %d: failed %v", n, failed)
 	}
 }
 
-// The 3,000th race costs as many write units as the first, and so does each other, but for one in 64 that writes a block; who looks
-// after an activity reads a unit a poll, however much was decided, and so does who begins one.
+// The 3,000th race costs as many write units as the first, and so does each other race, except that one in 64 writes a
+// block. A poll and the read before a start cost one read unit, independent of the number of decisions.
 func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const races = 3200
 	atTheRaces(t, simhub.Options{}, races, func(ctx context.Context, f *floor, in provider.Instance) {
-		beside := f.receive("sim://default")[:1] // the one that runs beside them all
+		beside := f.receive("sim://default")[:1] // the activity that runs during all races
 		over := make(chan []string, 1)
 		go func() { over <- f.worker(nil).HandleRecords(ctx, beside) }()
 		costs := make([]int64, races+1)
@@ -85,13 +86,13 @@ func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 				continue
 			}
 			if costs[n] != costs[1] {
-				t.Fatalf("race %d takes %d write units, the first %d", n, costs[n], costs[1])
+				t.Fatalf("race %d costs %d write units, want %d as the first", n, costs[n], costs[1])
 			}
 		}
-		t.Logf("write units of race 1, 100, 1,000, 3,000: %d, %d, %d, %d; of the %d that complete a block %d at the most; %.2f a race on average",
+		t.Logf("write units of races 1, 100, 1,000, 3,000: %d, %d, %d, %d; %d races complete a block, at most %d units; average %.2f",
 			costs[1], costs[100], costs[1000], costs[3000], blocks, most, float64(total)/races)
 		if average := float64(total) / races; average > float64(costs[1])+0.15 {
-			t.Errorf("%.2f write units a race, the first takes %d", average, costs[1])
+			t.Errorf("got %.2f write units per race, want about %d as the first", average, costs[1])
 		}
 
 		time.Sleep(5 * time.Minute)
@@ -100,11 +101,11 @@ func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 		synctest.Wait()
 		polls, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity()
 		if t.Logf("%d polls after %d races: %v read units", polls, races, c.Read); polls < 9 || c.Read > float64(polls) {
-			t.Errorf("%d polls take %v read units", polls, c.Read)
+			t.Errorf("got %d polls with %v read units, want at least 9 of at most 1 unit each", polls, c.Read)
 		}
 		select {
 		case <-over:
-			t.Fatal("the activity beside has ended")
+			t.Fatal("the long activity ended")
 		default:
 		}
 		f.wantLosersNotRun(ctx, in)
@@ -114,7 +115,7 @@ func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	})
 }
 
-// wantLosersNotRun has a worker that knows nothing find of activities old and young that they are cancelled.
+// wantLosersNotRun fails the test if a new worker runs a cancelled activity, old or recent, or reads too much.
 func (f *floor) wantLosersNotRun(ctx context.Context, in provider.Instance) {
 	f.t.Helper()
 	o, err := f.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
@@ -126,31 +127,32 @@ func (f *floor) wantLosersNotRun(ctx context.Context, in provider.Instance) {
 		f.Cloud.ResetCounts()
 		record, next, err := f.Provider.ReadCancels(ctx, in.ExecutionID, last-back)
 		if err != nil || next < last-back {
-			f.t.Fatalf("next %d, %v", next, err)
+			f.t.Fatalf("got next segment %d, %v, want at least %d", next, err, last-back)
 		}
 		c := f.Cloud.Capacity()
-		f.t.Logf("the first look at an activity since which %d races were decided: %v read units, %d queries, %d decisions", back, c.Read, f.Cloud.Counts()["DynamoDB.Query"], len(record))
+		f.t.Logf("first read of an activity with %d later races: %v read units, %d queries, %d decisions",
+			back, c.Read, f.Cloud.Counts()["DynamoDB.Query"], len(record))
 		if back <= 20 && c.Read > 1 || back == 3000 && c.Read > 12 {
-			f.t.Errorf("the first look at an activity since which %d races were decided takes %v read units", back, c.Read)
+			f.t.Errorf("the first read of an activity with %d later races costs %v read units", back, c.Read)
 		}
 		first = max(first, int64(len(record)))
 	}
 	if first < last-1 {
-		f.t.Errorf("%d decisions of %d turns", first, last)
+		f.t.Errorf("got %d decisions of %d turns", first, last)
 	}
 	made := f.ran()
 	for range 3 {
 		records := f.receive("sim://default")
 		if failed := f.worker(nil).HandleRecords(ctx, records); len(failed) > 0 {
-			f.t.Errorf("failed %v", failed)
+			f.t.Errorf("got failed records %v, want none", failed)
 		}
 	}
 	if f.ran() != made {
-		f.t.Errorf("%d ran that were cancelled", f.ran()-made)
+		f.t.Errorf("%d cancelled activities ran", f.ran()-made)
 	}
 }
 
-// Turns in memory that is lost after each, in three environments that know nothing of each other: the record says what history does.
+// Turns run without a cache, or alternate between three environments. The cancel record matches the history.
 func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -173,18 +175,19 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 				want := provider.CancelsOf(events)
 				got, _, err := f.Provider.ReadCancels(ctx, in.ExecutionID, 0)
 				if err != nil || len(want) != races || len(got) != len(want) {
-					t.Fatalf("%d decisions, history has %d, %v", len(got), len(want), err)
+					t.Fatalf("got %d decisions in the record, %d in history, %v", len(got), len(want), err)
 				}
 				for i := range want {
-					if id := want[i].IDs[0].First; got.Of(id).Reason != want[i].Reason || !slices.Equal(got[i].IDs, want[i].IDs) || !got[i].At.Equal(want[i].At) {
-						t.Errorf("activity %d: %+v, in history %+v", id, got.Of(id), want[i])
+					id, same := want[i].IDs[0].First, slices.Equal(got[i].IDs, want[i].IDs) && got[i].At.Equal(want[i].At)
+					if got.Of(id).Reason != want[i].Reason || !same {
+						t.Errorf("activity %d: got %+v, in history %+v", id, got.Of(id), want[i])
 					}
 				}
 				blocks, before := 0, int64(0)
 				for n := range int64(races + 10) {
 					if b := f.item("x#"+in.ExecutionID, fmt.Sprintf("b#%010d", n)); len(b) > 0 {
 						if after, ok := b["after"].(*ddbtypes.AttributeValueMemberN); !ok || after.Value != fmt.Sprint(before) {
-							t.Errorf("what segment %d cancels is behind %v, want %d", n, b["after"], before)
+							t.Errorf("the record of segment %d refers to segment %v, want %d", n, b["after"], before)
 						}
 						before = n
 					}
@@ -193,25 +196,26 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 					}
 				}
 				if blocks != races/provider.CancelBlockTurns {
-					t.Errorf("%d blocks of %d turns, want %d", blocks, races, races/provider.CancelBlockTurns)
+					t.Errorf("got %d blocks of %d turns, want %d", blocks, races, races/provider.CancelBlockTurns)
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: an activity's first look is over, and it waits to begin; a poll for its neighbour reads past a decision that concerns it,
-// and finds nobody to tell. The next poll tells it.
+// 1. A worker has read the cancel record before the start of an activity, but the activity has not started.
+// 2. A poll for another activity of the execution reads a later decision that cancels the first.
+// 3. The first activity starts. Its next poll reads that decision again.
 func TestAPollForAnotherDoesNotPassOverWhoIsAboutToBegin(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)
 		records := f.receive("sim://default")
 		if len(records) != 3 {
-			t.Fatalf("%d records", len(records))
+			t.Fatalf("got %d records, want 3", len(records))
 		}
 		slow := make(chan struct{})
-		var reads atomic.Int64 // the second is that before the start of the last
+		var reads atomic.Int64 // the second is the read before the start of the last activity
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if readsCancels(c) && reads.Add(1) == 2 {
@@ -220,7 +224,9 @@ func TestAPollForAnotherDoesNotPassOverWhoIsAboutToBegin(t *testing.T) {
 			return err
 		})
 		w := f.worker(nil)
-		late := slices.IndexFunc(records, func(r provider.Record) bool { return strings.Contains(r.Body, `"activityId":4,`) })
+		late := slices.IndexFunc(records, func(r provider.Record) bool {
+			return strings.Contains(r.Body, `"activityId":4,`)
+		})
 		first, second := make(chan []string, 1), make(chan []string, 1)
 		go func() { first <- w.HandleRecords(ctx, slices.Concat(records[:late], records[late+1:])) }()
 		time.Sleep(100 * time.Millisecond)
@@ -228,13 +234,13 @@ func TestAPollForAnotherDoesNotPassOverWhoIsAboutToBegin(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		f.cancel(in, 3, 4)
 		time.Sleep(5 * time.Minute)
-		f.wantCause(3, perdure.ReasonSelectLoser) // told by a poll: later ones begin behind that
+		f.wantCause(3, perdure.ReasonSelectLoser) // a poll has read the decision; later polls start after it
 		close(slow)
 		at := time.Now()
 		<-second
 		f.wantCause(4, perdure.ReasonSelectLoser)
 		if took := time.Since(at); took > 1100*time.Millisecond {
-			t.Errorf("it was told after %v", took)
+			t.Errorf("the activity observed the cancellation after %v, want at most 1.1s", took)
 		}
 		f.cancel(in, 5)
 		<-first

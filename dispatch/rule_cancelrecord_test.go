@@ -17,7 +17,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// babble is text that does not compress, another with each seed.
+// babble returns text that does not compress. Each seed has other text.
 func babble(seed uint64, n int) string {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, n*3/4)
@@ -29,8 +29,8 @@ func babble(seed uint64, n int) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// cancelsMany is a registry whose orchestration cancels an activity in each turn, with a message of its own, and so on until it has done
-// so n times. It ends with what the last was settled with.
+// cancelsMany returns an orchestration that cancels a number of activities in each turn, with different messages. It returns
+// the length of the error of the last.
 func cancelsMany(turns, each, bytes int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -52,41 +52,46 @@ func cancelsMany(turns, each, bytes int) *perdure.Registry {
 	return r
 }
 
-// A message of megabytes, of whoever cancels: it is cut, and says so, wherever it goes.
+// A message of a cancellation that has several megabytes is cut, in history and in messages of other clients.
 func TestAnOversizedCancelMessageIsCut(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: cancelsMany(1, 1, 6<<20), SendAnewAfter: -1}, func(_ context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
 		}
 		for _, e := range h.events(in) {
-			if e.Kind == history.ActivityCancelRequested && (len(e.Message) > history.MaxCancelMessageBytes || !strings.HasSuffix(e.Message, " bytes)")) {
-				t.Errorf("history has a message of %d bytes: …%s", len(e.Message), e.Message[max(0, len(e.Message)-30):])
+			cut := len(e.Message) <= history.MaxCancelMessageBytes && strings.HasSuffix(e.Message, " bytes)")
+			if e.Kind == history.ActivityCancelRequested && !cut {
+				t.Errorf("got a message of %d bytes in history: …%s", len(e.Message), e.Message[max(0, len(e.Message)-30):])
 			}
 		}
 		h.checkRest()
 	})
-	for _, kind := range []provider.MessageKind{provider.MessageCancel, provider.MessageTerminate} { // of somebody who is no client of ours
+	for _, kind := range []provider.MessageKind{provider.MessageCancel, provider.MessageTerminate} { // by another client
 		inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(_ context.Context, h *hub) {
 			in := h.start("sleeper", 0)
 			h.turn(0)
-			h.send(provider.Message{Kind: kind, InstanceID: in.InstanceID, Text: babble(1, 600<<10), Reason: "requested", RequestedBy: history.RequestedByClient})
-			if end := h.finish(in); len(end.Message) > history.MaxCancelMessageBytes || !strings.HasSuffix(end.Message, " bytes)") {
-				t.Errorf("%s: it ended with a message of %d bytes", kind, len(end.Message))
+			h.send(provider.Message{
+				Kind: kind, InstanceID: in.InstanceID, Text: babble(1, 600<<10), Reason: "requested",
+				RequestedBy: history.RequestedByClient,
+			})
+			end := h.finish(in)
+			if len(end.Message) > history.MaxCancelMessageBytes || !strings.HasSuffix(end.Message, " bytes)") {
+				t.Errorf("%s: ended with a message of %d bytes, want it cut", kind, len(end.Message))
 			}
 		})
 	}
 }
 
-// Many cancels in one execution, each with a message as long as may be: together they are more than a transaction holds.
+// An execution has many cancellations with messages of the maximum length. Together they exceed a transaction.
 func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
 		}
 		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
 		if err != nil {
@@ -100,14 +105,15 @@ func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 			}
 		}
 		if len(record) != 1500 || whole == 0 {
-			t.Errorf("%d decisions, %d of them with the whole message", len(record), whole)
+			t.Errorf("got %d decisions, %d of them with the whole message", len(record), whole)
 		}
-		t.Logf("1,500 cancels with 4 KiB each: the record tells all of them, in %d bytes of messages, %d of them whole", bytes, whole)
+		t.Logf("1,500 cancellations with 4 KiB each: %d bytes of messages in the record, %d of them whole", bytes, whole)
 		h.checkRest()
 	})
 }
 
-// A turn that decides more than a transaction can hold beside it: the instance fails, and says why, and what it scheduled is cancelled.
+// A turn cancels more activities than a transaction can hold. The instance fails with that reason, and its activities are
+// cancelled.
 func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -127,20 +133,23 @@ func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 		in := h.start("cancels", 0)
 		h.turn(0)
 		h.raise(in, "e", 1)
-		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePayloadTooLarge || !strings.Contains(end.Error.Message, "decisions to cancel") {
-			t.Errorf("it ended with %s: %s", end.String(), fmt.Sprint(end.Error))
+		end := h.finish(in)
+		if end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePayloadTooLarge ||
+			!strings.Contains(end.Error.Message, "decisions to cancel") {
+			t.Errorf("ended with %s: %s", end.String(), fmt.Sprint(end.Error))
 		}
 	})
 }
 
-// What one turn after the other has cancelled may take more than any transaction holds: each commits its own, and the instance goes on.
+// Several turns together cancel more than a transaction can hold. Each turn commits its own cancellations, and the instance
+// continues.
 func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
 	t.Parallel()
 	const turns, each = 5, 250
 	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
 		in := h.start("cancels", 0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("it ended with %s: %+v", end.String(), end.Error)
+			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
 		}
 		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
 		if err != nil {
@@ -151,7 +160,7 @@ func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
 			bytes += len(record[i].Message)
 		}
 		if len(record) != turns*each || bytes < turns*(240<<10) {
-			t.Errorf("%d decisions, of %d, with %d bytes of messages", len(record), turns*each, bytes)
+			t.Errorf("got %d decisions with %d bytes of messages, want %d", len(record), bytes, turns*each)
 		}
 	})
 }

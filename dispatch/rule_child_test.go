@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// startMessage is a start of "chain" as a parent sends it.
+// startMessage returns a start of "chain" as a parent sends it.
 func startMessage(h *hub, id, startID string) provider.Message {
 	return provider.Message{
 		Kind: provider.MessageStart, InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: startID,
@@ -27,7 +27,7 @@ func startMessage(h *hub, id, startID string) provider.Message {
 	}
 }
 
-// endedChild runs the child "c" of start "s1" to its end, of which its parent is told, and returns its start.
+// endedChild runs the child "c" of start "s1" until it has reported its outcome, and returns the start.
 func (h *hub) endedChild() provider.Message {
 	h.t.Helper()
 	m := startMessage(h, "c", "s1")
@@ -45,23 +45,25 @@ func (h *hub) send(ms ...provider.Message) {
 	}
 }
 
-// A start is two writes and a first turn: nothing is read.
+// A start by message costs two writes, and the first turn one. Nothing is read.
 func TestAStartMessageReadsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.send(startMessage(h, "c", "s1"))
 		h.Cloud.ResetCounts()
 		if failed := h.turn(0); len(failed) > 0 || len(h.workItems()) != 1 {
-			t.Error("it did not start")
+			t.Error("the child did not start")
 		}
-		if got := h.Cloud.Counts(); got["DynamoDB.GetItem"]+got["DynamoDB.Query"] != 0 || got["DynamoDB.TransactWriteItems"] != 0 || got["DynamoDB.PutItem"] != 3 {
-			t.Errorf("calls %v", got)
+		got := h.Cloud.Counts()
+		if got["DynamoDB.GetItem"]+got["DynamoDB.Query"] != 0 || got["DynamoDB.TransactWriteItems"] != 0 ||
+			got["DynamoDB.PutItem"] != 3 {
+			t.Errorf("got calls %v, want three writes and no read", got)
 		}
 	})
 }
 
-// Interleaving: the function dies after the start and before the first turn. The message comes again, finds its own
-// instance, and runs the first turn that nobody has run.
+// 1. A function writes the start of a child and dies before the first turn.
+// 2. SQS redelivers the start. The session finds its own instance and runs the first turn.
 func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -73,7 +75,7 @@ func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Fatalf("%d messages failed", len(failed))
+			t.Fatalf("got %d failed messages, want 1", len(failed))
 		}
 		h.interfere(nil)
 		time.Sleep(time.Minute)
@@ -81,12 +83,13 @@ func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
 			t.Error("the first turn did not run")
 		}
 		if s := h.read(provider.Instance{InstanceID: "c"}).Status; s != provider.StatusRunning {
-			t.Errorf("it is %s", s)
+			t.Errorf("the child is %s, want running", s)
 		}
 	})
 }
 
-// Interleaving: a start is sent again, after the queue has forgotten the first, to an instance that runs, and to one that is over.
+// A start is sent again after the queue's deduplication interval, first to a running instance, then to an ended one. It
+// starts no second instance.
 func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -98,7 +101,7 @@ func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
 			time.Sleep(6 * time.Minute)
 			h.send(startMessage(h, "c", "s1"))
 			if failed := h.turn(0); len(failed) > 0 {
-				t.Error("it failed")
+				t.Error("the repeated start failed")
 			}
 			if !done {
 				h.complete(c, 1, 3)
@@ -106,17 +109,17 @@ func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
 			}
 		}
 		if now := h.read(c); now.ExecutionID != c.ExecutionID || now.Status != provider.StatusCompleted {
-			t.Errorf("instance %+v", now)
+			t.Errorf("got instance %+v, want the first one completed", now)
 		}
 		if n := len(h.workItems()); n != 1 {
-			t.Errorf("%d work items, want that of the first start", n)
+			t.Errorf("got %d work items, want that of the first start", n)
 		}
 		h.events(c)
 	})
 }
 
-// A start is delivered again after its instance was purged, when another instance has the ID. The child has run, but
-// nobody knows any more how it ended.
+// 1. A child has ended and is purged. Another instance has its ID.
+// 2. The start of the child is redelivered. The session reports outcome_lost, because the outcome is unknown.
 func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -124,20 +127,20 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 		h.purge("c")
 		other := h.startAs("c", "sums", 0)
 		h.turn(0)
-		time.Sleep(6 * time.Minute) // the queue has forgotten it
+		time.Sleep(6 * time.Minute) // beyond the deduplication interval of the queue
 		h.send(start)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		h.wantTold("childOutcome " + history.TypeOutcomeLost)
 		if now := h.read(other); now.ExecutionID != other.ExecutionID || now.Status != provider.StatusRunning {
-			t.Errorf("the other life: %+v", now)
+			t.Errorf("got the later incarnation %+v, want it unchanged", now)
 		}
 	})
 }
 
-// An id in use: the start is remembered first, and then the parent is told. The other way round a function that was frozen in
-// between could start what its parent has given up.
+// The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a frozen
+// function could start a child that the parent has given up.
 func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -147,22 +150,22 @@ func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 		h.send(startMessage(h, in.InstanceID, "s2"))
 		from := len(h.made())
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("the start failed")
 		}
 		var order []string
 		for _, c := range h.made()[from:] {
 			switch in := c.Input.(type) {
 			case *dynamodb.UpdateItemInput:
-				order = append(order, "remember "+strings.Join(setOf(in), " "))
+				order = append(order, "record "+strings.Join(setOf(in), " "))
 			case *sqs.SendMessageBatchInput:
-				order = append(order, "answer")
+				order = append(order, "respond")
 			}
 		}
-		if len(order) != 2 || order[0] != "remember s2" || order[1] != "answer" {
-			t.Errorf("calls %v", order)
+		if len(order) != 2 || order[0] != "record s2" || order[1] != "respond" {
+			t.Errorf("got calls %v, want record s2, respond", order)
 		}
 		if items := h.workItems(); len(items) > 0 {
-			t.Error("it was started")
+			t.Error("the refused child started")
 		}
 	})
 }
@@ -174,8 +177,7 @@ func setOf(in *dynamodb.UpdateItemInput) []string {
 	return nil
 }
 
-// Interleaving: messages for an instance that is not there yet stand before its start in one batch, and others behind it. Those
-// before it are nobody's.
+// A batch contains an event for an absent instance, its start, and further events. The event before the start is dropped.
 func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -187,15 +189,16 @@ func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
 		h.raise(c, "1", 1)
 		h.raise(c, "2", 0)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("failed")
+			t.Fatal("got failed messages, want none")
 		}
-		if end, err := h.Provider.ReadTerminalEvent(t.Context(), h.read(c).ExecutionID); err != nil || string(end.Output) != "1" {
-			t.Errorf("ended with %s, %v", end.Output, err)
+		end, err := h.Provider.ReadTerminalEvent(t.Context(), h.read(c).ExecutionID)
+		if err != nil || string(end.Output) != "1" {
+			t.Errorf("ended with %s, %v, want 1", end.Output, err)
 		}
 	})
 }
 
-// Interleaving: the same, when the batch is delivered for the second time.
+// The same batch is delivered for the second time.
 func TestMessagesBeforeAStartAreNobodysTheSecondTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -203,27 +206,28 @@ func TestMessagesBeforeAStartAreNobodysTheSecondTime(t *testing.T) {
 		h.send(startMessage(h, "c", "s1"))
 		batch := h.receive(h.Provider.Config().InboxURL)
 		for i := range batch {
-			batch[i].ReceiveCount = 2 // the function died before it did anything
+			batch[i].ReceiveCount = 2 // the function died before any effect
 		}
 		if failed := h.Orchestrators[0].HandleRecords(ctx, batch); len(failed) > 0 || len(h.workItems()) != 1 {
-			t.Error("it was not started")
+			t.Error("the child did not start")
 		}
 	})
 }
 
-// Interleaving: the child is over, its answer could not be sent. It is not over, for all to see, until it could.
+// A child has ended, and its outcome could not be sent. The status shows the end only after the outcome was sent.
 func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("parent", 1)
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if s, ok := c.Input.(*sqs.SendMessageBatchInput); ok && strings.Contains(*s.Entries[0].MessageBody, "childOutcome") {
+			s, ok := c.Input.(*sqs.SendMessageBatchInput)
+			if ok && strings.Contains(*s.Entries[0].MessageBody, "childOutcome") {
 				return errors.New("the network is gone")
 			}
 			return next()
 		})
-		h.turn(0) // the parent's
-		h.turn(0) // the child's
+		h.turn(0) // of the parent
+		h.turn(0) // of the child
 		page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Name: "chain"})
 		if err != nil || len(page.Instances) != 1 {
 			t.Fatal(err, page)
@@ -231,16 +235,16 @@ func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 		child := page.Instances[0]
 		h.complete(child, 1, 3)
 		if failed := h.turn(0); len(failed) != 1 || h.read(child).Status != provider.StatusRunning {
-			t.Errorf("%d messages failed, the child is %s", len(failed), h.read(child).Status)
+			t.Errorf("got %d failed messages, the child is %s; want 1, running", len(failed), h.read(child).Status)
 		}
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "1" || h.read(child).Status != provider.StatusCompleted {
-			t.Errorf("ended with %s, the child is %s", end.Output, h.read(child).Status)
+			t.Errorf("the parent ended with %s, the child is %s; want 1, completed", end.Output, h.read(child).Status)
 		}
 	})
 }
 
-// A child outlives its parent, and its answer is nobody's: the parent continued as new meanwhile, or is over.
+// The outcome of a child arrives after the parent has continued as new or ended. It is dropped.
 func TestAnAnswerForAParentThatMovedOnIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -249,20 +253,22 @@ func TestAnAnswerForAParentThatMovedOnIsDropped(t *testing.T) {
 		h.raise(in, "1", 1)
 		h.raise(in, "2", 2)
 		h.turn(0)
-		answer := provider.ChildOutcome("c", &history.Parent{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, EventID: 3})
+		answer := provider.ChildOutcome("c", &history.Parent{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, EventID: 3,
+		})
 		answer.Result = encoded(t, 5)
 		h.send(answer)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Error("it failed")
+			t.Error("the outcome failed")
 		}
 		h.raise(in, "3", 0)
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want 3", end.Output)
 		}
 	})
 }
 
-// The policy's wait is a timer of the parent; each attempt is an instance of its own.
+// The parent waits for the retry interval with a timer. Each attempt is a separate instance.
 func TestAFailedChildIsTriedAsANewInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -271,18 +277,23 @@ func TestAFailedChildIsTriedAsANewInstance(t *testing.T) {
 			t.Fatalf("ended with %s", end.String())
 		}
 		first := in.InstanceID + ":" + in.ExecutionID + ":3"
-		for id, want := range map[string]provider.RuntimeStatus{first: provider.StatusFailed, first + "~2": provider.StatusFailed, first + "~3": provider.StatusCompleted} {
-			if child, err := h.Provider.ReadInstance(ctx, id); err != nil || child.Status != want || child.Parent == nil || child.Parent.InstanceID != in.InstanceID {
-				t.Errorf("%s is %s, %v", id, child.Status, err)
+		for id, want := range map[string]provider.RuntimeStatus{
+			first: provider.StatusFailed, first + "~2": provider.StatusFailed, first + "~3": provider.StatusCompleted,
+		} {
+			child, err := h.Provider.ReadInstance(ctx, id)
+			if err != nil || child.Status != want || child.Parent == nil || child.Parent.InstanceID != in.InstanceID {
+				t.Errorf("child %s is %s, %v, want %s", id, child.Status, err, want)
 			}
 		}
 	})
 }
 
-// delayed starts "sums" an hour from now.
+// delayed starts "sums" with a delay of an hour.
 func (h *hub) delayed() provider.Instance {
 	h.t.Helper()
-	s := provider.Start{InstanceID: "i-1", Name: "sums", Input: encoded(h.t, 0), StartID: "s", StartAt: time.Now().Add(time.Hour)}
+	s := provider.Start{
+		InstanceID: "i-1", Name: "sums", Input: encoded(h.t, 0), StartID: "s", StartAt: time.Now().Add(time.Hour),
+	}
 	in, err := h.Provider.StartOrchestration(h.t.Context(), s)
 	if err != nil {
 		h.t.Fatal(err)
@@ -290,7 +301,7 @@ func (h *hub) delayed() provider.Instance {
 	return in
 }
 
-// What comes before its time is kept for a delayed start, and does not start it; nor does the watch.
+// Messages that arrive before the start time are committed but do not run the code. The sweeper sends no wake.
 func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -304,12 +315,12 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			if woken, err := h.Timekeeper.Sweep(ctx); woken > 0 || err != nil {
-				t.Errorf("the watch woke it, %v", err)
+				t.Errorf("the sweeper woke %d instances, %v; want none", woken, err)
 			}
 		}
 		for _, e := range h.events(in) {
 			if e.Kind == history.ExternalEventSubscribed {
-				t.Error("its code ran early")
+				t.Error("the code ran before the start time")
 			}
 		}
 		time.Sleep(5*time.Minute + 2*time.Second)
@@ -320,43 +331,47 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 			if e.Kind == history.ExternalEventSubscribed {
 				began = true
 				if e.Time.Before(in.StartAt) {
-					t.Errorf("it began %v early", in.StartAt.Sub(e.Time))
+					t.Errorf("the code ran %v before the start time", in.StartAt.Sub(e.Time))
 				}
 			}
 		}
 		if !began {
-			t.Error("two seconds after its time it has not begun")
+			t.Error("the code did not run within two seconds of the start time")
 		}
 		h.raise(in, "2", 2)
 		h.raise(in, "3", 0)
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want 3", end.Output)
 		}
 	})
 }
 
-// Interleaving: the clock of the function that runs the turn is behind that of the one that fired the timer. Its time is then
-// taken for what it must be, else the only message that would ever start the instance is dropped.
+// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn trusts
+// the timer. Otherwise it would drop the only message that starts the instance.
 func TestR11ADelayedStartBeginsWhenItsTimerSaysSo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.delayed()
 		time.Sleep(time.Hour - time.Second)
-		h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1})
+		h.send(provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1,
+		})
 		h.turn(0)
 		if s := h.read(in).Status; s != provider.StatusRunning {
-			t.Errorf("it is %s", s)
+			t.Errorf("the instance is %s, want running", s)
 		}
 	})
 }
 
-// Interleaving: the client dies between its two calls. The timer was sent first, so there is no start without one.
+// A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks its
+// timer.
 func TestR11ADelayedStartSendsItsTimerFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.delayed()
-		if got := h.operations(0); len(got) < 2 || got[len(got)-2] != "SendMessageBatch" || got[len(got)-1] != "TransactWriteItems" {
-			t.Errorf("calls %v", got)
+		got := h.operations(0)
+		if len(got) < 2 || got[len(got)-2] != "SendMessageBatch" || got[len(got)-1] != "TransactWriteItems" {
+			t.Errorf("got calls %v, want the timer before the write", got)
 		}
 	})
 }
@@ -368,7 +383,7 @@ func TestADelayedStartCanBeTerminated(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "not any more"})
 		h.turn(0)
 		if s := h.read(in).Status; s != provider.StatusTerminated {
-			t.Errorf("it is %s", s)
+			t.Errorf("the instance is %s, want terminated", s)
 		}
 		if end := h.finish(in); end.Kind != history.OrchestrationTerminated {
 			t.Errorf("ended with %s", end.Kind)
@@ -376,16 +391,19 @@ func TestADelayedStartCanBeTerminated(t *testing.T) {
 	})
 }
 
-// Interleaving: while a release is rolled out, an old environment is given a message of a kind that only new ones know. It is left
-// for them; only what nobody takes is set aside.
+// In a rollout, an old environment receives a message of a kind that only new environments know. It releases the message
+// several times before the message becomes a dead letter.
 func TestAMessageOfAnUnknownKindIsLeftForANewerBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		inbox := h.Provider.Config().InboxURL
-		_, err := h.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &inbox, Entries: []sqstypes.SendMessageBatchRequestEntry{{
+		entry := sqstypes.SendMessageBatchRequestEntry{
 			Id: aws.String("0"), MessageBody: aws.String(`{"v":1,"kind":"of a later release","instanceId":"i-1"}`),
 			MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d"),
-		}}})
+		}
+		_, err := h.Cloud.Queues.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{
+			QueueUrl: &inbox, Entries: []sqstypes.SendMessageBatchRequestEntry{entry},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +416,7 @@ func TestAMessageOfAnUnknownKindIsLeftForANewerBuild(t *testing.T) {
 			deliveries++
 		}
 		if dead := h.receive("sim://inbox-dead.fifo"); deliveries != 5 || len(dead) != 1 {
-			t.Errorf("left %d times, then %d dead letters", deliveries, len(dead))
+			t.Errorf("got %d released deliveries and %d dead letters, want 5 and 1", deliveries, len(dead))
 		}
 	})
 }
