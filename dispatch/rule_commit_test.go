@@ -21,14 +21,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// isCommit: the call that creates the segment of that sort key.
+// isCommit reports whether a call creates the segment with the sort key sk.
 func isCommit(c simaws.Call, sk string) bool {
 	in, ok := c.Input.(*dynamodb.PutItemInput)
 	return ok && text(in.Item, "sk") == sk
 }
 
-// Interleaving: the commit is applied, its response is lost, the same request goes out again and finds an item in its place:
-// its own. Taken for a conflict it would cost a read; taken blindly for success it would hide a real conflict.
+// 1. A commit succeeds, and its response is lost.
+// 2. The provider repeats the request and finds its own item.
+// A conflict here would cost a read. Success for every existing item would hide real conflicts.
 func TestR7ALostResponseIsSuccess(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -49,17 +50,17 @@ func TestR7ALostResponseIsSuccess(t *testing.T) {
 				reads++
 			}
 		}
-		if len(failed) > 0 || lost != 1 || reads != 2 { // of the builds, at the start, and of the history
-			t.Errorf("failed %v, %d responses lost, %d reads: %v", failed, lost, reads, h.operations(0))
+		if len(failed) > 0 || lost != 1 || reads != 2 { // of the builds at the start, and of the history
+			t.Errorf("got failed records %v, %d lost responses, %d reads: %v", failed, lost, reads, h.operations(0))
 		}
 		if n := len(h.workItems()); n != 1 {
-			t.Errorf("%d work items, want 1", n)
+			t.Errorf("got %d work items, want 1", n)
 		}
 		h.events(in)
 	})
 }
 
-// A plain PutItem can lose against a transaction, and be throttled: neither says that somebody has committed.
+// A PutItem can conflict with a transaction or be throttled. Neither means that another process has committed.
 func TestR7AConflictWithATransactionIsTheSameRequestAgain(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
@@ -80,15 +81,15 @@ func TestR7AConflictWithATransactionIsTheSameRequestAgain(t *testing.T) {
 					return next()
 				})
 				if failed := h.turn(0); len(failed) > 0 || tries != 4 {
-					t.Errorf("failed %v after %d tries", failed, tries)
+					t.Errorf("got failed records %v after %d tries, want none after 4", failed, tries)
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: two environments hold the same head and the same messages (one of them lost its lock and does not know).
-// One segment gets in; the other must see that it is not its own, and read again (mutant conflict_is_success).
+// Two environments have the same head and the same messages, because one has lost its lock without noticing. One segment is
+// committed. The other environment recognizes that the segment is not its own and reads again (mutant conflict_is_success).
 func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -98,21 +99,21 @@ func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, wake...)
 		h.complete(in, 1, 3)
 		first := h.receive(h.Provider.Config().InboxURL)
-		h.Orchestrators[1].HandleRecords(h.t.Context(), first) // environment 0 is still at segment 1
+		h.Orchestrators[1].HandleRecords(h.t.Context(), first) // environment 0 still has segment 1 in its cache
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, first...)
 		h.complete(in, 1, 4)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want none", failed)
 		}
 		events := h.events(in)
 		if last := events[len(events)-1]; last.Kind != history.OrchestrationCompleted || string(last.Output) != "2" {
-			t.Errorf("history ends with %s %s", last.String(), last.Output)
+			t.Errorf("the history ends with %s %s, want the result 2", last.String(), last.Output)
 		}
 	})
 }
 
-// A segment over 350 KB lies in several items. The first part has the key that every other turn would use, or two turns
-// of one sequence both get in (mutant split_key).
+// A segment over 350 KB has several items. The first part has the key of a segment without parts. Otherwise two turns with
+// the same sequence number could both commit (mutant split_key).
 func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -127,11 +128,12 @@ func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("large", 8)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want none", failed)
 		}
-		first, second := h.item("x#"+in.ExecutionID, "h#0000000001"), h.item("x#"+in.ExecutionID, "h#0000000001#001")
+		first := h.item("x#"+in.ExecutionID, "h#0000000001")
+		second := h.item("x#"+in.ExecutionID, "h#0000000001#001")
 		if first == nil || second == nil || text(second, "nonce") != "" {
-			t.Errorf("parts: %v, %v", first != nil, second != nil)
+			t.Errorf("got first part: %v, second part: %v, want both and no nonce in the second", first != nil, second != nil)
 		}
 		if end := h.finish(in); string(end.Output) != "8" {
 			t.Errorf("ended with %s", end.String())
@@ -139,7 +141,7 @@ func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
 	})
 }
 
-// noise is text that does not compress, the same in every replay.
+// noise returns text that does not compress, the same in every replay.
 func noise(ctx *perdure.OrchestrationContext, n int) string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	var b strings.Builder
@@ -149,30 +151,35 @@ func noise(ctx *perdure.OrchestrationContext, n int) string {
 	return b.String()
 }
 
-// Interleaving: the id was purged and started anew, and a turn of the old execution projects its status at last. The instance
-// is another one by then.
+// An ID was purged and started again. A turn of the old execution writes its status afterwards. It must not overwrite the
+// status of the new execution.
 func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("nothing", 1)
 		_, err := h.Cloud.Table.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: aws.String("perdure"), UpdateExpression: aws.String("SET #e = :other"), ExpressionAttributeNames: map[string]string{"#e": "execution"},
-			Key:                       map[string]ddbtypes.AttributeValue{"pk": &ddbtypes.AttributeValueMemberS{Value: "i#i-1"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "i"}},
-			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":other": &ddbtypes.AttributeValueMemberS{Value: "another"}},
+			TableName: aws.String("perdure"), UpdateExpression: aws.String("SET #e = :other"),
+			ExpressionAttributeNames: map[string]string{"#e": "execution"},
+			Key: map[string]ddbtypes.AttributeValue{
+				"pk": &ddbtypes.AttributeValueMemberS{Value: "i#i-1"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "i"},
+			},
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+				":other": &ddbtypes.AttributeValueMemberS{Value: "another"},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want none", failed)
 		}
 		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || s.Status != provider.StatusPending {
-			t.Errorf("status %v, %v: written over another execution's", s.Status, err)
+			t.Errorf("got status %v, %v, want Pending as written by the other execution", s.Status, err)
 		}
 	})
 }
 
-// An output that can never be sent fails its future, in history, and the orchestration goes on.
+// If SQS rejects an output permanently, history records the failure, its future fails, and the orchestration continues.
 func TestR9APermanentErrorIsRecordedAsTheOutputsFailure(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -181,27 +188,29 @@ func TestR9APermanentErrorIsRecordedAsTheOutputsFailure(t *testing.T) {
 		if !strings.Contains(string(end.Output), `work queue \"nowhere\"`) {
 			t.Errorf("ended with %s %s", end.String(), end.Output)
 		}
-		failed := slices.IndexFunc(h.events(in), func(e history.Event) bool { return e.Kind == history.OutputFailed && e.SourceEventID == 3 })
+		failed := slices.IndexFunc(h.events(in), func(e history.Event) bool {
+			return e.Kind == history.OutputFailed && e.SourceEventID == 3
+		})
 		if failed < 0 {
-			t.Error("no OutputFailed of #3 in history")
+			t.Error("history has no OutputFailed of #3")
 		}
 	})
 }
 
-// Interleaving: the output is refused, and the process dies before the failure is recorded. The trigger must not be
-// acknowledged before.
+// SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so a
+// redelivery records the failure.
 func TestR9ARefusedOutputSurvivesACrashBeforeItIsRecorded(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return isCommit(c, "h#0000000002") })
 	inBubble(t, simhub.Options{Intercept: crash}, func(_ context.Context, h *hub) {
 		in := h.start("no-queue", 1)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || !crashed.Load() {
-			t.Errorf("crashed: %v, ended with %s", crashed.Load(), end.String())
+			t.Errorf("crashed: %v, ended with %s, want a crash and a completion", crashed.Load(), end.String())
 		}
 	})
 }
 
-// Interleaving: the same as above without a crash, but the commit that records the failure is refused for good in this invocation.
+// SQS rejects an output, and the commit that records the failure fails. The trigger is not acknowledged.
 func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -213,13 +222,13 @@ func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Errorf("failed %v, want the wake: what it caused is neither sent nor recorded as failed", failed)
+			t.Errorf("got failed records %v, want the wake, because its output is neither sent nor recorded as failed", failed)
 		}
 	})
 }
 
-// Interleaving: the status says Completed, the process dies, the id is started anew, and what was left to send is nobody's
-// (hole i_last). So the status of an end is the last thing written.
+// If the status Completed were written first and the process died, another start could use the ID, and the remaining outputs
+// would be lost. So dispatch writes the status of an end last.
 func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -243,13 +252,14 @@ func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) > 0 || sent.Load() != 1 || early {
-			t.Errorf("failed %v, %d sends; the status was written before everything was sent: %v", failed, sent.Load(), early)
+			t.Errorf("got failed records %v, %d sends, status written before the sends: %v", failed, sent.Load(), early)
 		}
 	})
 }
 
-// Interleaving: a turn is committed, and its sender falls asleep before it projects the custom status; the next turn projects
-// its own; the sleeper wakes up. What it writes is of an earlier segment, and must not stand.
+// 1. A session commits a turn and hangs before it writes the custom status.
+// 2. The next turn writes its custom status.
+// 3. The first session continues. Its status is of an earlier segment and is not written.
 func TestR7ASlowSenderDoesNotUndoALaterStatus(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -266,17 +276,18 @@ func TestR7ASlowSenderDoesNotUndoALaterStatus(t *testing.T) {
 		wake := h.receive("sim://inbox.fifo")
 		over := make(chan []string)
 		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, wake) }()
-		synctest.Wait() // committed, and asleep before the instance is written
+		synctest.Wait() // committed, and hanging before the status is written
 		h.complete(in, 1, 4)
-		time.Sleep(2 * time.Minute) // its lock is over
+		time.Sleep(2 * time.Minute) // its lock expires
 		batch := h.receive("sim://inbox.fifo")
 		if failed := h.Orchestrators[1].HandleRecords(ctx, batch); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want none", failed)
 		}
 		close(release)
 		<-over
-		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || string(s.CustomStatus) != "2" || s.Status != provider.StatusRunning {
-			t.Errorf("custom status %s, status %s, %v", s.CustomStatus, s.Status, err)
+		s, err := h.Provider.ReadInstance(ctx, in.InstanceID)
+		if err != nil || string(s.CustomStatus) != "2" || s.Status != provider.StatusRunning {
+			t.Errorf("got custom status %s, status %s, %v, want 2, running", s.CustomStatus, s.Status, err)
 		}
 	})
 }

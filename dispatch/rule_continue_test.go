@@ -14,16 +14,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// raise puts external events named "add" into the inbox, of these ids and numbers.
+// raise sends an external event named "add" to the inbox.
 func (h *hub) raise(in provider.Instance, id string, n int) {
 	h.t.Helper()
-	m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: id, Data: encoded(h.t, n)}
+	m := provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: id, Data: encoded(h.t, n),
+	}
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// read reads the instance.
+// read reads the current state of the instance.
 func (h *hub) read(in provider.Instance) provider.Instance {
 	h.t.Helper()
 	now, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID)
@@ -33,7 +35,8 @@ func (h *hub) read(in provider.Instance) provider.Instance {
 	return now
 }
 
-// One transaction, and the next execution's first turn at once: no read, no message, nothing acknowledged in between (R3).
+// Continue-as-new is one transaction. The first turn of the next execution follows without a read, a message or an
+// acknowledgement in between (R3).
 func TestR3TheNextExecutionRunsInTheSameInvocation(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -43,20 +46,20 @@ func TestR3TheNextExecutionRunsInTheSameInvocation(t *testing.T) {
 		h.raise(in, "2", 2)
 		from := len(h.made())
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Fatal("failed")
+			t.Fatal("got failed messages, want none")
 		}
 		want := []string{"ReceiveMessage", "TransactWriteItems", "PutItem", "UpdateItem"}
 		if got := h.operations(from)[:4]; !slices.Equal(got, want) {
-			t.Errorf("calls %v, want %v", got, want)
+			t.Errorf("got calls %v, want %v", got, want)
 		}
 		if now := h.read(in); now.ExecutionNumber != 2 || now.Status != provider.StatusRunning {
-			t.Errorf("instance %+v", now)
+			t.Errorf("got instance %+v, want execution 2 running", now)
 		}
 	})
 }
 
-// Interleaving: the function dies between the transaction and the first turn of the next execution. Had the messages been
-// acknowledged, nothing would ever wake it.
+// The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The messages
+// are not acknowledged, so a redelivery runs that turn.
 func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -73,20 +76,20 @@ func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 2 {
-			t.Errorf("%d messages failed, want both", len(failed))
+			t.Errorf("got %d failed messages, want both", len(failed))
 		}
 		h.interfere(nil)
 		h.raise(in, "3", 0)
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		if now, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || now.ExecutionNumber != 2 {
-			t.Errorf("execution %d, %v", now.ExecutionNumber, err)
+			t.Errorf("got execution %d, %v, want 2", now.ExecutionNumber, err)
 		}
 	})
 }
 
-// Interleaving: events arrive while the instance continues as new, more than an execution takes, some twice. Each counts once.
+// Events arrive while an instance continues as new, more than an execution consumes, and some twice. Each counts once.
 func TestR3EventsInFlightAreCarriedOver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -96,7 +99,7 @@ func TestR3EventsInFlightAreCarriedOver(t *testing.T) {
 			h.raise(in, fmt.Sprint(i), i)
 			sum += i
 			if i%3 == 0 {
-				time.Sleep(6 * time.Minute) // the queue has forgotten it
+				time.Sleep(6 * time.Minute) // beyond the deduplication interval of the queue
 				h.raise(in, fmt.Sprint(i-2), i-2)
 			}
 			if i%7 == 0 {
@@ -111,7 +114,7 @@ func TestR3EventsInFlightAreCarriedOver(t *testing.T) {
 	})
 }
 
-// Events come before the code asks for them, and stay unobserved through two executions.
+// Events arrive before the code waits for them, and remain unobserved through two executions.
 func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -147,8 +150,9 @@ func TestR3_eventsThatWereNotObserved_areHandedOn(t *testing.T) {
 	})
 }
 
-// Interleaving: the first message of all is an event, and the first turn continues as new before it could observe anything. The
-// message is what the turn is known by, so it is consumed; the event must not be, nor may it count twice.
+// 1. An event is the first message of an instance. The first turn continues as new before it observes the event.
+// 2. The turn consumes the message, because its watermark identifies the turn.
+// 3. The next execution receives the event, and a repetition of the event does not count again.
 func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{false, true} {
@@ -158,7 +162,7 @@ func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 			h.raise(in, "e", 7)
 			if repeated {
 				time.Sleep(6 * time.Minute)
-				h.raise(in, "e", 7) // the queue does not know the first any more
+				h.raise(in, "e", 7) // beyond the deduplication interval of the queue
 			}
 			h.raise(in, "f", 1)
 			if end := h.finish(in); string(end.Output) != "8" {
@@ -168,19 +172,19 @@ func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 	}
 }
 
-// Interleaving: an event was applied by an execution that is over, and its message comes again, behind the fence of the queue's
-// own deduplication. The next execution has the watermark, and does not count it.
+// An execution that has ended consumed events. Their messages are redelivered. The next execution has the watermark and does
+// not consume them again.
 func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("sums", 0)
 		h.turn(0)
-		h.raise(in, "", 1) // no id: the watermark alone tells
+		h.raise(in, "", 1) // without an ID, so only the watermark identifies the event
 		h.raise(in, "", 2)
 		records := h.receive(h.Provider.Config().InboxURL)
 		for range 2 {
 			if failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records); len(failed) > 0 {
-				t.Fatal("failed")
+				t.Fatal("got failed messages, want none")
 			}
 			for i := range records {
 				records[i].ReceiveCount++
@@ -194,14 +198,16 @@ func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
 	})
 }
 
-// The outcome of an activity of an execution that is over says nothing to the next, even where ids are alike.
+// The outcome of an activity of an ended execution has no effect on the next execution, even if IDs are equal.
 func TestAnOutcomeOfAnOldExecutionIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("again-with", loop{Left: 1})
 		h.turn(0)
 		time.Sleep(time.Hour)
-		fire := provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3}
+		fire := provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3,
+		}
 		if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), fire); err != nil {
 			t.Fatal(err)
 		}
@@ -210,16 +216,16 @@ func TestAnOutcomeOfAnOldExecutionIsDropped(t *testing.T) {
 		h.turn(0)
 		now := h.read(in)
 		if now.ExecutionNumber != 2 || now.Status != provider.StatusCompleted {
-			t.Fatalf("instance %+v", now)
+			t.Fatalf("got instance %+v, want execution 2 completed", now)
 		}
-		h.complete(in, 2, 2) // late, and of an execution that is over
+		h.complete(in, 2, 2) // late, for the ended execution
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Error("it failed")
+			t.Error("the outcome failed")
 		}
 	})
 }
 
-// An orchestration that does nothing but continue must leave the invocation, and can be terminated.
+// An orchestration that only continues as new leaves the invocation after 100 executions, and can be terminated.
 func TestOneThatContinuesForEverCanBeTerminated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -227,27 +233,28 @@ func TestOneThatContinuesForEverCanBeTerminated(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Error("the turn failed")
 		}
-		for invocation := int64(1); invocation <= 2; invocation++ { // the second is one that the first has asked for
+		for invocation := int64(1); invocation <= 2; invocation++ { // the first invocation sends the wake for the second
 			if now := h.read(in); now.ExecutionNumber < 100*invocation-50 || now.ExecutionNumber > 100*invocation+50 {
-				t.Errorf("%d executions in %d invocations", now.ExecutionNumber, invocation)
+				t.Errorf("got %d executions after %d invocations, want about 100 each", now.ExecutionNumber, invocation)
 			}
 			if failed := h.turn(0); len(failed) > 0 {
 				t.Error("the turn failed")
 			}
 		}
-		if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "enough"}); err != nil {
+		terminate := provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "enough"}
+		if err := h.Provider.EnqueueForOrchestrator(ctx, terminate); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
 			h.turn(0)
 		}
 		if now := h.read(in); now.Status != provider.StatusTerminated {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want terminated", now.Status)
 		}
 	})
 }
 
-// It moves on to the highest version there is, unless it was started with one.
+// Continue-as-new uses the highest registered version, unless the instance was started with a version.
 func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{"": `"2"`, "1": `"1"`} {
@@ -264,7 +271,7 @@ func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
 			h.give(newer)
 			end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID)
 			if err != nil || end.Kind != history.OrchestrationCompleted || string(end.Output) != want {
-				t.Errorf("asked for %q: %s %s, %v, want %s", asked, end.Kind, end.Output, err, want)
+				t.Errorf("started with version %q: ended with %s %s, %v, want %s", asked, end.Kind, end.Output, err, want)
 			}
 		})
 	}

@@ -15,13 +15,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: a delayed start sends its timer, and then its write is slow. The timer fires when it is due, and finds no instance. When the
-// write lands at last nothing would ever bring the first turn.
+// 1. A client sends the timer of a delayed start, and its write of the start is slow.
+// 2. The timer fires when it is due and finds no instance.
+// 3. The write succeeds, and the client sends a wake, which runs the first turn.
 func TestR11ADelayedStartThatIsWrittenLateRunsAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{
-		"in time": time.Second, "as it is due": 10 * time.Second, "a moment late": 10*time.Second + time.Millisecond, "late": time.Minute, "hours late": 5 * time.Hour,
-		"near its time": 6 * time.Second,
+		"in time": time.Second, "near its time": 6 * time.Second, "when due": 10 * time.Second,
+		"1 ms late": 10*time.Second + time.Millisecond, "late": time.Minute, "hours late": 5 * time.Hour,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +39,9 @@ func TestR11ADelayedStartThatIsWrittenLateRunsAtOnce(t *testing.T) {
 				var in provider.Instance
 				go func() {
 					var err error
-					s := provider.Start{InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: due}
+					s := provider.Start{
+						InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: due,
+					}
 					in, err = h.Provider.StartOrchestration(ctx, s)
 					begun <- err
 				}()
@@ -57,14 +60,15 @@ func TestR11ADelayedStartThatIsWrittenLateRunsAtOnce(t *testing.T) {
 					want = written
 				}
 				if end.Before(due) || end.Sub(want) > 2*time.Second {
-					t.Errorf("it was due %v, and ran %v after that", want, end.Sub(want))
+					t.Errorf("the first turn was due at %v and ran %v later, want at most 2s", want, end.Sub(want))
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: a start by message with a delay is written, and the process dies, or the response is lost, before its timer is sent.
+// A session writes a delayed start by message. Each call fails or loses its response, in one run each. The timer of the
+// start is sent.
 func TestR11ADelayedStartByMessageHasItsTimer(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -77,7 +81,7 @@ func TestR11ADelayedStartByMessageHasItsTimer(t *testing.T) {
 				h.send(m)
 				h.serveFor(2 * time.Hour)
 				if now := h.read(provider.Instance{InstanceID: "i-1"}); now.Status != provider.StatusCompleted {
-					t.Errorf("call %d fails: an hour after its time it is %s", n, now.Status)
+					t.Errorf("call %d failed: the instance is %s an hour after its start time", n, now.Status)
 				}
 			})
 			if calls.Load() < n || t.Failed() {
@@ -87,7 +91,7 @@ func TestR11ADelayedStartByMessageHasItsTimer(t *testing.T) {
 	}
 }
 
-// Interleaving: the write of such a start is done and its response lost, so that it is repeated, and finds its own instance.
+// The response to the write of a delayed start by message is lost. The repeated write finds its own instance.
 func TestR11ADelayedStartByMessageThatIsRepeatedHasItsTimer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: ending()}, func(_ context.Context, h *hub) {
@@ -106,7 +110,7 @@ func TestR11ADelayedStartByMessageThatIsRepeatedHasItsTimer(t *testing.T) {
 		h.send(m)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(provider.Instance{InstanceID: "i-1"}); now.Status != provider.StatusCompleted || !lost {
-			t.Errorf("an hour after its time it is %s", now.Status)
+			t.Errorf("the instance is %s an hour after its start time, response lost: %v", now.Status, lost)
 		}
 	})
 }

@@ -1,19 +1,19 @@
 package dispatch_test
 
-// A deletion runs beside everything else: no lock keeps turns, workers and other deletions out (R17). What could hurt:
+// No lock protects a deletion from concurrent turns, workers and other deletions (R17). These cases could break it:
 //
-//   - A turn that was run on the head before, in a process that was frozen meanwhile, commits afterwards: the instance lives
-//     again, headless. So the fence stands in its place, and later a stub. The other way round, the turn commits first and the
-//     fence comes second: it must be built anew, on what that turn scheduled, or that is never cancelled.
-//   - The turn that comes first dies, or dawdles, before it sends. Its work items arrive after the end, its children's starts
-//     after their cancels; what outlives the instance must be sent by the deletion.
-//   - The deletion dies anywhere: with the parent not told, with half of the history erased, with the id neither free nor in use.
-//     The watch goes on, and must know what was done.
-//   - The instance is over and its parent not told, because whoever ended it died: after the deletion nobody could.
-//   - Whoever ended it writes its status late, over the mark of the deletion: it would look over, with nothing to read.
-//   - Messages arrive at a half-erased instance, with warm state that knows nothing of it.
-//   - A start or a parent's cancel is delivered in between: each must be answered once, and neither revive anything.
-//   - An event of the last life, delivered late, comes to the next.
+//   - A frozen process commits a turn on an earlier head after the deletion. The deletion's end, and later its stub, takes
+//     the position of that turn.
+//   - A turn commits before the deletion's end. The deletion then cancels what that turn scheduled too.
+//   - The turn before the end dies or is slow before it sends its outputs. Its work items arrive after the end, and starts of
+//     its children after their cancels. The deletion sends outputs that outlive the instance.
+//   - The deletion dies: before the parent is notified, with half of the history erased, or before the ID is free. The
+//     sweeper continues it.
+//   - The instance has ended, and the process that ended it died before it notified the parent.
+//   - The process that ended the instance writes its status late. It must not overwrite the status Deleting.
+//   - Messages arrive for a partially erased instance that is still in a cache.
+//   - A start or a parent's cancel arrives during the deletion. Each has one response, and the instance does not start again.
+//   - An event of an earlier incarnation arrives late.
 
 import (
 	"context"
@@ -48,36 +48,37 @@ func (h *hub) purge(id string) {
 	}
 }
 
-// wantNone fails if there is an instance of that id.
+// wantNone fails the test if the instance exists.
 func (h *hub) wantNone(id string) {
 	h.t.Helper()
 	if in, err := h.Provider.ReadInstance(h.t.Context(), id); !errors.Is(err, provider.ErrNotFound) {
-		h.t.Errorf("instance %q is %s, %v", id, in.Status, err)
+		h.t.Errorf("instance %q is %s, %v, want ErrNotFound", id, in.Status, err)
 	}
 }
 
-// wantStubs fails unless so many segments of an execution are stubs, and none comes after.
+// wantStubs fails the test unless the first n segments of an execution are stubs, and no segment follows.
 func (h *hub) wantStubs(executionID string, n int) {
 	h.t.Helper()
 	for sequence := range n {
-		if it := h.item("x#"+executionID, fmt.Sprintf("h#%010d", sequence)); text(it, "stub") == "" || it["ttl"] == nil || it["events"] != nil {
-			h.t.Errorf("segment %d of %d is no stub: %v", sequence, n, it)
+		it := h.item("x#"+executionID, fmt.Sprintf("h#%010d", sequence))
+		if text(it, "stub") == "" || it["ttl"] == nil || it["events"] != nil {
+			h.t.Errorf("segment %d of %d is not a stub: %v", sequence, n, it)
 		}
 	}
 	if it := h.item("x#"+executionID, fmt.Sprintf("h#%010d", n)); it != nil {
-		h.t.Errorf("after %d stubs there is %v", n, it)
+		h.t.Errorf("got segment %v after %d stubs, want none", it, n)
 	}
 }
 
-// wantNoRecord fails if a worker has left a record of activity #3: once the instance is erased it would stay for ever.
+// wantNoRecord fails the test if a worker has written a record of activity #3. Nothing would remove it after the erasure.
 func (h *hub) wantNoRecord(executionID string) {
 	h.t.Helper()
 	if it := h.item("x#"+executionID, "a#0000000003"); it != nil {
-		h.t.Errorf("a worker has left %v", it)
+		h.t.Errorf("got activity record %v, want none", it)
 	}
 }
 
-// seed 000: the deletion is seen by an activity that runs, at its next poll, as a context that ends.
+// A running activity observes the deletion of its instance at its next poll.
 func TestDeletedInstanceCancelsItsActivity(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -104,13 +105,13 @@ func TestDeletedInstanceCancelsItsActivity(t *testing.T) {
 		cause := <-seen
 		var cancelled *perdure.CancelledError
 		if !errors.As(cause, &cancelled) || cancelled.Reason != perdure.ReasonInstanceDeleted {
-			t.Errorf("the activity was told %v", cause)
+			t.Errorf("got cause %v, want the deletion of the instance", cause)
 		}
 		if took := time.Since(deleted); took > 2*time.Second {
-			t.Errorf("it was told after %v", took)
+			t.Errorf("the activity observed the deletion after %v, want at most 2s", took)
 		}
 		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v: what is cancelled is done with", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		h.serveFor(time.Hour)
 		h.wantNone(in.InstanceID)
@@ -119,7 +120,7 @@ func TestDeletedInstanceCancelsItsActivity(t *testing.T) {
 	})
 }
 
-// One that is still queued never runs, however long it was.
+// A queued activity of a deleted instance never runs.
 func TestAQueuedActivityOfADeletedInstanceNeverRuns(t *testing.T) {
 	t.Parallel()
 	ran := 0
@@ -132,22 +133,24 @@ func TestAQueuedActivityOfADeletedInstanceNeverRuns(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("counts", 0)
 		h.turn(0)
-		if n := len(h.workItems()); n != 1 { // received, and given back
-			t.Fatalf("%d work items", n)
+		if n := len(h.workItems()); n != 1 { // its visibility timeout expires later
+			t.Fatalf("got %d work items, want 1", n)
 		}
 		h.purge(in.InstanceID)
 		time.Sleep(13 * 24 * time.Hour)
 		h.serveFor(time.Hour)
 		if ran > 0 {
-			t.Error("it ran")
+			t.Errorf("the activity ran %d times, want 0", ran)
 		}
 		h.wantNoRecord(in.ExecutionID)
 		h.checkRest()
 	})
 }
 
-// Interleaving: the deletion has read the history; before it commits its fence, a turn commits, and dies before it sends. The
-// fence is built anew: the activity that the turn scheduled is cancelled, the child too, and the detached start is sent.
+//  1. A deletion reads the history.
+//  2. A turn commits and dies before it sends its outputs.
+//  3. The deletion's transaction conflicts. The deletion reads again, cancels the activity and the child of the turn, and
+//     sends its detached start.
 func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -181,20 +184,21 @@ func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 		h.purge(in.InstanceID)
 		h.interfere(nil)
 		if !raced.Load() {
-			t.Fatal("there was no race")
+			t.Fatal("no turn committed during the deletion")
 		}
 		h.wantNone(in.InstanceID)
 		h.wantStubs(in.ExecutionID, 4)
-		if c, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0); err != nil || c.Of(100).Reason != "instance_deleted" {
-			t.Errorf("cancel record %+v, %v", c, err)
+		cancels, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
+		if err != nil || cancels.Of(100).Reason != "instance_deleted" {
+			t.Errorf("got cancel record %+v, %v, want instance_deleted", cancels, err)
 		}
 		h.serveFor(24 * time.Hour)
 		h.checkRest()
-		h.wantInstances(1) // the detached one; the child was refused, since its cancel came first
+		h.wantInstances(1) // the detached one; the start of the child arrives after its cancel and is refused
 	})
 }
 
-// Interleaving: warm state knows nothing of the deletion, and takes a message that was under way.
+// A session with a warm instance processes a message after the instance was deleted.
 func TestR17AMessageForWarmStateOfADeletedInstance(t *testing.T) {
 	t.Parallel()
 	for _, midway := range []bool{false, true} {
@@ -212,10 +216,10 @@ func TestR17AMessageForWarmStateOfADeletedInstance(t *testing.T) {
 				h.complete(in, 1, 3)
 				h.raise(in, "e", 1)
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Errorf("failed %v: what is for nobody is dropped", failed)
+					t.Errorf("got failed messages %v, want none: the session drops them", failed)
 				}
 				if n := len(h.workItems()); n > 0 {
-					t.Errorf("%d work items of a deleted instance", n)
+					t.Errorf("got %d work items of a deleted instance, want none", n)
 				}
 				if midway {
 					h.purge(in.InstanceID)
@@ -227,7 +231,7 @@ func TestR17AMessageForWarmStateOfADeletedInstance(t *testing.T) {
 	}
 }
 
-// failDeletion begins a deletion that fails at the first call which when picks, for good.
+// failDeletion starts a deletion that dies at the first call for which when returns true.
 func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 	h.t.Helper()
 	var failed atomic.Bool
@@ -241,12 +245,13 @@ func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 	err := h.Provider.DeleteInstance(h.t.Context(), id, true)
 	h.interfere(nil)
 	if !failed.Load() || err == nil {
-		h.t.Fatalf("the deletion did not fail: %v, %v", failed.Load(), err)
+		h.t.Fatalf("the deletion did not fail: crash reached: %v, error %v", failed.Load(), err)
 	}
 }
 
-// Interleaving: the child's last turn is committed, and its function dies before it tells the parent. The child is deleted before
-// the message comes again: the parent hears how it ended all the same.
+// 1. A session commits the last turn of a child and dies before it notifies the parent.
+// 2. The child is deleted. The deletion sends the outcome to the parent.
+// 3. SQS redelivers the message.
 func TestR17TheAnswerOfAnInstanceWhoseFunctionDied(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -260,44 +265,46 @@ func TestR17TheAnswerOfAnInstanceWhoseFunctionDied(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed messages %v, want 1", failed)
 		}
 		h.interfere(nil)
 		h.purge("c")
 		h.wantTold("childOutcome")
 		time.Sleep(10 * time.Minute)
-		if failed := h.turn(0); len(failed) > 0 { // its start again
-			t.Errorf("failed %v", failed)
+		if failed := h.turn(0); len(failed) > 0 { // processes the redelivered start
+			t.Errorf("got failed messages %v, want none", failed)
 		}
-		h.wantTold("childOutcome " + history.TypeOutcomeLost) // behind the first, and dropped
+		h.wantTold("childOutcome " + history.TypeOutcomeLost) // arrives after the outcome, so the parent drops it
 		h.wantNone("c")
 	})
 }
 
-// Interleaving: the start of an instance is delivered again while that is being deleted: it is answered by the deletion alone.
+// SQS redelivers the start of an instance during its deletion. The deletion's end determines the response.
 func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 	t.Parallel()
 	for name, midway := range map[string]struct {
 		when func(simaws.Call) bool
 		told []string
 	}{
-		"before it is sent": {func(c simaws.Call) bool { return c.Operation == "SendMessageBatch" }, []string{"childOutcome terminated"}},
-		"half erased":       {func(c simaws.Call) bool { return isCommit(c, "h#0000000001") }, nil},
+		"before the outputs are sent": {
+			func(c simaws.Call) bool { return c.Operation == "SendMessageBatch" }, []string{"childOutcome terminated"},
+		},
+		"during the erasure": {func(c simaws.Call) bool { return isCommit(c, "h#0000000001") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				h.send(startMessage(h, "c", "s1"))
 				records := h.receive("sim://inbox.fifo")
-				h.Orchestrators[0].HandleRecords(ctx, records) // dies before its records are deleted
+				h.Orchestrators[0].HandleRecords(ctx, records) // dies before it deletes the records
 				h.workItems()
 				h.failDeletion("c", midway.when)
 				h.told()
 				time.Sleep(10 * time.Minute)
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Errorf("failed %v", failed)
+					t.Errorf("got failed messages %v, want none", failed)
 				}
-				h.wantTold(midway.told...) // as the fence says it, by whoever comes first: never that the id is in use
+				h.wantTold(midway.told...) // never that the ID is in use
 				h.purge("c")
 				h.wantNone("c")
 			})
@@ -305,7 +312,7 @@ func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 	}
 }
 
-// Interleaving: a parent cancels a child that is half erased: it is answered at once, not when the deletion is finished.
+// A parent cancels a child during the erasure of the child. It receives a response at once.
 func TestR17AParentsCancelMidway(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -316,11 +323,11 @@ func TestR17AParentsCancelMidway(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		h.send(cancelMessage("c", "s1"))
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed messages %v, want none", failed)
 		}
 		h.wantTold("childOutcome cancelled")
 		if s := h.read(provider.Instance{InstanceID: "c"}).Status; s != provider.StatusDeleting {
-			t.Errorf("the child is %s", s)
+			t.Errorf("the child is %s, want deleting", s)
 		}
 		h.purge("c")
 		h.send(startMessage(h, "c", "s1"))
@@ -329,16 +336,18 @@ func TestR17AParentsCancelMidway(t *testing.T) {
 	})
 }
 
-// An event of the last life is delivered again, because the function that consumed it died, when the id has a new one.
+// A session consumes an event and dies. The instance is purged and started again. The redelivered event is dropped.
 func TestR3AnEventOfTheLastLifeIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)
 		h.turn(0)
 		h.raise(in, "old", 100)
-		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before its record is deleted
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before it deletes the record
 		h.purge(in.InstanceID)
-		next, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: in.InstanceID, Name: "sums", Input: encoded(t, 0), StartID: "start-2"})
+		next, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: in.InstanceID, Name: "sums", Input: encoded(t, 0), StartID: "start-2",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,12 +356,12 @@ func TestR3AnEventOfTheLastLifeIsDropped(t *testing.T) {
 		h.raise(next, "new", 1)
 		h.raise(next, "end", 0)
 		if end := h.finish(next); string(end.Output) != "1" {
-			t.Errorf("the next life ended with %s, want the sum of its own events", end.Output)
+			t.Errorf("the later incarnation ended with %s, want the sum of its own events", end.Output)
 		}
 	})
 }
 
-// The timer's schedule goes with its instance, also that of a start with delay.
+// A deletion removes the EventBridge schedules of timers and of delayed starts.
 func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -366,12 +375,12 @@ func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 		h.serveFor(time.Hour)
 		for left, id := range []string{later.InstanceID, in.InstanceID} {
 			if n := h.Cloud.Schedules.Count(); n != 2-left {
-				t.Fatalf("%d schedules before %s is deleted", n, id)
+				t.Fatalf("got %d schedules before the deletion of %s, want %d", n, id, 2-left)
 			}
 			h.purge(id)
 		}
 		if n := h.Cloud.Schedules.Count(); n != 0 {
-			t.Errorf("%d schedules are left", n)
+			t.Errorf("got %d schedules, want none", n)
 		}
 		h.serveFor(48 * time.Hour)
 		h.checkRest()
@@ -379,7 +388,7 @@ func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 	})
 }
 
-// A segment is missing, as in a table that was restored. A function that was frozen before the purge could commit there.
+// A segment is missing, as in a restored table. A frozen function could commit at that position, so the purge fills it.
 func TestR17_historyWithAGap_purgeFillsTheGap(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -396,16 +405,19 @@ func TestR17_historyWithAGap_purgeFillsTheGap(t *testing.T) {
 	})
 }
 
-// What is left of an instance are places, each for a month: no payload, nothing that is listed.
+// A deleted instance leaves only markers of a month, without payloads and without index entries.
 func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		in := h.start("fan", 2000) // a turn of several parts
+		in := h.start("fan", 2000) // the first turn has several parts
 		h.turn(0)
-		for _, sk := range []string{"a#3", "p#4", "r#1"} { // what workers, and a release to come, keep beside
-			if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: map[string]ddbtypes.AttributeValue{
-				"pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + in.ExecutionID}, "sk": &ddbtypes.AttributeValueMemberS{Value: sk},
-			}}); err != nil {
+		for _, sk := range []string{"a#3", "p#4", "r#1"} { // items of workers, and of future releases
+			item := map[string]ddbtypes.AttributeValue{
+				"pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + in.ExecutionID},
+				"sk": &ddbtypes.AttributeValueMemberS{Value: sk},
+			}
+			put := &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: item}
+			if _, err := h.Cloud.Table.PutItem(ctx, put); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -414,7 +426,9 @@ func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
 		h.purge(in.InstanceID)
 		out, err := h.Cloud.Table.Query(ctx, &dynamodb.QueryInput{
 			TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
-			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + in.ExecutionID}},
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+				":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + in.ExecutionID},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -426,21 +440,25 @@ func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
 			if ttl != nil {
 				until, _ = strconv.ParseInt(ttl.Value, 10, 64)
 			}
-			if sk := text(it, "sk"); until < month || sk != "c" && sk != "i" && len(it) != 4 || it["gs"] != nil || it["attention"] != nil {
-				t.Errorf("left is %v", it)
+			sk := text(it, "sk")
+			plain := sk == "c" || sk == "i" || len(it) == 4
+			if until < month || !plain || it["gs"] != nil || it["attention"] != nil {
+				t.Errorf("got item %v after the deletion", it)
 			}
 		}
 		if h.wantStubs(in.ExecutionID, 4); len(out.Items) != 5 {
-			t.Errorf("%d items are left of the execution, want four stubs and the cancel record", len(out.Items))
+			t.Errorf("got %d items of the execution, want four stubs and the cancel record", len(out.Items))
 		}
 	})
 }
 
-// doomed is a family whose middle one is to be deleted: it has a parent, a history of two executions, a child, and a timer.
+// doomed returns a family of orchestrations for deletions of "middle", which has a parent, two executions, a child and a
+// timer.
 func doomed() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "grandparent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		_, err := perdure.CallSubOrchestrationByName[int](ctx, "middle", 1, perdure.WithInstanceID("middle")).Await(ctx)
+		options := perdure.WithInstanceID("middle")
+		_, err := perdure.CallSubOrchestrationByName[int](ctx, "middle", 1, options).Await(ctx)
 		var failed *perdure.SubOrchestrationError
 		if !errors.As(err, &failed) {
 			return "", errors.New("the child was not deleted")
@@ -464,21 +482,21 @@ func doomed() *perdure.Registry {
 	return r
 }
 
-// checkDoomed fails unless the deletion of the middle one has left what it should, and the hub is at rest.
+// checkDoomed fails the test unless the deletion of "middle" has left the correct state, and the hub is idle.
 func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || !strings.HasSuffix(string(end.Output), `: deleted"`) {
-		h.t.Errorf("%s: the parent ended with %s %s, %v", what, end.Kind, end.Output, err)
+		h.t.Errorf("%s: the parent ended with %s %s, %v, want the deletion of the child", what, end.Kind, end.Output, err)
 	}
 	h.wantNone("middle")
 	for _, x := range past {
 		if it := h.item("x#"+x, "h#0000000000"); text(it, "stub") == "" {
-			h.t.Errorf("%s: execution %s is still there: %v", what, x, it)
+			h.t.Errorf("%s: execution %s still exists: %v", what, x, it)
 		}
 	}
 	if s := h.read(provider.Instance{InstanceID: "grandchild"}).Status; s != provider.StatusCancelled {
-		h.t.Errorf("%s: the child is %s", what, s)
+		h.t.Errorf("%s: the child is %s, want cancelled", what, s)
 	}
 	h.wantInstances(3) // the parent, the child and the detached one
 	if err := h.CheckRest(h.t.Context()); err != nil {
@@ -486,7 +504,7 @@ func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	}
 }
 
-// deleteDoomed lets the family settle, deletes the middle one through del, and lets the hub, and its watch, finish.
+// deleteDoomed starts the family, deletes "middle" with del, and runs the hub and its sweeper until the deletion is complete.
 func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.Client) error) {
 	h.t.Helper()
 	in := h.start("grandparent", 0)
@@ -499,17 +517,17 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 		past = append(past, x.ExecutionID)
 	}
 	if len(past) != 2 {
-		h.t.Fatalf("%d executions to be deleted, want 2", len(past))
+		h.t.Fatalf("got %d executions of middle, want 2", len(past))
 	}
 	if err := del(client.New(h.Provider)); err != nil {
 		h.serveFor(3 * time.Minute)
 		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
-			h.t.Errorf("%s: watch: %v", what, err)
+			h.t.Errorf("%s: sweep: %v", what, err)
 		}
 	}
 	h.serveFor(48 * time.Hour)
 	if in, err := h.Provider.ReadInstance(ctx, "middle"); err == nil && in.Status != provider.StatusDeleting {
-		if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil { // the call that was to begin it did nothing
+		if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil { // the first call had no effect
 			h.t.Errorf("%s: %v", what, err)
 		}
 		h.serveFor(48 * time.Hour)
@@ -517,7 +535,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 	h.checkDoomed(what, in, past)
 }
 
-// Whoever deletes dies before or after the n-th AWS call, for every n there is: the watch finishes what was begun.
+// The process that deletes dies before or after its n-th AWS call, for every n. The sweeper completes the deletion.
 func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -551,11 +569,12 @@ func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
 	}
 }
 
-// Interleaving: two delete it at once. At the n-th call of the one the other does all there is to do, and the id gets its next
-// life. The one who comes late finds that it is done, and leaves that life alone.
+// 1. A deletion makes n-1 calls.
+// 2. Another deletion of the same instance completes, and a later incarnation starts.
+// 3. The first deletion continues, finds that it is complete, and does not change the later incarnation.
 func TestR17TwoDeletionsAtOnce(t *testing.T) {
 	t.Parallel()
-	for n, more := int64(2), true; more; n++ { // at the first it has not seen which life it is to delete
+	for n, more := int64(2), true; more; n++ { // before call 2, the deletion has not read its incarnation
 		inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 			old := h.start("then-waits", 1)
 			h.turn(0)
@@ -566,7 +585,9 @@ func TestR17TwoDeletionsAtOnce(t *testing.T) {
 				if !overtaken.Load() && calls.Add(1) == n {
 					overtaken.Store(true)
 					h.purge(old.InstanceID)
-					next, _ = h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: old.InstanceID, Name: "then-waits", Input: encoded(t, 1), StartID: "next"})
+					next, _ = h.Provider.StartOrchestration(ctx, provider.Start{
+						InstanceID: old.InstanceID, Name: "then-waits", Input: encoded(t, 1), StartID: "next",
+					})
 					h.turn(0)
 				}
 				return proceed()
@@ -574,32 +595,35 @@ func TestR17TwoDeletionsAtOnce(t *testing.T) {
 			err := h.Provider.DeleteInstance(ctx, old.InstanceID, true)
 			h.interfere(nil)
 			if more = overtaken.Load(); err != nil {
-				t.Errorf("the one overtaken at call %d: %v", n, err)
+				t.Errorf("overtaken at call %d: the first deletion returned %v", n, err)
 			}
 			if !more {
 				return
 			}
 			if now := h.read(next); now.StartID != "next" || now.Status != provider.StatusRunning {
-				t.Fatalf("overtaken at call %d it left the next life %s, of start %q", n, now.Status, now.StartID)
+				t.Fatalf("overtaken at call %d: the later incarnation is %s, of start %q", n, now.Status, now.StartID)
 			}
 			h.raise(next, "one", 1)
 			h.raise(next, "two", 2)
 			if end := h.finish(next); string(end.Output) != "3" {
-				t.Errorf("overtaken at call %d: the next life ended with %s", n, end.String())
+				t.Errorf("overtaken at call %d: the later incarnation ended with %s", n, end.String())
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// Interleaving: the watch reads, of an index that is behind, that a deletion stays; it is finished, and the id has another life:
-// that is over already, or begun after a second look.
+// 1. The sweeper reads an abandoned deletion from an index that is not up to date.
+// 2. The deletion completes, and a later incarnation starts, which has ended or is running.
+// 3. The sweeper does not change the later incarnation.
 func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after, life string
 		want        provider.RuntimeStatus
-	}{"over": {"Query", "nothing", provider.StatusCompleted}, "running": {"GetItem", "chain", provider.StatusRunning}} {
+	}{
+		"ended": {"Query", "nothing", provider.StatusCompleted}, "running": {"GetItem", "chain", provider.StatusRunning},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -612,7 +636,9 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 					err := next()
 					if call.Operation == c.after && h.looksForDeletions() && lives.CompareAndSwap(false, true) {
 						h.purge(in.InstanceID)
-						_, startErr := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: in.InstanceID, Name: c.life, Input: encoded(t, 1), StartID: "next"})
+						_, startErr := h.Provider.StartOrchestration(ctx, provider.Start{
+							InstanceID: in.InstanceID, Name: c.life, Input: encoded(t, 1), StartID: "next",
+						})
 						h.turn(0)
 						return errors.Join(err, startErr)
 					}
@@ -621,14 +647,14 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 				_, err := h.Timekeeper.Sweep(ctx)
 				h.interfere(nil)
 				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !lives.Load() || err != nil {
-					t.Errorf("the next life is %s, begun: %v, %v", now.Status, lives.Load(), err)
+					t.Errorf("the later incarnation is %s, started: %v, %v, want %s", now.Status, lives.Load(), err, c.want)
 				}
 			})
 		})
 	}
 }
 
-// looksForDeletions reports whether the watch has come to them.
+// looksForDeletions reports whether the sweeper has queried deletions.
 func (h *hub) looksForDeletions() bool {
 	return slices.ContainsFunc(h.made(), func(c simaws.Call) bool {
 		q, ok := c.Input.(*dynamodb.QueryInput)
@@ -636,7 +662,7 @@ func (h *hub) looksForDeletions() bool {
 	})
 }
 
-// The watch waits two minutes before it takes a deletion for abandoned, and says nothing when there is none.
+// The sweeper continues a deletion after two minutes without progress.
 func TestTheWatchFinishesADeletion(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -656,7 +682,7 @@ func TestTheWatchFinishesADeletion(t *testing.T) {
 			}
 			synctest.Wait()
 			if now, _ := h.Provider.ReadInstance(ctx, in.InstanceID); now.Status != watch.want {
-				t.Errorf("after another %v it is %q, want %q", watch.after, now.Status, watch.want)
+				t.Errorf("after another %v the instance is %q, want %q", watch.after, now.Status, watch.want)
 			}
 		}
 		h.wantStubs(in.ExecutionID, 3)

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lengthy is what makes a purge long: what there is very much of, and the call that deletes it, of which a page takes as long.
+// lengthy is a purge that takes long: fill creates many items, and each call of the operation deletes a page in takes.
 type lengthy struct {
 	fill    func(ctx context.Context, h *hub, in provider.Instance)
 	service string
@@ -26,14 +26,15 @@ type lengthy struct {
 
 const pages = 30
 
-// lengthyPurges are of instances that have very many answers of updates, segments, and payloads in the bucket: thirty pages, of ten seconds and more.
+// lengthyPurges returns purges of many update results, segments and payloads, with thirty pages of at least ten seconds.
 func lengthyPurges() map[string]lengthy {
-	big := string(encodedText(190 << 10)) // five are a page
+	big := string(encodedText(190 << 10)) // five of them fill a page
 	return map[string]lengthy{
 		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
 			for n := range 5 * pages {
 				a := provider.UpdateResult{
-					InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: fmt.Sprint("u", n), Name: "change", Outcome: provider.UpdateCompleted, Result: history.Payload(big),
+					InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: fmt.Sprint("u", n), Name: "change",
+					Outcome: provider.UpdateCompleted, Result: history.Payload(big),
 				}
 				if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
 					h.t.Fatal(err)
@@ -42,13 +43,17 @@ func lengthyPurges() map[string]lengthy {
 		}},
 		"segments": {service: "DynamoDB", deletes: "PutItem", takes: 10 * time.Second, fill: func(_ context.Context, h *hub, in provider.Instance) {
 			for n := range 5 * pages {
-				h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: fmt.Sprint("e", n), Data: history.Payload(big)})
+				h.send(provider.Message{
+					Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: fmt.Sprint("e", n),
+					Data: history.Payload(big),
+				})
 				h.turn(0)
 			}
 		}},
 		"payloads": {service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
 			for n := range provider.PayloadBatchSize * pages {
-				if err := h.Provider.Payloads().PutPayload(ctx, provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n)), []byte("{}")); err != nil {
+				key := provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n))
+				if err := h.Provider.Payloads().PutPayload(ctx, key, []byte("{}")); err != nil {
 					h.t.Fatal(err)
 				}
 			}
@@ -56,18 +61,19 @@ func lengthyPurges() map[string]lengthy {
 	}
 }
 
-// encodedText is a text of so many bytes as JSON, which does not compress.
+// encodedText returns a JSON string that does not compress.
 func encodedText(bytes int) []byte { return []byte(`"` + static(1, bytes) + `"`) }
 
-// A purge that takes five minutes says all the while that it goes on: the watch does not take it for one that has died, and no alarm sounds. Where it dies midway
-// it has said so shortly before, and two minutes later the watch finishes it.
+// A purge of five minutes stores its progress regularly, so the sweeper does not regard it as abandoned, and no alarm is
+// raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
 func TestR17ALongPurgeSaysThatItGoesOn(t *testing.T) {
 	t.Parallel()
 	for of, long := range lengthyPurges() {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprintf("of %s, dies=%t", of, dies), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, simhub.Options{Registry: addChanging(registry()), Bucket: true}, func(ctx context.Context, h *hub) { h.purgeAtLength(ctx, long, dies) })
+				o := simhub.Options{Registry: addChanging(registry()), Bucket: true}
+				inBubble(t, o, func(ctx context.Context, h *hub) { h.purgeAtLength(ctx, long, dies) })
 			})
 		}
 	}
@@ -103,19 +109,21 @@ func (h *hub) purgeAtLength(ctx context.Context, long lengthy, dies bool) {
 	took := time.Since(began)
 	h.interfere(nil)
 	if dies != (err != nil) || dies != died.Load() || took < 3*time.Minute {
-		h.t.Fatalf("after %v: %v", took, err)
+		h.t.Fatalf("the purge returned %v after %v, want a failure: %v", err, took, dies)
 	}
 	if oldest > time.Minute {
-		h.t.Errorf("for %v it said nothing", oldest)
+		h.t.Errorf("got no progress for %v, want at most 1m", oldest)
 	}
 	if dies {
 		if s := must(h.Provider.ReadInstance(ctx, in.InstanceID)); s.Status != client.StatusDeleting {
-			h.t.Errorf("it has died, and the instance is %s", s.Status)
+			h.t.Errorf("the purge died and the instance is %s, want deleting", s.Status)
 		}
 		time.Sleep(3 * time.Minute)
 		_ = must(h.Timekeeper.Sweep(ctx))
 	}
-	if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) || h.storedAnswers(in.InstanceID) > 0 || len(h.keysOf(ctx, in.ExecutionID)) > 0 {
-		h.t.Errorf("%v, and %d answers, %d payloads are left", err, h.storedAnswers(in.InstanceID), len(h.keysOf(ctx, in.ExecutionID)))
+	_, err = h.Provider.ReadInstance(ctx, in.InstanceID)
+	results, payloads := h.storedAnswers(in.InstanceID), len(h.keysOf(ctx, in.ExecutionID))
+	if !errors.Is(err, provider.ErrNotFound) || results > 0 || payloads > 0 {
+		h.t.Errorf("got %v, %d update results and %d payloads, want none", err, results, payloads)
 	}
 }

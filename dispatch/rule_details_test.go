@@ -19,12 +19,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The details of an error are payloads: what is here is of R28, and of the way that failures go.
+// The details of an error are payloads (R28).
 
 type refusal struct{ Card string }
 
-// refusing registers what fails with a secret in every way there is: the way is the input of the orchestration "refused", which fails with it in turn.
-// The tokens of what waits for somebody else come out of the channel.
+// refusing registers activities and orchestrations that fail with a secret in the details. The input of "refused" selects
+// the way: an activity, an inline activity, a child, a token or an update. The channel receives the completion tokens.
 func refusing(r *perdure.Registry) (tokens chan string) {
 	tokens = make(chan string, 10)
 	refuse := func(ctx context.Context, way string) (string, error) {
@@ -52,7 +52,8 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 			_, err = perdure.WaitForExternalEvent[string](ctx, "over").Await(ctx)
 			return "", err
 		default:
-			_, err = perdure.CallActivityByName[string](ctx, "refuse", way, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Minute})).Await(ctx)
+			retry := perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Minute})
+			_, err = perdure.CallActivityByName[string](ctx, "refuse", way, retry).Await(ctx)
 		}
 		seen, why := perdure.ErrorDetails[refusal](err)
 		if why != nil || seen.Card != secret {
@@ -63,15 +64,15 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 	return tokens
 }
 
-// wantRefused fails unless an error has the secret as its details.
+// wantRefused fails the test unless the details of err contain the secret.
 func wantRefused(t *testing.T, err error) {
 	t.Helper()
 	if got, why := perdure.ErrorDetails[refusal](err); why != nil || got.Card != secret {
-		t.Errorf("the details of %v are %+v, %v", err, got, why)
+		t.Errorf("got details %+v of %v, %v, want the secret", got, err, why)
 	}
 }
 
-// TestR28DetailsOfErrorsAreSealed: the caller has what the failure was given, whichever way it goes, and none of it is stored, sent or logged in the clear.
+// The caller receives the details on each way. The details are never stored, sent or logged as plain text.
 func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"activity", "inline", "child", "token", "update"} {
@@ -82,7 +83,8 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 			codec := &turning{id: "turned"}
 			var logged lockedBuffer
 			inBubble(t, simhub.Options{
-				Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+				Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+				Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider, client.WithCodec(codec))
 				_ = must(c.Start(ctx, "refused", way, client.WithInstanceID("i-1")))
@@ -90,7 +92,8 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 				switch way {
 				case "token":
 					for range 2 { // attempts
-						if err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
+						err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
+						if err != nil {
 							t.Fatal(err)
 						}
 						h.serveFor(2 * time.Minute)
@@ -100,14 +103,17 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 						_, err := c.Update(ctx, "i-1", "change", 1)
 						wantRefused(t, err)
 						_, err = client.New(h.Provider).Update(ctx, "i-1", "change", 1)
-						if why := errorOf(perdure.ErrorDetails[refusal](err)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
-							t.Errorf("without the codec there is %v", why)
+						why := errorOf(perdure.ErrorDetails[refusal](err))
+						if !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
+							t.Errorf("without the codec: got error %v, want one about the codec", why)
 						}
 						_ = c.RaiseEvent(ctx, "i-1", "over", "")
 					}()
 				case "activity":
-					if p := must(c.Pending(ctx, "i-1", "", 0)); len(p.Items) != 1 || p.Items[0].LastError == nil || string(p.Items[0].LastError.Details) != `{"Card":"4111-1111"}` {
-						t.Errorf("pending is %+v", p.Items)
+					p := must(c.Pending(ctx, "i-1", "", 0))
+					if len(p.Items) != 1 || p.Items[0].LastError == nil ||
+						string(p.Items[0].LastError.Details) != `{"Card":"4111-1111"}` {
+						t.Errorf("got pending activities %+v, want one with the details", p.Items)
 					}
 				}
 				h.serveFor(time.Hour)
@@ -116,8 +122,9 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 				if way != "update" {
 					wantRefused(t, errorOf(client.Result[string](s)))
 					blind := errorOf(client.Result[string](must(client.New(h.Provider).Status(ctx, "i-1"))))
-					if why := errorOf(perdure.ErrorDetails[refusal](blind)); !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
-						t.Errorf("without the codec there is %v", why)
+					why := errorOf(perdure.ErrorDetails[refusal](blind))
+					if !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
+						t.Errorf("without the codec: got error %v, want one about the codec", why)
 					}
 				}
 				shown := 0
@@ -128,15 +135,15 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 					shown += strings.Count(string(must(json.Marshal(e))), secret)
 				}
 				if shown == 0 {
-					t.Error("history shows no details to who has the codec")
+					t.Error("the history lacks the details for a client with the codec")
 				}
 				for _, call := range h.made() {
 					if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-						t.Errorf("%s has the secret: %s", call.Operation, in)
+						t.Errorf("%s contains the secret: %s", call.Operation, in)
 					}
 				}
 				if strings.Contains(logged.String(), secret) {
-					t.Error("the log has the secret")
+					t.Error("the log contains the secret")
 				}
 				h.checkRest()
 			})
@@ -146,7 +153,7 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 
 func errorOf[T any](_ T, err error) error { return err }
 
-// lockedBuffer is a buffer that many write to.
+// lockedBuffer is a buffer for concurrent writers.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -164,7 +171,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// TestR28DetailsThatAClientLeavesPlainAreSealed: those that the holder of a token sends without the codec, before they come into history or the record of an attempt.
+// A client without the codec sends details of an error as plain text. The session encodes them before it stores them in
+// history or in an activity record.
 func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -175,23 +183,25 @@ func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
 		_ = must(plain.Start(ctx, "refused", "token", client.WithInstanceID("i-1")))
 		h.serveFor(time.Second)
 		for range 2 {
-			if err := plain.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
+			err := plain.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
+			if err != nil {
 				t.Fatal(err)
 			}
 			h.serveFor(2 * time.Minute)
 		}
-		wantRefused(t, errorOf(client.Result[string](must(client.New(h.Provider, client.WithCodec(codec)).Status(ctx, "i-1")))))
+		reader := client.New(h.Provider, client.WithCodec(codec))
+		wantRefused(t, errorOf(client.Result[string](must(reader.Status(ctx, "i-1")))))
 		for _, call := range h.made() {
 			in := string(must(json.Marshal(call.Input)))
 			if strings.Contains(in, secret) && strings.HasPrefix(call.Operation, "DynamoDB") {
-				t.Errorf("%s has the secret: %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 	})
 }
 
-// TestR28DetailsAreReadWithTheirCodec: code that gets sealed details in a build without the codec is blocked, and goes on in one that has it. Details that a
-// codec will not encode, for good, are left out, and nothing is blocked or lost with them; an outage of the codec has them come later.
+// Encoded details block an instance in a build without the codec, until a build has the codec. If a codec rejects details
+// permanently, they are omitted, and the failure arrives without them. If the codec fails temporarily, they arrive later.
 func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -207,12 +217,13 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 		_ = must(c.Start(ctx, "told", "token", client.WithInstanceID("i-1")))
 		h.serveFor(time.Second)
 		h.deployWith(r, "without", nil)
-		if err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret})); err != nil {
+		err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
+		if err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
 		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got status %s, failure %+v, want blocked with an unreadable payload", s.Status, s.Failure)
 		}
 		h.deployWith(r, "with", []perdure.Codec{codec})
 		for range 4 {
@@ -220,15 +231,18 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 		}
 		if got := must(client.Result[string](must(c.Status(ctx, "i-1")))); got != secret+", <nil>" {
-			t.Errorf("%q", got)
+			t.Errorf("got result %q, want the details", got)
 		}
 	})
 	for name, c := range map[string]struct {
 		fails error
 		want  string
 	}{
-		"for good":   {perdure.NonRetryable(errors.New("not this")), ", perdure: error details are not available: instance \"i-1\": error details of \"refuse\", codec \"choosy\": not this"},
-		"for a time": {errors.New("throttled"), secret + ", <nil>"},
+		"permanent failure": {
+			perdure.NonRetryable(errors.New("not this")),
+			`, perdure: error details are not available: instance "i-1": error details of "refuse", codec "choosy": not this`,
+		},
+		"temporary failure": {errors.New("throttled"), secret + ", <nil>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +255,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 				codec.fail(nil)
 				h.serveFor(time.Hour)
 				if got := must(client.Result[string](must(cl.Status(ctx, "i-1")))); got != c.want {
-					t.Errorf("the code sees %q, want %q", got, c.want)
+					t.Errorf("got result %q, want %q", got, c.want)
 				}
 				h.checkRest()
 			})
@@ -249,7 +263,7 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 	}
 }
 
-// choosy is a codec that fails with details of errors alone.
+// choosy is a codec that encodes only details of errors.
 type choosy struct{ turning }
 
 func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
@@ -259,17 +273,32 @@ func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) 
 	return c.turning.Encode(ctx, p, doc)
 }
 
-// Details of a worker in another language are taken as they are, within the limit; larger ones are left out, of a cause as well, and the failure comes.
+// Details of a worker in another language are accepted within the limit. Larger details are omitted, also of a cause, and the
+// failure arrives.
 func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 	t.Parallel()
 	large := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
 	omitted := "102402 bytes of JSON exceed the limit of 4096"
 	for name, c := range map[string]struct{ sent, want history.Failure }{
-		"small":      {history.Failure{Details: history.Payload(`{"N":1}`)}, history.Failure{Details: history.Payload(`{"N":1}`)}},
-		"large":      {history.Failure{Details: large, Cause: &history.Failure{Details: large}}, history.Failure{DetailsOmitted: omitted, Cause: &history.Failure{DetailsOmitted: omitted}}},
-		"of a cause": {history.Failure{Cause: &history.Failure{Details: large}}, history.Failure{Cause: &history.Failure{DetailsOmitted: omitted}}},
-		"elsewhere":  {history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "stored where no program can read them"}},
-		"in a store": {history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)}, history.Failure{DetailsOmitted: "stored where no program can read them"}},
+		"small": {
+			history.Failure{Details: history.Payload(`{"N":1}`)}, history.Failure{Details: history.Payload(`{"N":1}`)},
+		},
+		"large": {
+			history.Failure{Details: large, Cause: &history.Failure{Details: large}},
+			history.Failure{DetailsOmitted: omitted, Cause: &history.Failure{DetailsOmitted: omitted}},
+		},
+		"large in a cause": {
+			history.Failure{Cause: &history.Failure{Details: large}},
+			history.Failure{Cause: &history.Failure{DetailsOmitted: omitted}},
+		},
+		"reference to a history": {
+			history.Failure{Details: history.Payload(`{"ref":"history:x","sha256":"y","bytes":1}`)},
+			history.Failure{DetailsOmitted: "stored where no program can read them"},
+		},
+		"reference to an object": {
+			history.Failure{Details: history.Payload(`{"ref":"object:x/1/y/z","sha256":"y","bytes":1}`)},
+			history.Failure{DetailsOmitted: "stored where no program can read them"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -282,7 +311,8 @@ func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 				h.turn(0)
 				it := h.workItems()[0]
 				err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
-					Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: it.Segment,
+					Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+					Segment:  it.Segment,
 					Outcomes: []provider.ActivityOutcome{{ActivityID: it.ActivityID, Attempt: 1, Error: &c.sent}},
 				})
 				if err != nil {
@@ -291,7 +321,7 @@ func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 				h.turn(0)
 				f := must(h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)).Error.Cause
 				if got, want := string(must(json.Marshal(f))), string(must(json.Marshal(c.want))); got != want {
-					t.Errorf("history has %s, want %s", got, want)
+					t.Errorf("got failure %s in history, want %s", got, want)
 				}
 			})
 		})

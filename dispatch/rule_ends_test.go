@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// leaver is a registry of an orchestration that has an activity, a timer and a child outstanding, and then asks for more than a
-// commit can hold, once it is told to.
+// leaver returns an orchestration with an open activity, timer and child. At the event "add" it schedules more than a
+// commit can hold.
 func leaver() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "fetch", func(context.Context, string) (string, error) { return "", nil })
@@ -42,13 +42,16 @@ func leaver() *perdure.Registry {
 	return r
 }
 
-// wantGivenUp checks that the end was decided together with the cancel of what was outstanding, and that it is told.
+// wantGivenUp fails the test unless the end event follows the cancellations of open tasks, and workers and the child receive
+// them.
 func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind) {
 	h.t.Helper()
 	events := h.events(in)
 	var got []history.Event
 	for _, e := range events[len(events)-4:] {
-		got = append(got, history.Event{Kind: e.Kind, SourceEventID: e.SourceEventID, InstanceID: e.InstanceID, Reason: e.Reason})
+		got = append(got, history.Event{
+			Kind: e.Kind, SourceEventID: e.SourceEventID, InstanceID: e.InstanceID, Reason: e.Reason,
+		})
 	}
 	want := []history.Event{
 		{Kind: history.ActivityCancelRequested, SourceEventID: 3, Reason: reason},
@@ -57,19 +60,20 @@ func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind)
 		{Kind: end},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		h.t.Error(diff)
+		h.t.Errorf("last events (-want +got):\n%s", diff)
 	}
 	cancels, _, err := h.Provider.ReadCancels(h.t.Context(), in.ExecutionID, 0)
 	if c := cancels.Of(3); err != nil || !c.Requested || c.Reason != reason {
-		h.t.Errorf("the cancel record says %+v, %v", c, err)
+		h.t.Errorf("got cancel record %+v, %v, want reason %s", c, err, reason)
 	}
 	h.serveFor(time.Minute)
-	if child, err := h.Provider.ReadInstance(h.t.Context(), "the child"); err != nil || child.Status != provider.StatusCancelled {
-		h.t.Errorf("the child is %s, %v", child.Status, err)
+	child, err := h.Provider.ReadInstance(h.t.Context(), "the child")
+	if err != nil || child.Status != provider.StatusCancelled {
+		h.t.Errorf("the child is %s, %v, want cancelled", child.Status, err)
 	}
 }
 
-// No code takes part in the end of an instance that is terminated while it is blocked: what it waited for is given up all the same.
+// A blocked instance is terminated without its code. Its open tasks are cancelled.
 func TestABlockedInstanceThatIsTerminatedGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
@@ -78,13 +82,13 @@ func TestABlockedInstanceThatIsTerminatedGivesUpWhatIsOutstanding(t *testing.T) 
 		h.turn(0) // of the child
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		if failed := h.give(h.orchestrator(versions("1"), "broken")); len(failed) > 0 {
-			t.Fatal("it needs code to be terminated")
+			t.Fatal("the termination failed without the code of the instance")
 		}
 		h.wantGivenUp(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
 	})
 }
 
-// The same where the code wants to fail.
+// An instance fails because of nondeterminism (FailOnNondeterminism). Its open tasks are cancelled.
 func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
@@ -101,7 +105,7 @@ func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.
 	})
 }
 
-// And where a turn decided more than a commit can hold, also when a wake stands behind the message that led to it.
+// A turn decides more than a commit can hold, alone or with a wake after its trigger. The open tasks are cancelled.
 func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
 	for name, behind := range map[string][]provider.Message{"alone": nil, "with a wake": {{Kind: provider.MessageWake}}} {
@@ -117,7 +121,7 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 					h.send(m)
 				}
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Fatalf("failed %v", failed)
+					t.Fatalf("got failed records %v, want none", failed)
 				}
 				h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
 			})
@@ -125,8 +129,8 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-// Nor does the end of an instance whose history cannot be read need anybody to read it, whether it is blocked by now or not; also
-// when its function dies on the way.
+// An instance with an unreadable history is terminated, before or after it is blocked. The termination does not read the
+// history, and survives a crash of its function.
 func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"at once": 0, "when blocked": 2 * time.Hour} {
@@ -137,7 +141,8 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 					in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 					return dies && ok && in.TransactItems[0].Put != nil && text(in.TransactItems[0].Put.Item, "sk") == "h#0000000002"
 				})
-				inBubble(t, simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1, Intercept: intercept}, func(_ context.Context, h *hub) {
+				o := simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1, Intercept: intercept}
+				inBubble(t, o, func(_ context.Context, h *hub) {
 					in := h.start("sleeper", 0)
 					h.turn(0)
 					h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
@@ -146,11 +151,11 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 					h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up"})
 					h.serveFor(time.Hour)
 					if now := h.read(in); now.Status != provider.StatusTerminated || now.Diagnosis != nil || crashed.Load() != dies {
-						t.Errorf("it is %s, %+v; crashed: %v", now.Status, now.Diagnosis, crashed.Load())
+						t.Errorf("the instance is %s with diagnosis %+v; crashed: %v", now.Status, now.Diagnosis, crashed.Load())
 					}
 					end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationTerminated || end.Message != "give up" {
-						t.Errorf("it ended with %s, %v", end.String(), err)
+						t.Errorf("ended with %s, %v, want the termination", end.String(), err)
 					}
 				})
 			})
@@ -158,8 +163,9 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 	}
 }
 
-// Interleaving: what a client has sent to an instance is still on its way when that is purged, and another started by the same id. It
-// is not for the other.
+// 1. A client sends messages to an instance.
+// 2. The instance is purged, and another instance starts with the same ID.
+// 3. The messages arrive and are dropped.
 func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -177,15 +183,17 @@ func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 		}
 		begin()
 		raise := func(n int) error { return c.RaiseEvent(ctx, "id", "add", n, client.WithEventID("the same")) }
-		if err := errors.Join(raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"), c.Purge(ctx, "id", client.Force())); err != nil {
+		if err := errors.Join(
+			raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"), c.Purge(ctx, "id", client.Force()),
+		); err != nil {
 			t.Fatal(err)
 		}
 		next := begin()
 		h.serveFor(time.Minute)
 		if now := h.read(next); now.Status != provider.StatusRunning || len(h.events(next)) != 3 {
-			t.Errorf("it is %s, with %d events", now.Status, len(h.events(next)))
+			t.Errorf("the later incarnation is %s with %d events, want running with 3", now.Status, len(h.events(next)))
 		}
-		if err := raise(2); err != nil { // within the queue's memory of duplicates
+		if err := raise(2); err != nil { // within the deduplication interval of the queue
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
@@ -194,7 +202,7 @@ func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 		}
 		h.serveFor(time.Minute)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, next.ExecutionID); err != nil || string(end.Output) != "5" {
-			t.Errorf("it ended with %s %s, %v", end.String(), end.Output, err)
+			t.Errorf("ended with %s %s, %v, want 5", end.String(), end.Output, err)
 		}
 	})
 }

@@ -15,9 +15,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// What is said of how an activity ended whose end is waited for: never_began where no code of it has run, returned where none runs any more.
+// These tests check the reported end of a cancelled activity with WaitForCancellation: never_began if no code has run,
+// returned if no code runs any more.
 
-// limited is an orchestration that waits for an activity whose attempts have three seconds each, and tells how it ended.
+// limited returns an orchestration that waits for an activity with a timeout of three seconds per attempt, and returns the
+// end of the activity.
 func (s *sagas) limited() *perdure.Registry {
 	r := s.registry()
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
@@ -34,7 +36,7 @@ func (s *sagas) limited() *perdure.Registry {
 	return r
 }
 
-// withoutQueues is an orchestrator of a deployment that has no work queues any more.
+// withoutQueues returns an orchestrator of a deployment without work queues.
 func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 	s.t.Helper()
 	where := s.Provider.Config()
@@ -50,17 +52,18 @@ func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 	return o
 }
 
-// wantWhy fails unless people are told that the activity #3 ended so.
+// wantWhy fails the test unless the client reports the outcome want for the only cancelled activity.
 func (s *sagas) wantWhy(in provider.Instance, want client.CancelOutcome) {
 	s.t.Helper()
 	got, err := client.Collect(client.New(s.Provider).Cancellations(s.t.Context(), in.InstanceID, ""))
 	if err != nil || len(got) != 1 || got[0].End != want || got[0].EndedAt.IsZero() {
-		s.t.Errorf("%+v, %v: want the end %s", got, err, want)
+		s.t.Errorf("got cancellations %+v, %v, want one with outcome %s", got, err, want)
 	}
 }
 
-// Interleaving: an activity is cancelled in the moment in which its next attempt is due, and that cannot be sent any more, since its queue was
-// taken out of the stack. An attempt has run before: the activity has not never begun.
+// 1. An attempt of an activity has run, and the next attempt is due.
+// 2. Its queue is removed from the stack, so the next attempt cannot be sent.
+// 3. The activity is cancelled. Its end is not never_began, because an attempt has run.
 func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -68,8 +71,8 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 		ends string
 		why  client.CancelOutcome
 	}{
-		"it had failed":        {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
-		"it had been given up": {deed{Job: stubborn, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned},
+		"failed attempt":    {deed{FailsUntil: 100, Every: time.Hour}, `"requested, returned"`, client.OutcomeStopped},
+		"abandoned attempt": {deed{Job: stubborn, Every: time.Hour}, `"requested, given_up"`, client.OutcomeAbandoned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +83,7 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 				h.serveFor(10 * time.Second)
 				due := time.Hour
 				if c.job.Job.Ignores {
-					due += 3 * time.Second // when it was given up
+					due += 3 * time.Second // when the attempt was abandoned
 				}
 				h.serveFor(due - 11*time.Second)
 				s.cancelActivity(in)
@@ -99,8 +102,9 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 	}
 }
 
-// Interleaving: the message that led to an activity comes again, and meanwhile its queue was taken out of the stack. Nobody knows whether it has
-// begun by then: it had.
+// 1. An activity runs.
+// 2. The message that scheduled the activity is redelivered, after its queue was removed from the stack.
+// 3. The activity is cancelled. Its end is not never_began, because the code may have run.
 func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
@@ -123,7 +127,7 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 		undeleted()
 		h.give(s.withoutQueues(s.listening(false)))
 		if n := len(s.seen(&s.begun)); n != 1 {
-			t.Fatalf("it began %d times", n)
+			t.Fatalf("got %d runs, want 1", n)
 		}
 		h.wantOutput(in, `"requested, worker_gone"`)
 		s.wantWhy(in, client.OutcomeWorkerLost)
@@ -131,8 +135,8 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 	})
 }
 
-// An attempt is delivered when the schedule-to-close time of its activity is over already; the one before it did not heed the end of its own time,
-// and may still run.
+// An attempt is delivered after the schedule-to-close timeout of its activity. The previous attempt ignored its own timeout,
+// so its code may still run, and the end is not returned.
 func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
@@ -146,7 +150,7 @@ func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T)
 		time.Sleep(closes - 3*time.Second - 3*time.Second)
 		second := h.receive("sim://default")
 		time.Sleep(3*time.Second + 500*time.Millisecond)
-		s.cancelActivity(in) // lies in the inbox
+		s.cancelActivity(in) // the message waits in the inbox
 		s.worker().HandleRecords(ctx, second)
 		h.turn(0)
 		h.wantOutput(in, `"requested, given_up"`)
@@ -155,13 +159,13 @@ func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T)
 	})
 }
 
-// The second attempt of an activity returns, whatever it comes to, when that is cancelled; the first did not heed the end of its time, and may still run.
+// The second attempt of a cancelled activity returns. The first attempt ignored its timeout, so its code may still run.
 func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]job{
-		"a result":                   {Takes: time.Hour},
-		"an error":                   {Takes: time.Hour, Fails: true},
-		"a result before it is told": {},
+		"result":                         {Takes: time.Hour},
+		"error":                          {Takes: time.Hour, Fails: true},
+		"result before the cancellation": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -174,8 +178,9 @@ func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
 				return s.do(ctx, d)
 			})
 			perdure.AddOrchestration(r, "twice", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-				_, err := perdure.CallActivityByName[string](ctx, "do-or", d, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Second),
-					perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1})).Await(ctx)
+				retry := perdure.RetryPolicy{InitialInterval: time.Minute, BackoffCoefficient: 1}
+				_, err := perdure.CallActivityByName[string](ctx, "do-or", d, perdure.WaitForCancellation(),
+					perdure.WithStartToCloseTimeout(3*time.Second), perdure.WithRetry(retry)).Await(ctx)
 				return endOf(err), nil
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
@@ -189,10 +194,10 @@ func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
 				second := make(chan []string)
 				records := h.receive("sim://default")
 				if len(records) != 1 {
-					t.Fatalf("%d records", len(records))
+					t.Fatalf("got %d records, want 1", len(records))
 				}
 				if later.Takes == 0 {
-					s.cancelActivity(in) // lies in the inbox
+					s.cancelActivity(in) // the message waits in the inbox
 				}
 				go func() { second <- w.HandleRecords(ctx, records) }()
 				time.Sleep(time.Second)
