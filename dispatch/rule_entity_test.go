@@ -20,7 +20,7 @@ import (
 
 var sumInstance = provider.Instance{InstanceID: perdure.EntityInstanceID("sum", "k")}
 
-// onSum is an orchestration that calls operations of the entity, one after the other, and tells what they say.
+// onSum returns an orchestration that calls operations of the entity in sequence, and returns their results.
 func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, error) {
 	return func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		var all []string
@@ -38,17 +38,18 @@ func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, 
 	}
 }
 
-// withOnSum is the registry with such an orchestration.
+// withOnSum returns the registry with onSum as the orchestration "on-sum".
 func withOnSum(operations ...any) *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "on-sum", onSum(operations...))
 	return r
 }
 
-// An operation that fails, or panics, leaves the state as it was; what deletes it has the next begin anew.
+// An operation that fails or panics does not change the state. After an operation deletes the state, the next starts anew.
 func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")}, func(_ context.Context, h *hub) {
+	failing := withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
+	inBubble(t, simhub.Options{Registry: failing}, func(_ context.Context, h *hub) {
 		in := h.start("on-sum", 1)
 		h.serveFor(time.Minute)
 		h.wantOutput(in, `"2 update_failed 5 update_failed update_rejectedunknown_update update_rejectedbad_input"`)
@@ -62,7 +63,7 @@ func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
 	})
 }
 
-// One call is sent twice with one id: the second joins the first, also where that is over within the turn, and it is done once.
+// Several calls have the same ID. The later calls join the first, even if it has ended, and the operation runs once.
 func TestR31ACallIsJoined(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -81,7 +82,7 @@ func TestR31ACallIsJoined(t *testing.T) {
 			h.serveFor(time.Minute)
 			h.wantOutput(in, "12")
 			h.wantSum(`{"Total":4,"Operations":1}`)
-			again := h.startAs("i-2", "joins", operation) // it is over by now
+			again := h.startAs("i-2", "joins", operation) // the first call has ended
 			h.serveFor(time.Minute)
 			h.wantOutput(again, "12")
 			h.wantSum(`{"Total":4,"Operations":1}`)
@@ -89,13 +90,15 @@ func TestR31ACallIsJoined(t *testing.T) {
 	}
 }
 
-// Two orchestrations call a key at once that is not there: it is made once, and no call is lost, whatever crashes.
+// Several orchestrations concurrently call a key that does not exist. One entity starts, and no call is lost, despite a crash
+// at any call.
 func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n, made := int64(1), true; made; n++ {
 			intercept, calls := simhub.CrashAt(n, after)
-			inBubble(t, simhub.Options{Registry: withOnSum("add-slowly", 5, "add", 1), Environments: 2, Intercept: intercept}, func(_ context.Context, h *hub) {
+			o := simhub.Options{Registry: withOnSum("add-slowly", 5, "add", 1), Environments: 2, Intercept: intercept}
+			inBubble(t, o, func(_ context.Context, h *hub) {
 				for i := range 3 {
 					h.startAs(fmt.Sprint("caller-", i), "on-sum", 1)
 				}
@@ -109,14 +112,14 @@ func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Operations of a key that wait are dealt with one after the other, also across the executions of the entity: none is lost, and none runs beside another.
+// Waiting operations of a key run in sequence, also across executions of the entity. None is lost, and none runs concurrently.
 func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		var fs []*perdure.Future[int]
 		for i := range n {
-			if i == 800 { // a thousand wait at the most
+			if i == 800 { // at most a thousand may wait
 				if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 					return 0, err
 				}
@@ -140,14 +143,14 @@ func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 		h.wantOutput(in, "1500")
 		h.wantSum(`{"Total":1500,"Operations":1500}`)
 		if n := h.read(sumInstance).ExecutionNumber; n != 2 {
-			t.Errorf("it is in execution %d", n)
+			t.Errorf("got execution %d, want 2", n)
 		}
 		h.wantEmpty()
 	})
 }
 
-// What operations are given counts for how long an execution of an entity goes on, as their results and states do: a query replays it all. What waits then goes
-// to the next execution with it, however large it is.
+// The inputs of operations count for the size of an execution, as their results and states do, because a query replays all of
+// them. Waiting operations move to the next execution, regardless of their size.
 func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 	t.Parallel()
 	const operations, bytes = 50, 150_000
@@ -155,13 +158,14 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o.Registry = registry()
-			perdure.AddEntity(o.Registry, "notes", perdure.Operation("note", func(ctx *perdure.OrchestrationContext, noted *[]string, text string) (int, error) {
+			note := func(ctx *perdure.OrchestrationContext, noted *[]string, text string) (int, error) {
 				if _, err := perdure.CallActivity(ctx, inc, 1).Await(ctx); err != nil {
 					return 0, err
 				}
 				*noted = append(*noted, describeText(text))
 				return len(*noted), nil
-			}))
+			}
+			perdure.AddEntity(o.Registry, "notes", perdure.Operation("note", note))
 			perdure.AddOrchestration(o.Registry, "notes-much", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 				var fs []*perdure.Future[int]
 				for _, text := range textsOf(operations, bytes) {
@@ -185,8 +189,8 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 				h.serveFor(time.Hour)
 				h.wantOutput(in, fmt.Sprint(operations))
 				notes := provider.Instance{InstanceID: perdure.EntityInstanceID("notes", "k")}
-				if n := h.read(notes).ExecutionNumber; n != 2 { // 7.5 MB, of which 4 are an execution's
-					t.Errorf("it is in execution %d", n)
+				if n := h.read(notes).ExecutionNumber; n != 2 { // 7.5 MB; an execution has up to 4 MB
+					t.Errorf("got execution %d, want 2", n)
 				}
 				h.wantEntity("notes", `["`+strings.Join(want, `","`)+`"]`)
 				h.wantEmpty()
@@ -195,7 +199,7 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 	}
 }
 
-// An entity that is purged is made anew by the next call, also by one that comes while it is being deleted.
+// A call after a purge starts a new entity, also if the call arrives during the deletion.
 func TestR31APurgedEntityIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(ctx context.Context, h *hub) {
@@ -221,7 +225,8 @@ func TestR31APurgedEntityIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A copy of a call whose entity is purged meanwhile does not make the next one: what it did is done. One that was sent after the purge does.
+// A copy of a call arrives after the purge of the entity. It does not start a new entity. A call that was sent after the purge
+// does.
 func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -240,8 +245,9 @@ func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
 	})
 }
 
-// Interleaving: an entity takes a call, is purged, and is made anew by another call; then a copy of the first comes, of a process that stood still. The next
-// life does not take it: the caller was answered by the purge, and is told again.
+// 1. An entity processes a call and is purged.
+// 2. Another call starts a new entity.
+// 3. A copy of the first call arrives. The new entity does not process it, and the caller receives update_purged.
 func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -256,16 +262,17 @@ func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
 		h.send(first)
 		h.turns()
 		h.wantSum(`{"Total":4,"Operations":1}`)
-		if told := h.toldOf("px"); len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.TypeUpdatePurged {
-			t.Errorf("who sent the copy was told %+v", told)
+		told := h.toldOf("px")
+		if len(told) < 2 || told[len(told)-1].Error == nil || told[len(told)-1].Error.Type != history.TypeUpdatePurged {
+			t.Errorf("got responses %+v to the copy, want update_purged as the last", told)
 		}
-		late := sentUpdate("rx", 2, time.Now(), 8) // what is late, and was sent to this life, is taken
+		late := sentUpdate("rx", 2, time.Now(), 8) // sent to this incarnation, so it is processed although it is late
 		time.Sleep(11 * time.Minute)
 		h.send(late, second)
 		h.turns()
 		h.wantSum(`{"Total":12,"Operations":2}`)
 	})
-	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) { // nobody had the id before: what is late is taken
+	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) { // without an earlier incarnation, late calls are processed
 		late := sentUpdate("px", 1, time.Now(), 1)
 		h.send(sentUpdate("qx", 1, time.Now(), 2))
 		time.Sleep(6 * time.Minute)
@@ -276,7 +283,7 @@ func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
 	})
 }
 
-// toldOf are the answers that were sent to an execution.
+// toldOf returns the responses that were sent to an execution.
 func (h *hub) toldOf(executionID string) (told []provider.Message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,7 +293,8 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 			continue
 		}
 		for i := range in.Entries {
-			if m, err := provider.DecodeMessage(*in.Entries[i].MessageBody); err == nil && m.Kind == provider.MessageUpdateAnswered && m.ExecutionID == executionID {
+			m, err := provider.DecodeMessage(*in.Entries[i].MessageBody)
+			if err == nil && m.Kind == provider.MessageUpdateAnswered && m.ExecutionID == executionID {
 				told = append(told, m)
 			}
 		}
@@ -294,7 +302,7 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 	return told
 }
 
-// What is started whose orchestration no build has yet waits for the build that has it, with the update.
+// An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that build.
 func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -310,7 +318,8 @@ func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holding{})).Await(ctx)
 		})
 		perdure.AddOrchestration(known, "later", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
-			if err := perdure.SetUpdateHandler(ctx, "hold", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }); err != nil {
+			add := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }
+			if err := perdure.SetUpdateHandler(ctx, "hold", add); err != nil {
 				return 0, err
 			}
 			return 0, perdure.Sleep(ctx, time.Hour)
@@ -326,7 +335,7 @@ func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 	})
 }
 
-// An entity that is cancelled is over once its operation is, and takes no call until it is purged.
+// A cancelled entity ends after its running operation, and accepts no call until it is purged.
 func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(_ context.Context, h *hub) {
@@ -341,7 +350,7 @@ func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
 	})
 }
 
-// What a caller sends is taken whatever becomes of it: it ends in the same turn, is cancelled, or continues as new.
+// The entity processes a call even if the caller ends in the same turn, cancels the call, or continues as new.
 func TestR31WhatIsSentIsTakenWhateverBecomesOfTheCaller(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
@@ -383,7 +392,7 @@ func TestR31WhatIsSentIsTakenWhateverBecomesOfTheCaller(t *testing.T) {
 	}
 }
 
-// A turn calls ten thousand keys, each of which is made.
+// A turn calls ten thousand keys, and each call starts an entity.
 func TestR31TenThousandKeysOfOneTurn(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An entity is cancelled while calls come faster than it deals with them, whatever they do: what was accepted is dealt with, and then it is over.
-// What comes meanwhile is rejected.
+// An entity is cancelled while calls arrive faster than it processes them. It completes the accepted operations and ends. Later
+// calls are rejected.
 func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -49,12 +49,13 @@ func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 			}
 		}
 		if told["done"] != 10 || told[history.TypeUpdateRejected+history.RejectedByValidator]+told[history.TypeEnded] != 30 {
-			t.Errorf("the callers are told %v", told)
+			t.Errorf("got responses %v, want 10 results and 30 rejections", told)
 		}
 	})
 }
 
-// What was sent after the purge of an entity is no copy of what that has taken, however late it comes, also where the id has refused others meanwhile.
+// A call that was sent after the purge of an entity starts a new entity, even if it arrives late and the ID has refused a start
+// in between.
 func TestR31ALateCallBehindAPurgeMakesTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -64,7 +65,10 @@ func TestR31ALateCallBehindAPurgeMakesTheNext(t *testing.T) {
 		h.serveFor(time.Hour)
 		sent := time.Now()
 		time.Sleep(time.Hour)
-		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: sumInstance.InstanceID, StartID: "s", Parent: &history.Parent{InstanceID: "i-1", ExecutionID: "px", EventID: 7}})
+		h.send(provider.Message{
+			Kind: provider.MessageCancel, InstanceID: sumInstance.InstanceID, StartID: "s",
+			Parent: &history.Parent{InstanceID: "i-1", ExecutionID: "px", EventID: 7},
+		})
 		h.turns()
 		h.send(sentUpdate("qx", 1, sent, 4))
 		h.turns()

@@ -20,23 +20,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// hold is an activity that has a key for itself.
+// hold is the input of an activity with an exclusive key.
 type hold struct {
 	Key, Name string
 	For       time.Duration
-	// FailsTo is the attempt that succeeds. Kills: its process dies, so many times. Pending: it is not over when its code is. Stubborn: it ignores
-	// the end of its context. Short is its schedule-to-close time. Unknown: no worker knows it.
-	FailsTo, Kills    int
-	Pending, Stubborn bool
-	Short             time.Duration
-	Unknown           bool
+	FailsTo   int           // the attempt that succeeds
+	Kills     int           // number of runs that crash their process
+	Pending   bool          // returns ErrPending
+	Stubborn  bool          // ignores the end of its context
+	Short     time.Duration // schedule-to-close timeout
+	Unknown   bool          // calls an unregistered activity
 }
 
-// holders have keys for themselves: a witness that each has one holder at a time, but for those whose process has died.
+// holders records the holders of keys. It reports an error if a key has two holders whose processes are alive.
 type holders struct {
 	mu    sync.Mutex
 	now   map[string]map[string]func() (died bool)
-	most  int // keys that were held at once
+	most  int // maximum of keys that were held at once
 	began []string
 	ends  []string
 	kills map[string]int
@@ -47,7 +47,7 @@ func newHolders() *holders {
 	return &holders{now: map[string]map[string]func() bool{}, kills: map[string]int{}}
 }
 
-// take has a key held until it is released.
+// take records the start of an activity that holds a key. release records its end.
 func (h *holders) take(ctx context.Context, key, name string) (release func(how string)) {
 	name += " of " + perdure.ActivityInfoFrom(ctx).InstanceID
 	h.mu.Lock()
@@ -55,7 +55,7 @@ func (h *holders) take(ctx context.Context, key, name string) (release func(how 
 	h.began = append(h.began, name)
 	for other, died := range h.now[key] {
 		if !died() {
-			h.wrong = append(h.wrong, fmt.Sprintf("%s begins, and %s has the key %q", name, other, key))
+			h.wrong = append(h.wrong, fmt.Sprintf("%s started while %s holds the key %q", name, other, key))
 		}
 	}
 	if h.now[key] == nil {
@@ -106,7 +106,7 @@ func (h *holders) run(ctx context.Context, x hold) (string, error) {
 	}
 }
 
-// want fails unless no key had two holders.
+// want fails the test if a key had two holders.
 func (h *holders) want(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
@@ -116,7 +116,7 @@ func (h *holders) want(t *testing.T) {
 	}
 }
 
-// wantBegan fails unless activities of instance i-1 began in that order.
+// wantBegan fails the test unless activities of instance i-1 started in that order.
 func (h *holders) wantBegan(t *testing.T, names ...string) {
 	t.Helper()
 	h.mu.Lock()
@@ -125,18 +125,18 @@ func (h *holders) wantBegan(t *testing.T, names ...string) {
 		names[i] += " of i-1"
 	}
 	if !slices.Equal(h.began, names) {
-		t.Errorf("began %q, want %q", h.began, names)
+		t.Errorf("got starts %q, want %q", h.began, names)
 	}
 }
 
-// addHolders registers what the tests of keys run.
+// addHolders registers the activity "hold" and the orchestration "holds".
 func addHolders(r *perdure.Registry, by *holders) *perdure.Registry {
 	perdure.AddActivity(r, "hold", by.run)
 	perdure.AddOrchestration(r, "holds", holdsAll)
 	return r
 }
 
-// holdsAll has all done, and says what became of each.
+// holdsAll calls all activities, and returns their results or error types.
 func holdsAll(ctx *perdure.OrchestrationContext, all []hold) (string, error) {
 	fs := make([]*perdure.Future[string], len(all))
 	for i, x := range all {
@@ -171,7 +171,7 @@ func holdsAll(ctx *perdure.OrchestrationContext, all []hold) (string, error) {
 	return strings.Join(became, " "), nil
 }
 
-// exclusive runs f on a hub whose activities hold keys.
+// exclusive runs f on a hub whose activities hold keys, and fails the test if a key had two holders.
 func exclusive(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub, by *holders)) {
 	t.Helper()
 	by := newHolders()
@@ -185,37 +185,42 @@ func exclusive(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hu
 	})
 }
 
-// fifo is the queue of keys.
+// fifo is the name of the FIFO work queue.
 const fifo = "default.fifo"
 
 func (h *hub) fifoURL() string { return h.Provider.Config().WorkQueues[fifo] }
 
-// keyedWorker is the function of the queue of keys, in an environment of its own.
+// keyedWorker returns a new worker for the FIFO work queue.
 func (h *hub) keyedWorker(by *holders) *dispatch.Worker {
-	return must(dispatch.NewWorker(addHolders(perdure.NewRegistry(), by), h.Provider, &dispatch.WorkerOptions{Queue: fifo, Logger: h.logger()}))
+	o := &dispatch.WorkerOptions{Queue: fifo, Logger: h.logger()}
+	return must(dispatch.NewWorker(addHolders(perdure.NewRegistry(), by), h.Provider, o))
 }
 
 func (h *hub) wantEnd(in provider.Instance, want string) {
 	h.t.Helper()
-	if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != fmt.Sprintf("%q", want) {
+	end := h.finish(in)
+	if end.Kind != history.OrchestrationCompleted || string(end.Output) != fmt.Sprintf("%q", want) {
 		h.t.Errorf("ended with %s %s, want %q", end.String(), end.Output, want)
 	}
 }
 
-// Of a key one runs at a time, in the order of their calls; what has other keys runs beside it.
+// Activities of a key run in sequence, in the order of their calls. Activities of other keys run concurrently.
 func TestR29OneOfAKeyRunsAtATime(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		var all []hold
 		for i := range 25 {
-			all = append(all, hold{Key: "a", Name: fmt.Sprint("a", i), For: time.Second}, hold{Key: "b", Name: fmt.Sprint("b", i), For: time.Second})
+			all = append(all,
+				hold{Key: "a", Name: fmt.Sprint("a", i), For: time.Second},
+				hold{Key: "b", Name: fmt.Sprint("b", i), For: time.Second})
 		}
 		more := h.startAs("i-2", "holds", all[:20])
 		in := h.start("holds", all)
 		h.serveFor(time.Hour)
 		for _, of := range []provider.Instance{more, in} {
-			if end, err := h.Provider.ReadTerminalEvent(ctx, of.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
-				t.Fatalf("%v %v", end.String(), err)
+			end, err := h.Provider.ReadTerminalEvent(ctx, of.ExecutionID)
+			if err != nil || end.Kind != history.OrchestrationCompleted {
+				t.Fatalf("ended with %v, %v, want completed", end.String(), err)
 			}
 		}
 		for _, of := range []string{" of i-1", " of i-2"} {
@@ -224,28 +229,32 @@ func TestR29OneOfAKeyRunsAtATime(t *testing.T) {
 				if strings.HasSuffix(name, of) {
 					key := name[:1]
 					if want := fmt.Sprint(key, n[key], of); name != want {
-						t.Errorf("%s began, and it was the turn of %s", name, want)
+						t.Errorf("%s started, want %s", name, want)
 					}
 					n[key]++
 				}
 			}
 		}
 		if len(by.began) != 70 || by.most != 2 {
-			t.Errorf("%d began, of %d keys at once: want 70, of 2", len(by.began), by.most)
+			t.Errorf("got %d starts, at most %d keys at once, want 70 and 2", len(by.began), by.most)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleaving: one of a batch goes back, and what is behind it in its group runs: the order is gone, and FIFO queues want all later ones back.
+// If a record of a FIFO queue fails, all later records of its group in the batch fail too, so that their order remains.
 func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
-		in := h.start("holds", []hold{{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1", For: time.Second}, {Key: "a", Name: "a3"}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1", For: time.Second}, {Key: "a", Name: "a3"},
+		})
 		h.turn(0)
 		refused := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && *in.QueueUrl == h.Provider.Config().InboxURL && strings.Contains(*in.Entries[0].MessageBody, `"a1"`) {
+			in, sends := c.Input.(*sqs.SendMessageBatchInput)
+			if sends && *in.QueueUrl == h.Provider.Config().InboxURL &&
+				strings.Contains(*in.Entries[0].MessageBody, `"a1"`) {
 				refused++
 				return errors.New("no connection")
 			}
@@ -261,12 +270,13 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 			}
 		}
 		if refused == 0 || !slices.Equal(bad, []string{"a", "a", "a"}) {
-			t.Errorf("refused %d, went back: %q, want all of a", refused, bad)
+			t.Errorf("got %d rejected sends and failed records of keys %q, want all three of a", refused, bad)
 		}
 		h.interfere(nil)
 		h.wantEnd(in, "a1 a2 b1 a3")
-		if want := []string{"a1", "a1", "a2", "a3"}; !slices.Equal(slices.DeleteFunc(names(by.began), func(n string) bool { return n == "b1" }), want) {
-			t.Errorf("began %q, want %q of a", by.began, want)
+		ofA := slices.DeleteFunc(names(by.began), func(n string) bool { return n == "b1" })
+		if want := []string{"a1", "a1", "a2", "a3"}; !slices.Equal(ofA, want) {
+			t.Errorf("got starts %q, want %q of key a", by.began, want)
 		}
 		h.checkRest()
 	})
@@ -280,7 +290,7 @@ func names(began []string) (all []string) {
 	return all
 }
 
-// A FIFO queue delays nothing: the next attempt comes by a timer, and others of its key run meanwhile.
+// A FIFO queue cannot delay a message. A timer sends the next attempt, and other activities of the key run in between.
 func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
@@ -289,17 +299,20 @@ func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
 		by.wantBegan(t, "a1", "a2", "a1", "a1")
 		for _, c := range h.made() {
 			if in, gives := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); gives && *in.QueueUrl == h.fifoURL() {
-				t.Error("an attempt came to its queue before it was due, and went back")
+				t.Error("an attempt was sent before it was due, and was released")
 			}
 		}
 		h.checkRest()
 	})
 }
 
-// Whatever dies, at any call: no key has two holders that live, and all ends as without.
+// A process crashes at each call. No key has two holders with live processes, and the result is the same.
 func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
 	t.Parallel()
-	all := []hold{{Key: "a", Name: "a1"}, {Key: "a", Name: "a2", FailsTo: 2}, {Key: "b", Name: "b1"}, {Key: "a", Name: "a3", For: 5 * time.Second}}
+	all := []hold{
+		{Key: "a", Name: "a1"}, {Key: "a", Name: "a2", FailsTo: 2}, {Key: "b", Name: "b1"},
+		{Key: "a", Name: "a3", For: 5 * time.Second},
+	}
 	for _, after := range []bool{false, true} {
 		for n, crashed := int64(1), true; crashed; n++ {
 			intercept, calls := simhub.CrashAt(n, after)
@@ -312,8 +325,9 @@ func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
 	}
 }
 
-// Interleaving: the orchestrator dies behind its sends, and what it sent has run: a copy behind it in its group would begin before any turn has the
-// first's outcome. One attempt has one deduplication id.
+//  1. A session sends an activity and dies. The activity runs.
+//  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise start
+//     before a turn receives the first outcome.
 func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -331,34 +345,35 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if copies := h.receive(h.fifoURL()); len(copies) > 0 {
-			t.Errorf("a copy is there: %s", copies[0].Body)
+			t.Errorf("got a copy of the work item: %s", copies[0].Body)
 		}
 		h.wantEnd(in, "a1")
 		by.wantBegan(t, "a1")
 	})
 }
 
-// Interleaving: within five minutes SQS takes for a repeat what is sent once more since the first is nowhere. What is sent anew, picked up, or found
-// missing by a reconciliation has an id of its own.
+// The record of an activity is lost, and the activity is sent again within the deduplication interval of five minutes. Each way
+// of sending has its own deduplication ID, so SQS does not drop the message.
 func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
-		"sent anew": func(ctx context.Context, h *hub, r provider.Record) error {
+		"sent again": func(ctx context.Context, h *hub, r provider.Record) error {
 			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
 			w.ResendCount++
 			return h.Provider.PutWorkItems(ctx, w)
 		},
-		"before its time, which no queue waits for": func(ctx context.Context, h *hub, r provider.Record) error {
+		"sent again before its due time": func(ctx context.Context, h *hub, r provider.Record) error {
 			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w, at := items[0].WorkItem, time.Now().Add(10*time.Second)
 			w.ResendCount, w.NotBefore = w.ResendCount+1, &at
 			return h.Provider.PutWorkItems(ctx, w)
 		},
-		"redriven, of a kind that this build cannot read": func(ctx context.Context, h *hub, r provider.Record) error {
+		"redriven after an unreadable record": func(ctx context.Context, h *hub, r provider.Record) error {
 			later := r
 			later.ID, later.Body = "another", `{"v":99}`
-			if err := h.Provider.DeadLetter(ctx, fifo, provider.Unreadable{Record: later, Err: errors.New("for a test")}); err != nil {
+			unreadable := provider.Unreadable{Record: later, Err: errors.New("for a test")}
+			if err := h.Provider.DeadLetter(ctx, fifo, unreadable); err != nil {
 				return err
 			}
 			letters, err := h.Provider.ReceiveDeadLetters(ctx, fifo, time.Minute)
@@ -370,14 +385,14 @@ func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 			}
 			unread := h.receive(h.fifoURL())
 			if len(unread) != 1 || unread[0].Body != later.Body {
-				return fmt.Errorf("it came as %v", unread)
+				return fmt.Errorf("got records %v, want the unreadable one", unread)
 			}
 			if err := h.Provider.DeleteRecords(ctx, fifo, unread...); err != nil {
 				return err
 			}
 			return redriven(ctx, h, r)
 		},
-		"picked up": func(ctx context.Context, h *hub, r provider.Record) error {
+		"recovered": func(ctx context.Context, h *hub, r provider.Record) error {
 			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
 			w.Redrive = w.Redrive.Next(r.ID)
@@ -385,7 +400,8 @@ func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 		},
 		"redriven": redriven,
 		"reconciled": func(ctx context.Context, h *hub, _ provider.Record) error {
-			_, err := h.Provider.ReconcileInstance(ctx, "i-1", provider.ReconcileOptions{Run: "2026-01-01T00:00:00Z"})
+			o := provider.ReconcileOptions{Run: "2026-01-01T00:00:00Z"}
+			_, err := h.Provider.ReconcileInstance(ctx, "i-1", o)
 			return err
 		},
 	} {
@@ -408,9 +424,10 @@ func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 	}
 }
 
-// redriven puts a record into the dead letters, and redrives it.
+// redriven copies a record to the dead-letter queue and redrives it.
 func redriven(ctx context.Context, h *hub, r provider.Record) error {
-	if err := h.Provider.DeadLetter(ctx, fifo, provider.Unreadable{Record: r, Err: errors.New("for a test")}); err != nil {
+	unreadable := provider.Unreadable{Record: r, Err: errors.New("for a test")}
+	if err := h.Provider.DeadLetter(ctx, fifo, unreadable); err != nil {
 		return err
 	}
 	letters, err := h.Provider.ReceiveDeadLetters(ctx, fifo, time.Minute)
@@ -420,13 +437,13 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 	return h.Provider.RedriveDeadLetters(ctx, fifo, letters...)
 }
 
-// A worker that dies keeps its key for the lease, and not for what the queue gave the others of its batch.
+// A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its batch.
 func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]struct {
-		before int // deliveries of the first of the key
+		before int // earlier deliveries of the first record of the key
 		dies   time.Duration
-	}{"while it is leased": {0, 10 * time.Second}, "at once, where it was delivered twice before": {2, 0}} {
+	}{"with a lease": {0, 10 * time.Second}, "at once in the third delivery": {2, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, _ *holders) {
@@ -454,7 +471,7 @@ func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if took := time.Since(began); len(records) != 3 || took > deaths.dies+35*time.Second {
-					t.Errorf("of %d records the key was free after %v", len(records), took)
+					t.Errorf("got %d records, and the key was free after %v, want 3 within the lease", len(records), took)
 				}
 				h.interfere(nil)
 				h.wantEnd(first, "a1")
@@ -464,17 +481,19 @@ func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 	}
 }
 
-// What waits for its key and is cancelled, or whose time is over, is not run when its turn comes.
+// An activity that waits for its key does not run if it is cancelled or its timeout expires in the meantime.
 func TestR29WhatIsOverBeforeItsTurnIsNotRun(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
-			{Key: "a", Name: "a1", For: 20 * time.Second}, {Key: "a", Name: "a2", Short: 10 * time.Second}, {Key: "a", Name: "a3"}, {Key: "a", Name: "a4"},
+			{Key: "a", Name: "a1", For: 20 * time.Second}, {Key: "a", Name: "a2", Short: 10 * time.Second},
+			{Key: "a", Name: "a3"}, {Key: "a", Name: "a4"},
 		})
 		go func() {
 			time.Sleep(5 * time.Second)
 			err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
-				Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 5, Reason: string(perdure.ReasonRequested),
+				Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 5,
+				Reason: string(perdure.ReasonRequested),
 			})
 			if err != nil {
 				t.Error(err)
@@ -486,20 +505,24 @@ func TestR29WhatIsOverBeforeItsTurnIsNotRun(t *testing.T) {
 	})
 }
 
-// Cancelled while it runs, an activity keeps its key until it has ended, or its grace is over.
+// A cancelled activity holds its key until it returns or its grace period ends.
 func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 	t.Parallel()
-	for name, stubborn := range map[string]bool{"it ends": false, "it is given up": true} {
+	for name, stubborn := range map[string]bool{"returns": false, "is abandoned": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			by := newHolders()
 			o := simhub.Options{Registry: addHolders(perdure.NewRegistry(), by), Exclusive: true}
 			inBubble(t, o, func(ctx context.Context, h *hub) {
-				in := h.start("holds", []hold{{Key: "a", Name: "a1", For: time.Hour, Stubborn: stubborn}, {Key: "a", Name: "a2"}})
+				all := []hold{{Key: "a", Name: "a1", For: time.Hour, Stubborn: stubborn}, {Key: "a", Name: "a2"}}
+				in := h.start("holds", all)
 				began := time.Now()
 				go func() {
 					time.Sleep(time.Minute)
-					_ = h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3, Reason: string(perdure.ReasonRequested)})
+					_ = h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+						Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3,
+						Reason: string(perdure.ReasonRequested),
+					})
 				}()
 				h.serveFor(2 * time.Minute)
 				end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
@@ -507,10 +530,10 @@ func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 					t.Fatal(err)
 				}
 				if string(end.Output) != `"cancelled a2"` || end.Time.Sub(began) > 75*time.Second {
-					t.Errorf("ended with %s after %v", end.Output, end.Time.Sub(began))
+					t.Errorf("ended with %s after %v, want the cancellation and a2 within 75s", end.Output, end.Time.Sub(began))
 				}
-				if wrong := len(by.wrong); (wrong > 0) != stubborn { // code that ignores its context is the one thing that holds no key
-					t.Errorf("%q", by.wrong)
+				if wrong := len(by.wrong); (wrong > 0) != stubborn { // abandoned code does not hold its key
+					t.Errorf("got violations %q, want some: %v", by.wrong, stubborn)
 				}
 				time.Sleep(time.Hour)
 			})
@@ -518,15 +541,17 @@ func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 	}
 }
 
-// Poison blocks its key, and no other; what is behind it runs once it is found.
+// A poison activity blocks only its key. The next activities of the key run once the worker has recognized the poison.
 func TestR29PoisonBlocksItsKeyAlone(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{MaxAttempts: 2}, func(_ context.Context, h *hub, by *holders) {
 		began := time.Now()
-		in := h.start("holds", []hold{{Key: "a", Name: "a1", Kills: 100}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1"}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1", Kills: 100}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1"},
+		})
 		h.wantEnd(in, "poison a2 b1")
 		if n := by.kills["a1"]; n < 3 || n > 8 {
-			t.Errorf("the poison began %d times", n)
+			t.Errorf("got %d runs of the poison activity, want 3 to 8", n)
 		}
 		if at := time.Since(began); at < 0 {
 			t.Error(at)
@@ -534,32 +559,38 @@ func TestR29PoisonBlocksItsKeyAlone(t *testing.T) {
 	})
 }
 
-// A suspect waits for the others of its batch: not for those behind it, which wait for it.
+// A suspect waits for the other records of its batch, but not for those of its key, which wait for the suspect.
 func TestR29ASuspectDoesNotWaitForThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
 		began := time.Now()
-		in := h.start("holds", []hold{{Key: "a", Name: "a1", Kills: 4, For: 4 * time.Second}, {Key: "a", Name: "a2"}, {Key: "a", Name: "a3"}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1", Kills: 4, For: 4 * time.Second}, {Key: "a", Name: "a2"}, {Key: "a", Name: "a3"},
+		})
 		h.wantEnd(in, "a1 a2 a3")
 		end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
-		if took := end.Time.Sub(began); took > 40*time.Minute { // two deaths before the lease, of 15 minutes each
-			t.Errorf("took %v", took)
+		if took := end.Time.Sub(began); took > 40*time.Minute { // two crashes without a lease cost 15 minutes each
+			t.Errorf("ended after %v, want at most 40m", took)
 		}
 		_ = by
 	})
 }
 
-// A suspect of another key runs alone: not beside those that were behind another when it came into the line.
+// A suspect runs alone. Activities of another key that waited for their key when the suspect arrived run before it.
 func TestR29ASuspectWaitsForThoseBehindAnother(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
-		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: 2 * time.Second}, {Key: "a", Name: "a2", For: 2 * time.Second}, {Key: "b", Name: "b1", For: time.Second}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1", For: 2 * time.Second}, {Key: "a", Name: "a2", For: 2 * time.Second},
+			{Key: "b", Name: "b1", For: time.Second},
+		})
 		h.turn(0)
 		records := h.receive(h.fifoURL())
 		for i := range records {
 			if w, _ := provider.DecodeWorkItem(records[i].Body); w.ExclusiveKey == "b" {
 				records[i].ReceiveCount = 3
-				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}); err != nil {
+				attempt := provider.Attempt{ExecutionID: w.ExecutionID, ActivityID: w.ActivityID, Record: records[i]}
+				if _, err := h.Provider.PutCrashMarker(ctx, attempt); err != nil {
 					t.Fatal(err)
 				}
 				records[i].ReceiveCount = 4
@@ -567,14 +598,14 @@ func TestR29ASuspectWaitsForThoseBehindAnother(t *testing.T) {
 		}
 		h.keyedWorker(by).HandleRecords(ctx, records)
 		if by.most != 1 {
-			t.Errorf("%d keys were held at once, and one is a suspect's", by.most)
+			t.Errorf("got %d keys held at once, want 1 while a suspect runs", by.most)
 		}
 		h.wantEnd(in, "a1 a2 b1")
 		by.wantBegan(t, "a1", "a2", "b1")
 	})
 }
 
-// An exclusive activity is not completed from outside: its record goes when its function returns, and its key with it.
+// An exclusive activity cannot complete asynchronously, because its key is released when its function returns.
 func TestR29AnExclusiveActivityIsNotPending(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
@@ -584,7 +615,7 @@ func TestR29AnExclusiveActivityIsNotPending(t *testing.T) {
 	})
 }
 
-// A hub whose stack has no FIFO queue beside the work queue says so at once, and names what to set.
+// Without a FIFO queue beside the work queue, the activity fails with an error that names the setting.
 func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
 	t.Parallel()
 	by := newHolders()
@@ -599,25 +630,28 @@ func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
 			}
 		}
 		if !strings.Contains(said, `set Exclusive in the WorkQueueProps of "default"`) || len(by.began) > 0 {
-			t.Errorf("began %q, said %q", by.began, said)
+			t.Errorf("got starts %q and error %q, want none and the setting", by.began, said)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleaving: a process is stopped, and gives its records back before its activities have ended: another begins the next of the key beside them.
+// A process stops. It releases its records only after its activities have returned. Otherwise another process would start the
+// next activity of the key.
 func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: 5 * time.Minute}, {Key: "a", Name: "a2"}})
 		h.turn(0)
 		first := h.keyedWorker(by)
-		stop := h.polled(ctx, h.Provider, fifo, first.HandleRecords, dispatch.PollOptions{Renew: first.RenewRecords, GracePeriod: time.Second})
+		o := dispatch.PollOptions{Renew: first.RenewRecords, GracePeriod: time.Second}
+		stop := h.polled(ctx, h.Provider, fifo, first.HandleRecords, o)
 		time.Sleep(10 * time.Second)
 		stopped := make(chan error)
 		go func() { stopped <- stop() }()
 		second := h.keyedWorker(by)
-		stopSecond := h.polled(ctx, h.Provider, fifo, second.HandleRecords, dispatch.PollOptions{Renew: second.RenewRecords})
+		o = dispatch.PollOptions{Renew: second.RenewRecords}
+		stopSecond := h.polled(ctx, h.Provider, fifo, second.HandleRecords, o)
 		if err := <-stopped; err != nil {
 			t.Error(err)
 		}
@@ -630,7 +664,7 @@ func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
 	})
 }
 
-// A pause of their instance stops no attempt: what waits for the key has its turn, and gives the key on.
+// A paused instance still runs its scheduled activities, so their key becomes free for other instances.
 func TestR29APausedInstancesActivitiesGiveTheKeyOn(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -640,15 +674,14 @@ func TestR29APausedInstancesActivitiesGiveTheKeyOn(t *testing.T) {
 		other := h.startAs("i-2", "holds", []hold{{Key: "a", Name: "b1"}})
 		h.wantEnd(other, "b1")
 		if got := names(by.began); !slices.Equal(got, []string{"a1", "a2", "b1"}) {
-			t.Errorf("began %q", got)
+			t.Errorf("got starts %q, want a1, a2, b1", got)
 		}
 		h.resume(paused, "r1")
 		h.wantEnd(paused, "a1 a2")
 	})
 }
 
-// Interleaving: each message is delivered twice, and the second delivery comes once the first is done with. A work item of an activity that is over is
-// not run again.
+// Each record is delivered a second time after its activity has ended. The activity does not run again.
 func TestR29EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -670,8 +703,8 @@ func TestR29EveryMessageTwice(t *testing.T) {
 	})
 }
 
-// Interleaving: the first of a batch's key leaves the second no more of the invocation than its end. What would be cut off, and run twice, goes back, and
-// has an invocation for itself.
+// An activity waits for its key for most of an invocation. The worker releases its record instead of starting the activity,
+// and the next invocation runs the activity with its full time.
 func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{InvocationLimit: 15 * time.Minute}, func(_ context.Context, h *hub, by *holders) {
@@ -684,20 +717,25 @@ func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 		h.wantEnd(in, "a0 a1 a2 a3")
 		by.wantBegan(t, "a0", "a1", "a2", "a3")
 		if end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID); end.Time.Sub(began) > 24*time.Minute+time.Second {
-			t.Errorf("what went back for that was not there at once: all took %v", end.Time.Sub(began))
+			t.Errorf("all activities took %v, want 24m: the released records were not redelivered at once", end.Time.Sub(began))
 		}
 		h.checkRest()
 	})
 }
 
-// The same for a process that polls: SQS ends a lock 12 hours after the receive, and what has waited for most of them would lose its own as it runs.
+// A polling process does the same, because SQS ends a lock 12 hours after the receive. An activity that has waited for most of
+// that time would lose its lock.
 func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
-		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: 7 * time.Hour}, {Key: "a", Name: "a2", For: 7 * time.Hour}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1", For: 7 * time.Hour}, {Key: "a", Name: "a2", For: 7 * time.Hour},
+		})
 		h.turn(0)
 		r := addHolders(perdure.NewRegistry(), by)
-		w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Queue: fifo, Logger: h.logger(), CancelPollInterval: time.Minute}))
+		w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
+			Queue: fifo, Logger: h.logger(), CancelPollInterval: time.Minute,
+		}))
 		stop := h.polled(ctx, h.Provider, fifo, w.HandleRecords, dispatch.PollOptions{Renew: w.RenewRecords})
 		time.Sleep(15 * time.Hour)
 		if err := stop(); err != nil {
@@ -708,7 +746,8 @@ func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
 	})
 }
 
-// Interleaving: the first of a key cannot run, since no worker knows it, and a FIFO queue delivers nothing behind it. After a while it goes behind the others.
+// No worker knows the first activity of a key, and a FIFO queue delivers no later record of the key. After a while, the worker
+// sends the work item again, behind the others.
 func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -723,28 +762,33 @@ func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 		third := h.startAs("i-3", "holds", []hold{{Key: "b", Name: "b1"}})
 		h.serveFor(4 * time.Hour)
 		for id, most := range map[string]time.Duration{second.ExecutionID: time.Hour, third.ExecutionID: time.Second} {
-			if end, err := h.Provider.ReadTerminalEvent(ctx, id); err != nil || end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > most {
-				t.Errorf("%s ended with %v %v after %v", id, end.Kind, err, end.Time.Sub(began))
+			end, err := h.Provider.ReadTerminalEvent(ctx, id)
+			if err != nil || end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > most {
+				t.Errorf("%s ended with %v %v after %v, want completed within %v", id, end.Kind, err, end.Time.Sub(began), most)
 			}
 		}
 		anew := 0
 		for _, c := range h.made() {
-			if in, sends := c.Input.(*sqs.SendMessageBatchInput); sends && *in.QueueUrl == h.fifoURL() && strings.Contains(*in.Entries[0].MessageBody, `"anew"`) {
-				if anew++; strings.Contains(*in.Entries[0].MessageBody, `"notBefore"`) {
-					t.Errorf("it was sent anew for later, and its queue delays nothing: %s", *in.Entries[0].MessageBody)
+			in, sends := c.Input.(*sqs.SendMessageBatchInput)
+			if !sends || *in.QueueUrl != h.fifoURL() {
+				continue
+			}
+			if body := *in.Entries[0].MessageBody; strings.Contains(body, `"anew"`) {
+				if anew++; strings.Contains(body, `"notBefore"`) {
+					t.Errorf("the work item has a due time, but a FIFO queue cannot delay it: %s", body)
 				}
 			}
 		}
 		if anew == 0 {
-			t.Error("it was not sent anew")
+			t.Error("the work item was not sent again")
 		}
 		if len(by.began) != 13 {
-			t.Errorf("%d began, want 13, each once", len(by.began))
+			t.Errorf("got %d starts, want 13, one of each", len(by.began))
 		}
 	})
 }
 
-// A key costs one call: the worker deletes the record, for which the next of the key waits. Beside that its activity makes the same calls.
+// A key costs one call: the worker deletes the record before the next record of the key runs. All other calls are the same.
 func TestR29AKeyCostsADelete(t *testing.T) {
 	t.Parallel()
 	calls := map[bool][]string{}
@@ -758,7 +802,9 @@ func TestR29AKeyCostsADelete(t *testing.T) {
 			}
 			return perdure.CallActivityByName[string](ctx, "hold", x, opts...).Await(ctx)
 		})
-		inBubble(t, simhub.Options{Registry: r, Exclusive: true, Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })}, func(_ context.Context, h *hub) {
+		o := simhub.Options{Registry: r, Exclusive: true}
+		o.Intercept = simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
+		inBubble(t, o, func(_ context.Context, h *hub) {
 			h.wantEnd(h.start("one", hold{Key: "a", Name: "a1"}), "a1")
 			for _, c := range h.made() {
 				if c.Operation != "ReceiveMessage" {
@@ -766,22 +812,23 @@ func TestR29AKeyCostsADelete(t *testing.T) {
 				}
 			}
 		})
-		slices.Sort(calls[keyed]) // the mapping deletes as the next turn is made
+		slices.Sort(calls[keyed]) // the mapping deletes concurrently with the next turn
 	}
-	calls[false] = append([]string{"DeleteMessageBatch"}, calls[false]...) // it comes first of all
+	calls[false] = append([]string{"DeleteMessageBatch"}, calls[false]...) // the first in sort order
 	if !slices.Equal(calls[true], calls[false]) {
-		t.Errorf("with a key: %q, without: %q", calls[true], calls[false])
+		t.Errorf("got calls %q with a key, %q without", calls[true], calls[false])
 	}
 }
 
-// What waits for its key is leased when the first is, and costs nothing where all are done by then.
+// The worker leases waiting records together with the record that holds the key. It takes no lease if all activities are short.
 func TestR29ShortHoldersTakeNoLease(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
-		h.wantEnd(h.start("holds", []hold{{Key: "a", Name: "a1", For: time.Second}, {Key: "a", Name: "a2", For: time.Second}}), "a1 a2")
+		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: time.Second}, {Key: "a", Name: "a2", For: time.Second}})
+		h.wantEnd(in, "a1 a2")
 		for _, c := range h.made() {
 			if in, leases := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); leases {
-				t.Errorf("%d records of %s were leased", len(in.Entries), *in.QueueUrl)
+				t.Errorf("got a lease of %d records of %s, want none", len(in.Entries), *in.QueueUrl)
 			}
 		}
 	})

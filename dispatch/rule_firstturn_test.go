@@ -14,14 +14,14 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ending is a registry whose orchestration ends in its first turn.
+// ending returns a registry whose orchestration ends in its first turn.
 func ending() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(*perdure.OrchestrationContext, int) (int, error) { return 7, nil })
 	return r
 }
 
-// diesBeforeTheStatus kills the process that is about to write that the instance is over.
+// diesBeforeTheStatus kills the process that is about to write the status Completed.
 func diesBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
 	return crashOnce(false, func(c simaws.Call) bool {
 		u, ok := c.Input.(*dynamodb.UpdateItemInput)
@@ -29,22 +29,25 @@ func diesBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
 	})
 }
 
-// over serves until all is at rest, and wants the instance to be over.
+// over serves for a day, and fails the test unless the instance is completed and the hub is idle.
 func (h *hub) over(in provider.Instance) {
 	h.t.Helper()
 	h.serveFor(24 * time.Hour)
 	if now := h.read(in); now.Status != provider.StatusCompleted {
-		h.t.Errorf("the history has ended, and a day later the instance is %s", now.Status)
+		h.t.Errorf("the instance is %s a day after its end, want completed", now.Status)
 	}
 	h.checkRest()
 }
 
-// A delayed start: what comes before its time is consumed by turns without code. The body ends in its first turn.
+// Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the process dies
+// before it writes the status.
 func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := diesBeforeTheStatus()
 	inBubble(t, simhub.Options{Registry: ending(), Intercept: intercept}, func(ctx context.Context, h *hub) {
-		s := provider.Start{InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: time.Now().Add(time.Minute)}
+		s := provider.Start{
+			InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: time.Now().Add(time.Minute),
+		}
 		in, err := h.Provider.StartOrchestration(ctx, s)
 		if err != nil {
 			t.Fatal(err)
@@ -52,12 +55,13 @@ func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.over(in)
 		if !crashed.Load() {
-			t.Error("no crash")
+			t.Error("no process crashed")
 		}
 	})
 }
 
-// Blocked: the event that ends it is parked, and another, which it does not need, brings the turn of the build that can go on.
+// An instance is blocked, and the event that ends it is parked. Another event runs the turn of a fixed build, which consumes
+// only the parked event and ends.
 func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := diesBeforeTheStatus()
@@ -71,13 +75,13 @@ func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
 			h.give(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Fatalf("the instance is %s", now.Status)
+			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
 		h.orchestrator(sleeper(1, "add"), "mended")
 		h.raise(in, "f", 1)
 		h.over(in)
 		if !crashed.Load() {
-			t.Error("no crash")
+			t.Error("no process crashed")
 		}
 	})
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A function is frozen in the midst of an activity that is waited for, and thawed when its run has gone to another delivery, has been cancelled, told
-// and undone: its activity is stopped at once, and nothing of what it comes to is told.
+// 1. A function freezes while it runs an activity with WaitForCancellation. Its run lease expires.
+// 2. The activity is cancelled, another worker sends its end, and the orchestration undoes it.
+// 3. The function is thawed. It stops the activity at once and sends no outcome.
 func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 	t.Parallel()
 	for _, thawed := range []time.Duration{31 * time.Second, 45 * time.Second, 5 * time.Minute} {
 		var frozen atomic.Bool
-		var thaw chan struct{} // of the bubble, for which it is made
+		var thaw chan struct{} // belongs to the bubble of each run
 		stands := func(ctx context.Context, _ simaws.Call, next func() error) error {
 			if ctx.Value(deathly{}) != nil && frozen.Load() {
 				<-thaw
@@ -37,7 +38,9 @@ func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 				}
 				return time.Now()
 			}
-			w := must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler), Clock: clock}))
+			w := must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{
+				Logger: slog.New(slog.DiscardHandler), Clock: clock,
+			}))
 			over := make(chan []string, 1)
 			records := s.receive("sim://default")
 			go func() { over <- w.HandleRecords(context.WithValue(ctx, deathly{}, true), records) }()
@@ -53,10 +56,10 @@ func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 			close(thaw)
 			thawedAt := time.Now()
 			if failed := <-over; len(failed) != 1 || time.Since(thawedAt) > 2*time.Second {
-				t.Errorf("thawed after %v: failed %v, after %v", thawed, failed, time.Since(thawedAt))
+				t.Errorf("thawed after %v: got failed records %v after %v, want 1 within 2s", thawed, failed, time.Since(thawedAt))
 			}
 			if n := s.toldSince(before); n > 0 {
-				t.Errorf("thawed after %v: %d outcomes are told", thawed, n)
+				t.Errorf("thawed after %v: got %d outcomes, want none", thawed, n)
 			}
 			s.serveFor(10 * time.Minute)
 			s.wantFrozenUndone(in.InstanceID)
@@ -65,11 +68,12 @@ func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 	}
 }
 
-// wantFrozenUndone fails unless the deed was undone once, and is said to have lost its worker.
+// wantFrozenUndone fails the test unless the undo ran once, and the end of the activity is worker_gone.
 func (s *sagas) wantFrozenUndone(id string) {
 	s.t.Helper()
 	now, err := s.Provider.ReadInstance(s.t.Context(), id)
-	if want := `"requested, ` + string(perdure.OutcomeWorkerLost) + `"`; err != nil || string(now.CustomStatus) != want || len(s.seen(&s.undone)) != 1 {
-		s.t.Errorf("the deed ended %s, %v, want %s; undone %d times", now.CustomStatus, err, want, len(s.seen(&s.undone)))
+	want := `"requested, ` + string(perdure.OutcomeWorkerLost) + `"`
+	if undone := len(s.seen(&s.undone)); err != nil || string(now.CustomStatus) != want || undone != 1 {
+		s.t.Errorf("got end %s, %v, and %d undos, want %s and 1", now.CustomStatus, err, undone, want)
 	}
 }

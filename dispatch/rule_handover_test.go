@@ -15,23 +15,24 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// parked is how many inputs are more than a commit can hand on, with ids and data that hardly compress and are copied.
+// parked is a number of inputs that exceeds a commit of continue-as-new. Their IDs and data hardly compress.
 const parked = 4500
 
-// incompressible is a text of some bytes that compresses by a quarter.
+// incompressible returns random text that compresses by a quarter.
 func incompressible(bytes int) string {
 	b := make([]byte, bytes*3/4)
 	_, _ = rand.Read(b)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// parkMany sends an instance that is paused more than a commit could hand on, and has it go on.
+// parkMany parks that many inputs of a paused instance, and resumes it.
 func (h *hub) parkMany(in provider.Instance, kind provider.MessageKind, name string) {
 	h.t.Helper()
 	h.pause(in, "p1")
 	for n := range parked {
 		h.send(provider.Message{
-			Kind: kind, InstanceID: in.InstanceID, StartID: in.StartID, Name: name, EventID: incompressible(250), Data: encoded(h.t, incompressible(1000)),
+			Kind: kind, InstanceID: in.InstanceID, StartID: in.StartID, Name: name, EventID: incompressible(250),
+			Data: encoded(h.t, incompressible(1000)),
 		})
 		if n%500 == 499 {
 			h.turns()
@@ -41,15 +42,16 @@ func (h *hub) parkMany(in provider.Instance, kind provider.MessageKind, name str
 	h.serveFor(time.Hour)
 }
 
-// An entity that was paused for long has more operations than it could hand on: it takes all.
+// A paused entity has more parked operations than continue-as-new can copy. It processes all of them.
 func TestR31AnEntityTakesAllThatWasParked(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	r := registry()
-	perdure.AddEntity(r, "notes", perdure.Operation("note", func(_ *perdure.OrchestrationContext, taken *int, _ string) (int, error) {
+	note := func(_ *perdure.OrchestrationContext, taken *int, _ string) (int, error) {
 		*taken++
 		return *taken, nil
-	}))
+	}
+	perdure.AddEntity(r, "notes", perdure.Operation("note", note))
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.startAs(perdure.EntityInstanceID("notes", "k"), perdure.EntityOrchestrationName("notes"), nil)
 		h.turns()
@@ -57,12 +59,13 @@ func TestR31AnEntityTakesAllThatWasParked(t *testing.T) {
 		h.wantStatus(in, provider.StatusRunning)
 		h.wantEntity("notes", fmt.Sprint(parked))
 		if now := h.read(in); now.ExecutionNumber < 2 {
-			t.Errorf("it is in execution %d", now.ExecutionNumber)
+			t.Errorf("got execution %d, want at least 2", now.ExecutionNumber)
 		}
 	})
 }
 
-// Code that continues as new with each event cannot hand on so many: its instance is blocked, and loses none. It goes on with code that takes more before.
+// Code that continues as new after each event cannot copy all parked events. Its instance is blocked and loses none. It
+// continues in a build whose code consumes more events per execution.
 func TestR18WhatIsParkedIsMoreThanACommitHandsOn(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
@@ -87,7 +90,7 @@ func TestR18WhatIsParkedIsMoreThanACommitHandsOn(t *testing.T) {
 		h.parkMany(in, provider.MessageEventRaised, "say")
 		h.wantStatus(in, provider.StatusBlocked)
 		if last := h.read(in); last.Diagnosis == nil || last.Diagnosis.Type != history.TypePayloadTooLarge {
-			t.Errorf("it is blocked: %+v", last.Diagnosis)
+			t.Errorf("got diagnosis %+v, want payload too large", last.Diagnosis)
 		}
 		if err := h.Deploy(ctx, hears(3000), "b2"); err != nil {
 			t.Fatal(err)

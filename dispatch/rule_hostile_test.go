@@ -18,48 +18,54 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: an instance is blocked, and a client's cancel of its activity is parked, which no turn has decided on: the cancel
-// record says nothing of it. Whatever ends the instance now must cancel that activity itself.
+// An instance is blocked, and a client's cancel of its activity is parked. No turn has processed that cancel, so the cancel
+// record lacks it. The end of the instance cancels the activity.
 func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		h.turn(0) // of the child
-		h.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3})
+		h.send(provider.Message{
+			Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3,
+		})
 		broken := h.orchestrator(versions("1"), "broken")
 		for range 3 {
 			time.Sleep(10 * time.Minute)
 			h.give(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Fatalf("the instance is %s", now.Status)
+			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		if failed := h.give(broken); len(failed) > 0 {
-			t.Fatal("it needs code to be terminated")
+			t.Fatal("the termination failed without the code of the instance")
 		}
 		h.wantGivenUp(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
 	})
 }
 
-// Interleaving: the wake of a start is lost, and a cancel is the first message of all. The first turn continues as new before it
-// could observe anything, and consumes the message that it is known by: the cancel is for the next execution.
+//  1. The wake of a start is lost, and a cancel is the first message.
+//  2. The first turn continues as new before it observes anything. It consumes the message, because its watermark identifies
+//     the turn.
+//  3. The next execution receives the cancel.
 func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("then-waits", 2)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
-		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: string(perdure.ReasonRequested), Text: "enough"})
+		h.send(provider.Message{
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: string(perdure.ReasonRequested), Text: "enough",
+		})
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCancelled {
-			t.Errorf("the instance is %s: its cancel is lost", now.Status)
+			t.Errorf("the instance is %s, want cancelled", now.Status)
 		}
 	})
 }
 
-// Interleaving: the process dies between the commit of a turn that continues as new, and the deletion of the schedules of the
-// timers that it gave up. The message that leads back to the turn deletes them.
+// The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled timers.
+// The redispatch deletes them.
 func TestR15ACrashAfterContinueAsNewLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -78,17 +84,17 @@ func TestR15ACrashAfterContinueAsNewLeavesNoSchedule(t *testing.T) {
 		in := h.start("moves-on", 1)
 		h.serveFor(20 * time.Minute)
 		if n := h.Cloud.Schedules.Count(); n != 1 {
-			t.Fatalf("%d schedules", n)
+			t.Fatalf("got %d schedules, want 1", n)
 		}
 		h.raise(in, "e", 1)
 		h.serveFor(20 * time.Minute)
 		if n := h.Cloud.Schedules.Count(); n > 0 || !crashed.Load() {
-			t.Errorf("crashed: %v, and %d schedules are left", crashed.Load(), n)
+			t.Errorf("got %d schedules, want none; crashed: %v", n, crashed.Load())
 		}
 	})
 }
 
-// A redelivery looks no further back than what it leads back to: each schedule is deleted by the turn that cancelled its timer.
+// A redispatch deletes only schedules of turns that it covers. Earlier turns have deleted their own schedules.
 func TestR15ARedeliveryDeletesNoSchedulesOfEarlierTurns(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -117,28 +123,31 @@ func TestR15ARedeliveryDeletesNoSchedulesOfEarlierTurns(t *testing.T) {
 		h.Orchestrators[0].HandleRecords(ctx, records)
 		records[0].ReceiveCount++
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want none", failed)
 		}
 		if n := h.Cloud.Counts()["Scheduler.DeleteSchedule"]; n > 0 {
-			t.Errorf("a redelivery deleted %d schedules", n)
+			t.Errorf("the redelivery deleted %d schedules, want none", n)
 		}
 	})
 }
 
-// The timer of a delayed start has its schedule already when the start is cancelled or terminated.
+// A delayed start whose timer has a schedule is cancelled or terminated. The schedule is deleted.
 func TestR15ADelayedStartThatEndsLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{provider.MessageTerminate, provider.MessageCancel} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-				in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s", StartAt: time.Now().Add(50 * time.Hour)})
+				in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+					InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s",
+					StartAt: time.Now().Add(50 * time.Hour),
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(20 * time.Minute)
 				if n := h.Cloud.Schedules.Count(); n != 1 {
-					t.Fatalf("%d schedules: the test shows nothing", n)
+					t.Fatalf("got %d schedules before the end, want 1", n)
 				}
 				h.send(provider.Message{Kind: kind, InstanceID: in.InstanceID})
 				h.serveFor(time.Minute)
@@ -149,12 +158,15 @@ func TestR15ADelayedStartThatEndsLeavesNoSchedule(t *testing.T) {
 	}
 }
 
-// everything is what lies in the table, by key.
+// everything returns all items of an execution.
 func (h *hub) everything(executionID string) (items []map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk"),
-		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + executionID}},
+		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + executionID},
+		},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -162,20 +174,20 @@ func (h *hub) everything(executionID string) (items []map[string]ddbtypes.Attrib
 	return out.Items
 }
 
-// wantMortal fails if anything of a deleted execution stays for ever.
+// wantMortal fails the test unless all items of a deleted execution expire.
 func (h *hub) wantMortal(executionID string) {
 	h.t.Helper()
 	for _, it := range h.everything(executionID) {
 		if it["ttl"] == nil {
-			h.t.Errorf("of a deleted instance %s %s stays for ever", text(it, "pk"), text(it, "sk"))
+			h.t.Errorf("item %s %s of a deleted instance has no ttl", text(it, "pk"), text(it, "sk"))
 		}
 	}
 }
 
-// What a worker would leave of an activity whose instance was deleted nobody can read, and nothing would ever delete.
+// A worker writes no record of an activity whose instance was deleted, because nothing would read or delete it.
 func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 	t.Parallel()
-	for name, over := range map[string]bool{"deleted by force": false, "deleted once it was over": true} {
+	for name, over := range map[string]bool{"forced deletion": false, "deletion after the end": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := registry()
@@ -193,7 +205,7 @@ func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 				h.turn(0)
 				records := h.receive("sim://default")
 				if len(records) != 2 {
-					t.Fatalf("%d records", len(records))
+					t.Fatalf("got %d records, want 2", len(records))
 				}
 				worker := h.worker(r)
 				done := make(chan []string, 1)
@@ -206,7 +218,7 @@ func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 				h.purge(in.InstanceID)
 				<-done
 				if failed := worker.HandleRecords(ctx, records[1:]); len(failed) > 0 {
-					t.Fatalf("failed %v", failed)
+					t.Fatalf("got failed records %v, want none", failed)
 				}
 				h.wantMortal(in.ExecutionID)
 			})
@@ -214,8 +226,8 @@ func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 	}
 }
 
-// An id that is used again and again, each life deleted before the next, must not remember more and more: an item has 400 KB, and
-// each write of it costs what it takes.
+// An ID has many incarnations, each deleted before the next. Its tombstone must not grow, because an item is limited to 400 KB
+// and each write costs by size.
 func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -239,13 +251,13 @@ func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
 			h.purge("i-1")
 		}
 		if n := size(); n > 10<<10 {
-			t.Errorf("after 600 lives the tombstone takes %d bytes", n)
+			t.Errorf("the tombstone has %d bytes after 600 incarnations, want at most 10 KiB", n)
 		}
 	})
 }
 
-// Interleaving: the queues do not answer for two hours, the table does. Turns commit, and each delivery then waits for its sends until
-// its invocation ends: that is no death of its code.
+// Calls to the queues hang for hours, and DynamoDB responds. Turns commit, and each delivery waits for its sends until its
+// invocation ends. This does not count as a crash of the code.
 func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -260,8 +272,9 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 		for n := range 20 {
 			records := h.receive(h.Provider.Config().InboxURL)
 			invocation, stop := context.WithTimeout(ctx, 30*time.Second)
-			if failed := h.Orchestrators[0].HandleRecords(invocation, records); len(records) != min(n+1, 2) || len(failed) != len(records) {
-				t.Fatalf("%d of %d records failed", len(failed), len(records))
+			failed := h.Orchestrators[0].HandleRecords(invocation, records)
+			if len(records) != min(n+1, 2) || len(failed) != len(records) {
+				t.Fatalf("got %d of %d failed records, want all", len(failed), len(records))
 			}
 			stop()
 			if n == 0 {
@@ -271,13 +284,13 @@ func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 		}
 		h.interfere(nil)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s", end.Kind)
+			t.Errorf("ended with %s, want completed", end.Kind)
 		}
 		h.checkRest()
 	})
 }
 
-// collector is a registry whose orchestration waits for so many activities of a name.
+// collector returns a registry whose orchestration waits for a number of activities.
 func collector(activities int, name string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -298,8 +311,9 @@ func collector(activities int, name string) *perdure.Registry {
 	return r
 }
 
-// Interleaving: an instance is blocked, and more comes than a commit can hold, together or at all. Each message is parked, so that no
-// group is stalled; the turns that follow take what fits, one after the other. One of them dies: the next delivery goes on there.
+// 1. An instance is blocked, and outcomes arrive that together exceed a commit. Each message is parked.
+// 2. A fixed build consumes them in parts, one turn after the other.
+// 3. One of these turns fails. The next delivery continues after the last committed part.
 func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -319,17 +333,18 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 			h.give(broken)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Errorf("the instance is %s: it stalls its group", now.Status)
+			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
 		if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
-			t.Errorf("%d messages are left", len(left))
+			t.Errorf("got %d messages in the inbox, want none", len(left))
 		}
 		time.Sleep(time.Second)
 		mended := h.orchestrator(collector(many, "add"), "mended")
 		h.Timekeeper.Sweep(h.t.Context())
 		turns := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if put, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && strings.HasPrefix(text(put.TransactItems[0].Put.Item, "sk"), "h#") {
+			put, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
+			if ok && strings.HasPrefix(text(put.TransactItems[0].Put.Item, "sk"), "h#") {
 				if turns++; turns == 2 {
 					return errAccess
 				}
@@ -337,20 +352,21 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 			return next()
 		})
 		if failed := h.give(mended); len(failed) != 1 {
-			t.Errorf("the wake failed %d times, want once", len(failed))
+			t.Errorf("got %d failed messages, want the wake", len(failed))
 		}
 		time.Sleep(10 * time.Minute)
 		if failed := h.give(mended); len(failed) > 0 || turns < 3 {
-			t.Errorf("failed %v in %d turns", failed, turns)
+			t.Errorf("got failed messages %v in %d turns, want none in at least 3", failed, turns)
 		}
 		h.events(in)
-		if end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID); err != nil || end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s, %v", end.Kind, err)
+		end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
+		if err != nil || end.Kind != history.OrchestrationCompleted {
+			t.Errorf("ended with %s, %v, want completed", end.Kind, err)
 		}
 	})
 }
 
-// A look into the dead letters, or a deletion, may take all the time there is: whom the watch wakes it wakes before.
+// The sweeper wakes instances before it recovers dead letters and continues deletions, because these may use all of its time.
 func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -366,7 +382,7 @@ func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 		look, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		if woken, err := h.Timekeeper.Sweep(look); woken != 1 || err == nil {
-			t.Errorf("woke %d, %v", woken, err)
+			t.Errorf("the sweeper woke %d instances, %v; want 1 and an error", woken, err)
 		}
 	})
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A parent that ends, or is deleted, leaves a child behind, which is cancelled for that reason: the child hears of the ends of its own
-// activities, and undoes what they did.
+// A parent that ends or is deleted cancels its child. The child receives the ends of its own activities and undoes them.
 func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"completed", "failed", "continued", "terminated", "deleted"} {
-		for name, j := range map[string]job{"stops": {Takes: time.Hour, Longer: 2 * time.Second}, "ignores it": stubborn} {
+		for name, j := range map[string]job{
+			"stops": {Takes: time.Hour, Longer: 2 * time.Second}, "ignores the cancellation": stubborn,
+		} {
 			t.Run(fmt.Sprint(way, ", ", name), func(t *testing.T) {
 				t.Parallel()
 				s := &sagas{}
@@ -59,8 +60,10 @@ func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 						t.Fatal(err)
 					}
 					end, err := s.Provider.ReadTerminalEvent(t.Context(), kid.ExecutionID)
-					if err != nil || end.Kind != history.OrchestrationCancelled || len(s.seen(&s.undone)) != 1 {
-						t.Errorf("the child ended with %s, %v, is %s, and was undone %d times", end.String(), err, kid.Status, len(s.seen(&s.undone)))
+					undone := len(s.seen(&s.undone))
+					if err != nil || end.Kind != history.OrchestrationCancelled || undone != 1 {
+						t.Errorf("the child is %s, ended with %s, %v, with %d undos, want cancelled with 1",
+							kid.Status, end.String(), err, undone)
 					}
 					s.checkRest()
 					time.Sleep(3 * time.Hour)
@@ -70,14 +73,14 @@ func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 	}
 }
 
-// What did not heed the end of its time may still run when the activity is cancelled: as its worker has given it up, it is not said to have
-// returned. It is so wherever the activity is by then: before its worker sees the cancel, between two attempts, and when the next is due.
+// The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is given_up,
+// not returned, at any time of the cancellation.
 func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ every, cancelled time.Duration }{
-		"before its worker sees the cancel": {0, 2900 * time.Millisecond},
-		"between two attempts":              {time.Hour, time.Minute},
-		"when the next attempt is due":      {time.Hour, time.Hour + 2*time.Second},
+		"before the worker observes the cancellation": {0, 2900 * time.Millisecond},
+		"between two attempts":                        {time.Hour, time.Minute},
+		"when the next attempt is due":                {time.Hour, time.Hour + 2*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +103,7 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 				})
 				h.wantOutput(in, `"requested, given_up"`)
 				if n := len(s.seen(&s.begun)); n != 1 {
-					t.Errorf("%d attempts", n)
+					t.Errorf("got %d attempts, want 1", n)
 				}
 				h.checkRest()
 				time.Sleep(3 * time.Hour)
@@ -109,8 +112,8 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 	}
 }
 
-// The timer of the schedule-to-close time and that of an attempt of one activity come to be held in one batch, in whichever order, when the
-// activity is cancelled already: the first is not taken for needless with the second, since it bounds the wait for the end.
+// The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in either
+// order. The first timer bounds the wait for the end of the activity, so it remains.
 func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {
@@ -118,7 +121,7 @@ func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 			const closes = 5 * time.Hour
 			in := s.startAs("a", "saga", deed{Close: closes, Every: time.Hour})
 			s.turn(0)
-			s.receive("sim://default") // by somebody who does nothing with it
+			s.receive("sim://default") // received by a consumer that does not process it
 			s.receive("sim://timers")
 			s.cancelIt(in)
 			s.turn(0)
@@ -136,7 +139,7 @@ func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := s.Cloud.Schedules.Count(); n == 0 {
-				t.Errorf("attempt first: %v: nothing bounds the wait", attemptFirst)
+				t.Errorf("attempt first: %v: got no schedule, want the bound of the wait", attemptFirst)
 			}
 		})
 	}

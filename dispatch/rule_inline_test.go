@@ -24,9 +24,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Races of inline activities, one test each (R20 in docs/internals/rules.md).
+// These tests cover races of inline activities (R20 in docs/internals/rules.md).
 
-// workshop is where inline activities run: it knows how often, and where.
+// workshop records the runs of the inline activity "work".
 type workshop struct {
 	code func(ctx context.Context, n int) (int, error)
 
@@ -44,7 +44,7 @@ func (w *workshop) work(ctx context.Context, n int) (int, error) {
 	return w.code(ctx, n)
 }
 
-// ran is how often the code has run; of which in a worker, as its token shows.
+// ran returns the number of runs, and the number of runs in a worker, which have a completion token.
 func (w *workshop) ran() (all, outside int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,15 +56,16 @@ func (w *workshop) ran() (all, outside int) {
 	return len(w.runs), outside
 }
 
-// wantRuns fails unless the code has run so often, and so often in a worker.
+// wantRuns fails the test unless the code ran all times, and outside times of these in a worker.
 func (w *workshop) wantRuns(t *testing.T, all, outside int) {
 	t.Helper()
 	if a, o := w.ran(); a != all || o != outside {
-		t.Errorf("%d runs, %d of them in a worker: want %d and %d", a, o, all, outside)
+		t.Errorf("got %d runs, %d of them in a worker, want %d and %d", a, o, all, outside)
 	}
 }
 
-// registry has "work", which is inline, and what calls it: n times one after the other, n times side by side, and what the function says.
+// registry returns the inline activity "work" and the orchestration "works", which runs body. If body is nil, "works" calls
+// the activity n times in sequence.
 func (w *workshop) registry(body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "work", w.work, perdure.Inline())
@@ -87,14 +88,17 @@ func callWork(ctx *perdure.OrchestrationContext, n int, opts ...perdure.Activity
 	return perdure.CallActivityByName[int](ctx, "work", n, opts...)
 }
 
-// inWorkshop is inBubble with a workshop's registry.
-func inWorkshop(t *testing.T, w *workshop, o simhub.Options, body func(*perdure.OrchestrationContext, int) (int, error), f func(ctx context.Context, h *hub)) {
+// inWorkshop runs f on a hub with the registry of w.
+func inWorkshop(
+	t *testing.T, w *workshop, o simhub.Options, body func(*perdure.OrchestrationContext, int) (int, error),
+	f func(ctx context.Context, h *hub),
+) {
 	t.Helper()
 	o.Registry = w.registry(body)
 	inBubble(t, o, f)
 }
 
-// until waits for a time, or for the end of ctx.
+// sleepFor waits for d or for the end of ctx.
 func sleepFor(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -104,7 +108,9 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A body that takes its process down does so in the invocation once, and then in a worker, where poison is the activity's: the instance goes on.
+//  1. An inline activity crashes its process.
+//  2. The redispatch sends the activity to its queue, and a worker runs it. If it crashed workers too, only the activity
+//     would be poison, not the instance.
 func TestR20AProcessThatDiesInABodySendsTheStepToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -114,17 +120,18 @@ func TestR20AProcessThatDiesInABodySendsTheStepToItsQueue(t *testing.T) {
 		}
 		return n + 1, nil
 	}
-	inWorkshop(t, w, simhub.Options{Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })}, nil, func(_ context.Context, h *hub) {
+	o := simhub.Options{Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })}
+	inWorkshop(t, w, o, nil, func(_ context.Context, h *hub) {
 		in := h.start("works", 2)
 		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 		}
-		w.wantRuns(t, 4, 2) // each died inline, and ran in a worker
+		w.wantRuns(t, 4, 2) // each crashed inline and then ran in a worker
 		h.checkRest()
 	})
 }
 
-// A body that kills whoever runs it ends as any activity does.
+// An inline activity that crashes every process fails as poison, as any activity does.
 func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -136,15 +143,15 @@ func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{Intercept: never, MaxAttempts: 2}, nil, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))
 		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "crashed the process") {
-			t.Errorf("ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s %v, want a failure about crashes", end.String(), end.Error)
 		}
 		if all, outside := w.ran(); all-outside != 1 {
-			t.Errorf("%d runs inline", all-outside)
+			t.Errorf("got %d inline runs, want 1", all-outside)
 		}
 	})
 }
 
-// An outcome that is committed is taken by the next turn, wherever that runs: the step does not run again (I2).
+// The next turn consumes a committed outcome in any process. The activity does not run again (I2).
 func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 3; n++ {
@@ -152,9 +159,9 @@ func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
 		crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, fmt.Sprintf("h#%010d", n)) })
 		inWorkshop(t, w, simhub.Options{Intercept: crash}, nil, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", 3)); string(end.Output) != "3" || !crashed.Load() {
-				t.Errorf("ended with %s %s, crashed %v", end.String(), end.Output, crashed.Load())
+				t.Errorf("ended with %s %s, crashed: %v, want 3", end.String(), end.Output, crashed.Load())
 			}
-			outside := 1 // the step behind the crash
+			outside := 1 // the activity after the crash
 			if n == 3 {
 				outside = 0
 			}
@@ -164,7 +171,8 @@ func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// A step that runs on through a commit whose process then dies is sent by the redispatch.
+// An inline activity runs on during a commit, and its process dies after the commit. The redispatch sends the activity to its
+// queue.
 func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
@@ -180,15 +188,15 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
 	inWorkshop(t, w, simhub.Options{Intercept: crash}, both, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 0)); string(end.Output) != "1000" || !crashed.Load() {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, crashed: %v, want 1000", end.String(), end.Output, crashed.Load())
 		}
 		w.wantRuns(t, 3, 1)
 		h.checkRest()
 	})
 }
 
-// A process that was frozen in a step, while another went on, commits nothing: its outcome is not the one that counts, whether the instance has ended
-// meanwhile or still waits for the worker.
+// A process freezes in an inline activity, and another process continues. The thawed process commits nothing. Its outcome is
+// dropped if the instance has ended, or still waits for the worker.
 func TestR20AThawedStepIsAConflict(t *testing.T) {
 	t.Parallel()
 	for _, works := range []time.Duration{0, time.Hour} {
@@ -201,8 +209,10 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 			return 2, sleepFor(ctx, works)
 		}
 		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
-			stopped := time.Now() // in a function that is frozen no time passes
-			o := must(dispatch.NewOrchestrator(w.registry(nil), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", Logger: h.logger(), Clock: func() time.Time { return stopped }}))
+			stopped := time.Now() // time does not pass in a frozen function
+			o := must(dispatch.NewOrchestrator(w.registry(nil), h.Provider, &dispatch.OrchestratorOptions{
+				BuildID: "test", Logger: h.logger(), Clock: func() time.Time { return stopped },
+			}))
 			defer o.Close()
 			var frozen atomic.Int64
 			h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -218,32 +228,37 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 			h.serveFor(20 * time.Minute)
 			w.wantRuns(t, 2, 1)
 			if failed := <-over; len(failed) > 0 || frozen.Load() != 1 {
-				t.Errorf("thawed: failed %v after %d commits", failed, frozen.Load())
+				t.Errorf("thawed: got failed records %v after %d commits, want none after 1", failed, frozen.Load())
 			}
 			if end := h.finish(in); string(end.Output) != "2" {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// What is warm is looked at, strongly consistent, before the first step runs: a turn of another process may have cancelled the instance (I6).
+// A session with a warm instance reads the head with strong consistency before the first inline activity. A turn of another
+// process may have cancelled the instance (I6).
 func TestR20AStaleViewRunsNoStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
-			return -1, nil //nolint:nilerr // it is cancelled, and ends so
+			return -1, nil //nolint:nilerr // ends normally when it is cancelled
 		}
 		return callWork(ctx, 1).Await(ctx)
 	}
 	inWorkshop(t, w, simhub.Options{Environments: 2}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 0)
-		h.turn(0) // it is warm there
-		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested"}))
+		h.turn(0) // warms the instance in environment 0
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+		}))
 		h.turn(1)
-		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1")}))
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"),
+		}))
 		h.turn(0)
 		w.wantRuns(t, 0, 0)
 		h.finish(in)
@@ -251,7 +266,8 @@ func TestR20AStaleViewRunsNoStep(t *testing.T) {
 	})
 }
 
-// An outcome that comes while the commit is under way that sends its step is dropped: the worker's counts (I7).
+// An inline activity returns while a commit that sends it to its queue is in progress. Its outcome is dropped, and the outcome
+// of the worker counts (I7).
 func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{}, 1)
@@ -262,7 +278,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 			if perdure.ActivityInfoFrom(ctx).CompletionToken != "" {
 				return 2, nil
 			}
-			<-let // it does not heed its end
+			<-let // ignores the end of its context
 			return 1, nil
 		}
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -274,7 +290,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 		})
 		in := h.start("works", 1)
 		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2, 1)
 		h.checkRest()
@@ -282,7 +298,8 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	close(release)
 }
 
-// The commit that sends a step fails, and its answer is lost: it is found by its nonce, and the step is not run inline as well.
+// The response to a commit that sends an inline activity to its queue is lost. The commit is recognized by its nonce, and the
+// activity does not run inline again.
 func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
@@ -313,17 +330,18 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 		})
 		in := h.start("works", 1)
 		if end := h.finish(in); string(end.Output) != "2" || lost != 1 {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s after %d lost responses, want 2 after 1", end.String(), end.Output, lost)
 		}
 		w.wantRuns(t, 2, 1)
 		if n := looks.Load(); n > 0 {
-			t.Errorf("%d looks at history before the step was sent: its commit was taken for another's", n)
+			t.Errorf("got %d reads of the history before the send: the commit was taken for a conflict", n)
 		}
 		h.checkRest()
 	})
 }
 
-// Code that ignores the end of its context is given up after a moment, and an environment that has several of it takes no more steps.
+// Code that ignores the end of its context is abandoned after a moment. An environment with three abandoned activities runs no
+// more inline activities.
 func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -337,13 +355,13 @@ func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
 		in := h.start("works", 6)
 		began := time.Now()
 		if end := h.finish(in); string(end.Output) != "6" || end.Time.Sub(began) > time.Minute {
-			t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+			t.Errorf("ended with %s %s after %v, want 6 within 1m", end.String(), end.Output, end.Time.Sub(began))
 		}
-		w.wantRuns(t, 9, 6) // three leaked, and the environment has taken no more
+		w.wantRuns(t, 9, 6) // three were abandoned
 	})
 }
 
-// The first of a race is committed with what else the turn has decided, and the timer that it races with is on its way.
+// An inline activity races with a timer. The first of them is committed with the other decisions of the turn.
 func TestR20ARaceWithATimer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -359,14 +377,14 @@ func TestR20ARaceWithATimer(t *testing.T) {
 			began := time.Now()
 			end := h.finish(in)
 			if string(end.Output) != c.want || end.Time.Sub(began) > c.fires+2*time.Second {
-				t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+				t.Errorf("ended with %s %s after %v, want %s", end.String(), end.Output, end.Time.Sub(began), c.want)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// A thousand steps that are awaited together run side by side, so many at once, and are one commit.
+// A thousand inline activities that are awaited together run concurrently, a hundred at a time, and need one commit.
 func TestR20AThousandStepsAtOnce(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int64
@@ -386,15 +404,16 @@ func TestR20AThousandStepsAtOnce(t *testing.T) {
 	}
 	inWorkshop(t, w, simhub.Options{}, all, func(_ context.Context, h *hub) {
 		h.Cloud.ResetCounts()
-		if end := h.finish(h.start("works", 1000)); string(end.Output) != "499500" || most.Load() != 100 {
-			t.Errorf("ended with %s %s, %d at once", end.String(), end.Output, most.Load())
+		end := h.finish(h.start("works", 1000))
+		if string(end.Output) != "499500" || most.Load() != 100 {
+			t.Errorf("ended with %s %s, %d at a time, want 499500 and 100", end.String(), end.Output, most.Load())
 		}
 		w.wantRuns(t, 1000, 0)
 		h.checkRest()
 	})
 }
 
-// Results that are more than a commit holds are taken in parts, and nothing runs again.
+// Results that exceed a commit are consumed in parts, and no activity runs again.
 func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -419,13 +438,13 @@ func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 40)); string(end.Output) != "6000000" || ran.Load() != 40 {
-			t.Errorf("ended with %s %s %v, %d runs", end.String(), end.Output, end.Error, ran.Load())
+			t.Errorf("ended with %s %s %v after %d runs, want 6000000 after 40", end.String(), end.Output, end.Error, ran.Load())
 		}
 		h.checkRest()
 	})
 }
 
-// What runs when the instance continues as new is cancelled, and not sent.
+// An inline activity that runs when the instance continues as new is cancelled, and not sent to its queue.
 func TestR20WhatRunsAtContinueAsNewIsCancelled(t *testing.T) {
 	t.Parallel()
 	var why atomic.Value
@@ -452,23 +471,25 @@ func TestR20WhatRunsAtContinueAsNewIsCancelled(t *testing.T) {
 		in := h.start("works", 2)
 		h.Cloud.ResetCounts()
 		if end := h.finish(in); string(end.Output) != "7" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 7", end.String(), end.Output)
 		}
 		w.wantRuns(t, 4, 0)
 		if why.Load() == nil {
-			t.Error("the step that ran was not stopped")
+			t.Error("the running activity was not cancelled")
 		}
 		if n := h.Cloud.Counts()["SQS.SendMessageBatch"]; n != 0 {
-			t.Errorf("%d messages were sent", n)
+			t.Errorf("got %d sends, want none", n)
 		}
 		h.checkRest()
 	})
 }
 
-// A chain that holds its instance for ten seconds lets others have it: an event is taken meanwhile.
+// A chain of inline activities yields after ten seconds, so the instance consumes an event in between.
 func TestR20AChainMakesWayForMessages(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, 100*time.Millisecond) }}
+	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		return n + 1, sleepFor(ctx, 100*time.Millisecond)
+	}}
 	body := func(ctx *perdure.OrchestrationContext, n int) (done int, err error) {
 		stop := perdure.WaitForExternalEvent[int](ctx, "stop")
 		for ; done < n && !stop.IsDone(); done++ {
@@ -481,40 +502,51 @@ func TestR20AChainMakesWayForMessages(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1000)
 		time.AfterFunc(time.Second, func() {
-			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "stop", EventID: "e", Data: history.Payload("1")}))
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "stop", EventID: "e",
+				Data: history.Payload("1"),
+			}))
 		})
 		began := time.Now()
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > 12*time.Second {
-			t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+		end := h.finish(in)
+		if took := end.Time.Sub(began); end.Kind != history.OrchestrationCompleted || took > 12*time.Second {
+			t.Errorf("ended with %s %s after %v, want completed within 12s", end.String(), end.Output, took)
 		}
 		h.checkRest()
 	})
 }
 
-// A pause that lies in the batch behind the trigger comes before the next step's turn.
+// A pause request follows the trigger in the batch. The pause takes effect before the turn of the next inline activity.
 func TestR20APauseBehindTheTriggerStopsTheChain(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 		in := h.start("works", 5)
-		order := provider.Message{Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID, EventID: history.PauseIDPrefix + "1"}
+		order := provider.Message{
+			Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID,
+			EventID: history.PauseIDPrefix + "1",
+		}
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, order))
 		h.serveFor(time.Minute)
 		w.wantRuns(t, 1, 0)
 		order.Kind, order.EventID = provider.MessageExecutionResumed, history.PauseIDPrefix+"2"
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, order))
 		if end := h.finish(in); string(end.Output) != "5" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 5", end.String(), end.Output)
 		}
 		w.wantRuns(t, 5, 0)
 		h.checkRest()
 	})
 }
 
-// Whoever cancels, terminates or pauses while a step runs is heard within two seconds: the step's context ends, and no worker runs it.
+// A client cancels, terminates or pauses while an inline activity runs. The context of the activity ends within about a second,
+// and no worker runs the activity, except for a pause.
 func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []provider.MessageKind{provider.MessageCancel, provider.MessageTerminate, provider.MessageCancelActivity, provider.MessageExecutionSuspended} {
+	for _, kind := range []provider.MessageKind{
+		provider.MessageCancel, provider.MessageTerminate, provider.MessageCancelActivity,
+		provider.MessageExecutionSuspended,
+	} {
 		var stopped time.Time
 		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
 			err := sleepFor(ctx, 20*time.Second)
@@ -538,7 +570,7 @@ func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 			})
 			h.serveFor(time.Minute)
 			if late := stopped.Sub(asked); late <= 0 || late > time.Second+100*time.Millisecond {
-				t.Errorf("%s: the step ended %v behind it", kind, late)
+				t.Errorf("%s: the activity ended after %v, want at most 1.1s", kind, late)
 			}
 			now, err := h.Provider.ReadInstance(ctx, in.InstanceID)
 			want := map[provider.MessageKind]provider.RuntimeStatus{
@@ -546,71 +578,82 @@ func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 				provider.MessageCancelActivity: provider.StatusFailed, provider.MessageExecutionSuspended: provider.StatusPaused,
 			}[kind]
 			if err != nil || now.Status != want {
-				t.Errorf("%s: it is %s, %v", kind, now.Status, err)
+				t.Errorf("%s: the instance is %s, %v, want %s", kind, now.Status, err, want)
 			}
-			if kind != provider.MessageExecutionSuspended { // attempts of a paused instance go on
+			if kind != provider.MessageExecutionSuspended { // a pause does not stop attempts
 				w.wantRuns(t, 1, 0)
 			}
 		})
 	}
 }
 
-// A chain of short steps makes way as well.
+// A client's request also stops a chain of short inline activities.
 func TestR20ARequestFromOutsideStopsAChain(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, 100*time.Millisecond) }}
+	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		return n + 1, sleepFor(ctx, 100*time.Millisecond)
+	}}
 	inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1000)
 		time.AfterFunc(3*time.Second, func() {
-			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested"}))
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested",
+			}))
 		})
 		began := time.Now()
-		if end := h.finish(in); end.Kind != history.OrchestrationCancelled || end.Time.Sub(began) > 4200*time.Millisecond {
-			t.Errorf("ended with %s after %v", end.String(), end.Time.Sub(began))
+		end := h.finish(in)
+		took := end.Time.Sub(began)
+		if end.Kind != history.OrchestrationCancelled || took > 4200*time.Millisecond {
+			t.Errorf("ended with %s after %v, want cancelled within 4.2s", end.String(), took)
 		}
 		h.checkRest()
 	})
 }
 
-// ahead has the notes that are made from now on say so much later a time, as those of a client do whose clock is ahead.
+// ahead changes the time of later request notes, as a client does whose clock is ahead.
 func (h *hub) ahead(by time.Duration) {
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "pk"), "n#") {
-			in.Item["askedAt"] = &ddbtypes.AttributeValueMemberN{Value: fmt.Sprint(time.Now().Add(by).UnixMilli())}
+			at := fmt.Sprint(time.Now().Add(by).UnixMilli())
+			in.Item["askedAt"] = &ddbtypes.AttributeValueMemberN{Value: at}
 		}
 		return next()
 	})
 }
 
-// A clock of who asks that is a little ahead is no matter. A note of one that is an hour ahead is not heeded: for that hour no invocation would run a
-// step for more than a second.
+// A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise no invocation would run an
+// inline activity for more than a second until that time.
 func TestR20ANoteOfAClockThatIsAhead(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{4 * time.Second, 6 * time.Second, time.Hour} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, 100*time.Millisecond) }}
+		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+			return n + 1, sleepFor(ctx, 100*time.Millisecond)
+		}}
 		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 			h.ahead(by)
 			in := h.start("works", 50)
 			asked := time.Now().Add(500 * time.Millisecond)
-			time.AfterFunc(500*time.Millisecond, func() { must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann"))) })
+			time.AfterFunc(500*time.Millisecond, func() {
+				must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
+			})
 			h.serveFor(30 * time.Second)
 			first, outside := w.ran()
 			if heeded := first < 20; heeded != (by < 5*time.Second) {
-				t.Errorf("%v ahead: %d steps were run before the pause of %v", by, first, asked)
+				t.Errorf("%v ahead: got %d runs before the pause of %v", by, first, asked)
 			}
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 			if end := h.finish(in); string(end.Output) != "50" {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s %s, want 50", end.String(), end.Output)
 			}
 			if _, now := w.ran(); now != outside {
-				t.Errorf("%v ahead: %d steps were sent to their queue after the pause", by, now-outside)
+				t.Errorf("%v ahead: got %d activities sent to their queue after the pause, want none", by, now-outside)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// The note is looked for once a second at the most, and not at all within the first.
+// An invocation reads the request note once a second, but not within the first second.
 func TestR20HowOftenAnInvocationLooks(t *testing.T) {
 	t.Parallel()
 	for takes, want := range map[time.Duration]int{900 * time.Millisecond: 0, 4500 * time.Millisecond: 4} {
@@ -627,17 +670,19 @@ func TestR20HowOftenAnInvocationLooks(t *testing.T) {
 			looks = 0
 			h.serveFor(20 * time.Second)
 			if looks != want {
-				t.Errorf("%d looks in %v, want %d", looks, takes, want)
+				t.Errorf("got %d reads in %v, want %d", looks, takes, want)
 			}
 			h.finish(in)
 		})
 	}
 }
 
-// A cancel that the invocation holds itself is no reason to make way: what undoes runs inline.
+// A cancel that the invocation itself processes does not stop inline activities, so an undo can run inline.
 func TestR20ACancelThatIsHeldStopsNoStep(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, 1500*time.Millisecond) }}
+	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		return n, sleepFor(ctx, 1500*time.Millisecond)
+	}}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		_ = perdure.Sleep(ctx, time.Hour)
 		return callWork(perdure.WithoutCancel(ctx), 1).Await(perdure.WithoutCancel(ctx))
@@ -645,14 +690,16 @@ func TestR20ACancelThatIsHeldStopsNoStep(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.serveFor(time.Minute)
-		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested"}))
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested",
+		}))
 		h.finish(in)
 		w.wantRuns(t, 1, 0)
 		h.checkRest()
 	})
 }
 
-// A third of the function's timeout is the most that a step has.
+// An inline activity has at most a third of the function's timeout.
 func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 	t.Parallel()
 	var deadline time.Duration
@@ -667,18 +714,19 @@ func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{InvocationLimit: 3 * time.Second}, nil, func(_ context.Context, h *hub) {
 		h.finish(h.start("works", 1))
 		if deadline <= 0 || deadline > time.Second {
-			t.Errorf("a step has %v of 3 s", deadline)
+			t.Errorf("got %v of 3s for an inline activity, want at most 1s", deadline)
 		}
 	})
 }
 
-// What an invocation has left, less the reserve for the commit, is the most that a step has: a chain of steps ends its invocation in time.
+// An inline activity has at most the remaining time of the invocation minus a reserve for the commit. A chain of inline
+// activities ends its invocation in time.
 func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 	t.Parallel()
 	const limit = 3 * time.Second
-	const turns = limit * 3 / 4 // what the turns of an invocation have: the context of their calls ends then
+	const turns = limit * 3 / 4 // the time of turns, after which the context of their calls ends
 	const reserve = turns / 4
-	var latest time.Time // until when the step had that the next commit is of
+	var latest time.Time // deadline of the activity whose commit is next
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		if at, _ := ctx.Deadline(); perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
@@ -691,17 +739,17 @@ func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if end, limited := ctx.Deadline(); limited && putsSegment(c) && !latest.IsZero() {
 				if left := end.Sub(latest); left < reserve {
-					t.Errorf("a step had until %v before the end of its turns, want %v", left, reserve)
+					t.Errorf("an inline activity ended %v before the end of turns, want at least %v", left, reserve)
 				}
 				steps, latest, least = steps+1, time.Time{}, min(least, time.Until(end))
 			}
 			return next()
 		})
 		if end := h.finish(h.start("works", 20)); string(end.Output) != "20" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 20", end.String(), end.Output)
 		}
 		if steps < 20 || least < reserve || least > time.Second {
-			t.Errorf("%d commits behind steps, the latest %v before the end of its turns", steps, least)
+			t.Errorf("got %d commits of inline activities, the latest %v before the end of turns", steps, least)
 		}
 		h.checkRest()
 	})
@@ -709,11 +757,13 @@ func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 
 // putsSegment reports whether a call commits a segment.
 func putsSegment(c simaws.Call) bool {
-	return slices.ContainsFunc(itemsPut(c), func(it map[string]ddbtypes.AttributeValue) bool { return strings.HasPrefix(text(it, "sk"), "h#") })
+	return slices.ContainsFunc(itemsPut(c), func(it map[string]ddbtypes.AttributeValue) bool {
+		return strings.HasPrefix(text(it, "sk"), "h#")
+	})
 }
 
-// What is retried within a second is made in the invocation; a longer wait leaves it, with the attempt that is next. The wait is that of the policy:
-// the time of an attempt is rounded up to milliseconds.
+// A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the number
+// of its next attempt. The interval is that of the policy: the start time of an attempt is rounded up to milliseconds.
 func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -729,27 +779,29 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	} {
 		w := &workshop{}
 		w.code = func(ctx context.Context, n int) (int, error) {
-			time.Sleep(1500 * time.Nanosecond) // no clock is at whole milliseconds
+			time.Sleep(1500 * time.Nanosecond) // moves the clock off whole milliseconds
 			if a := perdure.ActivityInfoFrom(ctx).Attempt; a < 3 {
 				return 0, fmt.Errorf("attempt %d", a)
 			}
 			return n, nil
 		}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-			return callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: c.wait, BackoffCoefficient: 1, MaxAttempts: 5, Jitter: perdure.NoJitter})).Await(ctx)
+			return callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{
+				InitialInterval: c.wait, BackoffCoefficient: 1, MaxAttempts: 5, Jitter: perdure.NoJitter,
+			})).Await(ctx)
 		}
 		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 3)
 			began := time.Now()
 			if end := h.finish(in); string(end.Output) != "3" || end.Time.Sub(began) > c.took {
-				t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+				t.Errorf("ended with %s %s after %v, want 3 within %v", end.String(), end.Output, end.Time.Sub(began), c.took)
 			}
 			if all, outside := w.ran(); all != c.inline+c.outside || outside != c.outside {
-				t.Errorf("a wait of %v: %d runs, %d of them in a worker", c.wait, all, outside)
+				t.Errorf("retry interval %v: got %d runs, %d of them in a worker", c.wait, all, outside)
 			}
 			for i, a := range w.runs {
 				if a.Attempt != i+1 {
-					t.Errorf("run %d is attempt %d", i+1, a.Attempt)
+					t.Errorf("run %d has attempt %d", i+1, a.Attempt)
 				}
 			}
 			h.checkRest()
@@ -757,7 +809,7 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	}
 }
 
-// Panics, errors, ErrPending and a goroutine that is ended are failures as ever.
+// An error, a panic, ErrPending or Goexit fails an inline activity as any other activity.
 func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -773,7 +825,7 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 		inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("works", 1))
 			if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, c.want) {
-				t.Errorf("%s: ended with %s %v", name, end.String(), end.Error)
+				t.Errorf("%s: ended with %s %v, want an error with %q", name, end.String(), end.Error, c.want)
 			}
 			w.wantRuns(t, 1, 0)
 			h.checkRest()
@@ -781,7 +833,7 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 	}
 }
 
-// A step whose start-to-close time is over has failed, whatever its code does.
+// An inline activity fails when its start-to-close timeout expires, regardless of its code.
 func TestR20StartToCloseOfAStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Second) }}
@@ -791,18 +843,20 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))
 		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "start-to-close") {
-			t.Errorf("ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s %v, want a start-to-close timeout", end.String(), end.Error)
 		}
 		w.wantRuns(t, 1, 0)
 		h.checkRest()
 	})
 }
 
-// A call whose end is waited for goes to its worker queue: what must be undone must not run unseen. So does one with a key, which a queue holds, and one that
-// runs at most once.
+// A call with WaitForCancellation goes to its queue, because its end must be observable. So does a call with a heartbeat
+// timeout, an exclusive key or AtMostOnce.
 func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"), perdure.AtMostOnce()} {
+	for _, opt := range []perdure.ActivityCallOption{
+		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"), perdure.AtMostOnce(),
+	} {
 		w := &workshop{}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n, opt).Await(ctx) }
 		inWorkshop(t, w, simhub.Options{Exclusive: true}, body, func(_ context.Context, h *hub) {
@@ -810,14 +864,14 @@ func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
 			h.finish(in)
 			w.wantRuns(t, 1, 1)
 			if h.events(in)[2].Inline {
-				t.Error("it is marked")
+				t.Error("the activity is marked as inline")
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// What the orchestrator's build does not have runs in its worker.
+// An activity that is not registered in the orchestrator's build runs in its worker.
 func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -828,15 +882,15 @@ func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
 	}, func(_ context.Context, h *hub) {
 		h.turn0(h.start("works", 1))
 		if items := h.workItems(); len(items) != 1 || items[0].Name != "elsewhere" {
-			t.Errorf("%d work items", len(items))
+			t.Errorf("got %d work items, want one for elsewhere", len(items))
 		}
 	})
 }
 
-// turn0 runs what the start has led to.
+// turn0 runs the turn of a start.
 func (h *hub) turn0(provider.Instance) { h.turn(0) }
 
-// A cold environment replays the outcomes, and runs no step of the past again.
+// A cold environment replays the outcomes and does not run past inline activities again.
 func TestR20AReplayRunsNoStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -854,19 +908,21 @@ func TestR20AReplayRunsNoStep(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{CacheBytes: 1, Environments: 3}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 5)
 		if end := h.finish(in); string(end.Output) != "5" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 5", end.String(), end.Output)
 		}
 		w.wantRuns(t, 5, 0)
 		h.checkRest()
 	})
 }
 
-// Interceptors of activities are called around steps.
+// Activity interceptors are called for inline activities.
 func TestR20InterceptorsSeeSteps(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	seen := 0
-	see := perdure.Interceptor{Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+	see := perdure.Interceptor{Activity: func(
+		ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
+	) {
 		if a.Name == "work" {
 			seen++
 		}
@@ -875,7 +931,7 @@ func TestR20InterceptorsSeeSteps(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{Interceptors: []perdure.Interceptor{see}}, nil, func(_ context.Context, h *hub) {
 		h.finish(h.start("works", 3))
 		if seen != 3 {
-			t.Errorf("%d steps were seen", seen)
+			t.Errorf("got %d observed activities, want 3", seen)
 		}
 	})
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Races of a turn that runs ahead and of a deferred status (R20 in docs/internals/rules.md).
+// These tests cover races of a turn that is committed with the next turn, and of deferred statuses (R20 in
+// docs/internals/rules.md).
 
-// joinedBody is a step, and behind it a message to a worker: one segment, of two turns.
+// joinedBody calls an inline activity and then a queued activity. One segment contains both turns.
 func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	v, err := callWork(ctx, n).Await(ctx)
 	if err != nil {
@@ -35,19 +36,21 @@ func TestR20WhatFollowsOutsideIsCommittedWithTheOutcome(t *testing.T) {
 	inWorkshop(t, w, simhub.Options{}, joinedBody, func(_ context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.turn(0)
-		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted", "TurnStarted", "ActivityScheduled")
+		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted",
+			"TurnStarted", "ActivityScheduled")
 		if h.item("x#"+in.ExecutionID, "h#0000000002") != nil {
-			t.Error("it took two segments")
+			t.Error("got two segments, want one")
 		}
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		w.wantRuns(t, 1, 0)
 		h.checkRest()
 	})
 }
 
-// The process dies before or after that commit, or its answer is lost: it is one, and what both turns have caused is sent once it is there.
+// The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are sent after
+// it.
 func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -55,7 +58,7 @@ func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
 		crash, crashed := crashOnce(after, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
 		inWorkshop(t, w, simhub.Options{Intercept: crash}, joinedBody, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", 1)); string(end.Output) != "3" || !crashed.Load() {
-				t.Errorf("after %v: ended with %s %s", after, end.String(), end.Output)
+				t.Errorf("after=%v: ended with %s %s, want 3 after a crash", after, end.String(), end.Output)
 			}
 			if after {
 				w.wantRuns(t, 1, 0)
@@ -67,13 +70,13 @@ func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
 	}
 }
 
-// Another process has committed a turn: the code that has gone ahead is given up with the outcome that it went on with.
+// Another process has committed a turn. The session discards the code that ran ahead, together with the inline outcome.
 func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
 	t.Parallel()
-	for _, steps := range []bool{false, true} { // behind the outcome: joined, or apart
+	for _, steps := range []bool{false, true} { // next turn without or with another inline activity
 		w := &workshop{}
 		body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			first, second := callWork(ctx, 1500), callWork(ctx, 1) // as meanwhile has it
+			first, second := callWork(ctx, 1500), callWork(ctx, 1) // the same calls as in meanwhile
 			v, err := first.Await(ctx)
 			if err != nil {
 				return 0, err
@@ -102,14 +105,14 @@ func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
 				want = "1504"
 			}
 			if end := h.finish(in); string(end.Output) != want || conflicts != 1 {
-				t.Errorf("steps %v: ended with %s %s", steps, end.String(), end.Output)
+				t.Errorf("steps=%v: ended with %s %s, want %s", steps, end.String(), end.Output, want)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// What the commit of a turn could not send is told to the code, which has gone on to a step by then.
+// SQS rejects an output of a turn while the code has already continued to an inline activity. The code receives the failure.
 func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -121,22 +124,22 @@ func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
 			}
 		}
 		if _, err := lost.Await(ctx); err == nil {
-			return 0, errors.New("it was sent to nowhere")
+			return 0, errors.New("an activity on a missing queue completed")
 		}
 		return n, nil
 	}
 	for _, n := range []int{1, 2, 5} {
 		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", n)); string(end.Output) != fmt.Sprint(n) {
-				t.Errorf("%d steps: ended with %s %s %v", n, end.String(), end.Output, end.Error)
+				t.Errorf("%d inline activities: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// The outcome and what follows are too large for one commit: then they are two. Is the outcome too large beside what was decided with it, the step goes
-// to its queue.
+// An outcome and the decisions of the next turn exceed a commit. They are committed separately. If the outcome exceeds the
+// commit of the decisions before it, the activity goes to its queue.
 func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
@@ -162,17 +165,19 @@ func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
 	})
 	for _, sides := range [][2]int{{3, 5}, {10, 5}, {5, 10}, {10, 12}, {15, 1}, {15, 15}, {16, 0}, {16, 3}} {
 		ran.Store(0)
-		want := 1 + int64(sides[0]/16) // which does not fit beside the outcome
+		want := 1 + int64(sides[0]/16) // an outcome that does not fit costs a second run
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-			if end := h.finish(h.start("works", sides)); string(end.Output) != fmt.Sprint((sides[0]+sides[1])*190_000) || ran.Load() != want {
-				t.Errorf("%v: ended with %s %s %v after %d runs", sides, end.String(), end.Output, end.Error, ran.Load())
+			end := h.finish(h.start("works", sides))
+			if total := fmt.Sprint((sides[0] + sides[1]) * 190_000); string(end.Output) != total || ran.Load() != want {
+				t.Errorf("%v: ended with %s %s %v after %d runs, want %s after %d",
+					sides, end.String(), end.Output, end.Error, ran.Load(), total, want)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// A pause waits behind what led to a turn: the code does not go on with the outcome before it.
+// A pause request follows the trigger of a turn. The code does not continue with the inline outcome before the pause.
 func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -180,17 +185,19 @@ func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
 		in := h.start("works", 1)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 		h.turn(0)
-		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted", "ExecutionSuspended")
+		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted",
+			"ExecutionSuspended")
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		w.wantRuns(t, 1, 0)
 		h.checkRest()
 	})
 }
 
-// Code that blocks on what it has been given is found after the outcome is history: the step does not run again.
+// Code that blocks after it has received an inline outcome is detected after the outcome is in history. The activity does not
+// run again.
 func TestR20CodeThatBlocksAheadLeavesTheOutcomeInHistory(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -203,17 +210,17 @@ func TestR20CodeThatBlocksAheadLeavesTheOutcomeInHistory(t *testing.T) {
 		in := h.start("works", 1)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
 		w.wantRuns(t, 1, 0)
 		if kinds := h.events(in); kinds[3].Kind != history.ActivityCompleted {
-			t.Errorf("%s is where the outcome should be", kinds[3].String())
+			t.Errorf("got %s, want the inline outcome", kinds[3].String())
 		}
-		time.Sleep(5 * time.Hour) // the bubble waits for the bodies
+		time.Sleep(5 * time.Hour) // the orchestrations return
 	})
 }
 
-// statusWritten is the status that a call writes to an instance which is there.
+// statusWritten returns the status that a call writes to an existing instance.
 func statusWritten(c simaws.Call) (string, bool) {
 	u, ok := c.Input.(*dynamodb.UpdateItemInput)
 	if !ok || text(u.Key, "sk") != "i" {
@@ -222,7 +229,7 @@ func statusWritten(c simaws.Call) (string, bool) {
 	return text(u.ExpressionAttributeValues, ":status"), true
 }
 
-// statuses are the statuses that instances were written with so far, in order.
+// statuses returns the statuses that calls wrote to instances, in order.
 func (h *hub) statuses() (all []string) {
 	for _, c := range h.made() {
 		if u, ok := statusWritten(c); ok {
@@ -232,20 +239,23 @@ func (h *hub) statuses() (all []string) {
 	return all
 }
 
-// An instance that ends in its first invocation is written when it starts and when it is over. One that goes on for longer than anybody waits shows that,
-// as one does that rests: in the invocation's last commit.
+// An instance that ends in its first invocation has two writes of its status: at the start and at the end. An instance that
+// runs longer, or waits, shows Running in time.
 func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		each, rests time.Duration
 		want        []string
 	}{
-		"short": {time.Millisecond, 0, []string{"Completed"}}, "long": {300 * time.Millisecond, 0, []string{"Running", "Completed"}},
-		"rests": {time.Millisecond, time.Hour, []string{"Running", "Completed"}},
+		"short": {time.Millisecond, 0, []string{"Completed"}},
+		"long":  {300 * time.Millisecond, 0, []string{"Running", "Completed"}},
+		"waits": {time.Millisecond, time.Hour, []string{"Running", "Completed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, c.each) }}
+			w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+				return n + 1, sleepFor(ctx, c.each)
+			}}
 			body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 				for range n {
 					if v, err = callWork(ctx, v).Await(ctx); err != nil {
@@ -266,13 +276,13 @@ func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
 					return next()
 				})
 				if end := h.finish(h.start("works", 10)); string(end.Output) != "10" {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s %s, want 10", end.String(), end.Output)
 				}
 				if got := h.statuses(); !slices.Equal(got, c.want) {
-					t.Errorf("written were %q, want %q", got, c.want)
+					t.Errorf("got written statuses %q, want %q", got, c.want)
 				}
 				if shown > 1500*time.Millisecond {
-					t.Errorf("it was shown to run after %v", shown)
+					t.Errorf("the status Running was written after %v, want at most 1.5s", shown)
 				}
 				h.checkRest()
 			})
@@ -280,7 +290,7 @@ func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
 	}
 }
 
-// A process that dies before it has written a status that it left to a later turn: the repeated dispatch writes it.
+// A session defers a status to a later turn, and its process dies. The redispatch writes the status.
 func TestR20AStatusThatWasLeftIsWrittenByWhoGoesOn(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -301,28 +311,28 @@ func TestR20AStatusThatWasLeftIsWrittenByWhoGoesOn(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 || h.read(in).Status != provider.StatusPending {
-			t.Errorf("%d messages failed, and it is %s", len(failed), h.read(in).Status)
+			t.Errorf("got %d failed messages, the instance is %s; want 1, pending", len(failed), h.read(in).Status)
 		}
 		h.interfere(nil)
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want running", now.Status)
 		}
 	})
 }
 
-// A chain that another invocation goes on with shows what it is at.
+// A chain that continues in another invocation shows the status Running.
 func TestR20AChainThatIsHandedOverShowsItsStatus(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		in := h.start("works", 2500)
-		h.turn(0) // a thousand turns, in no time
+		h.turn(0) // a thousand turns without delay
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want running", now.Status)
 		}
 		if end := h.finish(in); string(end.Output) != "2500" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 2500", end.String(), end.Output)
 		}
 		w.wantRuns(t, 2500, 0)
 		h.checkRest()

@@ -13,8 +13,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The commit of a turn that has left its status to a later one takes so long that another invocation goes on: that one does not know of it. A status
-// that nothing changes again would be behind for ever.
+// 1. A session defers a status to a later turn, and its commit takes very long.
+// 2. Another invocation continues the instance. It does not know of the deferred status.
+// 3. The status is written nevertheless.
 func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -24,7 +25,7 @@ func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T)
 		}
 		ctx.SetCustomStatus("busy")
 		var all []*perdure.Future[int]
-		for i := range n { // more than a turn has beside which the code goes on before its commit
+		for i := range n { // too many for a commit together with the next turn
 			all = append(all, perdure.CallActivity(ctx, inc, i))
 		}
 		if _, err := callWork(ctx, 1).Await(ctx); err != nil {
@@ -49,17 +50,18 @@ func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T)
 		h.raiseGo(in)
 		h.serveFor(time.Hour)
 		if now := h.read(in); string(now.CustomStatus) != `"busy"` || slow != 1 {
-			t.Errorf("it is %s, and says %s (%d)", now.Status, now.CustomStatus, slow)
+			t.Errorf("the instance is %s with custom status %s after %d slow commits", now.Status, now.CustomStatus, slow)
 		}
 		w.wantRuns(t, 1, 0)
 	})
 }
 
-// The latencies of an instance that ends in the commit in which it began include what its steps took.
+// The latencies of an instance that starts and ends in one commit include the time of its inline activities.
 func TestMetricsOfTwoTurnsInACommit(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "naps", func(ctx context.Context, d time.Duration) (int, error) { return 1, sleepFor(ctx, d) }, perdure.Inline())
+	naps := func(ctx context.Context, d time.Duration) (int, error) { return 1, sleepFor(ctx, d) }
+	perdure.AddActivity(r, "naps", naps, perdure.Inline())
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, queued bool) (v int, err error) {
 		if v, err = perdure.CallActivityByName[int](ctx, "naps", 1500*time.Millisecond).Await(ctx); err != nil || !queued {
@@ -80,16 +82,16 @@ func TestMetricsOfTwoTurnsInACommit(t *testing.T) {
 		}
 		for _, name := range []string{"OrchestrationExecutionLatency", "OrchestrationEndToEndLatency"} {
 			if ms := seen[name]; len(ms) != 1 || ms[0] < 1500 {
-				t.Errorf("%s: %v", name, ms)
+				t.Errorf("got %s %v, want one sample of at least 1.5s", name, ms)
 			}
 		}
 		if ms := seen["ActivityEndToEndLatency"]; queued && (len(ms) != 2 || ms[1] > 1000) {
-			t.Errorf("of what was sent with the outcome of a step: %v", ms)
+			t.Errorf("got ActivityEndToEndLatency %v, want the queued activity without the inline activity before it", ms)
 		}
 	}
 }
 
-// heeding is a codec that makes calls, which end with their context.
+// heeding is a codec that fails if its context has ended.
 type heeding struct{ turning }
 
 func (h *heeding) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
@@ -99,19 +101,24 @@ func (h *heeding) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 	return h.turning.Decode(ctx, p, data)
 }
 
-// The code that goes ahead takes what it is given within the turn under way: the context of the one before, which an interceptor has made, is over.
+// The code of the next turn decodes payloads with the context of the current turn. The context of the previous turn, which an
+// interceptor created, has ended.
 func TestR20TheCodeGoesAheadWithinTheTurnUnderWay(t *testing.T) {
 	t.Parallel()
-	limits := perdure.Interceptor{Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+	limits := perdure.Interceptor{Turn: func(
+		ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult,
+	) {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		next(ctx)
 	}}
 	w := &workshop{}
-	o := simhub.Options{Interceptors: []perdure.Interceptor{limits}, Codecs: []perdure.Codec{&heeding{turning{id: "turned"}}}}
+	o := simhub.Options{
+		Interceptors: []perdure.Interceptor{limits}, Codecs: []perdure.Codec{&heeding{turning{id: "turned"}}},
+	}
 	inWorkshop(t, w, o, nil, func(_ context.Context, h *hub) {
 		if in := h.start("works", 4); len(h.turn(0)) > 0 || h.read(in).Status != provider.StatusCompleted {
-			t.Errorf("it is %s", h.read(in).Status)
+			t.Errorf("the instance is %s, want completed", h.read(in).Status)
 		}
 		w.wantRuns(t, 4, 0)
 	})

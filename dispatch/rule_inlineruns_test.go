@@ -17,9 +17,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What meets a step that runs on through a commit: conflicts, pauses, ends, blocks, and large turns.
+// These tests cover an inline activity that runs on during a commit: conflicts, pauses, ends, blocks, and large turns.
 
-// napping is a workshop whose steps take as many milliseconds as they are given; in a worker they take none. why is why the last was stopped.
+// napping returns a workshop whose inline activities take their input in milliseconds. In a worker they take no time. why is the
+// reason of the last cancellation.
 func napping() (w *workshop, why *atomic.Value) {
 	w, why = &workshop{}, &atomic.Value{}
 	w.code = func(ctx context.Context, n int) (int, error) {
@@ -35,7 +36,7 @@ func napping() (w *workshop, why *atomic.Value) {
 	return w, why
 }
 
-// shortAndLong has a step of a millisecond and one of n; behind the short one is what it is given.
+// shortAndLong returns an orchestration with inline activities of 1 and n milliseconds. It calls between after the short one.
 func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext, int) (int, error) {
 	return func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		long := callWork(ctx, n)
@@ -51,7 +52,8 @@ func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*p
 	}
 }
 
-// A turn of another process is found by the commit: what runs is stopped and dropped, and the step goes on by what is history.
+// The commit of a session conflicts with a turn of another process. The running inline activity is stopped and dropped, and the
+// next turn uses the history.
 func TestR20AConflictDropsWhatRuns(t *testing.T) {
 	t.Parallel()
 	w, why := napping()
@@ -66,20 +68,21 @@ func TestR20AConflictDropsWhatRuns(t *testing.T) {
 			return next()
 		})
 		if end := h.finish(in); string(end.Output) != "1500" || conflicts != 1 {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s after %d conflicts, want 1500 after 1", end.String(), end.Output, conflicts)
 		}
 		if why.Load() != perdure.ReasonLockLost {
-			t.Errorf("the step that ran was stopped for %v", why.Load())
+			t.Errorf("the running activity was stopped with reason %v, want lock_lost", why.Load())
 		}
 		h.checkRest()
 	})
 }
 
-// meanwhile has another environment take a turn of the instance, as one does that was delivered the same message.
+// meanwhile commits a turn of the instance, as another environment does that received the same message.
 func (h *hub) meanwhile(in provider.Instance) {
 	h.t.Helper()
 	p := h.Provider
-	o, err := p.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	item := &provider.OrchestrationItem{InstanceID: in.InstanceID}
+	o, err := p.ReadOrchestration(h.t.Context(), item, provider.Strong)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -89,15 +92,19 @@ func (h *hub) meanwhile(in provider.Instance) {
 		InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark, Before: o.State(history.TrackTimers),
 		Events: []history.Event{{ID: last + 1, Kind: history.TurnStarted, Time: time.Now().UTC(), BuildID: "test"}},
 	}
-	turn.Events = append(turn.Events,
-		history.Event{ID: last + 2, Kind: history.ActivityScheduled, Time: time.Now().UTC(), Name: "work", Queue: "default", Input: history.Payload("1500"), Inline: true},
-		history.Event{ID: last + 3, Kind: history.ActivityScheduled, Time: time.Now().UTC(), Name: "work", Queue: "default", Input: history.Payload("1"), Inline: true})
+	for i, input := range []string{"1500", "1"} {
+		turn.Events = append(turn.Events, history.Event{
+			ID: last + 2 + int64(i), Kind: history.ActivityScheduled, Time: time.Now().UTC(), Name: "work",
+			Queue: "default", Input: history.Payload(input), Inline: true,
+		})
+	}
 	if _, err := p.AckOrchestrationItem(h.t.Context(), turn); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// A step that has outlived a commit, and overruns, is sent behind the next commit: once, and its outcome is the worker's.
+// An inline activity runs on during a commit and exceeds its time. It is sent once after the next commit, and the outcome of the
+// worker counts.
 func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 	t.Parallel()
 	w, why := napping()
@@ -105,26 +112,27 @@ func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 		in := h.start("works", 30_000)
 		began := time.Now()
 		if end := h.finish(in); string(end.Output) != "30000" || end.Time.Sub(began) > 4*time.Second {
-			t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+			t.Errorf("ended with %s %s after %v, want 30000 within 4s", end.String(), end.Output, end.Time.Sub(began))
 		}
 		w.wantRuns(t, 3, 1)
 		if why.Load() != perdure.ReasonInvocationDeadline {
-			t.Errorf("it was stopped for %v", why.Load())
+			t.Errorf("the activity was stopped with reason %v, want the invocation deadline", why.Load())
 		}
 		h.checkRest()
 	})
 }
 
-// A process that dies between that commit and what it sends leaves the step to the redispatch.
+// The process dies at each call, also between that commit and the send. The redispatch sends the activity.
 func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := int64(1); ; n++ {
 			w, _ := napping()
 			intercept, calls := simhub.CrashAt(n, after)
-			inWorkshop(t, w, simhub.Options{Intercept: intercept, Environments: 2}, shortAndLong(nil), func(_ context.Context, h *hub) {
+			o := simhub.Options{Intercept: intercept, Environments: 2}
+			inWorkshop(t, w, o, shortAndLong(nil), func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("works", 30_000)); string(end.Output) != "30000" {
-					t.Errorf("crash at %d, after %v: ended with %s %s", n, after, end.String(), end.Output)
+					t.Errorf("crash at call %d, after=%v: ended with %s %s, want 30000", n, after, end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -135,7 +143,8 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 	}
 }
 
-// A pause comes before what a step has led to: the step that still runs goes on in its queue, and its outcome is parked.
+// A pause takes effect before the code receives an inline outcome. The activity that still runs is sent to its queue, and its
+// outcome is parked.
 func TestR20APauseFindsAStepThatRuns(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -144,51 +153,57 @@ func TestR20APauseFindsAStepThatRuns(t *testing.T) {
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 		h.serveFor(time.Minute)
 		if now := h.read(in); now.Status != provider.StatusPaused {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want paused", now.Status)
 		}
 		w.wantRuns(t, 3, 1)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 		if end := h.finish(in); string(end.Output) != "1500" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 1500", end.String(), end.Output)
 		}
 		w.wantRuns(t, 3, 1)
 		h.checkRest()
 	})
 }
 
-// An order to terminate is of the turn that it is behind, as any message: no step of that begins.
+// A termination follows the trigger in the batch and belongs to the same turn. No inline activity of that turn starts.
 func TestR20ATerminateBehindTheTriggerRunsNoStep(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
 		in := h.start("works", 1500)
-		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID}))
+		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID,
+		}))
 		began := time.Now()
-		if end := h.finish(in); end.Kind != history.OrchestrationTerminated || end.Time.Sub(began) > time.Second {
-			t.Errorf("ended with %s after %v", end.String(), end.Time.Sub(began))
+		end := h.finish(in)
+		if took := end.Time.Sub(began); end.Kind != history.OrchestrationTerminated || took > time.Second {
+			t.Errorf("ended with %s after %v, want terminated within 1s", end.String(), took)
 		}
 		w.wantRuns(t, 0, 0)
 		h.checkRest()
 	})
 }
 
-// Code that cannot go on leaves what runs to its queue; its outcome waits for code that can.
+// The code blocks while an inline activity runs. The activity is sent to its queue once, and its outcome is parked.
 func TestR20ABlockedInstanceHandsItsStepsOver(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
-	hangs := shortAndLong(func(*perdure.OrchestrationContext) error { time.Sleep(time.Hour); return nil })
+	hangs := shortAndLong(func(*perdure.OrchestrationContext) error {
+		time.Sleep(time.Hour)
+		return nil
+	})
 	inWorkshop(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, hangs, func(_ context.Context, h *hub) {
 		in := h.start("works", 1500)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
-		w.wantRuns(t, 3, 1)       // it was sent, and once
-		time.Sleep(5 * time.Hour) // the bubble waits for the bodies
+		w.wantRuns(t, 3, 1)       // one run in a worker
+		time.Sleep(5 * time.Hour) // the orchestrations return
 	})
 }
 
-// What the turn that schedules a step cancels does not begin.
+// An inline activity that is cancelled in the turn that schedules it does not start.
 func TestR20WhatIsCancelledAtOnceDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -205,7 +220,7 @@ func TestR20WhatIsCancelledAtOnceDoesNotRun(t *testing.T) {
 	})
 }
 
-// A commit that its decisions fill takes no outcomes beside them: they come with the next.
+// The decisions of a turn fill a commit. The inline outcomes are committed with the next turn.
 func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
@@ -234,14 +249,17 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 		return total + more, err
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
-		if end := h.finish(h.start("works", 40)); string(end.Output) != fmt.Sprint(56*190_000) || ran.Load() != 40 {
-			t.Errorf("ended with %s %s %v, %d runs", end.String(), end.Output, end.Error, ran.Load())
+		end := h.finish(h.start("works", 40))
+		if total := fmt.Sprint(56 * 190_000); string(end.Output) != total || ran.Load() != 40 {
+			t.Errorf("ended with %s %s %v after %d runs, want %s after 40",
+				end.String(), end.Output, end.Error, ran.Load(), total)
 		}
 		h.checkRest()
 	})
 }
 
-// A large turn is sent with a cursor, which says of all events up to one that they are sent: no step runs on through its commit.
+// A large turn is sent with a cursor, which marks all events up to a position as sent. So no inline activity runs on during its
+// commit.
 func TestR20ALargeTurnKeepsNoStep(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -264,12 +282,12 @@ func TestR20ALargeTurnKeepsNoStep(t *testing.T) {
 		in := h.start("works", 1500)
 		h.serveFor(24 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCompleted || !crashed.Load() {
-			t.Errorf("it is %s, crashed %v", now.Status, crashed.Load())
+			t.Errorf("the instance is %s, crashed: %v, want completed after a crash", now.Status, crashed.Load())
 		}
 	})
 }
 
-// writesCursor reports whether a call stores how far a large turn is sent.
+// writesCursor reports whether a call stores the cursor of a large dispatch.
 func writesCursor(c simaws.Call) bool {
 	for _, it := range itemsPut(c) {
 		if strings.HasPrefix(text(it, "sk"), "o#") {
@@ -279,24 +297,25 @@ func writesCursor(c simaws.Call) bool {
 	return false
 }
 
-// Ten instances of a batch run their steps side by side: the batch takes as long as one.
+// The inline activities of ten instances in a batch run concurrently.
 func TestR20InstancesOfABatchRunTheirStepsSideBySide(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
-	inWorkshop(t, w, simhub.Options{}, func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n).Await(ctx) }, func(_ context.Context, h *hub) {
+	one := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n).Await(ctx) }
+	inWorkshop(t, w, simhub.Options{}, one, func(_ context.Context, h *hub) {
 		for i := range 10 {
 			h.startAs(fmt.Sprint("i-", i), "works", 1000)
 		}
 		began := time.Now()
 		h.turn(0)
 		if took := time.Since(began); took > 1100*time.Millisecond {
-			t.Errorf("ten instances took %v", took)
+			t.Errorf("ten instances took %v, want at most 1.1s", took)
 		}
 		w.wantRuns(t, 10, 0)
 	})
 }
 
-// In a process that polls a step ends before the lock of its messages does, with time for the commit.
+// In a polling process, an inline activity ends before the lock of its messages expires, and leaves time for the commit.
 func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -309,15 +328,15 @@ func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 			records[i].Hold = provider.NewHold(time.Now(), 5*time.Second)
 		}
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 || time.Now().After(locked) {
-			t.Errorf("failed %v, %v before the lock is over", failed, time.Until(locked))
+			t.Errorf("got failed records %v, %v before the lock expires, want none in time", failed, time.Until(locked))
 		}
 		if n := len(h.workItems()); n != 1 {
-			t.Errorf("%d work items", n)
+			t.Errorf("got %d work items, want 1", n)
 		}
 	})
 }
 
-// Whoever asks an instance replays it, and runs no step.
+// A query replays the instance and runs no inline activity.
 func TestR20AQueryRunsNoStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -335,7 +354,7 @@ func TestR20AQueryRunsNoStep(t *testing.T) {
 		h.serveFor(time.Minute)
 		for _, o := range h.Orchestrators {
 			if got, err := h.askOf(o, "at", "0"); err != nil || got != "4" {
-				t.Errorf("answered %s, %v", got, err)
+				t.Errorf("got %s, %v, want 4", got, err)
 			}
 		}
 		w.wantRuns(t, 4, 0)
@@ -343,7 +362,7 @@ func TestR20AQueryRunsNoStep(t *testing.T) {
 	})
 }
 
-// letters are 190 KB that do not compress well.
+// letters returns 190 KB of text that hardly compresses.
 func letters(seed int) string {
 	rng, b := rand.New(rand.NewPCG(uint64(seed), 1)), make([]byte, 190_000)
 	for i := range b {
@@ -352,7 +371,8 @@ func letters(seed int) string {
 	return string(b)
 }
 
-// A turn that is too large takes fewer outcomes, and is made again: a step that runs meanwhile is sent by a repeated dispatch, and is not lost.
+// A turn that exceeds a commit runs again with fewer outcomes. An inline activity that runs during the commit is sent by a
+// redispatch and is not lost.
 func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -381,10 +401,10 @@ func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
 		in := h.start("works", 1900)
 		h.serveFor(24 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCompleted {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("the instance is %s, want completed", now.Status)
 		}
 		if _, outside := w.ran(); outside == 0 {
-			t.Error("no step was sent: the turn was not too large")
+			t.Error("no activity was sent to its queue: the turn was not too large")
 		}
 	})
 }

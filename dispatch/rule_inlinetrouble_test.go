@@ -23,9 +23,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Steps that fail, are stopped, or whose copies fail elsewhere.
+// These tests cover inline activities that fail, are stopped, or have a copy that fails.
 
-// Failures that are more than a commit holds are taken in parts, as results are, and no step runs again.
+// Failures that exceed a commit are consumed in parts, as results are, and no activity runs again.
 func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
@@ -50,19 +50,19 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 				}
 			}
 			if commits.Load() > 100 {
-				return errors.New("there is no end of commits")
+				return errors.New("more than 100 commits")
 			}
 			return next()
 		})
 		if end := h.finish(h.start("works", 400)); string(end.Output) != "400" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 400", end.String(), end.Output)
 		}
 		w.wantRuns(t, 400, 0)
 		h.checkRest()
 	})
 }
 
-// A step that is stopped between two attempts goes on with the one that is next: what has failed is not made again.
+// An inline activity that is stopped between two attempts continues with the next attempt in its queue.
 func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
@@ -74,23 +74,26 @@ func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 	}
 	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 3)
-		time.AfterFunc(500*time.Millisecond, func() { must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann"))) })
+		time.AfterFunc(500*time.Millisecond, func() {
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
+		})
 		h.serveFor(time.Minute)
 		w.wantRuns(t, 3, 1)
 		for i, a := range w.runs {
 			if a.Attempt != i+1 {
-				t.Errorf("run %d is attempt %d", i+1, a.Attempt)
+				t.Errorf("run %d has attempt %d", i+1, a.Attempt)
 			}
 		}
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want failed", end.String())
 		}
 		h.checkRest()
 	})
 }
 
-// Nor is that one made before it is due: what a step waits for goes with it, also where no request from outside has the queue wait for longer.
+// An inline activity is stopped between two attempts without a client's request. The next attempt does not start before its due
+// time.
 func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -107,9 +110,10 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 		return n, nil
 	}}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		again := callWork(ctx, n, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, Jitter: perdure.NoJitter}))
+		retry := perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, Jitter: perdure.NoJitter}
+		again := callWork(ctx, n, perdure.WithRetry(retry))
 		var fs []*perdure.Future[int]
-		for i := range 600 { // no step runs on through the commit of so large a turn
+		for i := range 600 { // no inline activity runs on during the commit of such a large turn
 			fs = append(fs, perdure.CallActivity(ctx, inc, i))
 		}
 		if _, err := callWork(ctx, 1).Await(ctx); err != nil {
@@ -122,23 +126,24 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 	}
 	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 3)); string(end.Output) != "3" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
 		w.wantRuns(t, 3, 1)
 		if waited := at[1].Sub(at[0]); waited < 900*time.Millisecond || waited > 3*time.Second {
-			t.Errorf("the second attempt came %v behind the first, which was to wait for 900 ms", waited)
+			t.Errorf("the second attempt started %v after the first, want 0.9s to 3s", waited)
 		}
 		h.checkRest()
 	})
 }
 
-// A copy of a step may run in a worker. Where the step's own outcome is history, though its code has not seen it, the copy's failure leads to no
-// other attempt: neither of an instance that is paused, nor of one whose chain has made way.
+// A copy of an inline activity runs in a worker and fails. The activity already has an outcome in history that the code has not
+// received. The failure schedules no further attempt, neither of a paused instance nor of a chain that has yielded.
 func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	retried := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
-			if v, err = callWork(ctx, v, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second, MaxAttempts: 9})).Await(ctx); err != nil {
+			retry := perdure.RetryPolicy{InitialInterval: time.Second, MaxAttempts: 9}
+			if v, err = callWork(ctx, v, perdure.WithRetry(retry)).Await(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -147,8 +152,10 @@ func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes  time.Duration
 		pauses bool
-	}{"paused": {time.Millisecond, true}, "made way": {100 * time.Millisecond, false}} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n + 1, sleepFor(ctx, c.takes) }}
+	}{"paused": {time.Millisecond, true}, "yielded": {100 * time.Millisecond, false}} {
+		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+			return n + 1, sleepFor(ctx, c.takes)
+		}}
 		inWorkshop(t, w, simhub.Options{}, retried, func(ctx context.Context, h *hub) {
 			in := h.start("works", 150)
 			if c.pauses {
@@ -157,18 +164,21 @@ func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 			h.turn(0)
 			last := lastArrived(h, in)
 			o := failed(last.SourceEventID, 1, "r.1", time.Now().Add(time.Second))
-			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Outcomes: []provider.ActivityOutcome{o}}))
+			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+				Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+				Outcomes: []provider.ActivityOutcome{o},
+			}))
 			h.turn(0)
 			for _, made := range h.made() {
 				if tx, ok := made.Input.(*dynamodb.TransactWriteItemsInput); ok && slices.ContainsFunc(tx.TransactItems, isRetry) {
-					t.Errorf("%s: a next attempt is stored", name)
+					t.Errorf("%s: a call stored a next attempt", name)
 				}
 			}
 			if c.pauses {
 				must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))
 			}
 			if end := h.finish(in); string(end.Output) != "150" {
-				t.Errorf("%s: ended with %s %s", name, end.String(), end.Output)
+				t.Errorf("%s: ended with %s %s, want 150", name, end.String(), end.Output)
 			}
 			w.wantRuns(t, 150, 0)
 			h.checkRest()
@@ -176,12 +186,12 @@ func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 	}
 }
 
-// isRetry reports whether a write stores the current attempt of an activity that has failed before.
+// isRetry reports whether a write stores the current attempt of a retried activity.
 func isRetry(w ddbtypes.TransactWriteItem) bool {
 	return w.Update != nil && strings.HasPrefix(text(w.Update.Key, "sk"), "r#")
 }
 
-// lastArrived is the outcome of the last step in the history of an instance.
+// lastArrived returns the last inline outcome in the history of an instance.
 func lastArrived(h *hub, in provider.Instance) (last history.Event) {
 	h.t.Helper()
 	for _, e := range h.stored(in.ExecutionID) {
@@ -190,12 +200,12 @@ func lastArrived(h *hub, in provider.Instance) (last history.Event) {
 		}
 	}
 	if last.SourceEventID == 0 {
-		h.t.Fatal("no outcome of a step has arrived")
+		h.t.Fatal("the history has no inline outcome")
 	}
 	return last
 }
 
-// Steps are in the metrics of activities, in those of the orchestrator's function: whoever watches an activity need not know where it runs.
+// The metrics of activities include inline activities, measured in the orchestrator's function.
 func TestMetricsOfSteps(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -203,7 +213,7 @@ func TestMetricsOfSteps(t *testing.T) {
 		switch a := perdure.ActivityInfoFrom(ctx); {
 		case n == 1: // the loser of the race
 			return n, sleepFor(ctx, time.Second)
-		case n == 2 && a.CompletionToken == "": // it overruns, and ignores that
+		case n == 2 && a.CompletionToken == "": // exceeds its time and ignores its context
 			time.Sleep(time.Minute)
 		case n == 3 && a.Attempt < 3:
 			return 0, errors.New("again")
@@ -216,7 +226,8 @@ func TestMetricsOfSteps(t *testing.T) {
 		scope, cancel := perdure.WithCancel(ctx)
 		_, _ = perdure.Select(ctx, callWork(scope, 0), callWork(scope, 1))
 		cancel()
-		if _, err := callWork(ctx, 3, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaxAttempts: 3})).Await(ctx); err != nil {
+		retry := perdure.RetryPolicy{InitialInterval: 100 * time.Millisecond, MaxAttempts: 3}
+		if _, err := callWork(ctx, 3, perdure.WithRetry(retry)).Await(ctx); err != nil {
 			return 0, err
 		}
 		_, _ = callWork(ctx, 4).Await(ctx)
