@@ -172,7 +172,9 @@ func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string
 // mapped passes records to a worker and deletes the finished records, as an event source mapping does.
 func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
 	failed = w.HandleRecords(ctx, records)
-	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })
+	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool {
+		return slices.Contains(failed, r.ID)
+	})
 	f.deleteAsMapping("sim://default", done)
 	return failed
 }
@@ -189,7 +191,8 @@ func (h *hub) deleteAsMapping(queueURL string, records []provider.Record) {
 // cancel commits a turn that cancels the activities ids.
 func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	f.t.Helper()
-	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},
+		provider.Strong)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -200,8 +203,9 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	t := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark}
 	for i, id := range ids {
 		t.Events = append(t.Events, history.Event{
-			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested, Time: time.Now().UTC(), SourceEventID: id,
-			Reason: string(perdure.ReasonSelectLoser), Message: "too slow", RequestedBy: history.RequestedByOrchestration,
+			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested,
+			Time: time.Now().UTC(), SourceEventID: id, Reason: string(perdure.ReasonSelectLoser),
+			Message: "too slow", RequestedBy: history.RequestedByOrchestration,
 		})
 	}
 	t.Cancels = provider.CancelsOf(t.Events)
@@ -396,7 +400,8 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		f.cancel(in, 3)
 		runs := f.ran()
 		if failed := <-f.handled(ctx, w); len(failed) > 0 || f.polls() != before+1 || f.ran() != runs {
-			t.Errorf("got failed records %v, %d reads, %d runs; want none, 1, 0", failed, f.polls()-before, f.ran()-runs)
+			t.Errorf("got failed records %v, %d reads, %d runs; want none, 1, 0",
+				failed, f.polls()-before, f.ran()-runs)
 		}
 		f.cancel(provider.Instance{InstanceID: "a"}, 3)
 		<-first
@@ -445,11 +450,12 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
 		server := make(chan net.Conn, 1)
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
 			server <- far
 			return near, nil
-		}}}
+		}
+		client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 		hungUp, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 		go func() { // a server that reads the request and never responds
 			r := bufio.NewReader(<-server)
@@ -585,7 +591,8 @@ func TestCustomGracePeriod(t *testing.T) {
 				time.Sleep(time.Minute)
 				f.cancel(in, 3)
 				<-over
-				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked || took != min(grace, 12*time.Second) {
+				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked ||
+					took != min(grace, 12*time.Second) {
 					t.Errorf("got %d abandoned activities after %v, want %d", w.AbandonedActivities(), took, leaked)
 				}
 				f.wantSent(1 - int(leaked))
@@ -605,7 +612,8 @@ func TestZeroGracePeriod(t *testing.T) {
 		at := time.Now()
 		<-over
 		if took := time.Since(at); took > time.Second || w.AbandonedActivities() != 1 {
-			t.Errorf("the worker waited %v and abandoned %d activities, want no wait and 1", took, w.AbandonedActivities())
+			t.Errorf("the worker waited %v and abandoned %d activities, want no wait and 1",
+				took, w.AbandonedActivities())
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
@@ -650,7 +658,8 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
 		if n := f.polls(); n != 2+41+2 {
-			t.Errorf("got %d reads in ten seconds, want 1 for each batch, 4 per second for both, and 1 with each lease", n)
+			t.Errorf("got %d reads in ten seconds, want 1 for each batch, 4 per second for both, and 1 with each lease",
+				n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {
@@ -728,14 +737,16 @@ func crowd(t *testing.T, instances, activities, every int) {
 			}
 		}
 		if want := (instances + every - 1) / every * activities; cancelled != want || w.AbandonedActivities() != 0 {
-			t.Errorf("got %d failed and %d abandoned activities, want %d and 0", cancelled, w.AbandonedActivities(), want)
+			t.Errorf("got %d failed and %d abandoned activities, want %d and 0",
+				cancelled, w.AbandonedActivities(), want)
 		}
 		last := time.Duration(0)
 		for _, s := range f.told {
 			last = max(last, s.at.Sub(asked))
 		}
 		if len(f.told) != cancelled || last > time.Second {
-			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s", len(f.told), last, cancelled)
+			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s",
+				len(f.told), last, cancelled)
 		}
 		f.wantRest()
 		f.wantSent(instances * activities)
@@ -805,7 +816,8 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 			t.Errorf("got failed records %v, want none", failed)
 		}
 		f.wantCause(3, perdure.ReasonSelectLoser)
-		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second { // leased after 3 s for 30 s, renewed 5 s before its end
+		// The worker takes the lease after 3 s, for 30 s, and renews it 5 s before its end.
+		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second {
 			t.Errorf("the activity observed the cancellation after %v, want 28s", at.Sub(began))
 		}
 		f.wantSent(2)
@@ -988,14 +1000,16 @@ func TestShutdownReportsLeakedActivities(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
 		w := f.worker(nil)
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords,
+			dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		at := time.Now()
 		if err := stop(); err == nil || time.Since(at) != 15*time.Second {
 			t.Errorf("stopped after %v with error %v, want 15s and an error", time.Since(at), err)
 		}
 		f.wantCause(3, perdure.ReasonShutdown)
-		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
+		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") ||
+			!strings.Contains(f.log.String(), "activityId=4") {
 			t.Errorf("got %d abandoned activities, want 1; log:\n%s", w.AbandonedActivities(), f.log.String())
 		}
 		f.wantSent(0)
@@ -1032,7 +1046,8 @@ func TestACancelledActivityIsNotRetried(t *testing.T) {
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Fails: true})
 		records := f.receive("sim://default")
-		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"retry":{"maxAttempts":5,"initialIntervalMs":1000}`, 1)
+		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`,
+			`"attempt":1,"retry":{"maxAttempts":5,"initialIntervalMs":1000}`, 1)
 		over := make(chan []string, 1)
 		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }()
 		time.Sleep(5 * time.Second)

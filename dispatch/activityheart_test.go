@@ -73,7 +73,10 @@ func (s *strolls) seen() string {
 }
 
 // strolling runs test on a hub whose work queue contains one such activity, #3.
-func strolling(t *testing.T, w stroll, opts []perdure.ActivityCallOption, test func(ctx context.Context, s *strolls, in provider.Instance)) {
+func strolling(
+	t *testing.T, w stroll, opts []perdure.ActivityCallOption,
+	test func(ctx context.Context, s *strolls, in provider.Instance),
+) {
 	t.Helper()
 	s := &strolls{floor: &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
 	s.all = s.registry()
@@ -110,19 +113,25 @@ func (f *floor) details() (all []string) {
 
 func TestHeartbeatsAreWrittenOnceASecond(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 100, Each: 95 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-		if failed := <-s.handled(ctx, s.walker(nil)); len(failed) > 0 {
-			t.Errorf("got failed records %v, want none", failed)
-		}
-		// The activity takes 9.5 s, and the worker writes the newest details of each second.
-		got := s.details()
-		if len(got) != 9 || !slices.Contains(got, `{"Page":11}`) || !slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }) {
-			t.Errorf("got details %s, want 9 in increasing order", got)
-		}
-		if r := s.recorded(in, 3); string(r.Details) != got[len(got)-1] || time.Since(r.LastHeartbeatAt) > 2*time.Second || r.CancelOutcome != "" || s.recordReads() != 1 {
-			t.Errorf("got record %+v after %d reads, want the last details after 1 read by the test", r, s.recordReads())
-		}
-	})
+	strolling(t, stroll{Pages: 100, Each: 95 * time.Millisecond}, nil,
+		func(ctx context.Context, s *strolls, in provider.Instance) {
+			if failed := <-s.handled(ctx, s.walker(nil)); len(failed) > 0 {
+				t.Errorf("got failed records %v, want none", failed)
+			}
+			// The activity takes 9.5 s, and the worker writes the newest details of each second.
+			got := s.details()
+			if len(got) != 9 || !slices.Contains(got, `{"Page":11}`) ||
+				!slices.IsSortedFunc(got, func(a, b string) int {
+					return len(a) - len(b)
+				}) {
+				t.Errorf("got details %s, want 9 in increasing order", got)
+			}
+			if r := s.recorded(in, 3); string(r.Details) != got[len(got)-1] ||
+				time.Since(r.LastHeartbeatAt) > 2*time.Second || r.CancelOutcome != "" || s.recordReads() != 1 {
+				t.Errorf("got record %+v after %d reads, want the last details after 1 read by the test",
+					r, s.recordReads())
+			}
+		})
 }
 
 // The worker writes details that are rarer than one per second at once, so that a crash does not lose them.
@@ -151,27 +160,29 @@ func TestARareHeartbeatIsWrittenAtOnce(t *testing.T) {
 
 func TestAShortActivitysHeartbeatsCostNothing(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 9, Each: 100 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, _ provider.Instance) {
-		<-s.handled(ctx, s.walker(nil))
-		if s.wantSent(1); len(s.details())+s.recordReads() > 0 {
-			t.Errorf("got written details %s, want none", s.details())
-		}
-	})
+	strolling(t, stroll{Pages: 9, Each: 100 * time.Millisecond}, nil,
+		func(ctx context.Context, s *strolls, _ provider.Instance) {
+			<-s.handled(ctx, s.walker(nil))
+			if s.wantSent(1); len(s.details())+s.recordReads() > 0 {
+				t.Errorf("got written details %s, want none", s.details())
+			}
+		})
 }
 
 // The next attempt continues after the last page of the failed attempt, although writes are one second apart.
 func TestTheNextAttemptFindsTheDetails(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
-	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry}, func(_ context.Context, s *strolls, in provider.Instance) {
-		if end := s.finish(in); string(end.Output) != "30" {
-			t.Errorf("the instance ended with %s", end.String())
-		}
-		if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 15 true" {
-			t.Errorf("got attempts %q", got)
-		}
-		s.checkRest()
-	})
+	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
+		func(_ context.Context, s *strolls, in provider.Instance) {
+			if end := s.finish(in); string(end.Output) != "30" {
+				t.Errorf("the instance ended with %s", end.String())
+			}
+			if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 15 true" {
+				t.Errorf("got attempts %q", got)
+			}
+			s.checkRest()
+		})
 }
 
 // If an invocation ends or a process stops, the worker writes the latest details of its activities.
@@ -179,40 +190,44 @@ func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
 	t.Parallel()
 	t.Run("invocation deadline", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 30, Each: 300 * time.Millisecond, StopsAt: 16, Hangs: true}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-			limited, stop := context.WithTimeout(ctx, 20*time.Second) // cancels the activity at 9 s
-			defer stop()
-			<-s.handled(limited, s.walker(nil))
-			s.wantOnFrom(in, 15)
-		})
+		strolling(t, stroll{Pages: 30, Each: 300 * time.Millisecond, StopsAt: 16, Hangs: true}, nil,
+			func(ctx context.Context, s *strolls, in provider.Instance) {
+				limited, stop := context.WithTimeout(ctx, 20*time.Second) // cancels the activity at 9 s
+				defer stop()
+				<-s.handled(limited, s.walker(nil))
+				s.wantOnFrom(in, 15)
+			})
 	})
 	t.Run("shutdown", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 1000, Each: 90 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-			stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords, dispatch.PollOptions{GracePeriod: time.Second})
-			time.Sleep(5 * time.Second)
-			_ = stop()
-			s.wantOnFrom(in, 67) // the pages of 6 s
-		})
+		strolling(t, stroll{Pages: 1000, Each: 90 * time.Millisecond}, nil,
+			func(ctx context.Context, s *strolls, in provider.Instance) {
+				stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords,
+					dispatch.PollOptions{GracePeriod: time.Second})
+				time.Sleep(5 * time.Second)
+				_ = stop()
+				s.wantOnFrom(in, 67) // the pages of 6 s
+			})
 	})
 	t.Run("abandoned activity", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
-				<-ctx.Done()
-				for n := range 100 { // the worker abandons the activity in this loop
-					perdure.Heartbeat(ctx, page{n})
-					time.Sleep(240 * time.Millisecond)
+		strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond}, nil,
+			func(ctx context.Context, s *strolls, in provider.Instance) {
+				w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+					<-ctx.Done()
+					for n := range 100 { // the worker abandons the activity in this loop
+						perdure.Heartbeat(ctx, page{n})
+						time.Sleep(240 * time.Millisecond)
+					}
+					return 0, nil
+				})
+				limited, stop := context.WithTimeout(ctx, 20*time.Second)
+				defer stop()
+				<-s.handled(limited, w)
+				if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace period is 9 s
+					t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 				}
-				return 0, nil
 			})
-			limited, stop := context.WithTimeout(ctx, 20*time.Second)
-			defer stop()
-			<-s.handled(limited, w)
-			if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace period is 9 s
-				t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
-			}
-		})
 	})
 }
 
@@ -262,67 +277,74 @@ func TestNothingIsWrittenAfterTheLockIsLost(t *testing.T) {
 // heartbeat.
 func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)}, func(ctx context.Context, s *strolls, in provider.Instance) {
-		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
-			for _, details := range []any{page{7}, strings.Repeat("x", perdure.MaxPayloadBytes), func() {}, nil, (*page)(nil)} {
-				perdure.Heartbeat(ctx, details)
-				time.Sleep(2 * time.Second)
+	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)},
+		func(ctx context.Context, s *strolls, in provider.Instance) {
+			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+				for _, details := range []any{
+					page{7}, strings.Repeat("x", perdure.MaxPayloadBytes), func() {}, nil, (*page)(nil),
+				} {
+					perdure.Heartbeat(ctx, details)
+					time.Sleep(2 * time.Second)
+				}
+				return 1, nil
+			})
+			<-s.handled(ctx, w)
+			if got := s.sent(); len(got) != 1 || got[0].Error != nil {
+				t.Errorf("got outcomes %+v, want one success", got)
 			}
-			return 1, nil
+			if got := s.recorded(in, 3); string(got.Details) != `{"Page":7}` || len(s.details()) != 1 {
+				t.Errorf("got stored details %s and writes %s, want only page 7", got.Details, s.details())
+			}
+			if n := strings.Count(s.log.String(), "payload too large"); n != 1 ||
+				strings.Count(s.log.String(), logevent.HeartbeatDetailsDropped) != 1 {
+				t.Errorf("the log reports the dropped details %d times, want once:\n%s", n, s.log.String())
+			}
 		})
-		<-s.handled(ctx, w)
-		if got := s.sent(); len(got) != 1 || got[0].Error != nil {
-			t.Errorf("got outcomes %+v, want one success", got)
-		}
-		if got := s.recorded(in, 3); string(got.Details) != `{"Page":7}` || len(s.details()) != 1 {
-			t.Errorf("got stored details %s and writes %s, want only page 7", got.Details, s.details())
-		}
-		if n := strings.Count(s.log.String(), "payload too large"); n != 1 || strings.Count(s.log.String(), logevent.HeartbeatDetailsDropped) != 1 {
-			t.Errorf("the log reports the dropped details %d times, want once:\n%s", n, s.log.String())
-		}
-	})
 }
 
 // If the worker cannot read the details, it does not start the attempt from the beginning.
 func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
-	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry}, func(ctx context.Context, s *strolls, in provider.Instance) {
-		<-s.handled(ctx, s.walker(nil))
-		s.turn(0) // schedules the next attempt
-		time.Sleep(time.Second)
-		s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "a#0000000003" {
-				return errors.New("refused")
+	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
+		func(ctx context.Context, s *strolls, in provider.Instance) {
+			<-s.handled(ctx, s.walker(nil))
+			s.turn(0) // schedules the next attempt
+			time.Sleep(time.Second)
+			s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+				if in, ok := c.Input.(*dynamodb.GetItemInput); ok && text(in.Key, "sk") == "a#0000000003" {
+					return errors.New("refused")
+				}
+				return next()
+			})
+			if failed := <-s.handled(ctx, s.walker(nil)); len(failed) != 1 {
+				t.Errorf("got failed records %v, want 1", failed)
 			}
-			return next()
+			s.interfere(nil)
+			if end := s.finish(in); string(end.Output) != "30" ||
+				s.seen() != "attempt 1 after 0 false, attempt 2 after 15 true" {
+				t.Errorf("ended with %s after attempts %s", end.String(), s.seen())
+			}
 		})
-		if failed := <-s.handled(ctx, s.walker(nil)); len(failed) != 1 {
-			t.Errorf("got failed records %v, want 1", failed)
-		}
-		s.interfere(nil)
-		if end := s.finish(in); string(end.Output) != "30" || s.seen() != "attempt 1 after 0 false, attempt 2 after 15 true" {
-			t.Errorf("ended with %s after attempts %s", end.String(), s.seen())
-		}
-	})
 }
 
 // The session sent the work item again. Neither its attempt number nor its delivery count shows the earlier run.
 func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-		r := provider.ActivityRecord{ActivityID: 3, Details: []byte(`{"Page":5}`), LastHeartbeatAt: time.Now()}
-		if err := s.Provider.PutActivityRecords(ctx, in.ExecutionID, r); err != nil {
-			t.Fatal(err)
-		}
-		records := s.receive("sim://default")
-		at := time.Now().UTC().Format(time.RFC3339Nano)
-		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"notBefore":"`+at+`"`, 1)
-		s.walker(nil).HandleRecords(ctx, records)
-		if got := s.seen(); got != "attempt 1 after 5 true" {
-			t.Errorf("got attempts %q", got)
-		}
-	})
+	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil,
+		func(ctx context.Context, s *strolls, in provider.Instance) {
+			r := provider.ActivityRecord{ActivityID: 3, Details: []byte(`{"Page":5}`), LastHeartbeatAt: time.Now()}
+			if err := s.Provider.PutActivityRecords(ctx, in.ExecutionID, r); err != nil {
+				t.Fatal(err)
+			}
+			records := s.receive("sim://default")
+			at := time.Now().UTC().Format(time.RFC3339Nano)
+			records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"notBefore":"`+at+`"`, 1)
+			s.walker(nil).HandleRecords(ctx, records)
+			if got := s.seen(); got != "attempt 1 after 5 true" {
+				t.Errorf("got attempts %q", got)
+			}
+		})
 }
 
 // If a write of details fails, the next poll writes them.
@@ -335,7 +357,8 @@ func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		refused.Store(false)
 		time.Sleep(1100 * time.Millisecond)
-		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` || strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
+		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` ||
+			strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
 			t.Errorf("got stored details %s, log:\n%s", r.Details, s.log.String())
 		}
 		<-over
@@ -345,64 +368,75 @@ func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 func TestAnAttemptWithoutHeartbeatsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	opts := []perdure.ActivityCallOption{
-		perdure.WithHeartbeatTimeout(3 * time.Second), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute, MaxAttempts: 2}),
+		perdure.WithHeartbeatTimeout(3 * time.Second), perdure.WithRetry(perdure.RetryPolicy{
+			InitialInterval: time.Minute, MaxAttempts: 2,
+		}),
 	}
-	strolling(t, stroll{Pages: 20, Each: 2 * time.Second, StopsAt: 6, Hangs: true}, opts, func(_ context.Context, s *strolls, in provider.Instance) {
-		end := s.finish(in)
-		// 11 s until the timeout after page 5 (5 pages of 2 s), 60 s until the retry, 30 s for 15 pages.
-		if took := end.Time.Sub(in.CreatedAt).Round(time.Second); string(end.Output) != "20" || took != (11+60+30)*time.Second {
-			t.Errorf("ended after %v with %s", took, end.String())
-		}
-		if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 5 true" {
-			t.Errorf("got attempts %q", got)
-		}
-		s.checkRest()
-	})
+	strolling(t, stroll{Pages: 20, Each: 2 * time.Second, StopsAt: 6, Hangs: true}, opts,
+		func(_ context.Context, s *strolls, in provider.Instance) {
+			end := s.finish(in)
+			// 11 s until the timeout after page 5 (5 pages of 2 s), 60 s until the retry, 30 s for 15 pages.
+			if took := end.Time.Sub(in.CreatedAt).Round(time.Second); string(end.Output) != "20" ||
+				took != (11+60+30)*time.Second {
+				t.Errorf("ended after %v with %s", took, end.String())
+			}
+			if got := s.seen(); got != "attempt 1 after 0 false, attempt 2 after 5 true" {
+				t.Errorf("got attempts %q", got)
+			}
+			s.checkRest()
+		})
 }
 
 func TestAHeartbeatTimeoutIsATimeoutError(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)}, func(ctx context.Context, s *strolls, in provider.Instance) {
-		cause := make(chan error, 1)
-		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			time.Sleep(time.Hour) // ignores the end of its context
-			perdure.Heartbeat(ctx, page{99})
-			time.Sleep(time.Minute)
-			return 1, nil
+	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)},
+		func(ctx context.Context, s *strolls, in provider.Instance) {
+			cause := make(chan error, 1)
+			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				time.Sleep(time.Hour) // ignores the end of its context
+				perdure.Heartbeat(ctx, page{99})
+				time.Sleep(time.Minute)
+				return 1, nil
+			})
+			began := time.Now()
+			<-s.handled(ctx, w)
+			if took := time.Since(began).Round(100 * time.Millisecond); took != 90300*time.Millisecond {
+				t.Errorf("the worker waited %v, want 1m30.3s", took)
+			}
+			if e, ok := errors.AsType[*perdure.TimeoutError](<-cause); !ok ||
+				!strings.Contains(e.Message, "heartbeat timeout of 1m30.3s") ||
+				!errors.Is(e, context.DeadlineExceeded) {
+				t.Errorf("the context ended with %v", e)
+			}
+			if got := s.sent(); len(got) != 1 || got[0].Error == nil || got[0].Error.Type != history.TypeTimeout ||
+				got[0].Error.NonRetryable {
+				t.Errorf("got outcomes %+v, want one retryable timeout", got)
+			}
+			time.Sleep(2 * time.Hour)
+			if n := len(s.recordWrites()); n > 0 {
+				t.Errorf("got %d writes for the abandoned attempt, want none", n)
+			}
+			if end := s.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Cause == nil ||
+				end.Error.Cause.Type != history.TypeTimeout {
+				t.Errorf("the instance ended with %s %+v", end.String(), end.Error)
+			}
 		})
-		began := time.Now()
-		<-s.handled(ctx, w)
-		if took := time.Since(began).Round(100 * time.Millisecond); took != 90300*time.Millisecond {
-			t.Errorf("the worker waited %v, want 1m30.3s", took)
-		}
-		if e, ok := errors.AsType[*perdure.TimeoutError](<-cause); !ok || !strings.Contains(e.Message, "heartbeat timeout of 1m30.3s") || !errors.Is(e, context.DeadlineExceeded) {
-			t.Errorf("the context ended with %v", e)
-		}
-		if got := s.sent(); len(got) != 1 || got[0].Error == nil || got[0].Error.Type != history.TypeTimeout || got[0].Error.NonRetryable {
-			t.Errorf("got outcomes %+v, want one retryable timeout", got)
-		}
-		time.Sleep(2 * time.Hour)
-		if n := len(s.recordWrites()); n > 0 {
-			t.Errorf("got %d writes for the abandoned attempt, want none", n)
-		}
-		if end := s.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
-			t.Errorf("the instance ended with %s %+v", end.String(), end.Error)
-		}
-	})
 }
 
 // The worker also observes a timeout that is shorter than its poll interval.
 func TestAShortHeartbeatTimeout(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 2, StopsAt: 1, Hangs: true}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)}, func(ctx context.Context, s *strolls, _ provider.Instance) {
-		began := time.Now()
-		<-s.handled(ctx, s.walker(nil))
-		if took := time.Since(began); took < 300*time.Millisecond || took > 320*time.Millisecond {
-			t.Errorf("the worker waited %v, want 300ms", took)
-		}
-	})
+	strolling(t, stroll{Pages: 2, StopsAt: 1, Hangs: true},
+		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)},
+		func(ctx context.Context, s *strolls, _ provider.Instance) {
+			began := time.Now()
+			<-s.handled(ctx, s.walker(nil))
+			if took := time.Since(began); took < 300*time.Millisecond || took > 320*time.Millisecond {
+				t.Errorf("the worker waited %v, want 300ms", took)
+			}
+		})
 }
 
 // The heartbeat timeout does not apply in the grace period of a cancelled activity.

@@ -50,7 +50,8 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 	})
 	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
 		retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: e.Retries})
-		return perdure.CallActivityByName[int](ctx, "fail", 1, perdure.WithScheduleToCloseTimeout(e.Close), retry).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "fail", 1, perdure.WithScheduleToCloseTimeout(e.Close),
+			retry).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "errand-given-up", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
 		doing := perdure.CallActivityByName[string](ctx, "job", e.Job, perdure.WithScheduleToCloseTimeout(e.Close))
@@ -76,7 +77,8 @@ func onErrand(t *testing.T, workers bool, o simhub.Options, test func(ctx contex
 func (f *floor) wantClosed(in provider.Instance, end history.Event, want time.Duration) {
 	f.t.Helper()
 	took := end.Time.Sub(in.CreatedAt)
-	if e := end.Error; e == nil || e.Cause == nil || e.Cause.Type != history.TypeTimeout || !strings.Contains(e.Cause.Message, "schedule-to-close") || e.NonRetryable {
+	if e := end.Error; e == nil || e.Cause == nil || e.Cause.Type != history.TypeTimeout ||
+		!strings.Contains(e.Cause.Message, "schedule-to-close") || e.NonRetryable {
 		f.t.Errorf("ended with %s %+v, want a schedule-to-close timeout", end.String(), e)
 	}
 	if took < want || took > want+50*time.Millisecond {
@@ -127,7 +129,8 @@ func TestScheduleToCloseEndsWhatIsRunning(t *testing.T) {
 					t.Errorf("got %d runs, want 1", f.ran())
 				}
 				if _, cause := f.cause(3); !j.Ignores {
-					if e, ok := errors.AsType[*perdure.TimeoutError](cause); !ok || !strings.Contains(e.Message, "schedule-to-close") {
+					if e, ok := errors.AsType[*perdure.TimeoutError](cause); !ok ||
+						!strings.Contains(e.Message, "schedule-to-close") {
 						t.Errorf("the context ended with %v, want a schedule-to-close timeout", cause)
 					}
 				}
@@ -144,7 +147,8 @@ func TestNoRetryBeginsAfterScheduleToClose(t *testing.T) {
 	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "fails", errand{Close: 5 * time.Minute, Retries: time.Minute})
 		end := f.finish(in)
-		if took := end.Time.Sub(in.CreatedAt); end.Error == nil || end.Error.Cause.Message != "attempt 3" || took > 181*time.Second || took < 180*time.Second {
+		if took := end.Time.Sub(in.CreatedAt); end.Error == nil || end.Error.Cause.Message != "attempt 3" ||
+			took > 181*time.Second || took < 180*time.Second {
 			t.Errorf("ended after %v with %s %+v", took, end.String(), end.Error)
 		}
 		f.checkRest()
@@ -161,7 +165,8 @@ func TestARetryThatIsLateIsNotMade(t *testing.T) {
 		time.Sleep(time.Minute)
 		failed := f.worker(nil).HandleRecords(ctx, records)
 		synctest.Wait()
-		if got := f.sent(); len(failed) > 0 || f.ran() > 0 || len(got) != 1 || got[0].Error == nil || got[0].Error.Type != history.TypeTimeout {
+		if got := f.sent(); len(failed) > 0 || f.ran() > 0 || len(got) != 1 || got[0].Error == nil ||
+			got[0].Error.Type != history.TypeTimeout {
 			t.Errorf("got failed records %v, %d runs, outcomes %+v; want one timeout", failed, f.ran(), got)
 		}
 	})
@@ -204,7 +209,8 @@ func TestScheduleToCloseSurvivesADispatchThatIsRepeated(t *testing.T) {
 				t.Parallel()
 				var turns atomic.Int32
 				crash, crashed := crashOnce(after, func(c simaws.Call) bool {
-					if put, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(put.Item, "sk"), "h#") {
+					if put, ok := c.Input.(*dynamodb.PutItemInput); ok &&
+						strings.HasPrefix(text(put.Item, "sk"), "h#") {
 						turns.Add(1)
 					}
 					return c.Operation == "SendMessageBatch" && turns.Load() > 0

@@ -61,7 +61,9 @@ var slowCalls = map[string]func(ctx context.Context, next func() error) error{
 func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	for name, wait := range slowCalls {
-		for _, every := range []time.Duration{250 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond, time.Second} {
+		for _, every := range []time.Duration{
+			250 * time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond, time.Second,
+		} {
 			t.Run(fmt.Sprint(name, every), func(t *testing.T) {
 				t.Parallel()
 				for _, ms := range []int{10, 260, 510, 760, 990} {
@@ -100,7 +102,9 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
-		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 20 * time.Millisecond }))
+		over := f.handled(ctx, f.worker(func(o *dispatch.WorkerOptions) {
+			o.CancelPollInterval = 20 * time.Millisecond
+		}))
 		answered := &atomic.Bool{}
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			strong, looks := looksStrongly(c)
@@ -146,7 +150,8 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		decided := time.Now()
 		<-over
 		if took := f.seenAt().Sub(decided); took > 2*time.Second {
-			t.Errorf("the activity observed the cancellation after %v, want the second of the hanging poll and another", took)
+			t.Errorf("the activity observed the cancellation after %v, want the second of the hanging poll and another",
+				took)
 		}
 	})
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -205,7 +210,9 @@ func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
 	for _, ms := range []int{0, 240, 490, 740, 990} {
 		onFloor(t, func(ctx context.Context, f *floor) {
 			in := f.jobsOf("a", forever)
-			w := f.worker(func(o *dispatch.WorkerOptions) { o.LeaseAfter = time.Minute + time.Duration(ms)*time.Millisecond })
+			w := f.worker(func(o *dispatch.WorkerOptions) {
+				o.LeaseAfter = time.Minute + time.Duration(ms)*time.Millisecond
+			})
 			over := f.handled(ctx, w)
 			f.Cloud.Table.Lag(1000)
 			f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -279,7 +286,8 @@ func TestACrowdMissesNothingForASecond(t *testing.T) {
 				time.Sleep(time.Second + 10*time.Millisecond)
 				f.mu.Lock()
 				if len(f.told) != i+1 {
-					t.Errorf("%d executions: no activity observed the cancellation within a second of %v", executions, decided)
+					t.Errorf("%d executions: no activity observed the cancellation within a second of %v",
+						executions, decided)
 				}
 				f.mu.Unlock()
 			}

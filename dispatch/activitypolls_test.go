@@ -31,7 +31,8 @@ func TestACancelIsSeenWithinTheInterval(t *testing.T) {
 				decided := time.Now()
 				<-over
 				if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval {
-					t.Errorf("the activity observed the cancellation after %v, want at most %v", took, dispatch.DefaultCancelPollInterval)
+					t.Errorf("the activity observed the cancellation after %v, want at most %v",
+						took, dispatch.DefaultCancelPollInterval)
 				}
 			})
 		})
@@ -184,7 +185,9 @@ func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
 		r := perdure.NewRegistry()
 		perdure.DefineActivity[job, string]("job", perdure.WithCancelPollInterval(10*time.Second)).Register(r, f.do)
 		perdure.DefineActivity[job, string]("brief").Register(r, f.do)
-		f.jobsOf("a", job{Takes: 12 * time.Minute}, job{Takes: 5 * time.Second, Brief: true}, job{Takes: 5 * time.Second, Brief: true})
+		f.jobsOf("a", job{Takes: 12 * time.Minute}, job{Takes: 5 * time.Second, Brief: true}, job{
+			Takes: 5 * time.Second, Brief: true,
+		})
 		w := f.workerOf(r, func(o *dispatch.WorkerOptions) { o.LeaseAfter = 2 * time.Hour })
 		over := f.handled(ctx, w)
 		time.Sleep(time.Minute)

@@ -68,8 +68,10 @@ func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 					t.Errorf("got failed records %v, want none", failed)
 				}
 				r := f.recorded(in, 3)
-				if after := r.SeenAt.Sub(asked); r.CancelOutcome != end || after < 0 || after > time.Second || r.EndedAt.Sub(r.SeenAt) != c.takes {
-					t.Errorf("cancelled at %v: got record %+v, want %s %v after the observation", asked, r, end, c.takes)
+				if after := r.SeenAt.Sub(asked); r.CancelOutcome != end || after < 0 || after > time.Second ||
+					r.EndedAt.Sub(r.SeenAt) != c.takes {
+					t.Errorf("cancelled at %v: got record %+v, want %s %v after the observation",
+						asked, r, end, c.takes)
 				}
 				f.wantNoneAgain()
 			})
@@ -85,8 +87,12 @@ func TestWhatNeverStartedIsRecorded(t *testing.T) {
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 {
 			t.Errorf("got failed records %v, want none", failed)
 		}
-		for id, want := range map[int64]provider.CancelOutcome{3: provider.OutcomeNeverStarted, 4: "", 5: provider.OutcomeNeverStarted} {
-			if r := f.recorded(in, id); r.CancelOutcome != want || want != "" && (!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
+		for id, want := range map[int64]provider.CancelOutcome{
+			3: provider.OutcomeNeverStarted, 4: "", 5: provider.OutcomeNeverStarted,
+		} {
+			if r := f.recorded(in, id); r.CancelOutcome != want ||
+				want != "" &&
+					(!r.SeenAt.Equal(time.Now()) && time.Since(r.SeenAt) > time.Second || !r.EndedAt.Equal(r.SeenAt)) {
 				t.Errorf("#%d: got record %+v, want outcome %q", id, r, want)
 			}
 		}
@@ -120,7 +126,8 @@ func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
 			t.Errorf("got failed records %v, want two", failed)
 		}
 		if writes, reads := len(f.recordWrites()), f.recordReads(); writes != 2 || reads > 0 {
-			t.Errorf("got %d writes and %d reads of records, want only the 2 deadlines of the last activities", writes, reads)
+			t.Errorf("got %d writes and %d reads of records, want only the 2 deadlines of the last activities",
+				writes, reads)
 		}
 	})
 }
@@ -135,7 +142,9 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 		refused := f.failing("DeleteMessageBatch")
 		refused.Store(true)
 		records, over := f.receive("sim://default"), make(chan []string)
-		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }() // the mapping does not delete the record either
+		go func() {
+			over <- f.worker(nil).HandleRecords(ctx, records)
+		}() // the mapping does not delete the record either
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		<-over
@@ -146,7 +155,9 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 			t.Errorf("got failed records %v and %d runs, want none and 1", failed, f.ran())
 		}
 		writes := len(f.recordWrites())
-		if r := f.recorded(in, 3); first.CancelOutcome != provider.OutcomeStopped || r.CancelOutcome != first.CancelOutcome || !r.SeenAt.Equal(first.SeenAt) || !r.EndedAt.Equal(first.EndedAt) || writes != 2 {
+		if r := f.recorded(in, 3); first.CancelOutcome != provider.OutcomeStopped ||
+			r.CancelOutcome != first.CancelOutcome || !r.SeenAt.Equal(first.SeenAt) ||
+			!r.EndedAt.Equal(first.EndedAt) || writes != 2 {
 			t.Errorf("got record %+v, then %+v, after %d writes", first, r, writes)
 		}
 		f.wantNoneAgain()
@@ -163,7 +174,8 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 				in := f.jobsOf("a", forever, stubborn)
 				queued := f.jobsOf("b", job{})
 				f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-					if up, ok := c.Input.(*dynamodb.UpdateItemInput); !ok || !strings.HasPrefix(text(up.Key, "sk"), "a#") {
+					if up, ok := c.Input.(*dynamodb.UpdateItemInput); !ok ||
+						!strings.HasPrefix(text(up.Key, "sk"), "a#") {
 						return next()
 					}
 					if hangs {
@@ -236,7 +248,8 @@ func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
-		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
+		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords,
+			dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		_ = stop()
 		synctest.Wait()

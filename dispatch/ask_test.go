@@ -63,7 +63,10 @@ func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (i
 	})
 	set("takes a side effect", func(int) (int, error) { return perdure.SideEffect(ctx, func() int { return 1 }), nil })
 	set("cancels", func(int) (int, error) { open.Cancel("asked"); return 1, nil })
-	set("starts a coroutine", func(int) (int, error) { perdure.Go(ctx, func(*perdure.OrchestrationContext) {}); return 1, nil })
+	set("starts a coroutine", func(int) (int, error) {
+		perdure.Go(ctx, func(*perdure.OrchestrationContext) {})
+		return 1, nil
+	})
 	set("schedules elsewhere", func(int) (int, error) {
 		done := make(chan struct{})
 		go func() {
@@ -228,7 +231,8 @@ func TestAQueryOfWhatWasTerminated(t *testing.T) {
 	}
 }
 
-// Changes that a query handler makes are dropped. The next turn in the process uses its warm instance and reads nothing.
+// Changes that a query handler makes are dropped. The next turn in the process uses its warm instance and reads
+// nothing.
 func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
@@ -257,8 +261,9 @@ func TestAQueryIsAsFreshAsWhatIsCommitted(t *testing.T) {
 		in := h.start("counting", 2)
 		h.turn(0)
 		h.send(provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add", EventID: "1",
-			Data: history.Payload("1"),
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "add",
+			EventID: "1",
+			Data:    history.Payload("1"),
 		})
 		h.turn(1)
 		h.wantAsked("heard", "0", "1")
@@ -296,19 +301,24 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/ask_test.go:")
 		time.Sleep(time.Hour) // the handler returns
 
-		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf", "dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
+		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf",
+			"dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
 			t.Errorf("got failure %+v, want a panic", f)
 		}
-		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil || f.Type != history.TypeGoexit {
+		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil ||
+			f.Type != history.TypeGoexit {
 			t.Errorf("got failure %+v, want Goexit", f)
 		}
-		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil || f.Type != history.TypeError {
+		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil ||
+			f.Type != history.TypeError {
 			t.Errorf("got failure %+v, want the error of the handler", f)
 		}
-		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput, `decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
+		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput,
+			`decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
 			t.Errorf("got failure %+v, want a decode error", f)
 		}
-		if f := h.wantNoAnswer("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil || f.Type != history.TypePayloadTooLarge {
+		if f := h.wantNoAnswer("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil ||
+			f.Type != history.TypePayloadTooLarge {
 			t.Errorf("got failure %+v, want payload too large", f)
 		}
 		h.wantAsked("nothing", "{}", "null")
@@ -330,7 +340,9 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 	asked := func(name string) *perdure.Registry {
 		r := perdure.NewRegistry()
 		perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			if err := perdure.SetQueryHandler(ctx, "name", func(struct{}) (string, error) { return name, nil }); err != nil {
+			if err := perdure.SetQueryHandler(ctx, "name", func(struct{}) (string, error) {
+				return name, nil
+			}); err != nil {
 				return 0, err
 			}
 			return perdure.WaitForExternalEvent[int](ctx, name).Await(ctx)
@@ -349,7 +361,9 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 			if !ok || e.Code != want {
 				t.Fatalf("got error %v, want %s", err, want)
 			}
-			if want == provider.QueryBlocked && (e.Failure == nil || e.Failure.Type != history.TypeNondeterminism || !strings.Contains(e.Failure.Got, "other")) {
+			if want == provider.QueryBlocked &&
+				(e.Failure == nil || e.Failure.Type != history.TypeNondeterminism ||
+					!strings.Contains(e.Failure.Got, "other")) {
 				t.Errorf("got diagnosis %+v, want the event that differs", e.Failure)
 			}
 		}
@@ -358,8 +372,9 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 		}
 
 		h.send(provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard", EventID: "1",
-			Data: history.Payload("1"),
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, StartID: in.StartID, Name: "unheard",
+			EventID: "1",
+			Data:    history.Payload("1"),
 		})
 		for range 4 {
 			h.give(other)
@@ -377,7 +392,9 @@ func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "anew", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		if err := perdure.SetQueryHandler(ctx, fmt.Sprint("generation ", n), func(struct{}) (int, error) { return n, nil }); err != nil {
+		if err := perdure.SetQueryHandler(ctx, fmt.Sprint("generation ", n), func(struct{}) (int, error) {
+			return n, nil
+		}); err != nil {
 			return 0, err
 		}
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
@@ -401,7 +418,8 @@ func TestAClientIsGivenWhomToAsk(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
 		in := h.start("counting", 1)
 		h.turn(0)
-		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err, client.ErrQueriesUnsupported) {
+		if _, err := client.New(h.Provider).Query(ctx, in.InstanceID, "heard", 1); !errors.Is(err,
+			client.ErrQueriesUnsupported) {
 			t.Errorf("without a querier: got error %v, want ErrQueriesUnsupported", err)
 		}
 		c := client.New(h.Provider, client.WithQuerier(h.Orchestrators[0]))
@@ -430,14 +448,15 @@ func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
 			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as poison", now.Status, now.Diagnosis)
 		}
-		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil || e.Failure.Type != history.TypePoison {
+		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil ||
+			e.Failure.Type != history.TypePoison {
 			t.Errorf("got diagnosis %+v, want poison", e.Failure)
 		}
 	})
 }
 
-// A slow replay and a handler that hangs end before the deadline of the invocation. Otherwise the invocation would fail,
-// and the build would be counted as faulty.
+// A slow replay and a handler that hangs end before the deadline of the invocation. Otherwise the invocation would
+// fail, and the build would be counted as faulty.
 func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -455,8 +474,10 @@ func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
 		invocation, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		_, err := h.Orchestrators[0].QueryInstance(invocation, provider.QueryRequest{InstanceID: "i-1", Name: "blocks"})
-		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHandlerTimedOut || invocation.Err() != nil {
-			t.Errorf("got error %v, invocation context %v; want a handler timeout before the deadline", err, invocation.Err())
+		if e, ok := errors.AsType[*provider.QueryError](err); !ok || e.Code != provider.QueryHandlerTimedOut ||
+			invocation.Err() != nil {
+			t.Errorf("got error %v, invocation context %v; want a handler timeout before the deadline",
+				err, invocation.Err())
 		}
 		time.Sleep(time.Hour) // the handler returns
 	})

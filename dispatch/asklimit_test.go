@@ -120,7 +120,9 @@ func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for i := range n {
-			if err := perdure.SetQueryHandler(ctx, fmt.Sprintf("%0250d", i), func(struct{}) (int, error) { return i, nil }); err != nil {
+			if err := perdure.SetQueryHandler(ctx, fmt.Sprintf("%0250d", i), func(struct{}) (int, error) {
+				return i, nil
+			}); err != nil {
 				return 0, err
 			}
 		}
@@ -131,7 +133,8 @@ func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
 		h.turn(0)
 		e := h.wantNoAnswer("none", "", provider.QueryHandlerNotFound, "and 900 more")
 		if len(e.Known) != 100 || len(e.Message) > 30_000 {
-			t.Errorf("got %d names and a message of %d bytes, want 100 names in at most 30,000 bytes", len(e.Known), len(e.Message))
+			t.Errorf("got %d names and a message of %d bytes, want 100 names in at most 30,000 bytes",
+				len(e.Known), len(e.Message))
 		}
 		h.wantAsked(fmt.Sprintf("%0250d", 999), "", "999")
 	})

@@ -98,13 +98,14 @@ func wantAttention(t *testing.T, lines string, want map[string]any) {
 	}
 	aws, err := json.Marshal(found[0]["_aws"])
 	if err != nil || !strings.Contains(string(aws), `[{"Dimensions":[["hub"]],"Metrics":[`+
-		`{"Name":"InstancesBlocked","Unit":"Count"},{"Name":"OldestPendingSeconds","Unit":"Seconds"}],"Namespace":"perdure"}]`) {
+		`{"Name":"InstancesBlocked","Unit":"Count"},{"Name":"OldestPendingSeconds","Unit":"Seconds"}],`+
+		`"Namespace":"perdure"}]`) {
 		t.Errorf("got metric metadata %s, %v", aws, err)
 	}
 }
 
-// An unregistered activity is a metric of its queue. The age of the oldest message does not show it, because SQS excludes
-// messages that were received several times.
+// An unregistered activity is a metric of its queue. The age of the oldest message does not show it, because SQS
+// excludes messages that were received several times.
 func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

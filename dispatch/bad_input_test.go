@@ -25,7 +25,9 @@ func TestMalformedRecordsGoToTheDeadLetters(t *testing.T) {
 		"no instance":   `{"v":1,"kind":"wake"}`,
 		"wrong type":    `{"v":1,"kind":"wake","instanceId":7}`,
 	} {
-		for queue, url := range map[string]string{"inbox": "sim://inbox.fifo", "default": "sim://default", "timers": "sim://timers"} {
+		for queue, url := range map[string]string{
+			"inbox": "sim://inbox.fifo", "default": "sim://default", "timers": "sim://timers",
+		} {
 			t.Run(queue+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

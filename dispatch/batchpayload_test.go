@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Ten messages of nearly 1 MiB exceed the payload limit of an invocation, 6 MB. Turns and workers receive such batches in
-// parts. No message is lost, and no activity runs twice.
+// Ten messages of nearly 1 MiB exceed the payload limit of an invocation, 6 MB. Turns and workers receive such batches
+// in parts. No message is lost, and no activity runs twice.
 func TestBatch_overThePayloadLimit_losesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	const activities, size = 80, 90 << 10 // a quotation mark takes two bytes in a payload, and four in an event

@@ -72,9 +72,9 @@ func besides(takes time.Duration) *perdure.Registry {
 	return r
 }
 
-// If a batch ended while a call for it is in progress, the function could freeze and complete the call when it is thawed. It
-// would then lease a record that another worker has, or write the record of an activity that has ended. So the batch
-// cancels the call and waits for its return.
+// If a batch ended while a call for it is in progress, the function could freeze and complete the call when it is
+// thawed. It would then lease a record that another worker has, or write the record of an activity that has ended. So
+// the batch cancels the call and waits for its return.
 func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*struct {
@@ -85,17 +85,21 @@ func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 		cancelled     bool // before the activity starts
 	}{
 		"first lease": {
-			orchestration: "plain", takes: 3500 * time.Millisecond, hung: hung{operation: "ChangeMessageVisibilityBatch"},
+			orchestration: "plain", takes: 3500 * time.Millisecond,
+			hung: hung{operation: "ChangeMessageVisibilityBatch"},
 		},
 		"renewed lease": {
 			orchestration: "plain", takes: 29 * time.Second,
 			hung: hung{operation: "ChangeMessageVisibilityBatch", after: 10 * time.Second},
 		},
 		"lease before the start": {
-			orchestration: "plain", hung: hung{operation: "ChangeMessageVisibilityBatch"}, deliveries: 3, cancelled: true,
+			orchestration: "plain", hung: hung{operation: "ChangeMessageVisibilityBatch"}, deliveries: 3,
+			cancelled: true,
 		},
 		"renewed run lease": {
-			orchestration: "waited", takes: 16 * time.Second, hung: hung{operation: "UpdateItem", after: 10 * time.Second},
+			orchestration: "waited", takes: 16 * time.Second, hung: hung{
+				operation: "UpdateItem", after: 10 * time.Second,
+			},
 		},
 		"heartbeat details": {
 			orchestration: "beating", takes: 1100 * time.Millisecond, hung: hung{operation: "UpdateItem"},
@@ -152,7 +156,8 @@ func TestLeasesAreRenewedInTheGrace(t *testing.T) {
 		}
 		<-over
 		// The worker takes the lease at 3 s, and renews it at 28 and 53 s.
-		if got, want := strings.Join(f.leases(), ", "), "1 for 30s, 1 for 30s, 1 for 30s"; !strings.HasPrefix(got, want) {
+		if got, want := strings.Join(f.leases(), ", "),
+			"1 for 30s, 1 for 30s, 1 for 30s"; !strings.HasPrefix(got, want) {
 			t.Errorf("got leases %s, want %s", got, want)
 		}
 	})
@@ -162,7 +167,8 @@ func TestLeasesAreRenewedInTheGrace(t *testing.T) {
 func (f *floor) cancelIt(in provider.Instance) {
 	f.t.Helper()
 	f.send(provider.Message{
-		Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient,
+		Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+		RequestedBy: history.RequestedByClient,
 	})
 	f.turn(0)
 }

@@ -75,8 +75,8 @@ func sleeper(events int, name string, opts ...perdure.OrchestrationOption) *perd
 	return r
 }
 
-//  1. An instance runs in a build whose code differs from history. After three deliveries, the session parks its messages
-//     and blocks the instance with a diagnosis.
+//  1. An instance runs in a build whose code differs from history. After three deliveries, the session parks its
+//     messages and blocks the instance with a diagnosis.
 //  2. A fixed build reports, and the sweeper wakes the instance.
 //  3. The instance continues with all parked messages.
 func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
@@ -97,8 +97,10 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 			t.Fatalf("third delivery: got %d failed messages, want none", len(failed))
 		}
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeNondeterminism ||
-			now.Diagnosis.Expected != `ExternalEventSubscribed "add"` || now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeNondeterminism ||
+			now.Diagnosis.Expected != `ExternalEventSubscribed "add"` ||
+			now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
 			t.Fatalf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
 		}
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
@@ -123,8 +125,8 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 	})
 }
 
-// Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive the
-// others.
+// Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive
+// the others.
 func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -132,9 +134,13 @@ func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 		want provider.RuntimeStatus
 	}{
 		"an event": {provider.Message{
-			Kind: provider.MessageEventRaised, Name: "add", EventID: "second", Data: history.NewInlinePayload([]byte("1")),
+			Kind: provider.MessageEventRaised, Name: "add", EventID: "second",
+			Data: history.NewInlinePayload([]byte("1")),
 		}, provider.StatusCompleted},
-		"a cancel": {provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"}, provider.StatusCancelled},
+		"a cancel": {
+			provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"},
+			provider.StatusCancelled,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +184,8 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 			h.give(other)
 		}
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeUnregistered {
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeUnregistered {
 			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as unregistered", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "e", 5) // is parked at once, because the instance is blocked
@@ -197,8 +204,8 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 	})
 }
 
-// During a rollout, an environment of the old build parks messages of an orchestration that only the new build knows. The
-// new build reported before. The sweeper still wakes the instance.
+// During a rollout, an environment of the old build parks messages of an orchestration that only the new build knows.
+// The new build reported before. The sweeper still wakes the instance.
 func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(ctx context.Context, h *hub) {
@@ -278,9 +285,11 @@ func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeBlockingCall {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeBlockingCall {
 			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
-		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") || !strings.Contains(m, "(dispatch/blocked_test.go:") {
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") ||
+			!strings.Contains(m, "(dispatch/blocked_test.go:") {
 			t.Errorf("the diagnosis lacks the line: %s", m)
 		}
 		time.Sleep(2 * time.Hour) // the orchestration returns

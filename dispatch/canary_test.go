@@ -20,8 +20,8 @@ import (
 
 // Two builds run concurrently in warm environments. Cases that these tests cover:
 //
-//   - The canary reports at its cold start, blocks instances, and is rolled back. No environment of the old build starts
-//     cold afterwards, so the sweeper must not regard the canary as the deployed build forever.
+//   - The canary reports at its cold start, blocks instances, and is rolled back. No environment of the old build
+//     starts cold afterwards, so the sweeper must not regard the canary as the deployed build forever.
 //   - An environment of the old build starts cold after the canary, blocks an orchestration that only the canary knows,
 //     and the canary becomes the deployed build.
 //   - Both builds remain and report in turn. If each report counted as a deployment, each sweep would wake each blocked
@@ -203,7 +203,8 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 		if reports != 1 {
 			t.Errorf("got %d reports in half a minute, want 1", reports)
 		}
-		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuildInstanceID); !errors.Is(err, provider.ErrNotFound) {
+		if _, err := h.Provider.ReadInstance(ctx, provider.ReportBuildInstanceID); !errors.Is(err,
+			provider.ErrNotFound) {
 			t.Errorf("the request created an instance: %v", err)
 		}
 	})
@@ -220,7 +221,8 @@ func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
 			}
 			return next()
 		})
-		o := must(dispatch.NewOrchestrator(sleeper(2, "add"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "new"}))
+		o := must(dispatch.NewOrchestrator(sleeper(2, "add"), h.Provider,
+			&dispatch.OrchestratorOptions{BuildID: "new"}))
 		t.Cleanup(o.Close)
 		if err := o.ReportBuild(ctx); err == nil {
 			t.Fatal("the report at the start succeeded")
@@ -263,13 +265,16 @@ func TestWhatIsPoisonInTwoBuildsHasOneTryInEach(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 60 {
-				h.serveFor(121 * time.Second) // ends between two deliveries, which are 90 s apart; one that is cut off would not crash
+				// The time ends between two deliveries, which are 90 s apart. A delivery that is cut off would not
+				// crash.
+				h.serveFor(121 * time.Second)
 				if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if ran := f.ran.Swap(0); ran != want || h.read(in).Status != provider.StatusBlocked {
-				t.Errorf("change %d of the build: the turn ran %d times, want %d; the instance is %s", n, ran, want, h.read(in).Status)
+				t.Errorf("change %d of the build: the turn ran %d times, want %d; the instance is %s",
+					n, ran, want, h.read(in).Status)
 			}
 		}
 	})

@@ -56,7 +56,8 @@ const (
 	lineRefused = logevent.SubOrchestrationCancelRejected
 )
 
-// The log has one line about the cancellation of an activity and one about its end, with durations. Polls are not logged.
+// The log has one line about the cancellation of an activity and one about its end, with durations. Polls are not
+// logged.
 func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -65,15 +66,20 @@ func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		time.Sleep(10 * time.Second)
-		whose := []string{"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1", "reason=select_loser"}
-		f.log.wantLine(t, lineTold, append(whose, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
+		whose := []string{
+			"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1",
+			"reason=select_loser",
+		}
+		f.log.wantLine(t, lineTold,
+			append(whose, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
 		f.log.wantLine(t, lineEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
 		f.cancel(in, 4)
 		<-over
 		if n := strings.Count(f.log.String(), "\n"); n != 4 {
 			t.Errorf("got %d lines about two cancelled activities, want two each:\n%s", n, &f.log)
 		}
-		if ended := f.log.lines(lineEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") || !strings.Contains(ended[1], "end=finished endedAfter=9s") {
+		if ended := f.log.lines(lineEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") ||
+			!strings.Contains(ended[1], "end=finished endedAfter=9s") {
 			t.Errorf("got end lines %s, want the second to report #4 as finished after 9s", ended)
 		}
 	})

@@ -92,8 +92,8 @@ func chaos(t *testing.T, seed uint64) {
 	})
 }
 
-// asksThroughout queries the instance repeatedly while its turns run in the same process. The code must match the history,
-// and no query handler is set. It stops if poison has blocked the instance.
+// asksThroughout queries the instance repeatedly while its turns run in the same process. The code must match the
+// history, and no query handler is set. It stops if poison has blocked the instance.
 func asksThroughout(ctx context.Context, h *hub, until time.Time) {
 	for time.Now().Before(until) {
 		_, err := h.QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "progress"})

@@ -11,8 +11,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An instance with an unreadable history receives many messages. Once the instance is blocked in a build, that build parks
-// each batch at its first delivery. Another build retries the messages, because it may be able to read the history.
+// An instance with an unreadable history receives many messages. Once the instance is blocked in a build, that build
+// parks each batch at its first delivery. Another build retries the messages, because it may be able to read the
+// history.
 func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 	t.Parallel()
 	const many = 200
@@ -22,7 +23,8 @@ func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
 		h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
 		h.raise(in, "e", 5)
 		h.serveFor(2 * time.Hour)
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt || now.BlockedBy != "test" {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt ||
+			now.BlockedBy != "test" {
 			t.Fatalf("the instance is %s in build %q with diagnosis %+v", now.Status, now.BlockedBy, now.Diagnosis)
 		}
 		for n := range many {

@@ -21,10 +21,11 @@ func TestWhatAChainOfTenCosts(t *testing.T) {
 			t.Fatalf("ended with %s", end.String())
 		}
 		want := map[string]int64{
-			"DynamoDB.PutItem":     11, // one per turn: the start and ten outcomes
-			"DynamoDB.UpdateItem":  2,  // Running, Completed
-			"DynamoDB.GetItem":     1,  // the test reads the instance
-			"DynamoDB.Query":       12, // the first turn, the cancel record before each activity, and the end read by the test
+			"DynamoDB.PutItem":    11, // one per turn: the start and ten outcomes
+			"DynamoDB.UpdateItem": 2,  // Running, Completed
+			"DynamoDB.GetItem":    1,  // the test reads the instance
+			"DynamoDB.Query":      12,
+			// the first turn, the cancel record before each activity, and the end read by the test
 			"SQS.SendMessageBatch": 20, // ten work items and ten outcomes; the mapping deletes the records
 		}
 		h.wantCalls(want)
@@ -125,8 +126,8 @@ func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
 	t.Logf("calls %v, write units %v", calls[2000], units)
 }
 
-// Without any cancellation, each activity costs one read of one unit. A long activity costs one such read per second, and
-// three reads of half a unit in between.
+// Without any cancellation, each activity costs one read of one unit. A long activity costs one such read per second,
+// and three reads of half a unit in between.
 func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -140,7 +141,8 @@ func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
 		f.Cloud.ResetCounts()
 		<-f.handled(ctx, f.worker(nil))
 		if reads, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity(); reads != 1+10+31 || c.Read > 1+10+31./2 {
-			t.Errorf("activity of 10s: got %d reads of %v units, want 1 before, 1 per second, and 3 of half a unit between",
+			t.Errorf("activity of 10s: got %d reads of %v units, want 1 before, 1 per second, and 3 of half a unit "+
+				"between",
 				reads, c.Read)
 		}
 	})

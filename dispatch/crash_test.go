@@ -92,7 +92,8 @@ func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2, Rollup: 1}); n += shortrun.Step(crashStep) {
+				for n := int64(1); crashAt(t, s, n, after,
+					simhub.Options{Environments: 2, Rollup: 1}); n += shortrun.Step(crashStep) {
 				}
 			})
 		}
@@ -141,7 +142,8 @@ func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
 		if s.meanwhile != nil {
 			s.meanwhile(h, in)
 		}
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
+			s.want != "" && string(end.Output) != s.want {
 			t.Errorf("transaction %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
 		if err := h.CheckRest(ctx); err != nil {

@@ -80,7 +80,8 @@ func TestR31AKeyOfManyOperations(t *testing.T) {
 			t.Errorf("got %d calls for %d operations, want at most 2.5 each", store, *operations)
 		}
 		if mostEvents > 5000 || mostHanded > 256<<10 {
-			t.Errorf("got %d events and %d bytes of state in an execution, want at most 5,000 and 256 KiB", mostEvents, mostHanded)
+			t.Errorf("got %d events and %d bytes of state in an execution, want at most 5,000 and 256 KiB",
+				mostEvents, mostHanded)
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// tenants returns an orchestration that calls one activity per tenant. The fairness key is the tenant, and each activity
-// fails once.
+// tenants returns an orchestration that calls one activity per tenant. The fairness key is the tenant, and each
+// activity fails once.
 func tenants() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "serve", func(ctx context.Context, whose string) (string, error) {
@@ -31,7 +31,8 @@ func tenants() *perdure.Registry {
 		var fs []*perdure.Future[string]
 		for _, whose := range all {
 			retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
-			fs = append(fs, perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
+			fs = append(fs,
+				perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
 		}
 		return perdure.AwaitAll(ctx, fs)
 	})

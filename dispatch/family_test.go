@@ -46,7 +46,8 @@ func addFamily(r *perdure.Registry) {
 
 // waitsADay waits for the event "add" or for a day, and then for the event "end".
 func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-	first, err := perdure.Select(ctx, perdure.WaitForExternalEvent[int](ctx, "add"), perdure.CreateTimer(ctx, 24*time.Hour))
+	first, err := perdure.Select(ctx, perdure.WaitForExternalEvent[int](ctx, "add"),
+		perdure.CreateTimer(ctx, 24*time.Hour))
 	if err != nil {
 		return "", err
 	}

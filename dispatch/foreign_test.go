@@ -23,7 +23,8 @@ func (h *hub) putRaw(group, body string) {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.SendMessageBatch(h.t.Context(), &sqs.SendMessageBatchInput{
 		QueueUrl: aws.String(h.Provider.Config().InboxURL), Entries: []sqstypes.SendMessageBatchRequestEntry{{
-			Id: aws.String("1"), MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: aws.String(rand.Text()),
+			Id: aws.String("1"), MessageBody: &body, MessageGroupId: &group,
+			MessageDeduplicationId: aws.String(rand.Text()),
 		}},
 	})
 	if err != nil || len(out.Failed) > 0 {
@@ -86,8 +87,8 @@ func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 	})
 }
 
-// Messages that no client may send, and messages of another hub, become dead letters at the first delivery, with a reason.
-// Other messages of the group continue at once.
+// Messages that no client may send, and messages of another hub, become dead letters at the first delivery, with a
+// reason. Other messages of the group continue at once.
 func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1100)
@@ -97,7 +98,8 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 	event := func(name, id, more string) string {
 		n, _ := json.Marshal(name)
 		i, _ := json.Marshal(id)
-		return fmt.Sprintf(`{"v":1,"kind":"eventRaised","instanceId":"i-1","name":%s,"eventId":%s,"data":1%s}`, n, i, more)
+		return fmt.Sprintf(`{"v":1,"kind":"eventRaised","instanceId":"i-1","name":%s,"eventId":%s,"data":1%s}`, n, i,
+			more)
 	}
 	tags := map[string]string{}
 	for i := range 17 {
@@ -157,7 +159,8 @@ func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
 			`"name":"inc","queue":"default","attempt":1,"hub":"another"}`}
 		timer := provider.Record{ID: "2", Body: `{"v":1,"instanceId":"i-1","executionId":"x","timerId":3,` +
 			`"fireAt":"2026-01-01T00:00:00Z","hub":"another"}`}
-		if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 || len(bad) != 1 {
+		if items, bad := h.Provider.DecodeWorkItems(h.t.Context(), []provider.Record{item}); len(items) != 0 ||
+			len(bad) != 1 {
 			t.Errorf("got %d work items, want none", len(items))
 		}
 		if timers, bad := h.Provider.DecodeTimers([]provider.Record{timer}); len(timers) != 0 || len(bad) != 1 {

@@ -201,7 +201,8 @@ func encoded(t *testing.T, v any) history.Payload {
 func (h *hub) receive(queueURL string) []provider.Record {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
-		QueueUrl: &queueURL, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+		QueueUrl: &queueURL, MaxNumberOfMessages: 10,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -226,10 +227,13 @@ func (h *hub) turn(environment int) (failed []string) {
 func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
 	h.t.Helper()
 	m := provider.Message{
-		Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment,
+		Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+		Segment: segment,
 	}
 	for _, id := range ids {
-		m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{ActivityID: id, Attempt: 1, Result: history.Payload("1")})
+		m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{
+			ActivityID: id, Attempt: 1, Result: history.Payload("1"),
+		})
 	}
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
 		h.t.Fatal(err)
@@ -272,8 +276,8 @@ func (h *hub) checkRest() {
 	}
 }
 
-// events returns the history of an instance. It fails the test if the history has gaps, settles an ID twice, or has events
-// after the end.
+// events returns the history of an instance. It fails the test if the history has gaps, settles an ID twice, or has
+// events after the end.
 func (h *hub) events(in provider.Instance) []history.Event {
 	h.t.Helper()
 	var events []history.Event

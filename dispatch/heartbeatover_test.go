@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// The holder of a token sends a heartbeat after the activity has ended. Every client reports the end, with or without an
-// earlier heartbeat.
+// The holder of a token sends a heartbeat after the activity has ended. Every client reports the end, with or without
+// an earlier heartbeat.
 func TestHeartbeat_activityHasEnded_isOver(t *testing.T) {
 	t.Parallel()
 	for name, beats := range map[string]bool{"heartbeat before the end": true, "no heartbeat before the end": false} {

@@ -67,7 +67,8 @@ func (h *hub) burst(in provider.Instance, n int) {
 		var ms []provider.Message
 		for j := i; j < min(i+10, n); j++ {
 			ms = append(ms, provider.Message{
-				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", j), Data: encoded(h.t, j),
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", j),
+				Data: encoded(h.t, j),
 			})
 		}
 		h.send(ms...)
@@ -82,46 +83,47 @@ func slow(d time.Duration) simaws.Interceptor {
 	}
 }
 
-// Messages to a blocked instance are parked as fast as batches can be written. The session neither runs the code nor reads
-// the history again. After a fix, all events arrive once and in order.
+// Messages to a blocked instance are parked as fast as batches can be written. The session neither runs the code nor
+// reads the history again. After a fix, all events arrive once and in order.
 func TestABlockedInstanceDrainsAThousandEventsWithoutItsCode(t *testing.T) {
 	t.Parallel()
 	const events = 1500
 	var count atomic.Int64
-	inBubble(t, simhub.Options{Registry: entered(&count, awaits(events, "plus")), Concurrency: 1}, func(ctx context.Context, h *hub) {
-		in := h.block(entered(new(atomic.Int64), awaits(events, "add")))
-		before := count.Load()
-		h.burst(in, events)
-		var mu sync.Mutex
-		var last time.Time
-		from := time.Now()
-		late := slow(10 * time.Millisecond)
-		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			defer func() {
-				mu.Lock()
-				defer mu.Unlock()
-				last = time.Now()
-			}()
-			return late(ctx, c, next)
+	inBubble(t, simhub.Options{Registry: entered(&count, awaits(events, "plus")), Concurrency: 1},
+		func(ctx context.Context, h *hub) {
+			in := h.block(entered(new(atomic.Int64), awaits(events, "add")))
+			before := count.Load()
+			h.burst(in, events)
+			var mu sync.Mutex
+			var last time.Time
+			from := time.Now()
+			late := slow(10 * time.Millisecond)
+			h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
+				defer func() {
+					mu.Lock()
+					defer mu.Unlock()
+					last = time.Now()
+				}()
+				return late(ctx, c, next)
+			})
+			h.Cloud.ResetCounts()
+			h.serveFor(time.Hour)
+			h.interfere(nil)
+			rate := events / last.Sub(from).Seconds()
+			calls := h.Cloud.Counts()
+			t.Logf("parked %d events in %v: %.0f events/s; calls %v", events, last.Sub(from), rate, calls)
+			if rate < 200 {
+				t.Errorf("got %.0f events/s, want at least 200", rate)
+			}
+			if n := count.Load() - before; n != 0 {
+				t.Errorf("the code ran %d times, want 0", n)
+			}
+			if calls["DynamoDB.PutItem"] != events/10 || calls["DynamoDB.UpdateItem"] != 0 ||
+				calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
+				t.Errorf("got calls %v, want a write for each of %d batches, and one cold read", calls, events/10)
+			}
+			h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
 		})
-		h.Cloud.ResetCounts()
-		h.serveFor(time.Hour)
-		h.interfere(nil)
-		rate := events / last.Sub(from).Seconds()
-		calls := h.Cloud.Counts()
-		t.Logf("parked %d events in %v: %.0f events/s; calls %v", events, last.Sub(from), rate, calls)
-		if rate < 200 {
-			t.Errorf("got %.0f events/s, want at least 200", rate)
-		}
-		if n := count.Load() - before; n != 0 {
-			t.Errorf("the code ran %d times, want 0", n)
-		}
-		if calls["DynamoDB.PutItem"] != events/10 || calls["DynamoDB.UpdateItem"] != 0 ||
-			calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
-			t.Errorf("got calls %v, want a write for each of %d batches, and one cold read", calls, events/10)
-		}
-		h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
-	})
 }
 
 // mend runs the instance in a fixed build, and fails the test unless it ends with the result want.
@@ -133,14 +135,15 @@ func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registr
 		h.t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 	}
 	h.give(mended)
-	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != fmt.Sprint(want) {
+	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
+		string(end.Output) != fmt.Sprint(want) {
 		h.t.Errorf("ended with %s %s %v, %v, want the result %d", end.Kind, end.Output, end.Error, err, want)
 	}
 	h.events(in)
 }
 
-// Code that never returns leaks a goroutine at each run. Messages to an instance that is blocked for this reason must not
-// run it. This test is not parallel, because it counts goroutines.
+// Code that never returns leaks a goroutine at each run. Messages to an instance that is blocked for this reason must
+// not run it. This test is not parallel, because it counts goroutines.
 func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest // see above
 	var count atomic.Int64
 	r := entered(&count, func(*perdure.OrchestrationContext, int) (int, error) {
@@ -158,7 +161,8 @@ func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest
 			before, goroutines, count.Load(), runtime.NumGoroutine())
 		const few = 3 // started by libraries at their first use; each message would leak one
 		if count.Load() != before || runtime.NumGoroutine() > goroutines+few {
-			t.Errorf("got %d more runs of the code, and %d goroutines after %d", count.Load()-before, runtime.NumGoroutine(), goroutines)
+			t.Errorf("got %d more runs of the code, and %d goroutines after %d",
+				count.Load()-before, runtime.NumGoroutine(), goroutines)
 		}
 		time.Sleep(2000 * time.Hour) // the orchestrations return
 	})
@@ -175,18 +179,21 @@ func TestABatchToABlockedInstanceIsOneWrite(t *testing.T) {
 		from := len(h.made())
 		failed := h.Orchestrators[0].HandleRecords(ctx, records)
 		if got := strings.Join(h.operations(from), " "); got != "PutItem" || len(records) != 10 || len(failed) > 0 {
-			t.Errorf("got %d records, %d failed, calls %s; want 10 records, none failed, one PutItem", len(records), len(failed), got)
+			t.Errorf("got %d records, %d failed, calls %s; want 10 records, none failed, one PutItem",
+				len(records), len(failed), got)
 		}
 	})
 }
 
-// The fixed code may not consume the parked message, or there may only be a wake. The instance is Running after a turn of
-// its code has succeeded.
+// The fixed code may not consume the parked message, or there may only be a wake. The instance is Running after a turn
+// of its code has succeeded.
 func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 	t.Parallel()
 	for name, parked := range map[string]provider.Message{
-		"only a wake":                  {Kind: provider.MessageWake},
-		"a duplicate event":            {Kind: provider.MessageEventRaised, Name: "add", EventID: "first", Data: history.Payload("1")},
+		"only a wake": {Kind: provider.MessageWake},
+		"a duplicate event": {
+			Kind: provider.MessageEventRaised, Name: "add", EventID: "first", Data: history.Payload("1"),
+		},
 		"message of another execution": {Kind: provider.MessageTimerFired, ExecutionID: "x", TimerID: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -221,7 +228,8 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 				h.raise(in, "second", 2)
 				h.raise(in, "third", 3)
 				h.give(mended)
-				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
+					string(end.Output) != "6" {
 					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
 				}
 			})
@@ -229,27 +237,29 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 	}
 }
 
-// In a rollout, an environment of the old build releases a message twice before FailOnNondeterminism fails the instance. An
-// environment of the new build can receive the message.
+// In a rollout, an environment of the old build releases a message twice before FailOnNondeterminism fails the
+// instance. An environment of the new build can receive the message.
 func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
-		in := h.start("sleeper", 0)
-		fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
-		h.give(fresh)
-		h.raise(in, "first", 1)
-		h.raise(in, "second", 2)
-		for n := range 2 {
-			if failed := h.turn(0); len(failed) != 2 || h.read(in).Status != provider.StatusRunning {
-				t.Fatalf("delivery %d: got %d failed messages, the instance is %s", n+1, len(failed), h.read(in).Status)
+	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())},
+		func(ctx context.Context, h *hub) {
+			in := h.start("sleeper", 0)
+			fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
+			h.give(fresh)
+			h.raise(in, "first", 1)
+			h.raise(in, "second", 2)
+			for n := range 2 {
+				if failed := h.turn(0); len(failed) != 2 || h.read(in).Status != provider.StatusRunning {
+					t.Fatalf("delivery %d: got %d failed messages, the instance is %s",
+						n+1, len(failed), h.read(in).Status)
+				}
+				time.Sleep(10 * time.Minute)
 			}
-			time.Sleep(10 * time.Minute)
-		}
-		h.give(fresh)
-		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
-			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
-		}
-	})
+			h.give(fresh)
+			if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "3" {
+				t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+			}
+		})
 }
 
 // 1. In a rollout, a message is received twice without any result, for example because calls are throttled.
@@ -258,62 +268,68 @@ func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
 // 4. The old build only parks later messages, and the instance continues in the new build.
 func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: sleeper(3, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
-		time.Sleep(time.Second)
-		fresh := h.orchestrator(sleeper(3, "add", perdure.FailOnNondeterminism()), "new")
-		in := h.start("sleeper", 0)
-		h.give(fresh)
-		h.raise(in, "first", 1)
-		for range 2 {
-			h.receive(h.Provider.Config().InboxURL)
-			time.Sleep(10 * time.Minute)
-		}
-		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
-			t.Fatalf("got %d failed messages, the instance is %s; want none, blocked", len(failed), h.read(in).Status)
-		}
-		h.raise(in, "second", 2)
-		if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
-			t.Fatalf("got %d failed messages, the instance is %s; want none, blocked", len(failed), h.read(in).Status)
-		}
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
-		}
-		h.give(fresh)
-		h.raise(in, "third", 3)
-		h.give(fresh)
-		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
-			t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
-		}
-	})
+	inBubble(t, simhub.Options{Registry: sleeper(3, "plus", perdure.FailOnNondeterminism())},
+		func(ctx context.Context, h *hub) {
+			time.Sleep(time.Second)
+			fresh := h.orchestrator(sleeper(3, "add", perdure.FailOnNondeterminism()), "new")
+			in := h.start("sleeper", 0)
+			h.give(fresh)
+			h.raise(in, "first", 1)
+			for range 2 {
+				h.receive(h.Provider.Config().InboxURL)
+				time.Sleep(10 * time.Minute)
+			}
+			if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
+				t.Fatalf("got %d failed messages, the instance is %s; want none, blocked",
+					len(failed), h.read(in).Status)
+			}
+			h.raise(in, "second", 2)
+			if failed := h.turn(0); len(failed) > 0 || h.read(in).Status != provider.StatusBlocked {
+				t.Fatalf("got %d failed messages, the instance is %s; want none, blocked",
+					len(failed), h.read(in).Status)
+			}
+			if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+				t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
+			}
+			h.give(fresh)
+			h.raise(in, "third", 3)
+			h.give(fresh)
+			if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
+				t.Errorf("ended with %s %s %v, %v", end.Kind, end.Output, end.Error, err)
+			}
+		})
 }
 
 // A build that is deployed again counts as newer than the build that replaced it in between. With FailOnNondeterminism,
 // it fails an instance whose history differs from its code.
 func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())}, func(ctx context.Context, h *hub) {
-		time.Sleep(time.Second)
-		fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
-		in := h.start("sleeper", 0)
-		h.give(fresh)
-		h.raise(in, "first", 1)
-		time.Sleep(time.Second)
-		if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			h.turn(0)
-			time.Sleep(10 * time.Minute)
-		}
-		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
-			t.Errorf("ended with %s, %v; the instance is %s", end.Kind, err, h.read(in).Status)
-		}
-	})
+	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())},
+		func(ctx context.Context, h *hub) {
+			time.Sleep(time.Second)
+			fresh := h.orchestrator(sleeper(2, "add", perdure.FailOnNondeterminism()), "new")
+			in := h.start("sleeper", 0)
+			h.give(fresh)
+			h.raise(in, "first", 1)
+			time.Sleep(time.Second)
+			if err := h.Orchestrators[0].ReportBuild(ctx); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				h.turn(0)
+				time.Sleep(10 * time.Minute)
+			}
+			if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
+				end.Kind != history.OrchestrationFailed {
+				t.Errorf("ended with %s, %v; the instance is %s", end.Kind, err, h.read(in).Status)
+			}
+		})
 }
 
-//  1. Two builds whose code differs from the history of an instance are rolled out and rolled back, while events arrive in
-//     environments of both.
-//  2. Each build runs its code as often as for one blocking. The sweeper wakes the instance once per report and then stops.
+//  1. Two builds whose code differs from the history of an instance are rolled out and rolled back, while events arrive
+//     in environments of both.
+//  2. Each build runs its code as often as for one blocking. The sweeper wakes the instance once per report and then
+//     stops.
 //  3. The fixed build receives all events, once and in order.
 func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
 	t.Parallel()
@@ -379,9 +395,11 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine ||
+		if now := h.read(in); now.Status != provider.StatusBlocked ||
+			now.Diagnosis.Type != history.TypeForeignGoroutine ||
 			!strings.Contains(now.Diagnosis.Message, "TestAWakeInTheSameBuildRunsNothing") {
-			t.Fatalf("the instance is %s with diagnosis %+v, want a call from a foreign goroutine", now.Status, now.Diagnosis)
+			t.Fatalf("the instance is %s with diagnosis %+v, want a call from a foreign goroutine",
+				now.Status, now.Diagnosis)
 		}
 		before := count.Load()
 		for range 10 {

@@ -42,16 +42,17 @@ func addInline(r *perdure.Registry) {
 			return 0, context.Cause(ctx)
 		}
 	}, perdure.Inline())
-	perdure.AddOrchestration(r, "inline-race", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
-		var racers []perdure.Awaitable
-		for _, d := range ds {
-			racers = append(racers, perdure.CallActivityByName[time.Duration](ctx, "sleepy", d))
-		}
-		if _, err := perdure.Select(ctx, racers...); err != nil {
-			return 0, err
-		}
-		return perdure.CallActivity(ctx, inc, len(ds)-1).Await(ctx) // one more turn, through a queue
-	})
+	perdure.AddOrchestration(r, "inline-race",
+		func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
+			var racers []perdure.Awaitable
+			for _, d := range ds {
+				racers = append(racers, perdure.CallActivityByName[time.Duration](ctx, "sleepy", d))
+			}
+			if _, err := perdure.Select(ctx, racers...); err != nil {
+				return 0, err
+			}
+			return perdure.CallActivity(ctx, inc, len(ds)-1).Await(ctx) // one more turn, through a queue
+		})
 	perdure.AddOrchestration(r, "inline-mixed", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
 			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
@@ -161,7 +162,8 @@ func wantHistory(t *testing.T, events []history.Event, want ...history.Kind) {
 	}
 }
 
-// The first outcome of a race is committed at once, and the turn that consumes it ends the context of the other activity.
+// The first outcome of a race is committed at once, and the turn that consumes it ends the context of the other
+// activity.
 func TestALosersContextEndsInTheTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -169,10 +171,13 @@ func TestALosersContextEndsInTheTurn(t *testing.T) {
 		in := h.start("inline-race", []time.Duration{time.Second, 100 * time.Millisecond})
 		h.serveFor(300 * time.Millisecond)
 		events := h.events(in)
-		wantHistory(t, events, "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled", "ActivityCompleted",
-			"TurnStarted", "ActivityCancelRequested", "ActivityScheduled", "TurnStarted", "ActivityCompleted", "OrchestrationCompleted")
+		wantHistory(t, events, "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled",
+			"ActivityCompleted",
+			"TurnStarted", "ActivityCancelRequested", "ActivityScheduled", "TurnStarted", "ActivityCompleted",
+			"OrchestrationCompleted")
 		if e := events[4]; e.SourceEventID != 4 || !e.Inline || e.Time.Sub(began) > 200*time.Millisecond {
-			t.Errorf("got %s, inline %v, after %v; want the inline outcome of #4 within 200ms", e.String(), e.Inline, e.Time.Sub(began))
+			t.Errorf("got %s, inline %v, after %v; want the inline outcome of #4 within 200ms",
+				e.String(), e.Inline, e.Time.Sub(began))
 		}
 		h.finish(in)
 		h.checkRest()

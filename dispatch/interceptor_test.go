@@ -44,7 +44,8 @@ func (w *onlooker) interceptor() perdure.Interceptor {
 			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.activities = append(w.activities, fmt.Sprintf("%s #%d attempt %d: %s", a.Name, a.ActivityID, a.Attempt, what))
+			w.activities = append(w.activities,
+				fmt.Sprintf("%s #%d attempt %d: %s", a.Name, a.ActivityID, a.Attempt, what))
 		},
 	}
 }
@@ -69,32 +70,36 @@ func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &onlooker{}
-			inBubble(t, simhub.Options{CacheBytes: c.cache, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
-				in := h.start("chain", 2)
-				h.finish(in)
-				info := perdure.TurnInfo{InstanceID: "i-1", ExecutionID: in.ExecutionID, Name: "chain", Version: "0", MessageCount: 1}
-				var want []perdure.TurnInfo
-				for i, replayed := range c.replayed {
-					info.Sequence, info.Replayed = int64(i+1), replayed
-					if i > 0 {
-						info.ScheduledByTurns = []int64{int64(i)} // the turn that scheduled the activity
+			inBubble(t, simhub.Options{CacheBytes: c.cache, Interceptors: []perdure.Interceptor{w.interceptor()}},
+				func(_ context.Context, h *hub) {
+					in := h.start("chain", 2)
+					h.finish(in)
+					info := perdure.TurnInfo{
+						InstanceID: "i-1", ExecutionID: in.ExecutionID, Name: "chain", Version: "0", MessageCount: 1,
 					}
-					want = append(want, info)
-				}
-				if diff := cmp.Diff(want, w.turns); diff != "" {
-					t.Errorf("turns (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff([]perdure.TurnResult{
-					{Committed: true, EventCount: 2, Status: history.StatusRunning},
-					{Committed: true, EventCount: 3, Status: history.StatusRunning},
-					{Committed: true, EventCount: 3, Status: history.StatusCompleted},
-				}, w.results); diff != "" {
-					t.Errorf("results (-want +got):\n%s", diff)
-				}
-				if want := []string{"inc #3 attempt 1: ok", "inc #6 attempt 1: ok"}; !slices.Equal(w.activities, want) {
-					t.Errorf("got activities %q, want %q", w.activities, want)
-				}
-			})
+					var want []perdure.TurnInfo
+					for i, replayed := range c.replayed {
+						info.Sequence, info.Replayed = int64(i+1), replayed
+						if i > 0 {
+							info.ScheduledByTurns = []int64{int64(i)} // the turn that scheduled the activity
+						}
+						want = append(want, info)
+					}
+					if diff := cmp.Diff(want, w.turns); diff != "" {
+						t.Errorf("turns (-want +got):\n%s", diff)
+					}
+					if diff := cmp.Diff([]perdure.TurnResult{
+						{Committed: true, EventCount: 2, Status: history.StatusRunning},
+						{Committed: true, EventCount: 3, Status: history.StatusRunning},
+						{Committed: true, EventCount: 3, Status: history.StatusCompleted},
+					}, w.results); diff != "" {
+						t.Errorf("results (-want +got):\n%s", diff)
+					}
+					attempts := []string{"inc #3 attempt 1: ok", "inc #6 attempt 1: ok"}
+					if !slices.Equal(w.activities, attempts) {
+						t.Errorf("got activities %q, want %q", w.activities, attempts)
+					}
+				})
 		})
 	}
 }
@@ -136,46 +141,57 @@ func TestATurnThatIsRedoneIsInterceptedAgain(t *testing.T) {
 func TestOfTwoProcessesOneHearsThatItHasCommittedATurn(t *testing.T) {
 	t.Parallel()
 	w := &onlooker{}
-	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
-		in := h.start("fan", 2)
-		h.turn(0)
-		h.complete(in, 1, 3)
-		h.turn(1) // environment 0 still has segment 1 in its cache
-		h.complete(in, 1, 4)
-		h.turn(0)
-		committed := []bool{}
-		for _, r := range w.results {
-			committed = append(committed, r.Committed)
-		}
-		if !slices.Equal(w.sequences(), []int64{1, 2, 2, 3}) || !slices.Equal(committed, []bool{true, true, false, true}) {
-			t.Errorf("got turns %v, committed %v", w.sequences(), committed)
-		}
-	})
+	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{w.interceptor()}},
+		func(_ context.Context, h *hub) {
+			in := h.start("fan", 2)
+			h.turn(0)
+			h.complete(in, 1, 3)
+			h.turn(1) // environment 0 still has segment 1 in its cache
+			h.complete(in, 1, 4)
+			h.turn(0)
+			committed := []bool{}
+			for _, r := range w.results {
+				committed = append(committed, r.Committed)
+			}
+			if !slices.Equal(w.sequences(), []int64{1, 2, 2, 3}) ||
+				!slices.Equal(committed, []bool{true, true, false, true}) {
+				t.Errorf("got turns %v, committed %v", w.sequences(), committed)
+			}
+		})
 }
 
 // The interceptor receives the failure of an orchestration that fails or is blocked.
 func TestAnInterceptorLearnsOfFailures(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	perdure.AddOrchestration(r, "fails", func(*perdure.OrchestrationContext, int) (int, error) { return 0, errors.New("no luck") })
+	perdure.AddOrchestration(r, "fails", func(*perdure.OrchestrationContext, int) (int, error) {
+		return 0, errors.New("no luck")
+	})
 	perdure.AddOrchestration(r, "unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		return perdure.CallActivity(ctx, func(context.Context, int) (int, error) { return 0, nil }, 1).Await(ctx)
 	})
 	for name, want := range map[string]perdure.TurnResult{
-		"fails":   {Committed: true, EventCount: 2, Status: history.StatusFailed, Failure: &history.Failure{Type: "error", Message: "no luck"}},
-		"unknown": {Committed: true, EventCount: 1, Status: history.StatusBlocked, Failure: &history.Failure{Type: history.TypeUnregistered}},
+		"fails": {
+			Committed: true, EventCount: 2, Status: history.StatusFailed,
+			Failure: &history.Failure{Type: "error", Message: "no luck"},
+		},
+		"unknown": {
+			Committed: true, EventCount: 1, Status: history.StatusBlocked,
+			Failure: &history.Failure{Type: history.TypeUnregistered},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &onlooker{}
-			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
-				h.start(name, 0)
-				h.serveFor(10 * time.Minute)
-				last := w.results[len(w.results)-1]
-				if diff := cmp.Diff(want, last, cmpopts.IgnoreFields(history.Failure{}, "Message")); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-			})
+			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}},
+				func(_ context.Context, h *hub) {
+					h.start(name, 0)
+					h.serveFor(10 * time.Minute)
+					last := w.results[len(w.results)-1]
+					if diff := cmp.Diff(want, last, cmpopts.IgnoreFields(history.Failure{}, "Message")); diff != "" {
+						t.Errorf("(-want +got):\n%s", diff)
+					}
+				})
 		})
 	}
 }
@@ -199,7 +215,9 @@ func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
 	wantKinds, wantCalls := run()
 	gotKinds, gotCalls := run(
 		perdure.Interceptor{
-			Turn:     func(context.Context, perdure.TurnInfo, func(context.Context) perdure.TurnResult) { panic("before") },
+			Turn: func(context.Context, perdure.TurnInfo, func(context.Context) perdure.TurnResult) {
+				panic("before")
+			},
 			Activity: func(context.Context, perdure.ActivityInfo, func(context.Context) perdure.ActivityResult) {},
 		},
 		perdure.Interceptor{
@@ -208,7 +226,9 @@ func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
 				next(ctx)
 				panic("after")
 			},
-			Activity: func(ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+			Activity: func(
+				ctx context.Context, _ perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
+			) {
 				next(ctx)
 				panic("after")
 			},
@@ -222,7 +242,8 @@ func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
 	}
 }
 
-// An interceptor observes each attempt with its failure. Activity code receives the context that the interceptor passes.
+// An interceptor observes each attempt with its failure. Activity code receives the context that the interceptor
+// passes.
 func TestAnInterceptorSeesEachAttemptOfAnActivity(t *testing.T) {
 	t.Parallel()
 	type key struct{}
@@ -240,14 +261,17 @@ func TestAnInterceptorSeesEachAttemptOfAnActivity(t *testing.T) {
 		retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 		return perdure.CallActivityByName[int](ctx, "looks", 0, retry).Await(ctx)
 	})
-	puts := perdure.Interceptor{Activity: func(ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult) {
+	puts := perdure.Interceptor{Activity: func(
+		ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
+	) {
 		next(context.WithValue(ctx, key{}, a.Attempt))
 	}}
-	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{puts, w.interceptor()}}, func(_ context.Context, h *hub) {
-		h.finish(h.start("look", 0))
-		want := []string{"looks #3 attempt 1: look again", "looks #3 attempt 2: ok"}
-		if !slices.Equal(w.activities, want) || !slices.Equal(seen, []any{1, 2}) {
-			t.Errorf("got activities %q with context values %v, want %q with 1 and 2", w.activities, seen, want)
-		}
-	})
+	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{puts, w.interceptor()}},
+		func(_ context.Context, h *hub) {
+			h.finish(h.start("look", 0))
+			want := []string{"looks #3 attempt 1: look again", "looks #3 attempt 2: ok"}
+			if !slices.Equal(w.activities, want) || !slices.Equal(seen, []any{1, 2}) {
+				t.Errorf("got activities %q with context values %v, want %q with 1 and 2", w.activities, seen, want)
+			}
+		})
 }

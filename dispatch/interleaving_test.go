@@ -27,13 +27,14 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	}
 }
 
-// contested lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes the
-// same batch and commits first. Environment 0 dies at the first send of work items for which dies returns true.
+// contested lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes
+// the same batch and commits first. Environment 0 dies at the first send of work items for which dies returns true.
 func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	zombie, done := false, false
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" && dies(send) {
+		if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && *send.QueueUrl == "sim://default" &&
+			dies(send) {
 			return errors.New("the process died between commit and dispatch")
 		}
 		if isCommit(c, "h#0000000002") && !done {
@@ -71,8 +72,8 @@ func TestR4AConflictRedispatchesAnew(t *testing.T) {
 }
 
 //  1. SQS rejects an output of a session.
-//  2. Before the session records that, another session with the same wake records it, decides more, commits, and dies before
-//     it sends.
+//  2. Before the session records that, another session with the same wake records it, decides more, commits, and dies
+//     before it sends.
 //  3. The commit of the first session conflicts. Its list of rejected outputs no longer applies, so it redispatches.
 func TestR9ARefusedOutputThatAZombieRecordedIsRedispatched(t *testing.T) {
 	t.Parallel()
@@ -94,8 +95,8 @@ func TestR9ARefusedOutputThatAZombieRecordedIsRedispatched(t *testing.T) {
 	})
 }
 
-// Outcomes that arrive together may exceed a commit although each has a legal size. The turn consumes fewer of them. The
-// instance does not fail, because batching of messages is arbitrary.
+// Outcomes that arrive together may exceed a commit although each has a legal size. The turn consumes fewer of them.
+// The instance does not fail, because batching of messages is arbitrary.
 func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -113,7 +114,8 @@ func TestR2ATurnThatIsTooLargeTakesFewerMessages(t *testing.T) {
 		h.turn(0)
 		for id := int64(3); id < 3+n; id += 3 { // three outcomes of 170 KiB per message, as a worker combines them
 			m := provider.Message{
-				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+				Segment: 1,
 			}
 			for k := id; k < min(id+3, 3+n); k++ {
 				m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{

@@ -25,8 +25,8 @@ func readsCancels(c simaws.Call) bool {
 	return ok && text(in.ExpressionAttributeValues, ":last") == "c"
 }
 
-// I6: an activity that is cancelled before the worker reads the cancel record does not run. An activity that is cancelled
-// later runs and observes the cancellation.
+// I6: an activity that is cancelled before the worker reads the cancel record does not run. An activity that is
+// cancelled later runs and observes the cancellation.
 func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"between receive and read": true, "between read and start": false} {
@@ -158,7 +158,8 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 					acts := []func(){
 						func() {
 							h.send(provider.Message{
-								Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3,
+								Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID,
+								ExecutionID: in.ExecutionID, ActivityID: 3,
 							})
 						},
 						func() { h.outcome(in, `"done"`) },
@@ -174,7 +175,9 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 					h.turn(0)
 					h.send(provider.Message{
 						Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
-						Outcomes: []provider.ActivityOutcome{{ActivityID: 4, Attempt: 1, Result: history.Payload(`"done"`)}},
+						Outcomes: []provider.ActivityOutcome{
+							{ActivityID: 4, Attempt: 1, Result: history.Payload(`"done"`)},
+						},
 					})
 					h.turn(0)
 					want := `["done","done"]`

@@ -74,7 +74,9 @@ func sums(t *testing.T, lines []metricLine) map[string]int {
 }
 
 // measured runs f on a hub with metrics, and returns the metrics. The log level is warning, which includes them.
-func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *hub)) (lines []metricLine, invocations int64) {
+func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *hub)) (
+	lines []metricLine, invocations int64,
+) {
 	t.Helper()
 	var log bytes.Buffer
 	o := simhub.Options{
@@ -104,7 +106,8 @@ func TestMetricsOfAnOrchestration(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"ActivityScheduleToStartLatency": 2, "ActivityExecutionLatency": 2, "ActivitiesRetried": 1, "ActivityEndToEndLatency": 1,
+		"ActivityScheduleToStartLatency": 2, "ActivityExecutionLatency": 2, "ActivitiesRetried": 1,
+		"ActivityEndToEndLatency":             1,
 		"OrchestrationScheduleToStartLatency": 1, "OrchestrationExecutionLatency": 1,
 		"OrchestrationEndToEndLatency": 1, "OrchestrationsCompleted": 1,
 		"TurnLatency": 2, "CacheHits": 2,
@@ -128,8 +131,8 @@ func TestMetricsOfAnOrchestration(t *testing.T) {
 	}
 }
 
-// Each call fails once, in one run each. The end of the instance is counted once, even if the last turn could not send all
-// outputs at first.
+// Each call fails once, in one run each. The end of the instance is counted once, even if the last turn could not send
+// all outputs at first.
 func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
 	t.Parallel()
 	for failing, made := int64(1), true; made; failing++ {
@@ -165,7 +168,9 @@ func TestMetricsByName(t *testing.T) {
 // With MetricsOff, no metrics are logged.
 func TestMetricsAreOff(t *testing.T) {
 	t.Parallel()
-	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) { h.finish(h.start("chain", 1)) }); len(lines) > 0 {
+	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) {
+		h.finish(h.start("chain", 1))
+	}); len(lines) > 0 {
 		t.Errorf("got %d metric lines, want none", len(lines))
 	}
 	if _, err := dispatch.NewRenewer(nil, nil); err == nil {
@@ -173,8 +178,8 @@ func TestMetricsAreOff(t *testing.T) {
 	}
 }
 
-// Every metric except the latencies above moves. A process stops while an activity ignores its context. The next delivery
-// of the activity finds it cancelled.
+// Every metric except the latencies above moves. A process stops while an activity ignores its context. The next
+// delivery of the activity finds it cancelled.
 func TestEveryMetricMoves(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -200,7 +205,8 @@ func TestEveryMetricMoves(t *testing.T) {
 			}
 		}
 		h.serveFor(time.Minute)
-		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""), c.Terminate(h.t.Context(), "ignores", "")); err != nil {
+		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""),
+			c.Terminate(h.t.Context(), "ignores", "")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(2 * time.Hour)
@@ -226,7 +232,9 @@ func TestEveryMetricMoves(t *testing.T) {
 func TestColdTurnsAreMeasured(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	o := simhub.Options{Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, nil)), CacheBytes: -1}
+	o := simhub.Options{
+		Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, nil)), CacheBytes: -1,
+	}
 	inBubble(t, o, func(_ context.Context, h *hub) { h.finish(h.start("chain", 2)) })
 	got := sums(t, metricLines(t, log.String()))
 	if got["CacheMisses"] != 2 || got["ReplayLatency"] != 2 || got["CacheHits"] != 0 {

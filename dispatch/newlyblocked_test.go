@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An alarm rolls back a canary if its build is the first to block an instance. The log line of a second build that blocks
-// the instance says newlyBlocked=false.
+// An alarm rolls back a canary if its build is the first to block an instance. The log line of a second build that
+// blocks the instance says newlyBlocked=false.
 func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
@@ -77,7 +77,8 @@ func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 			in := h.startAs(fmt.Sprint("i-", n), "sleeper", 0)
 			h.turn(0) // the first turn runs in the old build
 			h.send(provider.Message{
-				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e", Data: encoded(t, 1),
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "e",
+				Data: encoded(t, 1),
 			})
 			failed += len(h.give(newer)) // the canary's tenth of the invocations
 			time.Sleep(10 * time.Minute)
@@ -87,7 +88,8 @@ func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 			}
 		}
 		if blocked := strings.Count(log.String(), `"newlyBlocked":true`); failed != instances || blocked == 0 {
-			t.Errorf("got %d of %d failed turns of the new build and %d lines with newlyBlocked, want all and at least 1",
+			t.Errorf("got %d of %d failed turns of the new build and %d lines with newlyBlocked, want all and at "+
+				"least 1",
 				failed, instances, blocked)
 		}
 	})
@@ -140,15 +142,16 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 				h.blockIn(second, in) // with log level error, this is the only line
 				line := `"level":"ERROR","msg":"instance blocked: its code cannot continue","blockedOnNewer":true,"newerBuild":"new"`
 				if says := strings.Contains(log.String(), line); says != canaryBegins {
-					t.Errorf("the line about the blocked instance names the newer build: %v, want %v:\n%s", says, canaryBegins, log.String())
+					t.Errorf("the line about the blocked instance names the newer build: %v, want %v:\n%s",
+						says, canaryBegins, log.String())
 				}
 			})
 		})
 	}
 }
 
-// The log does not blame the canary if the instance was blocked before, if a build differs from its own decisions, or if
-// the order of the builds is unknown.
+// The log does not blame the canary if the instance was blocked before, if a build differs from its own decisions, or
+// if the order of the builds is unknown.
 func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(h *hub, build func(id, waits string) *dispatch.Orchestrator){
@@ -199,7 +202,8 @@ func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
 					time.Sleep(time.Minute)
 					return o
 				})
-				if !strings.Contains(log.String(), `"buildId":"old"`) || strings.Contains(log.String(), "blockedOnNewer") {
+				if !strings.Contains(log.String(), `"buildId":"old"`) ||
+					strings.Contains(log.String(), "blockedOnNewer") {
 					t.Errorf("want a line about the old build without blockedOnNewer:\n%s", log.String())
 				}
 			})

@@ -33,8 +33,10 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 		"WorkerOptions.LockTimeout":        worker(dispatch.WorkerOptions{LockTimeout: -1}),
 		"WorkerOptions.LockRenewalBuffer":  worker(dispatch.WorkerOptions{LockRenewalBuffer: -1}),
 		"WorkerOptions.CancelPollInterval": worker(dispatch.WorkerOptions{CancelPollInterval: -1}),
-		"PollOptions.Concurrency":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Concurrency: -1}),
-		"PollOptions.LockTimeout":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{LockTimeout: -1}),
+		"PollOptions.Concurrency": dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil,
+			dispatch.PollOptions{Concurrency: -1}),
+		"PollOptions.LockTimeout": dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil,
+			dispatch.PollOptions{LockTimeout: -1}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want+" must not be negative") {
 			t.Errorf("got error %v, want one that rejects %s", err, want)
@@ -54,12 +56,17 @@ func TestAPollNeedsWhatItServes(t *testing.T) {
 	t.Parallel()
 	p := struct{ provider.Poller }{}
 	handle := func(context.Context, []provider.Record) []string { return nil }
-	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now), &dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
+	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now),
+		&dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
 	for want, err := range map[string]error{
-		"provider of Poll: must not be nil":                                 dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
-		"queue of Poll must not be empty":                                   dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
-		`handle of queue "inbox": must not be nil`:                          dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
-		"PollOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s":   dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
+		"provider of Poll: must not be nil": dispatch.Poll(t.Context(), nil,
+			provider.QueueInbox, handle, dispatch.PollOptions{}),
+		"queue of Poll must not be empty": dispatch.Poll(t.Context(), p, "", handle,
+			dispatch.PollOptions{}),
+		`handle of queue "inbox": must not be nil`: dispatch.Poll(t.Context(), p,
+			provider.QueueInbox, nil, dispatch.PollOptions{}),
+		"PollOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": dispatch.Poll(t.Context(), p,
+			provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
 		"WorkerOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": tooLong,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

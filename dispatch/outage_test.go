@@ -143,8 +143,8 @@ func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
 	})
 }
 
-// SQS rejects a batch of wakes. The sweeper sends the other batches, and wakes the remaining instances when they are due
-// again.
+// SQS rejects a batch of wakes. The sweeper sends the other batches, and wakes the remaining instances when they are
+// due again.
 func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -185,7 +185,8 @@ func TestStartToCloseIsATimeoutError(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, name string) (time.Duration, error) {
 		start := ctx.Now()
-		_, err := perdure.CallActivityByName[int](ctx, name, 1, perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, name, 1,
+			perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
 		if _, ok := errors.AsType[*perdure.TimeoutError](err); !ok {
 			return 0, fmt.Errorf("got error %w, want a TimeoutError", err)
 		}
@@ -215,7 +216,8 @@ func TestUpdatedAtOfWhatIsOverStays(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		h.turn(0) // processes the redelivered wake
-		if again, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !again.UpdatedAt.Equal(ended.UpdatedAt) {
+		if again, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil ||
+			!again.UpdatedAt.Equal(ended.UpdatedAt) {
 			t.Errorf("UpdatedAt changed from %v to %v, %v", ended.UpdatedAt, again.UpdatedAt, err)
 		}
 	})

@@ -103,7 +103,8 @@ func (h *hub) wantEmpty() {
 			h.t.Fatal(err)
 		}
 		for _, name := range []string{
-			"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed",
+			"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+			"ApproximateNumberOfMessagesDelayed",
 		} {
 			if n := out.Attributes[name]; n != "0" {
 				h.t.Errorf("%s: got %s %s, want 0", url, name, n)
@@ -240,8 +241,8 @@ func (h *hub) outcomes() (n int) {
 	return n
 }
 
-// An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, it runs once. Without, it runs
-// again when the lock expires, and the outcome of the first run is not sent.
+// An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, it runs once. Without, it
+// runs again when the lock expires, and the outcome of the first run is not sent.
 func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -252,25 +253,26 @@ func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, runs := slowAtFirst(time.Hour)
-			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
-				in := h.startAs("a", "dawdle", 0)
-				h.turn(0)
-				p := provider.Poller(h.Provider)
-				if !c.renews {
-					p = forgetful{h.Provider}
-				}
-				stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
-				time.Sleep(2 * time.Hour)
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				h.turn(0)
-				if runs.Load() != c.runs || h.outcomes() != 1 {
-					t.Errorf("got %d runs and %d outcomes, want %d and 1", runs.Load(), h.outcomes(), c.runs)
-				}
-				h.wantOutput(in, c.output)
-				h.wantEmpty()
-			})
+			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second},
+				func(ctx context.Context, h *hub) {
+					in := h.startAs("a", "dawdle", 0)
+					h.turn(0)
+					p := provider.Poller(h.Provider)
+					if !c.renews {
+						p = forgetful{h.Provider}
+					}
+					stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+					time.Sleep(2 * time.Hour)
+					if err := stop(); err != nil {
+						t.Error(err)
+					}
+					h.turn(0)
+					if runs.Load() != c.runs || h.outcomes() != 1 {
+						t.Errorf("got %d runs and %d outcomes, want %d and 1", runs.Load(), h.outcomes(), c.runs)
+					}
+					h.wantOutput(in, c.output)
+					h.wantEmpty()
+				})
 		})
 	}
 }
@@ -461,7 +463,8 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 			}
 			return errors.New("refused")
 		})
-		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Concurrency: 1})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords,
+			dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -499,8 +502,8 @@ func TestWhatIsHandledIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Poll releases records whose handler exceeds the grace period. Then it cancels the context of the handler, and the worker
-// does not send the resulting error.
+// Poll releases records whose handler exceeds the grace period. Then it cancels the context of the handler, and the
+// worker does not send the resulting error.
 func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
@@ -524,7 +527,8 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 		time.Sleep(time.Minute)
 		ended := time.Now()
 		err := stop()
-		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") || took != 5*time.Second {
+		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") ||
+			took != 5*time.Second {
 			t.Errorf("Poll returned after %v with %v, want 5s and an error about 1 record", took, err)
 		}
 		if cause := <-causes; cause == nil || !strings.Contains(cause.Error(), "stopping") {
@@ -534,7 +538,8 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 		if n := h.outcomes(); n > 0 {
 			t.Errorf("got %d outcomes, want none", n)
 		}
-		if failed := h.activities(r).HandleRecords(ctx, h.receive("sim://default")); len(failed) > 0 || runs.Load() != 2 {
+		if failed := h.activities(r).HandleRecords(ctx, h.receive("sim://default")); len(failed) > 0 ||
+			runs.Load() != 2 {
 			t.Errorf("got failed records %v and %d runs after the release, want none and 2", failed, runs.Load())
 		}
 		h.turn(0)

@@ -82,8 +82,8 @@ func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 	h.checkRest()
 }
 
-// Continue-as-new copies unobserved events to the next execution by reference. A process crashes at each call. All letters
-// arrive once, in order and unchanged, and history stores each letter once.
+// Continue-as-new copies unobserved events to the next execution by reference. A process crashes at each call. All
+// letters arrive once, in order and unchanged, and history stores each letter once.
 func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -133,7 +133,8 @@ func (h *hub) stored(executionID string) (events []history.Event) {
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
 		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
-			":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + executionID}, ":sk": &ddbtypes.AttributeValueMemberS{Value: "h#"},
+			":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + executionID},
+			":sk": &ddbtypes.AttributeValueMemberS{Value: "h#"},
 		},
 	})
 	if err != nil {
@@ -177,25 +178,26 @@ func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 			t.Parallel()
 			for n, more := int64(1), true; more && !t.Failed(); n++ {
 				intercept, calls := simhub.CrashAt(n, after)
-				inBubble(t, simhub.Options{Registry: hoarder("plus"), Intercept: intercept}, func(ctx context.Context, h *hub) {
-					in := h.start("sleeper", hoard{All: 7, Each: 2})
-					h.give(h.orchestrator(hoarder("add"), "before"))
-					h.post(in, 7)
-					h.serveFor(time.Hour)
-					if now := h.read(in); now.Status != provider.StatusBlocked {
-						t.Fatalf("the instance is %s, want blocked", now.Status)
-					}
-					time.Sleep(24 * time.Hour)
-					old := h.Orchestrators[0]
-					h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
-					if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-						t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
-					}
-					h.serveFor(time.Hour)
-					h.wantAll(ctx, in, 7)
-					h.wantStoredOnce(in, 7)
-					old.Close()
-				})
+				inBubble(t, simhub.Options{Registry: hoarder("plus"), Intercept: intercept},
+					func(ctx context.Context, h *hub) {
+						in := h.start("sleeper", hoard{All: 7, Each: 2})
+						h.give(h.orchestrator(hoarder("add"), "before"))
+						h.post(in, 7)
+						h.serveFor(time.Hour)
+						if now := h.read(in); now.Status != provider.StatusBlocked {
+							t.Fatalf("the instance is %s, want blocked", now.Status)
+						}
+						time.Sleep(24 * time.Hour)
+						old := h.Orchestrators[0]
+						h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
+						if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
+							t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
+						}
+						h.serveFor(time.Hour)
+						h.wantAll(ctx, in, 7)
+						h.wantStoredOnce(in, 7)
+						old.Close()
+					})
 				more = calls.Load() >= n
 			}
 		})
@@ -261,7 +263,9 @@ func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
 		good := h.item("x#"+in.ExecutionID, "h#0000000001")
 		bad := maps.Clone(good)
 		delete(bad, "zstd")
-		bad["events"] = &ddbtypes.AttributeValueMemberS{Value: strings.ReplaceAll(string(segmentJSON(t, good)), "é", "e")}
+		bad["events"] = &ddbtypes.AttributeValueMemberS{
+			Value: strings.ReplaceAll(string(segmentJSON(t, good)), "é", "e"),
+		}
 		h.put(bad)
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt {

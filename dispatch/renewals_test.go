@@ -35,8 +35,8 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 	return leases
 }
 
-// A worker in another language renews its work items by their tokens, and learns of cancellations. An error of one lease
-// does not affect the others.
+// A worker in another language renews its work items by their tokens, and learns of cancellations. An error of one
+// lease does not affect the others.
 func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -90,8 +90,8 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 	})
 }
 
-// A token names an activity forever. A renewal for an ended activity or an earlier attempt extends the lock of its receipt
-// handle if the caller still has it, and returns the cancellation of the activity.
+// A token names an activity forever. A renewal for an ended activity or an earlier attempt extends the lock of its
+// receipt handle if the caller still has it, and returns the cancellation of the activity.
 func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -127,8 +127,8 @@ func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 	})
 }
 
-// A call renews a hundred leases of several queues and executions. It makes one call for ten locks and one read for each
-// execution, and returns the results in the order of the leases.
+// A call renews a hundred leases of several queues and executions. It makes one call for ten locks and one read for
+// each execution, and returns the results in the order of the leases.
 func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -180,8 +180,8 @@ func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 	})
 }
 
-// If all calls are throttled, each lease has an error soon, after few calls. If only the table or a part of the calls to SQS
-// is throttled, the locks are extended.
+// If all calls are throttled, each lease has an error soon, after few calls. If only the table or a part of the calls
+// to SQS is throttled, the locks are extended.
 func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -221,7 +221,8 @@ func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
 			return extended, unknown, time.Since(began), len(f.made()) - before
 		}
 		throttle(func(simaws.Call) bool { return true })
-		if extended, unknown, took, calls := renewed(); extended != 0 || unknown != 100 || took > 2*time.Second || calls > 24 {
+		if extended, unknown, took, calls := renewed(); extended != 0 || unknown != 100 || took > 2*time.Second ||
+			calls > 24 {
 			t.Errorf("all throttled: got %d extended, %d unknown after %v and %d calls", extended, unknown, took, calls)
 		} else {
 			t.Logf("100 leases of 100 executions, all throttled: %v, %d calls", took, calls)
@@ -267,13 +268,16 @@ func TestLeasesThatAreNoneAreNamed(t *testing.T) {
 			"no token":      {time.Minute, []client.Lease{good, {ReceiptHandle: "r"}}, "leases[1].token"},
 			"no handle":     {time.Minute, []client.Lease{good, good, {Token: "t"}}, "leases[2].receiptHandle"},
 			"large handle": {
-				time.Minute, []client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}}, "leases[0].receiptHandle",
+				time.Minute, []client.Lease{{Token: "t", ReceiptHandle: strings.Repeat("x", 2049)}},
+				"leases[0].receiptHandle",
 			},
 		} {
 			before := len(f.made())
 			_, err := c.RenewWorkItems(ctx, x.visibility, x.leases...)
-			if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != x.field || len(f.made()) != before {
-				t.Errorf("%s: got error %v and calls %v, want field %s and none", name, err, f.operations(before), x.field)
+			if field, ok := errors.AsType[*provider.FieldError](err); !ok || field.Field != x.field ||
+				len(f.made()) != before {
+				t.Errorf("%s: got error %v and calls %v, want field %s and none",
+					name, err, f.operations(before), x.field)
 			}
 		}
 		same, err := c.RenewWorkItems(ctx, 12*time.Hour, slices.Repeat([]client.Lease{good}, client.MaxLeases)...)

@@ -29,8 +29,8 @@ func (h *hub) wantReplays(r *perdure.Registry, in provider.Instance) {
 	perduretest.Replay(h.t, r, b)
 }
 
-// pairs returns a registry whose orchestration schedules two activities, a timer and a child. Builds differ in the name of
-// the activities.
+// pairs returns a registry whose orchestration schedules two activities, a timer and a child. Builds differ in the name
+// of the activities.
 func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "pairs", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -44,8 +44,8 @@ func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	return r
 }
 
-// A build blocked an instance, parked outcomes, and was rolled back; then the instance was terminated. The original code
-// replays its history. It also replays the history of an instance that failed because of nondeterminism.
+// A build blocked an instance, parked outcomes, and was rolled back; then the instance was terminated. The original
+// code replays its history. It also replays the history of an instance that failed because of nondeterminism.
 func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 	t.Parallel()
 	terminate := provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"}
@@ -96,7 +96,8 @@ func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
 	}
 }
 
-// A turn failed because its decisions exceeded a commit. They are not in history, so fixed code is not compared with them.
+// A turn failed because its decisions exceeded a commit. They are not in history, so fixed code is not compared with
+// them.
 func TestTheHistoryOfATurnThatWasTooLargeReplays(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

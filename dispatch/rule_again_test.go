@@ -23,8 +23,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// orders records the charges and refunds of orchestrations that charge a card, wait for an event, and refund the charge if
-// they are cancelled.
+// orders records the charges and refunds of orchestrations that charge a card, wait for an event, and refund the charge
+// if they are cancelled.
 type orders struct {
 	mu     sync.Mutex
 	charge map[string][]time.Time // by instance
@@ -78,32 +78,34 @@ func TestNoCancelledOrderIsChargedAfterItsRefund(t *testing.T) {
 				told, ok := c.Input.(*sqs.SendMessageBatchInput)
 				return false, ok && dying.Load() && strings.Contains(*told.Entries[0].MessageBody, `"activityOutcomes"`)
 			})
-			inBubble(t, simhub.Options{Registry: o.registry(), Intercept: crash, WorkVisibility: 30 * time.Second}, func(_ context.Context, h *hub) {
-				var all []provider.Instance
-				for i := range n {
-					all = append(all, h.startAs(fmt.Sprint("order-", i), "order", i))
-				}
-				h.serveFor(after)
-				dying.Store(false)
-				for _, in := range all {
-					h.send(provider.Message{
-						Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
-						RequestedBy: history.RequestedByClient,
-					})
-				}
-				h.serveFor(24 * time.Hour)
-				again := 0
-				for _, in := range all {
-					again += len(o.charge[in.InstanceID]) - 1
-					charges := o.charge[in.InstanceID]
-					refund, ok := o.refund[in.InstanceID]
-					if !ok || len(charges) != 1 || refund.Before(charges[0]) {
-						t.Errorf("%s: charged %v, refunded %v; want one charge and a later refund", in.InstanceID, charges, refund)
+			inBubble(t, simhub.Options{Registry: o.registry(), Intercept: crash, WorkVisibility: 30 * time.Second},
+				func(_ context.Context, h *hub) {
+					var all []provider.Instance
+					for i := range n {
+						all = append(all, h.startAs(fmt.Sprint("order-", i), "order", i))
 					}
-				}
-				t.Logf("got %d repeated charges of %d orders", again, n)
-				h.checkRest()
-			})
+					h.serveFor(after)
+					dying.Store(false)
+					for _, in := range all {
+						h.send(provider.Message{
+							Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+							RequestedBy: history.RequestedByClient,
+						})
+					}
+					h.serveFor(24 * time.Hour)
+					again := 0
+					for _, in := range all {
+						again += len(o.charge[in.InstanceID]) - 1
+						charges := o.charge[in.InstanceID]
+						refund, ok := o.refund[in.InstanceID]
+						if !ok || len(charges) != 1 || refund.Before(charges[0]) {
+							t.Errorf("%s: charged %v, refunded %v; want one charge and a later refund",
+								in.InstanceID, charges, refund)
+						}
+					}
+					t.Logf("got %d repeated charges of %d orders", again, n)
+					h.checkRest()
+				})
 		})
 	}
 }
@@ -136,7 +138,8 @@ func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
 	}{
 		"second delivery of an open activity":  {counts: 2, runs: 1},
 		"second delivery of an ended activity": {before: (*trial).settles, counts: 2},
-		"first delivery of an ended activity":  {before: (*trial).settles, counts: 1, runs: 1}, // without a read of the history
+		"first delivery of an ended activity":  {before: (*trial).settles, counts: 1, runs: 1},
+		// without a read of the history
 		"duplicate of an ended activity": {
 			before: (*trial).settles, item: func(w *provider.WorkItem) { w.PossibleDuplicate = true }, counts: 1,
 		},
@@ -230,7 +233,8 @@ func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 	}
 }
 
-// The worker cannot read whether a redelivered activity has ended. It releases the record and does not run the activity.
+// The worker cannot read whether a redelivered activity has ended. It releases the record and does not run the
+// activity.
 func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
@@ -296,13 +300,14 @@ func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 	})
 }
 
-// A worker that does not know the activity sends a retried attempt again. The first delay is that of its deliveries, and
-// the next is five minutes.
+// A worker that does not know the activity sends a retried attempt again. The first delay is that of its deliveries,
+// and the next is five minutes.
 func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))
-		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider, &dispatch.WorkerOptions{ResendAfterDeliveries: 5}))
+		old := must(dispatch.NewWorker(perdure.NewRegistry(), tr.Provider,
+			&dispatch.WorkerOptions{ResendAfterDeliveries: 5}))
 		item := tr.workItems()[0]
 		for _, want := range []time.Duration{32 * time.Second, 5 * time.Minute} {
 			if item.Attempt != 2 || item.NotBefore == nil {

@@ -53,7 +53,8 @@ type drained struct {
 	failed      int
 }
 
-// drain schedules a backlog, delivers all of it without result for each round of an outage, and then runs ten processes.
+// drain schedules a backlog, delivers all of it without result for each round of an outage, and then runs ten
+// processes.
 func drain(t *testing.T, items, outage int) (d drained) {
 	t.Helper()
 	const each = 500
@@ -168,7 +169,8 @@ func TestR13ABacklogDrainsAsFastAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
 	rate := float64(calm.took) / float64(after.took)
-	t.Logf("%d items: %v in %d invocations without an outage; %v in %d invocations and %d deliveries after an outage (%.0f %%)",
+	t.Logf("%d items: %v in %d invocations without an outage; %v in %d invocations and %d deliveries after an "+
+		"outage (%.0f %%)",
 		*backlog, calm.took, calm.invocations, after.took, after.invocations, after.deliveries, 100*rate)
 	if rate < 0.8 || after.deliveries > *backlog*105/100 || after.failed > 0 || after.ran != int64(*backlog) {
 		t.Errorf("without an outage %+v, after an outage %+v", calm, after)
@@ -292,10 +294,12 @@ func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
 						failed++
 					}
 				}
-				t.Logf("killed %d processes; %d activities ran %d times with at most %d deliveries; %d of %d orchestrations failed",
+				t.Logf("killed %d processes; %d activities ran %d times with at most %d deliveries; %d of %d "+
+					"orchestrations failed",
 					s.killed, orchestrations*9, ran.Load(), s.most, failed, orchestrations)
 				if failed > 0 || s.most >= 50 || s.killed < 200 {
-					t.Errorf("got %d failed orchestrations, at most %d deliveries, %d killed processes; want 0, below 50, at least 200",
+					t.Errorf("got %d failed orchestrations, at most %d deliveries, %d killed processes; want 0, "+
+						"below 50, at least 200",
 						failed, s.most, s.killed)
 				}
 				h.wantNoDead("sim://default-dead")
@@ -312,8 +316,8 @@ func (h *hub) wantNoDead(url string) {
 	}
 }
 
-// An activity that kills its process runs beside others in its first three deliveries. In at most one more delivery, the
-// others of its batch wait for it. In later deliveries, they run before it.
+// An activity that kills its process runs beside others in its first three deliveries. In at most one more delivery,
+// the others of its batch wait for it. In later deliveries, they run before it.
 func TestR13AKillersNeighboursAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{
@@ -377,14 +381,16 @@ func TestR13AKillersNeighboursAreBounded(t *testing.T) {
 				for _, n := range worst {
 					perOne = max(perOne, n-1)
 				}
-				t.Logf("%d of %d activities kill: they ran %d times and cost %d deliveries of others, at most %d of one; "+
+				t.Logf("%d of %d activities kill: they ran %d times and cost %d deliveries of others, at most %d of "+
+					"one; "+
 					"the maximum of deliveries is %d; the instance took %v",
 					c.killers, c.killers+c.healthy, d.ran.Load(), lost, perOne, most, end.Time.Sub(in.CreatedAt))
 				if string(end.Output) != fmt.Sprint(c.killers) || d.ran.Load() > int64(13*c.killers) {
 					t.Errorf("ended with %s %s after %d crashes", end.String(), end.Output, d.ran.Load())
 				}
 				if lost > 36*c.killers || c.killers == 1 && perOne > 4 {
-					t.Errorf("got %d lost deliveries of others, at most %d of one; want up to %d, and up to 4 for one killer",
+					t.Errorf("got %d lost deliveries of others, at most %d of one; want up to %d, and up to 4 for "+
+						"one killer",
 						lost, perOne, 36*c.killers)
 				}
 			})

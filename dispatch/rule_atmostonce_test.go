@@ -19,10 +19,12 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// R32: no attempt of an activity with AtMostOnce starts twice, and no known outcome is lost. These cases could break it:
-//   - A worker dies before or after it takes the run lease, while the code runs, before it stores or sends the outcome, or
-//     before it deletes the record.
-//   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation sends copies too.
+// R32: no attempt of an activity with AtMostOnce starts twice, and no known outcome is lost. These cases could break
+// it:
+//   - A worker dies before or after it takes the run lease, while the code runs, before it stores or sends the outcome,
+//     or before it deletes the record.
+//   - A copy of the work item arrives during or after the run, or in a later attempt. A reconciliation sends copies
+//     too.
 //   - The worker stops the activity because the invocation ends or the run lease cannot be renewed.
 //   - The outcome cannot be stored and is sent. A second delivery sends its outcome later, possibly after a retry.
 //   - The first delivery is released before the code starts, which is no start.
@@ -45,8 +47,8 @@ func (d *debits) begins(ctx context.Context) {
 	d.begun[fmt.Sprintf("%s/%d/%d", a.InstanceID, a.ActivityID, a.Attempt)]++
 }
 
-// debiting configures an orchestration that calls the activity "debit" Times times in sequence. Each call takes Takes and
-// fails Fails times.
+// debiting configures an orchestration that calls the activity "debit" Times times in sequence. Each call takes Takes
+// and fails Fails times.
 type debiting struct {
 	Times, Fails int
 	Takes        time.Duration
@@ -112,7 +114,9 @@ func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					d := &debits{}
 					intercept, calls := simhub.CrashAt(n, after)
-					o := simhub.Options{Registry: d.registry(), Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}
+					o := simhub.Options{
+						Registry: d.registry(), Intercept: intercept, Environments: 2, WorkVisibility: time.Minute,
+					}
 					inBubble(t, o, func(_ context.Context, h *hub) {
 						end := h.finish(h.start("debits", of))
 						if string(end.Output) != fmt.Sprint(of.Times) {
@@ -164,7 +168,8 @@ func TestR32WhatIsInterruptedFails(t *testing.T) {
 		died := time.Now()
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationCompleted || len(end.Output) < 100 {
-			t.Errorf("ended with %s %s %v, want the message of an InterruptedError", end.String(), end.Output, end.Error)
+			t.Errorf("ended with %s %s %v, want the message of an InterruptedError",
+				end.String(), end.Output, end.Error)
 		}
 		if took := end.Time.Sub(died); took > 16*time.Minute {
 			t.Errorf("ended %v after the crash, want at most 16m", took)
@@ -198,18 +203,22 @@ func TestR32CopiesBeginNothing(t *testing.T) {
 	d.check(t, "with copies", 1)
 }
 
-// An invocation ends before its activity. If the code returns in the grace period, its outcome is sent, and an error is the
-// cause of an interruption. If the code does not return, the next delivery fails the attempt.
+// An invocation ends before its activity. If the code returns in the grace period, its outcome is sent, and an error is
+// the cause of an interruption. If the code does not return, the next delivery fails the attempt.
 func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		of   debiting
 		want string
 	}{
-		"ignores its context":             {debiting{Takes: 10 * time.Minute}, history.TypeInterrupted},
-		"returns an error":                {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted},
-		"completes in the grace period":   {debiting{Takes: 10 * time.Minute, Heeds: true}, ""},
-		"completes in the second attempt": {debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, ""},
+		"ignores its context": {debiting{Takes: 10 * time.Minute}, history.TypeInterrupted},
+		"returns an error": {
+			debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted,
+		},
+		"completes in the grace period": {debiting{Takes: 10 * time.Minute, Heeds: true}, ""},
+		"completes in the second attempt": {
+			debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,8 @@ func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 func (h *hub) raiseNamed(in provider.Instance, name string) {
 	h.t.Helper()
 	h.send(provider.Message{
-		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: name, EventID: name, Data: history.Payload("5"),
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: name, EventID: name,
+		Data: history.Payload("5"),
 	})
 }
 
@@ -306,8 +307,8 @@ func (h *hub) wantEntity(name, want string) {
 	}
 }
 
-// An entity has continued as new several times and no longer has the ID of an early update. A late copy of that update is
-// dropped.
+// An entity has continued as new several times and no longer has the ID of an early update. A late copy of that update
+// is dropped.
 func TestR31ACopyThatOutlivesItsExecutionIsNotTakenAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

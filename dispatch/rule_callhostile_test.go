@@ -18,7 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A second caller uses the ID of an early update. It receives the stored result, even after many executions and updates.
+// A second caller uses the ID of an early update. It receives the stored result, even after many executions and
+// updates.
 func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -81,20 +82,21 @@ func TestR31TheEndOfADamagedHistoryAnswersWhoWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: addHolding(registry()), CacheBytes: -1}, func(_ context.Context, h *hub) {
-				in := h.startAs("c", "holds", holding{})
-				h.turns()
-				sender := h.start("asks", 1)
-				h.serveFor(time.Minute)
-				h.raiseNamed(in, "other")
-				h.serveFor(time.Minute)
-				h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
-				ends(h, in)
-				h.serveFor(2 * time.Hour)
-				if now := h.read(sender); now.Status != provider.StatusCompleted {
-					t.Errorf("the caller is %s, want completed", now.Status)
-				}
-			})
+			inBubble(t, simhub.Options{Registry: addHolding(registry()), CacheBytes: -1},
+				func(_ context.Context, h *hub) {
+					in := h.startAs("c", "holds", holding{})
+					h.turns()
+					sender := h.start("asks", 1)
+					h.serveFor(time.Minute)
+					h.raiseNamed(in, "other")
+					h.serveFor(time.Minute)
+					h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
+					ends(h, in)
+					h.serveFor(2 * time.Hour)
+					if now := h.read(sender); now.Status != provider.StatusCompleted {
+						t.Errorf("the caller is %s, want completed", now.Status)
+					}
+				})
 		})
 	}
 }

@@ -20,8 +20,9 @@ import (
 // cancelMessage returns a cancel as the parent of startMessage sends it.
 func cancelMessage(id, startID string) provider.Message {
 	return provider.Message{
-		Kind: provider.MessageCancel, InstanceID: id, StartID: startID, Reason: "parent_cancelled", RequestedBy: "parent:parent",
-		Parent: &history.Parent{InstanceID: "parent", ExecutionID: "px", EventID: 3},
+		Kind: provider.MessageCancel, InstanceID: id, StartID: startID, Reason: "parent_cancelled",
+		RequestedBy: "parent:parent",
+		Parent:      &history.Parent{InstanceID: "parent", ExecutionID: "px", EventID: 3},
 	}
 }
 
@@ -107,7 +108,8 @@ func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 	})
 }
 
-// wantAnswer fails the test unless the parent's future is cancelled and its history has one response, want, about the child.
+// wantAnswer fails the test unless the parent's future is cancelled and its history has one response, want, about the
+// child.
 func (h *hub) wantAnswer(parent provider.Instance, want string) {
 	h.t.Helper()
 	if end := h.endsAfter(parent, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
@@ -139,20 +141,23 @@ func TestCancelChildNotFound(t *testing.T) {
 		h.turn(0)
 		h.told() // drops the start of the child
 		h.raise(parent, "e", 1)
-		for _, step := range []string{"the parent cancels", "the other instance refuses", "the parent receives the response"} {
+		for _, step := range []string{
+			"the parent cancels", "the other instance refuses", "the parent receives the response",
+		} {
 			if failed := h.turn(0); len(failed) > 0 {
 				t.Fatalf("%s: the message failed", step)
 			}
 		}
-		h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
+		h.wantAnswer(parent,
+			`SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
 		if s := h.read(stranger).Status; s == provider.StatusCancelled {
 			t.Error("the other instance is cancelled")
 		}
 	})
 }
 
-// The child has ended before the cancel arrives. If the outcome of the child arrives first, the parent's history contains
-// the outcome. If the outcome is lost, the history contains the failure of the cancel.
+// The child has ended before the cancel arrives. If the outcome of the child arrives first, the parent's history
+// contains the outcome. If the outcome is lost, the history contains the failure of the cancel.
 func TestCancelChildAlreadyTerminal(t *testing.T) {
 	t.Parallel()
 	t.Run("outcome arrives first", func(t *testing.T) {
@@ -174,7 +179,9 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 			h.turn(0)
 			h.wantTold("childOutcome")
 			h.raise(parent, "e", 1)
-			for _, step := range []string{"the parent cancels", "the child refuses", "the parent receives the response"} {
+			for _, step := range []string{
+				"the parent cancels", "the child refuses", "the parent receives the response",
+			} {
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Fatalf("%s: the message failed", step)
 				}
@@ -251,14 +258,15 @@ func (h *hub) endsAfter(in provider.Instance, d time.Duration) history.Event {
 	h.t.Helper()
 	h.serveFor(d)
 	m := provider.Message{
-		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "end", EventID: "end", Data: encoded(h.t, 1),
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "end", EventID: "end",
+		Data: encoded(h.t, 1),
 	}
 	h.send(m)
 	return h.finish(in)
 }
 
-// An event arrives after the timer has an EventBridge schedule. After the commit, the session deletes the schedule, and the
-// timer never fires.
+// An event arrives after the timer has an EventBridge schedule. After the commit, the session deletes the schedule, and
+// the timer never fires.
 func TestCancelTimerDeletesSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -312,7 +320,8 @@ func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.turn(0)
 		h.send(provider.Message{
-			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 4,
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+			TimerID: 4,
 		})
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Error("the message failed")
@@ -328,7 +337,8 @@ func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 	})
 }
 
-// The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes it.
+// The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
+// it.
 func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "DeleteSchedule" })
@@ -346,8 +356,8 @@ func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 	})
 }
 
-// Parents cancel children of one ID that never started. The tombstone of the ID does not grow without limit, and each parent
-// receives a response. The first starts remain refused.
+// Parents cancel children of one ID that never started. The tombstone of the ID does not grow without limit, and each
+// parent receives a response. The first starts remain refused.
 func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()

@@ -20,11 +20,12 @@ import (
 )
 
 // Each turn writes its own part of the cancel record. Conformance tests of all providers cover rejected commits, lost
-// responses, late turns of deleted instances and damaged histories. Tests of provider/dynamo cover records of the previous
-// release and partially visible transactions. These tests cover lost memory, many turns, and workers that continue to read.
+// responses, late turns of deleted instances and damaged histories. Tests of provider/dynamo cover records of the
+// previous release and partially visible transactions. These tests cover lost memory, many turns, and workers that
+// continue to read.
 
-// racing returns an orchestration with a number of races. The event wins each race, and an activity loses. Another activity
-// runs during all of them.
+// racing returns an orchestration with a number of races. The event wins each race, and an activity loses. Another
+// activity runs during all of them.
 func racing(f *floor) *perdure.Registry {
 	r := f.registry()
 	perdure.AddOrchestration(r, "races", func(ctx *perdure.OrchestrationContext, races int) (int, error) {
@@ -42,7 +43,9 @@ func racing(f *floor) *perdure.Registry {
 }
 
 // atTheRaces runs test with an instance that waits in its first race.
-func atTheRaces(t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *floor, in provider.Instance)) {
+func atTheRaces(
+	t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *floor, in provider.Instance),
+) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
 	o.Registry = racing(f)
@@ -89,7 +92,8 @@ func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 				t.Fatalf("race %d costs %d write units, want %d as the first", n, costs[n], costs[1])
 			}
 		}
-		t.Logf("write units of races 1, 100, 1,000, 3,000: %d, %d, %d, %d; %d races complete a block, at most %d units; average %.2f",
+		t.Logf("write units of races 1, 100, 1,000, 3,000: %d, %d, %d, %d; %d races complete a block, at most %d "+
+			"units; average %.2f",
 			costs[1], costs[100], costs[1000], costs[3000], blocks, most, float64(total)/races)
 		if average := float64(total) / races; average > float64(costs[1])+0.15 {
 			t.Errorf("got %.2f write units per race, want about %d as the first", average, costs[1])
@@ -100,7 +104,8 @@ func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 		time.Sleep(9*time.Second + 500*time.Millisecond)
 		synctest.Wait()
 		polls, c := f.Cloud.Counts()["DynamoDB.Query"], f.Cloud.Capacity()
-		if t.Logf("%d polls after %d races: %v read units", polls, races, c.Read); polls < 9 || c.Read > float64(polls) {
+		if t.Logf("%d polls after %d races: %v read units", polls, races, c.Read); polls < 9 ||
+			c.Read > float64(polls) {
 			t.Errorf("got %d polls with %v read units, want at least 9 of at most 1 unit each", polls, c.Read)
 		}
 		select {
@@ -164,7 +169,8 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 				for n := 1; n <= races; n++ {
 					f.race(in, n, n%max(o.Environments, 1))
 				}
-				o, err := f.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+				o, err := f.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID},
+					provider.Strong)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,7 +184,8 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 					t.Fatalf("got %d decisions in the record, %d in history, %v", len(got), len(want), err)
 				}
 				for i := range want {
-					id, same := want[i].IDs[0].First, slices.Equal(got[i].IDs, want[i].IDs) && got[i].At.Equal(want[i].At)
+					id, same := want[i].IDs[0].First,
+						slices.Equal(got[i].IDs, want[i].IDs) && got[i].At.Equal(want[i].At)
 					if got.Of(id).Reason != want[i].Reason || !same {
 						t.Errorf("activity %d: got %+v, in history %+v", id, got.Of(id), want[i])
 					}
@@ -186,7 +193,8 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 				blocks, before := 0, int64(0)
 				for n := range int64(races + 10) {
 					if b := f.item("x#"+in.ExecutionID, fmt.Sprintf("b#%010d", n)); len(b) > 0 {
-						if after, ok := b["after"].(*ddbtypes.AttributeValueMemberN); !ok || after.Value != fmt.Sprint(before) {
+						if after, ok := b["after"].(*ddbtypes.AttributeValueMemberN); !ok ||
+							after.Value != fmt.Sprint(before) {
 							t.Errorf("the record of segment %d refers to segment %v, want %d", n, b["after"], before)
 						}
 						before = n

@@ -29,8 +29,8 @@ func babble(seed uint64, n int) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// cancelsMany returns an orchestration that cancels a number of activities in each turn, with different messages. It returns
-// the length of the error of the last.
+// cancelsMany returns an orchestration that cancels a number of activities in each turn, with different messages. It
+// returns the length of the error of the last.
 func cancelsMany(turns, each, bytes int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "cancels", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -63,12 +63,15 @@ func TestAnOversizedCancelMessageIsCut(t *testing.T) {
 		for _, e := range h.events(in) {
 			cut := len(e.Message) <= history.MaxCancelMessageBytes && strings.HasSuffix(e.Message, " bytes)")
 			if e.Kind == history.ActivityCancelRequested && !cut {
-				t.Errorf("got a message of %d bytes in history: …%s", len(e.Message), e.Message[max(0, len(e.Message)-30):])
+				t.Errorf("got a message of %d bytes in history: …%s",
+					len(e.Message), e.Message[max(0, len(e.Message)-30):])
 			}
 		}
 		h.checkRest()
 	})
-	for _, kind := range []provider.MessageKind{provider.MessageCancel, provider.MessageTerminate} { // by another client
+	for _, kind := range []provider.MessageKind{
+		provider.MessageCancel, provider.MessageTerminate,
+	} { // by another client
 		inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(_ context.Context, h *hub) {
 			in := h.start("sleeper", 0)
 			h.turn(0)
@@ -88,32 +91,34 @@ func TestAnOversizedCancelMessageIsCut(t *testing.T) {
 func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
-		in := h.start("cancels", 0)
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
-		}
-		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bytes, whole := 0, 0
-		for i := range record {
-			bytes += len(record[i].Message)
-			if len(record[i].Message) == history.MaxCancelMessageBytes {
-				whole++
+	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1},
+		func(ctx context.Context, h *hub) {
+			in := h.start("cancels", 0)
+			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+				t.Fatalf("ended with %s: %+v", end.String(), end.Error)
 			}
-		}
-		if len(record) != 1500 || whole == 0 {
-			t.Errorf("got %d decisions, %d of them with the whole message", len(record), whole)
-		}
-		t.Logf("1,500 cancellations with 4 KiB each: %d bytes of messages in the record, %d of them whole", bytes, whole)
-		h.checkRest()
-	})
+			record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes, whole := 0, 0
+			for i := range record {
+				bytes += len(record[i].Message)
+				if len(record[i].Message) == history.MaxCancelMessageBytes {
+					whole++
+				}
+			}
+			if len(record) != 1500 || whole == 0 {
+				t.Errorf("got %d decisions, %d of them with the whole message", len(record), whole)
+			}
+			t.Logf("1,500 cancellations with 4 KiB each: %d bytes of messages in the record, %d of them whole",
+				bytes, whole)
+			h.checkRest()
+		})
 }
 
-// A turn cancels more activities than a transaction can hold. The instance fails with that reason, and its activities are
-// cancelled.
+// A turn cancels more activities than a transaction can hold. The instance fails with that reason, and its activities
+// are cancelled.
 func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
@@ -141,26 +146,27 @@ func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
 	})
 }
 
-// Several turns together cancel more than a transaction can hold. Each turn commits its own cancellations, and the instance
-// continues.
+// Several turns together cancel more than a transaction can hold. Each turn commits its own cancellations, and the
+// instance continues.
 func TestWhatManyTurnsHaveCancelledMayTakeMoreThanACommitHolds(t *testing.T) {
 	t.Parallel()
 	const turns, each = 5, 250
-	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1}, func(ctx context.Context, h *hub) {
-		in := h.start("cancels", 0)
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
-		}
-		record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		bytes := 0
-		for i := range record {
-			bytes += len(record[i].Message)
-		}
-		if len(record) != turns*each || bytes < turns*(240<<10) {
-			t.Errorf("got %d decisions with %d bytes of messages, want %d", len(record), bytes, turns*each)
-		}
-	})
+	inBubble(t, simhub.Options{Registry: cancelsMany(turns, each, 4<<10), SendAnewAfter: -1},
+		func(ctx context.Context, h *hub) {
+			in := h.start("cancels", 0)
+			if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
+				t.Fatalf("ended with %s: %+v", end.String(), end.Error)
+			}
+			record, _, err := h.Provider.ReadCancels(ctx, in.ExecutionID, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := 0
+			for i := range record {
+				bytes += len(record[i].Message)
+			}
+			if len(record) != turns*each || bytes < turns*(240<<10) {
+				t.Errorf("got %d decisions with %d bytes of messages, want %d", len(record), bytes, turns*each)
+			}
+		})
 }

@@ -139,8 +139,8 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 	})
 }
 
-// The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a frozen
-// function could start a child that the parent has given up.
+// The ID of a child is in use. The session records the refused start before it responds to the parent. Otherwise a
+// frozen function could start a child that the parent has given up.
 func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -177,7 +177,8 @@ func setOf(in *dynamodb.UpdateItemInput) []string {
 	return nil
 }
 
-// A batch contains an event for an absent instance, its start, and further events. The event before the start is dropped.
+// A batch contains an event for an absent instance, its start, and further events. The event before the start is
+// dropped.
 func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -346,8 +347,8 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 	})
 }
 
-// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn trusts
-// the timer. Otherwise it would drop the only message that starts the instance.
+// The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn
+// trusts the timer. Otherwise it would drop the only message that starts the instance.
 func TestR11ADelayedStartBeginsWhenItsTimerSaysSo(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -363,8 +364,8 @@ func TestR11ADelayedStartBeginsWhenItsTimerSaysSo(t *testing.T) {
 	})
 }
 
-// A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks its
-// timer.
+// A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks
+// its timer.
 func TestR11ADelayedStartSendsItsTimerFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -391,8 +392,8 @@ func TestADelayedStartCanBeTerminated(t *testing.T) {
 	})
 }
 
-// In a rollout, an old environment receives a message of a kind that only new environments know. It releases the message
-// several times before the message becomes a dead letter.
+// In a rollout, an old environment receives a message of a kind that only new environments know. It releases the
+// message several times before the message becomes a dead letter.
 func TestAMessageOfAnUnknownKindIsLeftForANewerBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

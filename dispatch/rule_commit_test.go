@@ -88,8 +88,9 @@ func TestR7AConflictWithATransactionIsTheSameRequestAgain(t *testing.T) {
 	}
 }
 
-// Two environments have the same head and the same messages, because one has lost its lock without noticing. One segment is
-// committed. The other environment recognizes that the segment is not its own and reads again (mutant conflict_is_success).
+// Two environments have the same head and the same messages, because one has lost its lock without noticing. One
+// segment is committed. The other environment recognizes that the segment is not its own and reads again (mutant
+// conflict_is_success).
 func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -112,8 +113,8 @@ func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 	})
 }
 
-// A segment over 350 KB has several items. The first part has the key of a segment without parts. Otherwise two turns with
-// the same sequence number could both commit (mutant split_key).
+// A segment over 350 KB has several items. The first part has the key of a segment without parts. Otherwise two turns
+// with the same sequence number could both commit (mutant split_key).
 func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
@@ -133,7 +134,8 @@ func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
 		first := h.item("x#"+in.ExecutionID, "h#0000000001")
 		second := h.item("x#"+in.ExecutionID, "h#0000000001#001")
 		if first == nil || second == nil || text(second, "nonce") != "" {
-			t.Errorf("got first part: %v, second part: %v, want both and no nonce in the second", first != nil, second != nil)
+			t.Errorf("got first part: %v, second part: %v, want both and no nonce in the second",
+				first != nil, second != nil)
 		}
 		if end := h.finish(in); string(end.Output) != "8" {
 			t.Errorf("ended with %s", end.String())
@@ -151,8 +153,8 @@ func noise(ctx *perdure.OrchestrationContext, n int) string {
 	return b.String()
 }
 
-// An ID was purged and started again. A turn of the old execution writes its status afterwards. It must not overwrite the
-// status of the new execution.
+// An ID was purged and started again. A turn of the old execution writes its status afterwards. It must not overwrite
+// the status of the new execution.
 func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -161,7 +163,8 @@ func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
 			TableName: aws.String("perdure"), UpdateExpression: aws.String("SET #e = :other"),
 			ExpressionAttributeNames: map[string]string{"#e": "execution"},
 			Key: map[string]ddbtypes.AttributeValue{
-				"pk": &ddbtypes.AttributeValueMemberS{Value: "i#i-1"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "i"},
+				"pk": &ddbtypes.AttributeValueMemberS{Value: "i#i-1"},
+				"sk": &ddbtypes.AttributeValueMemberS{Value: "i"},
 			},
 			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
 				":other": &ddbtypes.AttributeValueMemberS{Value: "another"},
@@ -197,8 +200,8 @@ func TestR9APermanentErrorIsRecordedAsTheOutputsFailure(t *testing.T) {
 	})
 }
 
-// SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so a
-// redelivery records the failure.
+// SQS rejects an output, and the process dies before it records the failure. The trigger is not acknowledged before, so
+// a redelivery records the failure.
 func TestR9ARefusedOutputSurvivesACrashBeforeItIsRecorded(t *testing.T) {
 	t.Parallel()
 	crash, crashed := crashOnce(false, func(c simaws.Call) bool { return isCommit(c, "h#0000000002") })
@@ -222,13 +225,14 @@ func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Errorf("got failed records %v, want the wake, because its output is neither sent nor recorded as failed", failed)
+			t.Errorf("got failed records %v, want the wake, because its output is neither sent nor recorded as failed",
+				failed)
 		}
 	})
 }
 
-// If the status Completed were written first and the process died, another start could use the ID, and the remaining outputs
-// would be lost. So dispatch writes the status of an end last.
+// If the status Completed were written first and the process died, another start could use the ID, and the remaining
+// outputs would be lost. So dispatch writes the status of an end last.
 func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()

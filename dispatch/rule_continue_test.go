@@ -58,8 +58,8 @@ func TestR3TheNextExecutionRunsInTheSameInvocation(t *testing.T) {
 	})
 }
 
-// The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The messages
-// are not acknowledged, so a redelivery runs that turn.
+// The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The
+// messages are not acknowledged, so a redelivery runs that turn.
 func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -172,8 +172,8 @@ func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 	}
 }
 
-// An execution that has ended consumed events. Their messages are redelivered. The next execution has the watermark and does
-// not consume them again.
+// An execution that has ended consumed events. Their messages are redelivered. The next execution has the watermark and
+// does not consume them again.
 func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -233,7 +233,7 @@ func TestOneThatContinuesForEverCanBeTerminated(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Error("the turn failed")
 		}
-		for invocation := int64(1); invocation <= 2; invocation++ { // the first invocation sends the wake for the second
+		for invocation := int64(1); invocation <= 2; invocation++ { // the first sends the wake for the second
 			if now := h.read(in); now.ExecutionNumber < 100*invocation-50 || now.ExecutionNumber > 100*invocation+50 {
 				t.Errorf("got %d executions after %d invocations, want about 100 each", now.ExecutionNumber, invocation)
 			}
@@ -260,7 +260,9 @@ func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
 	for asked, want := range map[string]string{"": `"2"`, "1": `"1"`} {
 		old, both := versions("1"), versions("1", "2")
 		inBubble(t, simhub.Options{Registry: old, Environments: 1}, func(ctx context.Context, h *hub) {
-			start := provider.Start{InstanceID: "i-1", Name: "which", Version: asked, Input: encoded(t, 1), StartID: "s"}
+			start := provider.Start{
+				InstanceID: "i-1", Name: "which", Version: asked, Input: encoded(t, 1), StartID: "s",
+			}
 			in, err := h.Provider.StartOrchestration(ctx, start)
 			if err != nil {
 				t.Fatal(err)
@@ -271,7 +273,8 @@ func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
 			h.give(newer)
 			end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID)
 			if err != nil || end.Kind != history.OrchestrationCompleted || string(end.Output) != want {
-				t.Errorf("started with version %q: ended with %s %s, %v, want %s", asked, end.Kind, end.Output, err, want)
+				t.Errorf("started with version %q: ended with %s %s, %v, want %s",
+					asked, end.Kind, end.Output, err, want)
 			}
 		})
 	}

@@ -2,17 +2,18 @@ package dispatch_test
 
 // No lock protects a deletion from concurrent turns, workers and other deletions (R17). These cases could break it:
 //
-//   - A frozen process commits a turn on an earlier head after the deletion. The deletion's end, and later its stub, takes
-//     the position of that turn.
+//   - A frozen process commits a turn on an earlier head after the deletion. The deletion's end, and later its stub,
+//     takes the position of that turn.
 //   - A turn commits before the deletion's end. The deletion then cancels what that turn scheduled too.
-//   - The turn before the end dies or is slow before it sends its outputs. Its work items arrive after the end, and starts of
-//     its children after their cancels. The deletion sends outputs that outlive the instance.
+//   - The turn before the end dies or is slow before it sends its outputs. Its work items arrive after the end, and
+//     starts of its children after their cancels. The deletion sends outputs that outlive the instance.
 //   - The deletion dies: before the parent is notified, with half of the history erased, or before the ID is free. The
 //     sweeper continues it.
 //   - The instance has ended, and the process that ended it died before it notified the parent.
 //   - The process that ended the instance writes its status late. It must not overwrite the status Deleting.
 //   - Messages arrive for a partially erased instance that is still in a cache.
-//   - A start or a parent's cancel arrives during the deletion. Each has one response, and the instance does not start again.
+//   - A start or a parent's cancel arrives during the deletion. Each has one response, and the instance does not start
+//     again.
 //   - An event of an earlier incarnation arrives late.
 
 import (
@@ -70,7 +71,8 @@ func (h *hub) wantStubs(executionID string, n int) {
 	}
 }
 
-// wantNoRecord fails the test if a worker has written a record of activity #3. Nothing would remove it after the erasure.
+// wantNoRecord fails the test if a worker has written a record of activity #3. Nothing would remove it after the
+// erasure.
 func (h *hub) wantNoRecord(executionID string) {
 	h.t.Helper()
 	if it := h.item("x#"+executionID, "a#0000000003"); it != nil {
@@ -149,8 +151,8 @@ func TestAQueuedActivityOfADeletedInstanceNeverRuns(t *testing.T) {
 
 //  1. A deletion reads the history.
 //  2. A turn commits and dies before it sends its outputs.
-//  3. The deletion's transaction conflicts. The deletion reads again, cancels the activity and the child of the turn, and
-//     sends its detached start.
+//  3. The deletion's transaction conflicts. The deletion reads again, cancels the activity and the child of the turn,
+//     and sends its detached start.
 func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -367,7 +369,8 @@ func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
 		later, err := h.Provider.StartOrchestration(ctx, provider.Start{
-			InstanceID: "later", Name: "nothing", Input: encoded(t, 0), StartID: "later", StartAt: time.Now().Add(24 * time.Hour),
+			InstanceID: "later", Name: "nothing", Input: encoded(t, 0), StartID: "later",
+			StartAt: time.Now().Add(24 * time.Hour),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -452,8 +455,8 @@ func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
 	})
 }
 
-// doomed returns a family of orchestrations for deletions of "middle", which has a parent, two executions, a child and a
-// timer.
+// doomed returns a family of orchestrations for deletions of "middle", which has a parent, two executions, a child and
+// a timer.
 func doomed() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "grandparent", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -487,7 +490,8 @@ func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || !strings.HasSuffix(string(end.Output), `: deleted"`) {
-		h.t.Errorf("%s: the parent ended with %s %s, %v, want the deletion of the child", what, end.Kind, end.Output, err)
+		h.t.Errorf("%s: the parent ended with %s %s, %v, want the deletion of the child",
+			what, end.Kind, end.Output, err)
 	}
 	h.wantNone("middle")
 	for _, x := range past {
@@ -504,7 +508,8 @@ func (h *hub) checkDoomed(what string, in provider.Instance, past []string) {
 	}
 }
 
-// deleteDoomed starts the family, deletes "middle" with del, and runs the hub and its sweeper until the deletion is complete.
+// deleteDoomed starts the family, deletes "middle" with del, and runs the hub and its sweeper until the deletion is
+// complete.
 func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.Client) error) {
 	h.t.Helper()
 	in := h.start("grandparent", 0)
@@ -622,7 +627,9 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 		after, life string
 		want        provider.RuntimeStatus
 	}{
-		"ended": {"Query", "nothing", provider.StatusCompleted}, "running": {"GetItem", "chain", provider.StatusRunning},
+		"ended": {"Query", "nothing", provider.StatusCompleted}, "running": {
+			"GetItem", "chain", provider.StatusRunning,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -647,7 +654,8 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 				_, err := h.Timekeeper.Sweep(ctx)
 				h.interfere(nil)
 				if now := h.read(in); now.StartID != "next" || now.Status != c.want || !lives.Load() || err != nil {
-					t.Errorf("the later incarnation is %s, started: %v, %v, want %s", now.Status, lives.Load(), err, c.want)
+					t.Errorf("the later incarnation is %s, started: %v, %v, want %s",
+						now.Status, lives.Load(), err, c.want)
 				}
 			})
 		})

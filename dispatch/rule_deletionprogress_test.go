@@ -26,46 +26,51 @@ type lengthy struct {
 
 const pages = 30
 
-// lengthyPurges returns purges of many update results, segments and payloads, with thirty pages of at least ten seconds.
+// lengthyPurges returns purges of many update results, segments and payloads, with thirty pages of at least ten
+// seconds.
 func lengthyPurges() map[string]lengthy {
 	big := string(encodedText(190 << 10)) // five of them fill a page
 	return map[string]lengthy{
-		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
-			for n := range 5 * pages {
-				a := provider.UpdateResult{
-					InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: fmt.Sprint("u", n), Name: "change",
-					Outcome: provider.UpdateCompleted, Result: history.Payload(big),
+		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second,
+			fill: func(ctx context.Context, h *hub, in provider.Instance) {
+				for n := range 5 * pages {
+					a := provider.UpdateResult{
+						InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: fmt.Sprint("u", n), Name: "change",
+						Outcome: provider.UpdateCompleted, Result: history.Payload(big),
+					}
+					if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
+						h.t.Fatal(err)
+					}
 				}
-				if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
-					h.t.Fatal(err)
+			}},
+		"segments": {service: "DynamoDB", deletes: "PutItem", takes: 10 * time.Second,
+			fill: func(_ context.Context, h *hub, in provider.Instance) {
+				for n := range 5 * pages {
+					h.send(provider.Message{
+						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other",
+						EventID: fmt.Sprint("e", n),
+						Data:    history.Payload(big),
+					})
+					h.turn(0)
 				}
-			}
-		}},
-		"segments": {service: "DynamoDB", deletes: "PutItem", takes: 10 * time.Second, fill: func(_ context.Context, h *hub, in provider.Instance) {
-			for n := range 5 * pages {
-				h.send(provider.Message{
-					Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: fmt.Sprint("e", n),
-					Data: history.Payload(big),
-				})
-				h.turn(0)
-			}
-		}},
-		"payloads": {service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second, fill: func(ctx context.Context, h *hub, in provider.Instance) {
-			for n := range provider.PayloadBatchSize * pages {
-				key := provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n))
-				if err := h.Provider.Payloads().PutPayload(ctx, key, []byte("{}")); err != nil {
-					h.t.Fatal(err)
+			}},
+		"payloads": {service: "S3", deletes: "DeleteObjects", takes: 10 * time.Second,
+			fill: func(ctx context.Context, h *hub, in provider.Instance) {
+				for n := range provider.PayloadBatchSize * pages {
+					key := provider.PayloadKey(in.ExecutionID, fmt.Sprintf("%06d", n))
+					if err := h.Provider.Payloads().PutPayload(ctx, key, []byte("{}")); err != nil {
+						h.t.Fatal(err)
+					}
 				}
-			}
-		}},
+			}},
 	}
 }
 
 // encodedText returns a JSON string that does not compress.
 func encodedText(bytes int) []byte { return []byte(`"` + static(1, bytes) + `"`) }
 
-// A purge of five minutes stores its progress regularly, so the sweeper does not regard it as abandoned, and no alarm is
-// raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
+// A purge of five minutes stores its progress regularly, so the sweeper does not regard it as abandoned, and no alarm
+// is raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
 func TestR17ALongPurgeSaysThatItGoesOn(t *testing.T) {
 	t.Parallel()
 	for of, long := range lengthyPurges() {

@@ -23,8 +23,9 @@ import (
 
 type refusal struct{ Card string }
 
-// refusing registers activities and orchestrations that fail with a secret in the details. The input of "refused" selects
-// the way: an activity, an inline activity, a child, a token or an update. The channel receives the completion tokens.
+// refusing registers activities and orchestrations that fail with a secret in the details. The input of "refused"
+// selects the way: an activity, an inline activity, a child, a token or an update. The channel receives the completion
+// tokens.
 func refusing(r *perdure.Registry) (tokens chan string) {
 	tokens = make(chan string, 10)
 	refuse := func(ctx context.Context, way string) (string, error) {
@@ -92,7 +93,8 @@ func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
 				switch way {
 				case "token":
 					for range 2 { // attempts
-						err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
+						err := c.FailActivity(ctx, <-tokens,
+							perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -200,8 +202,9 @@ func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
 	})
 }
 
-// Encoded details block an instance in a build without the codec, until a build has the codec. If a codec rejects details
-// permanently, they are omitted, and the failure arrives without them. If the codec fails temporarily, they arrive later.
+// Encoded details block an instance in a build without the codec, until a build has the codec. If a codec rejects
+// details permanently, they are omitted, and the failure arrives without them. If the codec fails temporarily, they
+// arrive later.
 func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -212,28 +215,30 @@ func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
 		return fmt.Sprintf("%s, %v", seen.Card, why), nil
 	})
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
-		c := client.New(h.Provider, client.WithCodec(codec))
-		_ = must(c.Start(ctx, "told", "token", client.WithInstanceID("i-1")))
-		h.serveFor(time.Second)
-		h.deployWith(r, "without", nil)
-		err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.serveFor(time.Hour)
-		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Errorf("got status %s, failure %+v, want blocked with an unreadable payload", s.Status, s.Failure)
-		}
-		h.deployWith(r, "with", []perdure.Codec{codec})
-		for range 4 {
-			_ = must(h.Timekeeper.Sweep(ctx))
-			h.serveFor(10 * time.Minute)
-		}
-		if got := must(client.Result[string](must(c.Status(ctx, "i-1")))); got != secret+", <nil>" {
-			t.Errorf("got result %q, want the details", got)
-		}
-	})
+	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1},
+		func(ctx context.Context, h *hub) {
+			c := client.New(h.Provider, client.WithCodec(codec))
+			_ = must(c.Start(ctx, "told", "token", client.WithInstanceID("i-1")))
+			h.serveFor(time.Second)
+			h.deployWith(r, "without", nil)
+			err := c.FailActivity(ctx, <-tokens, perdure.WithErrorDetails(errors.New("no"), refusal{secret}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.serveFor(time.Hour)
+			if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusBlocked ||
+				s.Failure.Type != history.TypePayloadUnreadable {
+				t.Errorf("got status %s, failure %+v, want blocked with an unreadable payload", s.Status, s.Failure)
+			}
+			h.deployWith(r, "with", []perdure.Codec{codec})
+			for range 4 {
+				_ = must(h.Timekeeper.Sweep(ctx))
+				h.serveFor(10 * time.Minute)
+			}
+			if got := must(client.Result[string](must(c.Status(ctx, "i-1")))); got != secret+", <nil>" {
+				t.Errorf("got result %q, want the details", got)
+			}
+		})
 	for name, c := range map[string]struct {
 		fails error
 		want  string
@@ -273,8 +278,8 @@ func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) 
 	return c.turning.Encode(ctx, p, doc)
 }
 
-// Details of a worker in another language are accepted within the limit. Larger details are omitted, also of a cause, and the
-// failure arrives.
+// Details of a worker in another language are accepted within the limit. Larger details are omitted, also of a cause,
+// and the failure arrives.
 func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
 	t.Parallel()
 	large := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)

@@ -42,8 +42,8 @@ func leaver() *perdure.Registry {
 	return r
 }
 
-// wantGivenUp fails the test unless the end event follows the cancellations of open tasks, and workers and the child receive
-// them.
+// wantGivenUp fails the test unless the end event follows the cancellations of open tasks, and workers and the child
+// receive them.
 func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind) {
 	h.t.Helper()
 	events := h.events(in)
@@ -108,7 +108,9 @@ func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.
 // A turn decides more than a commit can hold, alone or with a wake after its trigger. The open tasks are cancelled.
 func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	t.Parallel()
-	for name, behind := range map[string][]provider.Message{"alone": nil, "with a wake": {{Kind: provider.MessageWake}}} {
+	for name, behind := range map[string][]provider.Message{
+		"alone": nil, "with a wake": {{Kind: provider.MessageWake}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
@@ -129,8 +131,8 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	}
 }
 
-// An instance with an unreadable history is terminated, before or after it is blocked. The termination does not read the
-// history, and survives a crash of its function.
+// An instance with an unreadable history is terminated, before or after it is blocked. The termination does not read
+// the history, and survives a crash of its function.
 func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"at once": 0, "when blocked": 2 * time.Hour} {
@@ -139,7 +141,8 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 				t.Parallel()
 				intercept, crashed := crashOnce(true, func(c simaws.Call) bool {
 					in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
-					return dies && ok && in.TransactItems[0].Put != nil && text(in.TransactItems[0].Put.Item, "sk") == "h#0000000002"
+					return dies && ok && in.TransactItems[0].Put != nil &&
+						text(in.TransactItems[0].Put.Item, "sk") == "h#0000000002"
 				})
 				o := simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1, Intercept: intercept}
 				inBubble(t, o, func(_ context.Context, h *hub) {
@@ -148,10 +151,14 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 					h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
 					h.raise(in, "e", 5)
 					h.serveFor(after)
-					h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up"})
+					h.send(provider.Message{
+						Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up",
+					})
 					h.serveFor(time.Hour)
-					if now := h.read(in); now.Status != provider.StatusTerminated || now.Diagnosis != nil || crashed.Load() != dies {
-						t.Errorf("the instance is %s with diagnosis %+v; crashed: %v", now.Status, now.Diagnosis, crashed.Load())
+					if now := h.read(in); now.Status != provider.StatusTerminated || now.Diagnosis != nil ||
+						crashed.Load() != dies {
+						t.Errorf("the instance is %s with diagnosis %+v; crashed: %v",
+							now.Status, now.Diagnosis, crashed.Load())
 					}
 					end, err := h.Provider.ReadTerminalEvent(t.Context(), in.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationTerminated || end.Message != "give up" {
@@ -184,7 +191,8 @@ func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
 		begin()
 		raise := func(n int) error { return c.RaiseEvent(ctx, "id", "add", n, client.WithEventID("the same")) }
 		if err := errors.Join(
-			raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"), c.Purge(ctx, "id", client.Force()),
+			raise(1), c.Cancel(ctx, "id", "enough"), c.Terminate(ctx, "id", "enough"),
+			c.Purge(ctx, "id", client.Force()),
 		); err != nil {
 			t.Fatal(err)
 		}

@@ -18,12 +18,14 @@ import (
 // These tests check the reported end of a cancelled activity with WaitForCancellation: never_began if no code has run,
 // returned if no code runs any more.
 
-// limited returns an orchestration that waits for an activity with a timeout of three seconds per attempt, and returns the
-// end of the activity.
+// limited returns an orchestration that waits for an activity with a timeout of three seconds per attempt, and returns
+// the end of the activity.
 func (s *sagas) limited() *perdure.Registry {
 	r := s.registry()
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-		opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second)}
+		opts := []perdure.ActivityCallOption{
+			perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second),
+		}
 		if d.Every > 0 {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: d.Every, BackoffCoefficient: 1}))
 		}
@@ -43,7 +45,9 @@ func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 	where.WorkQueues = map[string]string{}
 	where.DeadLetters = maps.Clone(where.DeadLetters)
 	delete(where.DeadLetters, perdure.DefaultQueue)
-	p, err := dynamo.New(where, dynamo.Clients{Table: s.Cloud.Table, Queues: s.Cloud.Queues, Schedules: s.Cloud.Schedules})
+	p, err := dynamo.New(where, dynamo.Clients{
+		Table: s.Cloud.Table, Queues: s.Cloud.Queues, Schedules: s.Cloud.Schedules,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -135,8 +139,8 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 	})
 }
 
-// An attempt is delivered after the schedule-to-close timeout of its activity. The previous attempt ignored its own timeout,
-// so its code may still run, and the end is not returned.
+// An attempt is delivered after the schedule-to-close timeout of its activity. The previous attempt ignored its own
+// timeout, so its code may still run, and the end is not returned.
 func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
@@ -187,7 +191,8 @@ func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
 				s.hub = h
 				in := h.startAs("a", "twice", deed{Job: stubborn})
 				h.turn(0)
-				w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
+				w := must(dispatch.NewWorker(r, h.Provider,
+					&dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 				w.HandleRecords(ctx, h.receive("sim://default"))
 				h.turn(0)
 				time.Sleep(time.Minute)

@@ -45,7 +45,8 @@ func withOnSum(operations ...any) *perdure.Registry {
 	return r
 }
 
-// An operation that fails or panics does not change the state. After an operation deletes the state, the next starts anew.
+// An operation that fails or panics does not change the state. After an operation deletes the state, the next starts
+// anew.
 func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	failing := withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
@@ -90,8 +91,8 @@ func TestR31ACallIsJoined(t *testing.T) {
 	}
 }
 
-// Several orchestrations concurrently call a key that does not exist. One entity starts, and no call is lost, despite a crash
-// at any call.
+// Several orchestrations concurrently call a key that does not exist. One entity starts, and no call is lost, despite a
+// crash at any call.
 func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -112,7 +113,8 @@ func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	}
 }
 
-// Waiting operations of a key run in sequence, also across executions of the entity. None is lost, and none runs concurrently.
+// Waiting operations of a key run in sequence, also across executions of the entity. None is lost, and none runs
+// concurrently.
 func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -149,8 +151,8 @@ func TestR31OperationsOfAKeyAreOneAtATime(t *testing.T) {
 	})
 }
 
-// The inputs of operations count for the size of an execution, as their results and states do, because a query replays all of
-// them. Waiting operations move to the next execution, regardless of their size.
+// The inputs of operations count for the size of an execution, as their results and states do, because a query replays
+// all of them. Waiting operations move to the next execution, regardless of their size.
 func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 	t.Parallel()
 	const operations, bytes = 50, 150_000
@@ -166,20 +168,21 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 				return len(*noted), nil
 			}
 			perdure.AddEntity(o.Registry, "notes", perdure.Operation("note", note))
-			perdure.AddOrchestration(o.Registry, "notes-much", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-				var fs []*perdure.Future[int]
-				for _, text := range textsOf(operations, bytes) {
-					fs = append(fs, perdure.CallEntity[int](ctx, "notes", "k", "note", text))
-				}
-				last := 0
-				for _, f := range fs {
-					var err error
-					if last, err = f.Await(ctx); err != nil {
-						return 0, err
+			perdure.AddOrchestration(o.Registry, "notes-much",
+				func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+					var fs []*perdure.Future[int]
+					for _, text := range textsOf(operations, bytes) {
+						fs = append(fs, perdure.CallEntity[int](ctx, "notes", "k", "note", text))
 					}
-				}
-				return last, nil
-			})
+					last := 0
+					for _, f := range fs {
+						var err error
+						if last, err = f.Await(ctx); err != nil {
+							return 0, err
+						}
+					}
+					return last, nil
+				})
 			want := make([]string, operations)
 			for i, text := range textsOf(operations, bytes) {
 				want[i] = describeText(text)
@@ -225,8 +228,8 @@ func TestR31APurgedEntityIsMadeAnew(t *testing.T) {
 	})
 }
 
-// A copy of a call arrives after the purge of the entity. It does not start a new entity. A call that was sent after the purge
-// does.
+// A copy of a call arrives after the purge of the entity. It does not start a new entity. A call that was sent after
+// the purge does.
 func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -272,15 +275,16 @@ func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
 		h.turns()
 		h.wantSum(`{"Total":12,"Operations":2}`)
 	})
-	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) { // without an earlier incarnation, late calls are processed
-		late := sentUpdate("px", 1, time.Now(), 1)
-		h.send(sentUpdate("qx", 1, time.Now(), 2))
-		time.Sleep(6 * time.Minute)
-		h.turns()
-		h.send(late)
-		h.turns()
-		h.wantSum(`{"Total":3,"Operations":2}`)
-	})
+	inBubble(t, simhub.Options{},
+		func(_ context.Context, h *hub) { // without an earlier incarnation, late calls are processed
+			late := sentUpdate("px", 1, time.Now(), 1)
+			h.send(sentUpdate("qx", 1, time.Now(), 2))
+			time.Sleep(6 * time.Minute)
+			h.turns()
+			h.send(late)
+			h.turns()
+			h.wantSum(`{"Total":3,"Operations":2}`)
+		})
 }
 
 // toldOf returns the responses that were sent to an execution.
@@ -302,7 +306,8 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 	return told
 }
 
-// An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that build.
+// An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that
+// build.
 func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
 	t.Parallel()
 	r := registry()

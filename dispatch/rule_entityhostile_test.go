@@ -11,15 +11,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An entity is cancelled while calls arrive faster than it processes them. It completes the accepted operations and ends. Later
-// calls are rejected.
+// An entity is cancelled while calls arrive faster than it processes them. It completes the accepted operations and
+// ends. Later calls are rejected.
 func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	perdure.AddEntity(r, "steady", perdure.Operation("add", func(ctx *perdure.OrchestrationContext, total *int, n int) (int, error) {
-		*total += n
-		return *total, perdure.Sleep(perdure.WithoutCancel(ctx), time.Second)
-	}))
+	perdure.AddEntity(r, "steady",
+		perdure.Operation("add", func(ctx *perdure.OrchestrationContext, total *int, n int) (int, error) {
+			*total += n
+			return *total, perdure.Sleep(perdure.WithoutCancel(ctx), time.Second)
+		}))
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := provider.Instance{InstanceID: perdure.EntityInstanceID("steady", "k")}
 		call := func(n int64) {
@@ -48,14 +49,15 @@ func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
 				told[m.Error.Type+m.Error.Reason]++
 			}
 		}
-		if told["done"] != 10 || told[history.TypeUpdateRejected+history.RejectedByValidator]+told[history.TypeEnded] != 30 {
+		if told["done"] != 10 ||
+			told[history.TypeUpdateRejected+history.RejectedByValidator]+told[history.TypeEnded] != 30 {
 			t.Errorf("got responses %v, want 10 results and 30 rejections", told)
 		}
 	})
 }
 
-// A call that was sent after the purge of an entity starts a new entity, even if it arrives late and the ID has refused a start
-// in between.
+// A call that was sent after the purge of an entity starts a new entity, even if it arrives late and the ID has refused
+// a start in between.
 func TestR31ALateCallBehindAPurgeMakesTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

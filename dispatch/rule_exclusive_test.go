@@ -247,7 +247,8 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
-			{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1", For: time.Second}, {Key: "a", Name: "a3"},
+			{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}, {Key: "b", Name: "b1", For: time.Second},
+			{Key: "a", Name: "a3"},
 		})
 		h.turn(0)
 		refused := 0
@@ -316,18 +317,19 @@ func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n, crashed := int64(1), true; crashed; n++ {
 			intercept, calls := simhub.CrashAt(n, after)
-			exclusive(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, h *hub, _ *holders) {
-				h.wantEnd(h.start("holds", all), "a1 a2 b1 a3")
-				h.checkRest()
-			})
+			exclusive(t, simhub.Options{Environments: 2, Intercept: intercept},
+				func(_ context.Context, h *hub, _ *holders) {
+					h.wantEnd(h.start("holds", all), "a1 a2 b1 a3")
+					h.checkRest()
+				})
 			crashed = calls.Load() >= n
 		}
 	}
 }
 
 //  1. A session sends an activity and dies. The activity runs.
-//  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise start
-//     before a turn receives the first outcome.
+//  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise
+//     start before a turn receives the first outcome.
 func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -337,7 +339,8 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 		if failed := h.keyedWorker(by).HandleRecords(ctx, records); len(failed) > 0 {
 			t.Fatal(failed)
 		}
-		o, err := h.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+		o, err := h.Provider.ReadOrchestration(ctx, &provider.OrchestrationItem{InstanceID: in.InstanceID},
+			provider.Strong)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,8 +355,8 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 	})
 }
 
-// The record of an activity is lost, and the activity is sent again within the deduplication interval of five minutes. Each way
-// of sending has its own deduplication ID, so SQS does not drop the message.
+// The record of an activity is lost, and the activity is sent again within the deduplication interval of five minutes.
+// Each way of sending has its own deduplication ID, so SQS does not drop the message.
 func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
@@ -437,7 +440,8 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 	return h.Provider.RedriveDeadLetters(ctx, fifo, letters...)
 }
 
-// A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its batch.
+// A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its
+// batch.
 func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]struct {
@@ -459,7 +463,8 @@ func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 
 				began := time.Now()
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if _, renews := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); renews && time.Since(began) > deaths.dies {
+					if _, renews := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); renews &&
+						time.Since(began) > deaths.dies {
 						return errors.New("the process is dead")
 					}
 					return next()
@@ -471,7 +476,8 @@ func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if took := time.Since(began); len(records) != 3 || took > deaths.dies+35*time.Second {
-					t.Errorf("got %d records, and the key was free after %v, want 3 within the lease", len(records), took)
+					t.Errorf("got %d records, and the key was free after %v, want 3 within the lease",
+						len(records), took)
 				}
 				h.interfere(nil)
 				h.wantEnd(first, "a1")
@@ -530,7 +536,8 @@ func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 					t.Fatal(err)
 				}
 				if string(end.Output) != `"cancelled a2"` || end.Time.Sub(began) > 75*time.Second {
-					t.Errorf("ended with %s after %v, want the cancellation and a2 within 75s", end.Output, end.Time.Sub(began))
+					t.Errorf("ended with %s after %v, want the cancellation and a2 within 75s",
+						end.Output, end.Time.Sub(began))
 				}
 				if wrong := len(by.wrong); (wrong > 0) != stubborn { // abandoned code does not hold its key
 					t.Errorf("got violations %q, want some: %v", by.wrong, stubborn)
@@ -636,8 +643,8 @@ func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
 	})
 }
 
-// A process stops. It releases its records only after its activities have returned. Otherwise another process would start the
-// next activity of the key.
+// A process stops. It releases its records only after its activities have returned. Otherwise another process would
+// start the next activity of the key.
 func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -703,8 +710,8 @@ func TestR29EveryMessageTwice(t *testing.T) {
 	})
 }
 
-// An activity waits for its key for most of an invocation. The worker releases its record instead of starting the activity,
-// and the next invocation runs the activity with its full time.
+// An activity waits for its key for most of an invocation. The worker releases its record instead of starting the
+// activity, and the next invocation runs the activity with its full time.
 func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{InvocationLimit: 15 * time.Minute}, func(_ context.Context, h *hub, by *holders) {
@@ -716,15 +723,17 @@ func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 		in := h.start("holds", all)
 		h.wantEnd(in, "a0 a1 a2 a3")
 		by.wantBegan(t, "a0", "a1", "a2", "a3")
-		if end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID); end.Time.Sub(began) > 24*time.Minute+time.Second {
-			t.Errorf("all activities took %v, want 24m: the released records were not redelivered at once", end.Time.Sub(began))
+		end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
+		if end.Time.Sub(began) > 24*time.Minute+time.Second {
+			t.Errorf("all activities took %v, want 24m: the released records were not redelivered at once",
+				end.Time.Sub(began))
 		}
 		h.checkRest()
 	})
 }
 
-// A polling process does the same, because SQS ends a lock 12 hours after the receive. An activity that has waited for most of
-// that time would lose its lock.
+// A polling process does the same, because SQS ends a lock 12 hours after the receive. An activity that has waited for
+// most of that time would lose its lock.
 func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -746,8 +755,8 @@ func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
 	})
 }
 
-// No worker knows the first activity of a key, and a FIFO queue delivers no later record of the key. After a while, the worker
-// sends the work item again, behind the others.
+// No worker knows the first activity of a key, and a FIFO queue delivers no later record of the key. After a while, the
+// worker sends the work item again, behind the others.
 func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
@@ -764,7 +773,8 @@ func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 		for id, most := range map[string]time.Duration{second.ExecutionID: time.Hour, third.ExecutionID: time.Second} {
 			end, err := h.Provider.ReadTerminalEvent(ctx, id)
 			if err != nil || end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) > most {
-				t.Errorf("%s ended with %v %v after %v, want completed within %v", id, end.Kind, err, end.Time.Sub(began), most)
+				t.Errorf("%s ended with %v %v after %v, want completed within %v",
+					id, end.Kind, err, end.Time.Sub(began), most)
 			}
 		}
 		anew := 0
@@ -788,7 +798,8 @@ func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 	})
 }
 
-// A key costs one call: the worker deletes the record before the next record of the key runs. All other calls are the same.
+// A key costs one call: the worker deletes the record before the next record of the key runs. All other calls are the
+// same.
 func TestR29AKeyCostsADelete(t *testing.T) {
 	t.Parallel()
 	calls := map[bool][]string{}
@@ -820,11 +831,14 @@ func TestR29AKeyCostsADelete(t *testing.T) {
 	}
 }
 
-// The worker leases waiting records together with the record that holds the key. It takes no lease if all activities are short.
+// The worker leases waiting records together with the record that holds the key. It takes no lease if all activities
+// are short.
 func TestR29ShortHoldersTakeNoLease(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, _ *holders) {
-		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: time.Second}, {Key: "a", Name: "a2", For: time.Second}})
+		in := h.start("holds", []hold{
+			{Key: "a", Name: "a1", For: time.Second}, {Key: "a", Name: "a2", For: time.Second},
+		})
 		h.wantEnd(in, "a1 a2")
 		for _, c := range h.made() {
 			if in, leases := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); leases {

@@ -39,14 +39,15 @@ func (h *hub) over(in provider.Instance) {
 	h.checkRest()
 }
 
-// Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the process dies
-// before it writes the status.
+// Turns without code commit messages that arrive before the start time. The code ends in its first turn, and the
+// process dies before it writes the status.
 func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := diesBeforeTheStatus()
 	inBubble(t, simhub.Options{Registry: ending(), Intercept: intercept}, func(ctx context.Context, h *hub) {
 		s := provider.Start{
-			InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1", StartAt: time.Now().Add(time.Minute),
+			InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1",
+			StartAt: time.Now().Add(time.Minute),
 		}
 		in, err := h.Provider.StartOrchestration(ctx, s)
 		if err != nil {
@@ -60,8 +61,8 @@ func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 	})
 }
 
-// An instance is blocked, and the event that ends it is parked. Another event runs the turn of a fixed build, which consumes
-// only the parked event and ends.
+// An instance is blocked, and the event that ends it is parked. Another event runs the turn of a fixed build, which
+// consumes only the parked event and ends.
 func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := diesBeforeTheStatus()

@@ -56,7 +56,8 @@ func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
 			close(thaw)
 			thawedAt := time.Now()
 			if failed := <-over; len(failed) != 1 || time.Since(thawedAt) > 2*time.Second {
-				t.Errorf("thawed after %v: got failed records %v after %v, want 1 within 2s", thawed, failed, time.Since(thawedAt))
+				t.Errorf("thawed after %v: got failed records %v after %v, want 1 within 2s",
+					thawed, failed, time.Since(thawedAt))
 			}
 			if n := s.toldSince(before); n > 0 {
 				t.Errorf("thawed after %v: got %d outcomes, want none", thawed, n)

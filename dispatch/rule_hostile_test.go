@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An instance is blocked, and a client's cancel of its activity is parked. No turn has processed that cancel, so the cancel
-// record lacks it. The end of the instance cancels the activity.
+// An instance is blocked, and a client's cancel of its activity is parked. No turn has processed that cancel, so the
+// cancel record lacks it. The end of the instance cancels the activity.
 func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
@@ -46,8 +46,8 @@ func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 }
 
 //  1. The wake of a start is lost, and a cancel is the first message.
-//  2. The first turn continues as new before it observes anything. It consumes the message, because its watermark identifies
-//     the turn.
+//  2. The first turn continues as new before it observes anything. It consumes the message, because its watermark
+//     identifies the turn.
 //  3. The next execution receives the cancel.
 func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,8 @@ func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 		in := h.start("then-waits", 2)
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 		h.send(provider.Message{
-			Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: string(perdure.ReasonRequested), Text: "enough",
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: string(perdure.ReasonRequested),
+			Text: "enough",
 		})
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCancelled {
@@ -64,8 +65,8 @@ func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 	})
 }
 
-// The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled timers.
-// The redispatch deletes them.
+// The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled
+// timers. The redispatch deletes them.
 func TestR15ACrashAfterContinueAsNewLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -226,8 +227,8 @@ func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 	}
 }
 
-// An ID has many incarnations, each deleted before the next. Its tombstone must not grow, because an item is limited to 400 KB
-// and each write costs by size.
+// An ID has many incarnations, each deleted before the next. Its tombstone must not grow, because an item is limited to
+// 400 KB and each write costs by size.
 func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -256,8 +257,8 @@ func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
 	})
 }
 
-// Calls to the queues hang for hours, and DynamoDB responds. Turns commit, and each delivery waits for its sends until its
-// invocation ends. This does not count as a crash of the code.
+// Calls to the queues hang for hours, and DynamoDB responds. Turns commit, and each delivery waits for its sends until
+// its invocation ends. This does not count as a crash of the code.
 func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -323,8 +324,11 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 		h.turn(0)
 		for n := range int64(many) {
 			h.send(provider.Message{
-				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
-				Outcomes: []provider.ActivityOutcome{{ActivityID: 3 + n, Attempt: 1, Result: encoded(t, static(n, large))}},
+				Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+				Segment: 1,
+				Outcomes: []provider.ActivityOutcome{
+					{ActivityID: 3 + n, Attempt: 1, Result: encoded(t, static(n, large))},
+				},
 			})
 		}
 		broken := h.orchestrator(collector(many, "plus"), "broken")
@@ -366,7 +370,8 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 	})
 }
 
-// The sweeper wakes instances before it recovers dead letters and continues deletions, because these may use all of its time.
+// The sweeper wakes instances before it recovers dead letters and continues deletions, because these may use all of its
+// time.
 func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A parent that ends or is deleted cancels its child. The child receives the ends of its own activities and undoes them.
+// A parent that ends or is deleted cancels its child. The child receives the ends of its own activities and undoes
+// them.
 func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"completed", "failed", "continued", "terminated", "deleted"} {
@@ -73,8 +74,8 @@ func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 	}
 }
 
-// The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is given_up,
-// not returned, at any time of the cancellation.
+// The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is
+// given_up, not returned, at any time of the cancellation.
 func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ every, cancelled time.Duration }{
@@ -87,9 +88,13 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 			s := &sagas{}
 			r := s.registry()
 			perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
-				opts := []perdure.ActivityCallOption{perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second)}
+				opts := []perdure.ActivityCallOption{
+					perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3 * time.Second),
+				}
 				if c.every > 0 {
-					opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: c.every, BackoffCoefficient: 1}))
+					opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{
+						InitialInterval: c.every, BackoffCoefficient: 1,
+					}))
 				}
 				_, err := perdure.CallActivityByName[string](ctx, "do", d, opts...).Await(ctx)
 				return endOf(err), nil
@@ -112,8 +117,8 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 	}
 }
 
-// The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in either
-// order. The first timer bounds the wait for the end of the activity, so it remains.
+// The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in
+// either order. The first timer bounds the wait for the end of the activity, so it remains.
 func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {
@@ -130,7 +135,8 @@ func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
 				FireAt: time.Now().Add(closes), Activity: true, WaitForCancellation: true,
 			}
 			attempt := over
-			attempt.FireAt, attempt.Activity, attempt.WaitForCancellation, attempt.Attempt = time.Now().Add(time.Hour), false, false, 2
+			attempt.FireAt, attempt.Activity, attempt.WaitForCancellation, attempt.Attempt = time.Now().Add(time.Hour),
+				false, false, 2
 			timers := []provider.Timer{over, attempt}
 			if attemptFirst {
 				timers = []provider.Timer{attempt, over}

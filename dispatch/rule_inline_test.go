@@ -64,8 +64,8 @@ func (w *workshop) wantRuns(t *testing.T, all, outside int) {
 	}
 }
 
-// registry returns the inline activity "work" and the orchestration "works", which runs body. If body is nil, "works" calls
-// the activity n times in sequence.
+// registry returns the inline activity "work" and the orchestration "works", which runs body. If body is nil, "works"
+// calls the activity n times in sequence.
 func (w *workshop) registry(body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "work", w.work, perdure.Inline())
@@ -109,8 +109,8 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 }
 
 //  1. An inline activity crashes its process.
-//  2. The redispatch sends the activity to its queue, and a worker runs it. If it crashed workers too, only the activity
-//     would be poison, not the instance.
+//  2. The redispatch sends the activity to its queue, and a worker runs it. If it crashed workers too, only the
+//     activity would be poison, not the instance.
 func TestR20AProcessThatDiesInABodySendsTheStepToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -171,8 +171,8 @@ func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// An inline activity runs on during a commit, and its process dies after the commit. The redispatch sends the activity to its
-// queue.
+// An inline activity runs on during a commit, and its process dies after the commit. The redispatch sends the activity
+// to its queue.
 func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
@@ -195,8 +195,8 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	})
 }
 
-// A process freezes in an inline activity, and another process continues. The thawed process commits nothing. Its outcome is
-// dropped if the instance has ended, or still waits for the worker.
+// A process freezes in an inline activity, and another process continues. The thawed process commits nothing. Its
+// outcome is dropped if the instance has ended, or still waits for the worker.
 func TestR20AThawedStepIsAConflict(t *testing.T) {
 	t.Parallel()
 	for _, works := range []time.Duration{0, time.Hour} {
@@ -238,8 +238,8 @@ func TestR20AThawedStepIsAConflict(t *testing.T) {
 	}
 }
 
-// A session with a warm instance reads the head with strong consistency before the first inline activity. A turn of another
-// process may have cancelled the instance (I6).
+// A session with a warm instance reads the head with strong consistency before the first inline activity. A turn of
+// another process may have cancelled the instance (I6).
 func TestR20AStaleViewRunsNoStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -257,7 +257,8 @@ func TestR20AStaleViewRunsNoStep(t *testing.T) {
 		}))
 		h.turn(1)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"),
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e",
+			Data: history.Payload("1"),
 		}))
 		h.turn(0)
 		w.wantRuns(t, 0, 0)
@@ -266,8 +267,8 @@ func TestR20AStaleViewRunsNoStep(t *testing.T) {
 	})
 }
 
-// An inline activity returns while a commit that sends it to its queue is in progress. Its outcome is dropped, and the outcome
-// of the worker counts (I7).
+// An inline activity returns while a commit that sends it to its queue is in progress. Its outcome is dropped, and the
+// outcome of the worker counts (I7).
 func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{}, 1)
@@ -298,8 +299,8 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	close(release)
 }
 
-// The response to a commit that sends an inline activity to its queue is lost. The commit is recognized by its nonce, and the
-// activity does not run inline again.
+// The response to a commit that sends an inline activity to its queue is lost. The commit is recognized by its nonce,
+// and the activity does not run inline again.
 func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
@@ -340,8 +341,8 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 	})
 }
 
-// Code that ignores the end of its context is abandoned after a moment. An environment with three abandoned activities runs no
-// more inline activities.
+// Code that ignores the end of its context is abandoned after a moment. An environment with three abandoned activities
+// runs no more inline activities.
 func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -438,7 +439,8 @@ func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 40)); string(end.Output) != "6000000" || ran.Load() != 40 {
-			t.Errorf("ended with %s %s %v after %d runs, want 6000000 after 40", end.String(), end.Output, end.Error, ran.Load())
+			t.Errorf("ended with %s %s %v after %d runs, want 6000000 after 40",
+				end.String(), end.Output, end.Error, ran.Load())
 		}
 		h.checkRest()
 	})
@@ -539,8 +541,8 @@ func TestR20APauseBehindTheTriggerStopsTheChain(t *testing.T) {
 	})
 }
 
-// A client cancels, terminates or pauses while an inline activity runs. The context of the activity ends within about a second,
-// and no worker runs the activity, except for a pause.
+// A client cancels, terminates or pauses while an inline activity runs. The context of the activity ends within about a
+// second, and no worker runs the activity, except for a pause.
 func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{
@@ -575,7 +577,8 @@ func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 			now, err := h.Provider.ReadInstance(ctx, in.InstanceID)
 			want := map[provider.MessageKind]provider.RuntimeStatus{
 				provider.MessageCancel: provider.StatusCancelled, provider.MessageTerminate: provider.StatusTerminated,
-				provider.MessageCancelActivity: provider.StatusFailed, provider.MessageExecutionSuspended: provider.StatusPaused,
+				provider.MessageCancelActivity:     provider.StatusFailed,
+				provider.MessageExecutionSuspended: provider.StatusPaused,
 			}[kind]
 			if err != nil || now.Status != want {
 				t.Errorf("%s: the instance is %s, %v, want %s", kind, now.Status, err, want)
@@ -621,8 +624,8 @@ func (h *hub) ahead(by time.Duration) {
 	})
 }
 
-// A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise no invocation would run an
-// inline activity for more than a second until that time.
+// A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise no invocation would
+// run an inline activity for more than a second until that time.
 func TestR20ANoteOfAClockThatIsAhead(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{4 * time.Second, 6 * time.Second, time.Hour} {
@@ -762,8 +765,9 @@ func putsSegment(c simaws.Call) bool {
 	})
 }
 
-// A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the number
-// of its next attempt. The interval is that of the policy: the start time of an attempt is rounded up to milliseconds.
+// A retry within a second runs in the invocation. For a longer retry interval, the activity goes to its queue with the
+// number of its next attempt. The interval is that of the policy: the start time of an attempt is rounded up to
+// milliseconds.
 func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -794,7 +798,8 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 			in := h.start("works", 3)
 			began := time.Now()
 			if end := h.finish(in); string(end.Output) != "3" || end.Time.Sub(began) > c.took {
-				t.Errorf("ended with %s %s after %v, want 3 within %v", end.String(), end.Output, end.Time.Sub(began), c.took)
+				t.Errorf("ended with %s %s after %v, want 3 within %v",
+					end.String(), end.Output, end.Time.Sub(began), c.took)
 			}
 			if all, outside := w.ran(); all != c.inline+c.outside || outside != c.outside {
 				t.Errorf("retry interval %v: got %d runs, %d of them in a worker", c.wait, all, outside)
@@ -850,12 +855,13 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 	})
 }
 
-// A call with WaitForCancellation goes to its queue, because its end must be observable. So does a call with a heartbeat
-// timeout, an exclusive key or AtMostOnce.
+// A call with WaitForCancellation goes to its queue, because its end must be observable. So does a call with a
+// heartbeat timeout, an exclusive key or AtMostOnce.
 func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []perdure.ActivityCallOption{
-		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"), perdure.AtMostOnce(),
+		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"),
+		perdure.AtMostOnce(),
 	} {
 		w := &workshop{}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n, opt).Await(ctx) }

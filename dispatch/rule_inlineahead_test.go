@@ -49,8 +49,8 @@ func TestR20WhatFollowsOutsideIsCommittedWithTheOutcome(t *testing.T) {
 	})
 }
 
-// The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are sent after
-// it.
+// The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
+// sent after it.
 func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -112,7 +112,8 @@ func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
 	}
 }
 
-// SQS rejects an output of a turn while the code has already continued to an inline activity. The code receives the failure.
+// SQS rejects an output of a turn while the code has already continued to an inline activity. The code receives the
+// failure.
 func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -138,8 +139,8 @@ func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
 	}
 }
 
-// An outcome and the decisions of the next turn exceed a commit. They are committed separately. If the outcome exceeds the
-// commit of the decisions before it, the activity goes to its queue.
+// An outcome and the decisions of the next turn exceed a commit. They are committed separately. If the outcome exceeds
+// the commit of the decisions before it, the activity goes to its queue.
 func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
 	t.Parallel()
 	r, ran := perdure.NewRegistry(), atomic.Int64{}
@@ -196,8 +197,8 @@ func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
 	})
 }
 
-// Code that blocks after it has received an inline outcome is detected after the outcome is in history. The activity does not
-// run again.
+// Code that blocks after it has received an inline outcome is detected after the outcome is in history. The activity
+// does not run again.
 func TestR20CodeThatBlocksAheadLeavesTheOutcomeInHistory(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
@@ -239,8 +240,8 @@ func (h *hub) statuses() (all []string) {
 	return all
 }
 
-// An instance that ends in its first invocation has two writes of its status: at the start and at the end. An instance that
-// runs longer, or waits, shows Running in time.
+// An instance that ends in its first invocation has two writes of its status: at the start and at the end. An instance
+// that runs longer, or waits, shows Running in time.
 func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

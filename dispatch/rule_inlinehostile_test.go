@@ -50,7 +50,8 @@ func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T)
 		h.raiseGo(in)
 		h.serveFor(time.Hour)
 		if now := h.read(in); string(now.CustomStatus) != `"busy"` || slow != 1 {
-			t.Errorf("the instance is %s with custom status %s after %d slow commits", now.Status, now.CustomStatus, slow)
+			t.Errorf("the instance is %s with custom status %s after %d slow commits",
+				now.Status, now.CustomStatus, slow)
 		}
 		w.wantRuns(t, 1, 0)
 	})
@@ -64,7 +65,8 @@ func TestMetricsOfTwoTurnsInACommit(t *testing.T) {
 	perdure.AddActivity(r, "naps", naps, perdure.Inline())
 	perdure.AddActivity(r, "inc", inc)
 	perdure.AddOrchestration(r, "works", func(ctx *perdure.OrchestrationContext, queued bool) (v int, err error) {
-		if v, err = perdure.CallActivityByName[int](ctx, "naps", 1500*time.Millisecond).Await(ctx); err != nil || !queued {
+		if v, err = perdure.CallActivityByName[int](ctx, "naps", 1500*time.Millisecond).Await(ctx); err != nil ||
+			!queued {
 			return v, err
 		}
 		return perdure.CallActivity(ctx, inc, v).Await(ctx)
@@ -86,7 +88,8 @@ func TestMetricsOfTwoTurnsInACommit(t *testing.T) {
 			}
 		}
 		if ms := seen["ActivityEndToEndLatency"]; queued && (len(ms) != 2 || ms[1] > 1000) {
-			t.Errorf("got ActivityEndToEndLatency %v, want the queued activity without the inline activity before it", ms)
+			t.Errorf("got ActivityEndToEndLatency %v, want the queued activity without the inline activity before it",
+				ms)
 		}
 	}
 }
@@ -101,8 +104,8 @@ func (h *heeding) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 	return h.turning.Decode(ctx, p, data)
 }
 
-// The code of the next turn decodes payloads with the context of the current turn. The context of the previous turn, which an
-// interceptor created, has ended.
+// The code of the next turn decodes payloads with the context of the current turn. The context of the previous turn,
+// which an interceptor created, has ended.
 func TestR20TheCodeGoesAheadWithinTheTurnUnderWay(t *testing.T) {
 	t.Parallel()
 	limits := perdure.Interceptor{Turn: func(

@@ -19,8 +19,8 @@ import (
 
 // These tests cover an inline activity that runs on during a commit: conflicts, pauses, ends, blocks, and large turns.
 
-// napping returns a workshop whose inline activities take their input in milliseconds. In a worker they take no time. why is the
-// reason of the last cancellation.
+// napping returns a workshop whose inline activities take their input in milliseconds. In a worker they take no time.
+// why is the reason of the last cancellation.
 func napping() (w *workshop, why *atomic.Value) {
 	w, why = &workshop{}, &atomic.Value{}
 	w.code = func(ctx context.Context, n int) (int, error) {
@@ -36,8 +36,11 @@ func napping() (w *workshop, why *atomic.Value) {
 	return w, why
 }
 
-// shortAndLong returns an orchestration with inline activities of 1 and n milliseconds. It calls between after the short one.
-func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext, int) (int, error) {
+// shortAndLong returns an orchestration with inline activities of 1 and n milliseconds. It calls between after the
+// short one.
+func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*perdure.OrchestrationContext, int) (
+	int, error,
+) {
 	return func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		long := callWork(ctx, n)
 		if _, err := callWork(ctx, 1).Await(ctx); err != nil {
@@ -52,8 +55,8 @@ func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*p
 	}
 }
 
-// The commit of a session conflicts with a turn of another process. The running inline activity is stopped and dropped, and the
-// next turn uses the history.
+// The commit of a session conflicts with a turn of another process. The running inline activity is stopped and dropped,
+// and the next turn uses the history.
 func TestR20AConflictDropsWhatRuns(t *testing.T) {
 	t.Parallel()
 	w, why := napping()
@@ -103,8 +106,8 @@ func (h *hub) meanwhile(in provider.Instance) {
 	}
 }
 
-// An inline activity runs on during a commit and exceeds its time. It is sent once after the next commit, and the outcome of the
-// worker counts.
+// An inline activity runs on during a commit and exceeds its time. It is sent once after the next commit, and the
+// outcome of the worker counts.
 func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 	t.Parallel()
 	w, why := napping()
@@ -132,7 +135,8 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 			o := simhub.Options{Intercept: intercept, Environments: 2}
 			inWorkshop(t, w, o, shortAndLong(nil), func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("works", 30_000)); string(end.Output) != "30000" {
-					t.Errorf("crash at call %d, after=%v: ended with %s %s, want 30000", n, after, end.String(), end.Output)
+					t.Errorf("crash at call %d, after=%v: ended with %s %s, want 30000",
+						n, after, end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -143,8 +147,8 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 	}
 }
 
-// A pause takes effect before the code receives an inline outcome. The activity that still runs is sent to its queue, and its
-// outcome is parked.
+// A pause takes effect before the code receives an inline outcome. The activity that still runs is sent to its queue,
+// and its outcome is parked.
 func TestR20APauseFindsAStepThatRuns(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -258,8 +262,8 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 	})
 }
 
-// A large turn is sent with a cursor, which marks all events up to a position as sent. So no inline activity runs on during its
-// commit.
+// A large turn is sent with a cursor, which marks all events up to a position as sent. So no inline activity runs on
+// during its commit.
 func TestR20ALargeTurnKeepsNoStep(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -315,7 +319,8 @@ func TestR20InstancesOfABatchRunTheirStepsSideBySide(t *testing.T) {
 	})
 }
 
-// In a polling process, an inline activity ends before the lock of its messages expires, and leaves time for the commit.
+// In a polling process, an inline activity ends before the lock of its messages expires, and leaves time for the
+// commit.
 func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
@@ -371,8 +376,8 @@ func letters(seed int) string {
 	return string(b)
 }
 
-// A turn that exceeds a commit runs again with fewer outcomes. An inline activity that runs during the commit is sent by a
-// redispatch and is not lost.
+// A turn that exceeds a commit runs again with fewer outcomes. An inline activity that runs during the commit is sent
+// by a redispatch and is not lost.
 func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()

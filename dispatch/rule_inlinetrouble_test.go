@@ -92,8 +92,8 @@ func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 	})
 }
 
-// An inline activity is stopped between two attempts without a client's request. The next attempt does not start before its due
-// time.
+// An inline activity is stopped between two attempts without a client's request. The next attempt does not start before
+// its due time.
 func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -136,8 +136,9 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 	})
 }
 
-// A copy of an inline activity runs in a worker and fails. The activity already has an outcome in history that the code has not
-// received. The failure schedules no further attempt, neither of a paused instance nor of a chain that has yielded.
+// A copy of an inline activity runs in a worker and fails. The activity already has an outcome in history that the code
+// has not received. The failure schedules no further attempt, neither of a paused instance nor of a chain that has
+// yielded.
 func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 	t.Parallel()
 	retried := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
@@ -170,7 +171,8 @@ func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
 			}))
 			h.turn(0)
 			for _, made := range h.made() {
-				if tx, ok := made.Input.(*dynamodb.TransactWriteItemsInput); ok && slices.ContainsFunc(tx.TransactItems, isRetry) {
+				if tx, ok := made.Input.(*dynamodb.TransactWriteItemsInput); ok &&
+					slices.ContainsFunc(tx.TransactItems, isRetry) {
 					t.Errorf("%s: a call stored a next attempt", name)
 				}
 			}
