@@ -296,13 +296,13 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels",
 			"starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
-			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/ask_test.go:")
+			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/query_test.go:")
 		}
-		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/ask_test.go:")
+		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/query_test.go:")
 		time.Sleep(time.Hour) // the handler returns
 
 		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf",
-			"dispatch/ask_test.go:").Failure; f == nil || f.Type != history.TypePanic {
+			"dispatch/query_test.go:").Failure; f == nil || f.Type != history.TypePanic {
 			t.Errorf("got failure %+v, want a panic", f)
 		}
 		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil ||

@@ -56,8 +56,8 @@ func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
 		h.start("two", 1)
 		h.turn(0)
-		h.wantNoAnswer("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/asklimit_test.go:")
-		e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/asklimit_test.go:")
+		h.wantNoAnswer("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/query_limits_test.go:")
+		e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/query_limits_test.go:")
 		if strings.Contains(e.Message, "func1.2") {
 			t.Errorf("the error names the other handler: %v", e)
 		}
