@@ -135,7 +135,7 @@ func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 }
 
 // Without a retry policy, the orchestration receives an InterruptedError. The code has started once.
-func TestR32WhatIsInterruptedFails(t *testing.T) {
+func TestR32_workerDies_activityFailsAsInterrupted(t *testing.T) {
 	t.Parallel()
 	d, began := &debits{}, make(chan struct{})
 	r := d.registry()
@@ -180,7 +180,7 @@ func TestR32WhatIsInterruptedFails(t *testing.T) {
 }
 
 // Copies of the work item arrive during and after the run. A copy neither starts an attempt nor adds an outcome.
-func TestR32CopiesBeginNothing(t *testing.T) {
+func TestR32_copiesArrive_startNothing(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), Environments: 2}, func(ctx context.Context, h *hub) {
@@ -205,7 +205,7 @@ func TestR32CopiesBeginNothing(t *testing.T) {
 
 // An invocation ends before its activity. If the code returns in the grace period, its outcome is sent, and an error is
 // the cause of an interruption. If the code does not return, the next delivery fails the attempt.
-func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
+func TestR32_invocationEnds_activityIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		of   debiting
@@ -250,7 +250,7 @@ func TestR32AnInvocationThatEndsInterrupts(t *testing.T) {
 // 1. A worker cannot store an outcome and sends it.
 // 2. The worker cannot delete its record. The next delivery sends an interruption.
 // 3. The session drops the later outcome.
-func TestR32AnOutcomeThatCannotBeKeptIsSent(t *testing.T) {
+func TestR32_outcomeCannotBeStored_isSent(t *testing.T) {
 	t.Parallel()
 	for _, of := range []debiting{{Times: 2}, {Times: 2, Retried: true}, {Times: 1, Fails: 2, Retried: true}} {
 		t.Run(fmt.Sprintf("%+v", of), func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestR32AnOutcomeThatIsKeptIsNotLost(t *testing.T) {
 }
 
 // A build without the activity releases the record. No attempt has started, and a later delivery runs it.
-func TestR32WhatIsGivenBackUnbegunRuns(t *testing.T) {
+func TestR32_recordIsReleasedBeforeTheStart_runsLater(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), WorkVisibility: time.Minute}, func(ctx context.Context, h *hub) {
@@ -331,7 +331,7 @@ func TestR32WhatIsGivenBackUnbegunRuns(t *testing.T) {
 }
 
 // AtMostOnce costs one read and two writes, one of them for the outcome.
-func TestR32WhatItCosts(t *testing.T) {
+func TestR32_costsOneReadAndTwoWrites(t *testing.T) {
 	t.Parallel()
 	calls := map[bool]map[string]int{}
 	for _, once := range []bool{false, true} {

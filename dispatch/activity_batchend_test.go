@@ -12,7 +12,7 @@ import (
 )
 
 // At the end of a batch, running activities are cancelled at once, even while a call that sends other results hangs.
-func TestABatchsEndIsToldWhileResultsAreSent(t *testing.T) {
+func TestBatch_endsWhileResultsAreSent_activitiesAreCancelledAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Second}, forever)

@@ -111,7 +111,7 @@ func (f *floor) details() (all []string) {
 	return all
 }
 
-func TestHeartbeatsAreWrittenOnceASecond(t *testing.T) {
+func TestHeartbeat_frequent_isWrittenOncePerSecond(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 100, Each: 95 * time.Millisecond}, nil,
 		func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -135,7 +135,7 @@ func TestHeartbeatsAreWrittenOnceASecond(t *testing.T) {
 }
 
 // The worker writes details that are rarer than one per second at once, so that a crash does not lose them.
-func TestARareHeartbeatIsWrittenAtOnce(t *testing.T) {
+func TestHeartbeat_rare_isWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	const each = 60300 * time.Millisecond // differs from the times of polls
 	strolling(t, stroll{Pages: 3, Each: each}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -158,7 +158,7 @@ func TestARareHeartbeatIsWrittenAtOnce(t *testing.T) {
 	})
 }
 
-func TestAShortActivitysHeartbeatsCostNothing(t *testing.T) {
+func TestHeartbeat_shortActivity_costsNothing(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 9, Each: 100 * time.Millisecond}, nil,
 		func(ctx context.Context, s *strolls, _ provider.Instance) {
@@ -170,7 +170,7 @@ func TestAShortActivitysHeartbeatsCostNothing(t *testing.T) {
 }
 
 // The next attempt continues after the last page of the failed attempt, although writes are one second apart.
-func TestTheNextAttemptFindsTheDetails(t *testing.T) {
+func TestHeartbeat_attemptFails_nextAttemptHasTheDetails(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
 	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
@@ -186,7 +186,7 @@ func TestTheNextAttemptFindsTheDetails(t *testing.T) {
 }
 
 // If an invocation ends or a process stops, the worker writes the latest details of its activities.
-func TestTheNextDeliveryFindsTheDetails(t *testing.T) {
+func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 	t.Parallel()
 	t.Run("invocation deadline", func(t *testing.T) {
 		t.Parallel()
@@ -243,7 +243,7 @@ func (s *strolls) wantOnFrom(in provider.Instance, last int) {
 }
 
 // After the lock is lost, another worker may write newer details. This worker must not overwrite them.
-func TestNothingIsWrittenAfterTheLockIsLost(t *testing.T) {
+func TestHeartbeat_lockIsLost_isNotWritten(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{}, nil, func(ctx context.Context, s *strolls, _ provider.Instance) {
 		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
@@ -275,7 +275,7 @@ func TestNothingIsWrittenAfterTheLockIsLost(t *testing.T) {
 
 // Details that the worker cannot encode or that are too large leave the earlier details. They still count as a
 // heartbeat.
-func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
+func TestHeartbeat_detailsAreInvalid_areDropped(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)},
 		func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -303,7 +303,7 @@ func TestDetailsThatCannotBeKeptAreDropped(t *testing.T) {
 }
 
 // If the worker cannot read the details, it does not start the attempt from the beginning.
-func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
+func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
@@ -329,7 +329,7 @@ func TestAttemptsWhoseDetailsCannotBeReadAreGivenBack(t *testing.T) {
 }
 
 // The session sent the work item again. Neither its attempt number nor its delivery count shows the earlier run.
-func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
+func TestHeartbeat_workItemIsSentAgain_hasTheDetails(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil,
 		func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -348,7 +348,7 @@ func TestWhatWasSentAnewFindsTheDetails(t *testing.T) {
 }
 
 // If a write of details fails, the next poll writes them.
-func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
+func TestHeartbeat_writeFails_isWrittenByTheNextPoll(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 2, Each: time.Minute}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
 		refused := s.failing("UpdateItem")
@@ -365,7 +365,7 @@ func TestDetailsWhoseWriteFailsAreWrittenLater(t *testing.T) {
 	})
 }
 
-func TestAnAttemptWithoutHeartbeatsIsTriedAgain(t *testing.T) {
+func TestHeartbeat_timeout_attemptIsRetried(t *testing.T) {
 	t.Parallel()
 	opts := []perdure.ActivityCallOption{
 		perdure.WithHeartbeatTimeout(3 * time.Second), perdure.WithRetry(perdure.RetryPolicy{
@@ -387,7 +387,7 @@ func TestAnAttemptWithoutHeartbeatsIsTriedAgain(t *testing.T) {
 		})
 }
 
-func TestAHeartbeatTimeoutIsATimeoutError(t *testing.T) {
+func TestHeartbeat_timeout_isATimeoutError(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)},
 		func(ctx context.Context, s *strolls, in provider.Instance) {
@@ -426,7 +426,7 @@ func TestAHeartbeatTimeoutIsATimeoutError(t *testing.T) {
 }
 
 // The worker also observes a timeout that is shorter than its poll interval.
-func TestAShortHeartbeatTimeout(t *testing.T) {
+func TestHeartbeat_shortTimeout_isObserved(t *testing.T) {
 	t.Parallel()
 	strolling(t, stroll{Pages: 2, StopsAt: 1, Hangs: true},
 		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)},
@@ -440,7 +440,7 @@ func TestAShortHeartbeatTimeout(t *testing.T) {
 }
 
 // The heartbeat timeout does not apply in the grace period of a cancelled activity.
-func TestAHeartbeatTimeoutDoesNotCutTheGrace(t *testing.T) {
+func TestHeartbeat_timeoutInTheGracePeriod_isIgnored(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})

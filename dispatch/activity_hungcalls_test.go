@@ -75,7 +75,7 @@ func besides(takes time.Duration) *perdure.Registry {
 // If a batch ended while a call for it is in progress, the function could freeze and complete the call when it is
 // thawed. It would then lease a record that another worker has, or write the record of an activity that has ended. So
 // the batch cancels the call and waits for its return.
-func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
+func TestBatch_endsWhileACallHangs_waitsForTheCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]*struct {
 		orchestration string
@@ -138,7 +138,7 @@ func TestWhatIsDoneBesideABatchEndsWithIt(t *testing.T) {
 
 // When a process stops or an invocation ends, activities end within the grace period. The worker renews their leases
 // until then.
-func TestLeasesAreRenewedInTheGrace(t *testing.T) {
+func TestLease_gracePeriod_isRenewed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour, Longer: 50 * time.Second})

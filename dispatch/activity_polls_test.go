@@ -17,7 +17,7 @@ import (
 )
 
 // An activity observes a cancellation within the poll interval of 250 ms, at any phase of the interval.
-func TestACancelIsSeenWithinTheInterval(t *testing.T) {
+func TestPoll_cancel_isObservedWithinTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{10, 240, 260, 490, 510, 740, 760, 990, 1010} {
 		after := time.Duration(ms) * time.Millisecond
@@ -40,7 +40,7 @@ func TestACancelIsSeenWithinTheInterval(t *testing.T) {
 }
 
 // Eventually consistent reads lag. One poll per second is strongly consistent.
-func TestACancelIsSeenWithinASecondWhateverLags(t *testing.T) {
+func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{10, 260, 510, 760} {
 		after := time.Duration(ms) * time.Millisecond
@@ -83,7 +83,7 @@ func TestALookThatLagsPassesOverNothing(t *testing.T) {
 
 // While polls fail, the worker polls once a second, because more reads would be throttled too. After an hour of
 // failures, the first successful poll finds all decisions.
-func TestLooksThatFailAreNotHasty(t *testing.T) {
+func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -137,7 +137,7 @@ func TestACrowdIsLookedAfterOnceASecond(t *testing.T) {
 }
 
 // An activity may have its own interval. The shortest interval of an execution's activities applies.
-func TestAnActivitysOwnInterval(t *testing.T) {
+func TestPoll_activityHasAnInterval_shortestCounts(t *testing.T) {
 	t.Parallel()
 	looks := func(ctx context.Context, f *floor, opts ...perdure.ActivityOption) int {
 		r := perdure.NewRegistry()
@@ -179,7 +179,7 @@ func TestAnActivitysOwnInterval(t *testing.T) {
 }
 
 // After an activity with a short interval has ended, the interval of the remaining activity applies.
-func TestTheIntervalOfAnActivityThatHasEndedCountsNoMore(t *testing.T) {
+func TestPoll_activityWithShortIntervalEnds_itsIntervalIsDropped(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		r := perdure.NewRegistry()

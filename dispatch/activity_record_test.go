@@ -46,7 +46,7 @@ func (f *floor) recordReads() (n int) {
 	return n
 }
 
-func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
+func TestActivityRecord_cancelledActivityEnds_hasTheOutcome(t *testing.T) {
 	t.Parallel()
 	for end, c := range map[provider.CancelOutcome]struct {
 		job   job
@@ -79,7 +79,7 @@ func TestHowACancelledActivityEndedIsRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatNeverStartedIsRecorded(t *testing.T) {
+func TestActivityRecord_activityNeverStarted_hasTheOutcome(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{}, forever)
@@ -100,7 +100,7 @@ func TestWhatNeverStartedIsRecorded(t *testing.T) {
 }
 
 // The worker writes the record before it sends the outcome and deletes the work item.
-func TestTheRecordIsWrittenBeforeTheWorkItemIsDone(t *testing.T) {
+func TestActivityRecord_cancelledActivityEnds_isWrittenBeforeTheOutcomeIsSent(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -116,7 +116,7 @@ func TestTheRecordIsWrittenBeforeTheWorkItemIsDone(t *testing.T) {
 	})
 }
 
-func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
+func TestActivityRecord_activityIsNotCancelled_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{}, job{Takes: time.Minute}, forever, stubborn)
@@ -135,7 +135,7 @@ func TestNothingIsRecordedOfWhatIsNotCancelled(t *testing.T) {
 // 1. A worker stops a cancelled activity, and the deletion of its work item fails.
 // 2. SQS redelivers the work item. The next worker reads the cancellation and does not start the activity.
 // 3. The record still has the outcome that the first worker wrote.
-func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
+func TestActivityRecord_secondDelivery_keepsTheOutcome(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -165,7 +165,7 @@ func TestAnotherDeliveryDoesNotSayThatItNeverStarted(t *testing.T) {
 }
 
 // The write of a record is best effort. The worker sends the outcome even if the write fails.
-func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
+func TestActivityRecord_writeFails_outcomeIsSent(t *testing.T) {
 	t.Parallel()
 	for name, hangs := range map[string]bool{"the write fails": false, "the write hangs": true} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestARecordThatCannotBeWrittenHoldsNothingUp(t *testing.T) {
 }
 
 // A cancelled activity loses its lock in the grace period. Another worker has the work item and writes the record.
-func TestWhatHasLostItsLockLeavesNoRecord(t *testing.T) {
+func TestActivityRecord_lockIsLost_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
@@ -228,7 +228,7 @@ func TestWhatHasLostItsLockLeavesNoRecord(t *testing.T) {
 }
 
 // A process that stops has released the work item before it reads the cancellation.
-func TestWhatWasGivenBackLeavesNoRecord(t *testing.T) {
+func TestActivityRecord_recordIsReleased_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{})
@@ -244,7 +244,7 @@ func TestWhatWasGivenBackLeavesNoRecord(t *testing.T) {
 }
 
 // If an activity fails after its worker began to stop, it is retried. The worker records no outcome.
-func TestAStoppedWorkerRecordsNoEnd(t *testing.T) {
+func TestActivityRecord_workerStops_isNotWritten(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)

@@ -124,7 +124,7 @@ func again(t *testing.T, w provider.WorkItem, receives int) provider.Record {
 }
 
 // A redelivered work item runs only if its attempt is open in history.
-func TestWhatComesAgainRunsOnlyWhileItIsOpen(t *testing.T) {
+func TestRedelivery_workItem_runsOnlyIfItsAttemptIsOpen(t *testing.T) {
 	t.Parallel()
 	parked := history.Event{
 		Kind: history.InputsParked, BuildID: "b", Error: &history.Failure{Type: "T"},
@@ -235,7 +235,7 @@ func (tr *trial) commits(in provider.Instance, events ...history.Event) {
 
 // The worker cannot read whether a redelivered activity has ended. It releases the record and does not run the
 // activity.
-func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
+func TestRedelivery_historyReadFails_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, _ time.Time) {
 		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -257,7 +257,7 @@ func TestWhatMayHaveEndedIsGivenBackWhileThatCannotBeRead(t *testing.T) {
 
 // Ten thousand activities of an execution are redelivered, and their outcomes are in ten thousand segments. The worker
 // reads the segments once.
-func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
+func TestRedelivery_tenThousandWorkItems_readTheHistoryOnce(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n, batch = 10_000, 10
@@ -302,7 +302,7 @@ func TestTenThousandThatComeAgainReadTheirHistoryOnce(t *testing.T) {
 
 // A worker that does not know the activity sends a retried attempt again. The first delay is that of its deliveries,
 // and the next is five minutes.
-func TestARetriedAttemptThatIsSentAnewWaitsNoLongerThanAFirstOne(t *testing.T) {
+func TestRedelivery_unknownRetriedActivity_isSentAgainSoon(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.tell(in, failed(3, 1, "r.1", now))

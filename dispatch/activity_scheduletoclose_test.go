@@ -96,7 +96,7 @@ func (f *floor) wantClosed(in provider.Instance, end history.Event, want time.Du
 }
 
 // No worker receives the activity. The timer ends it, one second after the timeout.
-func TestScheduleToCloseEndsWhatNoWorkerHas(t *testing.T) {
+func TestScheduleToClose_noWorkerReceivesTheActivity_timerEndsIt(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []time.Duration{time.Minute, 20 * time.Hour} { // by a delayed message, and by a schedule
 		t.Run(limit.String(), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestScheduleToCloseEndsWhatNoWorkerHas(t *testing.T) {
 }
 
 // The worker ends a running activity in time, and drops its later result. The timer has no effect.
-func TestScheduleToCloseEndsWhatIsRunning(t *testing.T) {
+func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, j := range map[string]job{
 		"observes the cancellation": {Takes: time.Hour, Longer: time.Second}, "ignores the cancellation": stubborn,
@@ -142,7 +142,7 @@ func TestScheduleToCloseEndsWhatIsRunning(t *testing.T) {
 
 // Attempts start at 0, 60 and 180 s. The next attempt would start after the timeout, so the instance fails with the
 // error of the third attempt.
-func TestNoRetryBeginsAfterScheduleToClose(t *testing.T) {
+func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "fails", errand{Close: 5 * time.Minute, Retries: time.Minute})
@@ -156,7 +156,7 @@ func TestNoRetryBeginsAfterScheduleToClose(t *testing.T) {
 }
 
 // The timeout expires while the record of an attempt is in the queue. The worker does not run the attempt.
-func TestARetryThatIsLateIsNotMade(t *testing.T) {
+func TestScheduleToClose_recordIsDeliveredLate_activityIsNotRun(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(ctx context.Context, f *floor) {
 		f.startAs("a", "errand", errand{Close: time.Minute, Job: job{}})
@@ -173,7 +173,7 @@ func TestARetryThatIsLateIsNotMade(t *testing.T) {
 }
 
 // An activity that completes in time leaves no timer message and no schedule.
-func TestWhatIsDoneInTimeLeavesNoSchedule(t *testing.T) {
+func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T) {
 	t.Parallel()
 	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "errand", errand{Close: 240 * time.Hour, Job: job{Takes: 40 * time.Minute}, Times: 2})
@@ -185,7 +185,7 @@ func TestWhatIsDoneInTimeLeavesNoSchedule(t *testing.T) {
 }
 
 // The orchestration has cancelled the activity. Its schedule-to-close timer adds no outcome to the history.
-func TestTheTimerOfACancelledActivityIsDropped(t *testing.T) {
+func TestScheduleToClose_activityIsCancelled_timerIsDropped(t *testing.T) {
 	t.Parallel()
 	onErrand(t, false, simhub.Options{}, func(_ context.Context, f *floor) {
 		in := f.startAs("a", "errand-given-up", errand{Close: time.Minute})

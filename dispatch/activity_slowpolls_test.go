@@ -205,7 +205,7 @@ func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
 }
 
 // A successful renewal replaces a poll. A renewal that hangs delays polls by at most the interval.
-func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
+func TestPoll_renewalHangs_isDelayedByAtMostTheInterval(t *testing.T) {
 	t.Parallel()
 	for _, ms := range []int{0, 240, 490, 740, 990} {
 		onFloor(t, func(ctx context.Context, f *floor) {
@@ -233,7 +233,7 @@ func TestARenewalThatHangsHoldsUpNoLook(t *testing.T) {
 }
 
 // A renewal of one record does not replace polls for other activities of its execution.
-func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
+func TestPoll_otherActivityIsRenewed_isNotReplaced(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever)
@@ -263,7 +263,7 @@ func TestARenewalIsNoLookForWhatItDoesNotRenew(t *testing.T) {
 }
 
 // A process with many executions polls less often for each. One strongly consistent poll per second remains.
-func TestACrowdMissesNothingForASecond(t *testing.T) {
+func TestPoll_manyExecutions_observesACancelWithinASecond(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	for _, executions := range []int{60, 110, 180, 300} {

@@ -327,7 +327,7 @@ func (f *floor) leases() (changes []string) {
 }
 
 // The worker runs in a function that Lambda invokes with records, or in a process that polls the queue.
-func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
+func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T) {
 	t.Parallel()
 	for _, polled := range []bool{false, true} {
 		t.Run(map[bool]string{false: "pushed", true: "polled"}[polled], func(t *testing.T) {
@@ -368,7 +368,7 @@ func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 	}
 }
 
-func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
+func TestActivity_cancelledBeforeItsStart_neverRuns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{}, job{})
@@ -384,7 +384,7 @@ func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
 }
 
 // One read serves all activities of an execution in a batch. The read starts after the batch was received.
-func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) {
+func TestR12_readBeforeAStart_isSharedByABatchButNotWithPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, job{}, job{})
@@ -409,7 +409,7 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 }
 
 // The worker waits for a retry that is due soon. A read of the cancel record from before the wait is outdated then.
-func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
+func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{}, job{})
@@ -428,7 +428,7 @@ func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
 }
 
 // If the worker cannot read the cancel record, it does not run the activity.
-func TestAFailedReadGivesTheRecordBack(t *testing.T) {
+func TestActivity_cancelRecordIsUnreadable_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{})
@@ -445,7 +445,7 @@ func TestAFailedReadGivesTheRecordBack(t *testing.T) {
 	})
 }
 
-func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
+func TestActivity_cancelled_endsChildGoroutinesAndRequests(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -495,7 +495,7 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 	})
 }
 
-func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
+func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
@@ -513,7 +513,7 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 	})
 }
 
-func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
+func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	t.Parallel()
 	t.Run("returns while its batch runs", aLeakedActivityIsFenced)
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -560,7 +560,7 @@ func aLeakedActivityIsFenced(t *testing.T) {
 	})
 }
 
-func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
+func TestActivity_ignoresCancellation_isLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
@@ -579,7 +579,7 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 	})
 }
 
-func TestCustomGracePeriod(t *testing.T) {
+func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 	t.Parallel()
 	for grace, leaked := range map[time.Duration]int64{3 * time.Second: 1, 20 * time.Second: 0} {
 		t.Run(grace.String(), func(t *testing.T) {
@@ -601,7 +601,7 @@ func TestCustomGracePeriod(t *testing.T) {
 	}
 }
 
-func TestZeroGracePeriod(t *testing.T) {
+func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
@@ -620,7 +620,7 @@ func TestZeroGracePeriod(t *testing.T) {
 	})
 }
 
-func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
+func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)
@@ -672,7 +672,7 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 	})
 }
 
-func TestMixedFinishedAndRunning(t *testing.T) {
+func TestActivities_someHaveEnded_onlyRunningOnesAreCancelled(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: 2 * time.Second}, forever, job{Takes: time.Minute})
@@ -692,7 +692,7 @@ func TestMixedFinishedAndRunning(t *testing.T) {
 	})
 }
 
-func TestManyOrchestrationsManyActivities(t *testing.T) {
+func TestActivities_manyInstancesAreCancelled_observeItWithinASecond(t *testing.T) {
 	t.Parallel()
 	crowd(t, 100, 5, 1)
 }
@@ -754,7 +754,7 @@ func crowd(t *testing.T, instances, activities, every int) {
 	})
 }
 
-func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
+func TestLease_longActivity_isRenewed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 2 * time.Minute}, job{Takes: 2 * time.Minute})
@@ -784,7 +784,7 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 
 // Without an early lease, an activity that kills its process hides its record for the visibility timeout of each
 // delivery. From the third delivery on, the worker takes the lease before it runs the code.
-func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
+func TestLease_thirdDelivery_isTakenBeforeTheCodeRuns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		for n, want := range []string{"", "", "1 for 30s"} {
@@ -804,7 +804,7 @@ func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
 }
 
 // A renewal also reads the cancel record, so the activity observes a cancellation even if polls are rare.
-func TestARenewalTellsOfACancel(t *testing.T) {
+func TestLease_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		began := time.Now()
@@ -825,7 +825,7 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 }
 
 // Without the lease, the record would stay hidden for 15 minutes, the visibility timeout of the queue.
-func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
+func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
@@ -842,7 +842,7 @@ func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 	})
 }
 
-func TestRenewalStopsWhenActivityEnds(t *testing.T) {
+func TestLease_activityEnds_isNotRenewed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 10 * time.Second}, job{Takes: time.Second}, job{Takes: time.Minute})
@@ -864,7 +864,7 @@ func TestRenewalStopsWhenActivityEnds(t *testing.T) {
 }
 
 // A short activity costs one read per batch.
-func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
+func TestActivity_short_costsNoLeaseAndNoPoll(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 200 * time.Millisecond}, job{})
@@ -930,7 +930,7 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 }
 
 // A polling process renews its records. If it cannot renew them, it cancels the activity.
-func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
+func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
@@ -949,7 +949,7 @@ func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
 
 // Near the deadline of an invocation, the worker cancels its activities and releases their records. Another worker
 // runs them again.
-func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
+func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, stubborn, job{Takes: 80 * time.Second})
@@ -977,7 +977,7 @@ func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
 }
 
 // The worker does not start an activity shortly before the deadline of its invocation.
-func TestNothingBeginsNearTheDeadline(t *testing.T) {
+func TestActivity_invocationIsNearItsDeadline_doesNotStart(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{})
@@ -995,7 +995,7 @@ func TestNothingBeginsNearTheDeadline(t *testing.T) {
 	})
 }
 
-func TestShutdownReportsLeakedActivities(t *testing.T) {
+func TestPoll_shutdown_reportsAbandonedActivities(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
@@ -1021,7 +1021,7 @@ func TestShutdownReportsLeakedActivities(t *testing.T) {
 
 // SQS rejects the outcome of a short activity. The worker releases its record within seconds, even if the other
 // activities of the batch run longer.
-func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
+func TestActivity_outcomeIsRejected_recordIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Second}, job{Takes: 10 * time.Minute})

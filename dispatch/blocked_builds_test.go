@@ -85,7 +85,7 @@ func slow(d time.Duration) simaws.Interceptor {
 
 // Messages to a blocked instance are parked as fast as batches can be written. The session neither runs the code nor
 // reads the history again. After a fix, all events arrive once and in order.
-func TestABlockedInstanceDrainsAThousandEventsWithoutItsCode(t *testing.T) {
+func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 	t.Parallel()
 	const events = 1500
 	var count atomic.Int64
@@ -144,7 +144,7 @@ func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registr
 
 // Code that never returns leaks a goroutine at each run. Messages to an instance that is blocked for this reason must
 // not run it. This test is not parallel, because it counts goroutines.
-func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest // see above
+func TestBlocked_codeNeverReturns_leaksNoGoroutines(t *testing.T) { //nolint:paralleltest // see above
 	var count atomic.Int64
 	r := entered(&count, func(*perdure.OrchestrationContext, int) (int, error) {
 		time.Sleep(1000 * time.Hour)
@@ -169,7 +169,7 @@ func TestABlockedInstanceLeaksNoGoroutines(t *testing.T) { //nolint:paralleltest
 }
 
 // A batch of messages to a blocked instance costs one write and no read.
-func TestABatchToABlockedInstanceIsOneWrite(t *testing.T) {
+func TestBlocked_batch_isOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(20, "plus")}, func(ctx context.Context, h *hub) {
 		in := h.block(sleeper(20, "add"))
@@ -187,7 +187,7 @@ func TestABatchToABlockedInstanceIsOneWrite(t *testing.T) {
 
 // The fixed code may not consume the parked message, or there may only be a wake. The instance is Running after a turn
 // of its code has succeeded.
-func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
+func TestBlocked_fixedBuildConsumesNothing_isRunning(t *testing.T) {
 	t.Parallel()
 	for name, parked := range map[string]provider.Message{
 		"only a wake": {Kind: provider.MessageWake},
@@ -239,7 +239,7 @@ func TestAMendedInstanceIsNotBlockedThoughNothingWaitsForIt(t *testing.T) {
 
 // In a rollout, an environment of the old build releases a message twice before FailOnNondeterminism fails the
 // instance. An environment of the new build can receive the message.
-func TestFailOnNondeterminismLeavesARolloutItsTime(t *testing.T) {
+func TestFailOnNondeterminism_rollout_releasesTheMessageTwice(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())},
 		func(ctx context.Context, h *hub) {
@@ -302,7 +302,7 @@ func TestR18AnOldEnvironmentFailsNothingThatANewerBuildGoesOnWith(t *testing.T) 
 
 // A build that is deployed again counts as newer than the build that replaced it in between. With FailOnNondeterminism,
 // it fails an instance whose history differs from its code.
-func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
+func TestR18_buildIsDeployedAgain_countsAsNewer(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "plus", perdure.FailOnNondeterminism())},
 		func(ctx context.Context, h *hub) {
@@ -331,7 +331,7 @@ func TestR18ABuildThatIsDeployedAgainFailsWhatTheOtherHasDecided(t *testing.T) {
 //  2. Each build runs its code as often as for one blocking. The sweeper wakes the instance once per report and then
 //     stops.
 //  3. The fixed build receives all events, once and in order.
-func TestBlockedInBothBuildsOfARolloutAndARollback(t *testing.T) {
+func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) {
 	t.Parallel()
 	const events = 120
 	var a, b atomic.Int64
@@ -425,7 +425,7 @@ func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 
 // A build without a name may have other code after each start, as on a developer's machine. Its code runs once per
 // process.
-func TestABuildWithoutANameIsTriedOnceAProcess(t *testing.T) {
+func TestBlocked_buildWithoutAName_runsOncePerProcess(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {

@@ -58,7 +58,7 @@ func (h *hub) wantUnblocked(o *dispatch.Orchestrator, in provider.Instance, with
 	}
 }
 
-func TestWhatATurnedBackCanaryBlockedGoesOnInWarmEnvironments(t *testing.T) {
+func TestCanary_rolledBack_blockedInstanceContinues(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -71,7 +71,7 @@ func TestWhatATurnedBackCanaryBlockedGoesOnInWarmEnvironments(t *testing.T) {
 	})
 }
 
-func TestWhatTheOldBuildBlockedGoesOnInWarmEnvironmentsOfTheNew(t *testing.T) {
+func TestCanary_deployed_instanceBlockedByTheOldBuildContinues(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(ctx context.Context, h *hub) {
 		canary := h.orchestrator(sleeper(1, "add"), "new")
@@ -85,7 +85,7 @@ func TestWhatTheOldBuildBlockedGoesOnInWarmEnvironmentsOfTheNew(t *testing.T) {
 
 // The canary has run beside the old build for long, and both have reported. An instance that the canary blocked
 // continues within an hour.
-func TestWhatALongCanaryBlockedGoesOnWithinAnHour(t *testing.T) {
+func TestCanary_longRunning_blockedInstanceContinuesWithinAnHour(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -149,7 +149,7 @@ func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
 }
 
 // Each sweep reads only one page of blocked instances, and another build was the last to report each time.
-func TestAllThatIsBlockedIsFoundWhileTwoBuildsReportInTurn(t *testing.T) {
+func TestCanary_buildsReportInTurn_sweeperFindsAllBlocked(t *testing.T) {
 	t.Parallel()
 	const many = 1000
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -177,7 +177,7 @@ func TestAllThatIsBlockedIsFoundWhileTwoBuildsReportInTurn(t *testing.T) {
 }
 
 // Several sweepers may request a report. A process reports at most once a minute, because reports write a shared item.
-func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
+func TestBuild_manyReportRequests_reportsOncePerMinute(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		reports := 0
@@ -211,7 +211,7 @@ func TestABuildReportsOnceAMinuteHoweverManyAsk(t *testing.T) {
 }
 
 // An environment whose report at the start failed reports when it receives a request.
-func TestAReportThatFailedIsMadeWhenItIsAskedFor(t *testing.T) {
+func TestBuild_reportFails_isRepeatedOnRequest(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		refused := errors.New("refused")
@@ -282,7 +282,7 @@ func TestWhatIsPoisonInTwoBuildsHasOneTryInEach(t *testing.T) {
 
 // Two builds report in turn for hours, and no other instance is blocked. A new round of the sweeper does not start for
 // a build that was the last to report within the hour, even if sweeps find no instance to wake.
-func TestBuildsThatReportInTurnAreKnownWhileNothingIsFound(t *testing.T) {
+func TestCanary_buildsReportInTurn_noNewRoundStarts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.putBlocked(ctx, 1)

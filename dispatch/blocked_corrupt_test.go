@@ -14,7 +14,7 @@ import (
 // An instance with an unreadable history receives many messages. Once the instance is blocked in a build, that build
 // parks each batch at its first delivery. Another build retries the messages, because it may be able to read the
 // history.
-func TestACorruptInstanceThatIsBusyIsSetAsideAtOnce(t *testing.T) {
+func TestBlocked_corruptAndBusy_parksAtTheFirstDelivery(t *testing.T) {
 	t.Parallel()
 	const many = 200
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1}, func(_ context.Context, h *hub) {

@@ -20,7 +20,7 @@ import (
 
 // An alarm rolls back a canary if its build is the first to block an instance. The log line of a second build that
 // blocks the instance says newlyBlocked=false.
-func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
+func TestBlockedLog_firstBuildToBlock_isMarked(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -60,7 +60,7 @@ func TestTheLogSaysWhichBuildIsTheFirstToBlockAnInstance(t *testing.T) {
 
 // A canary receives a tenth of the messages. The new build fails each turn, and the old build processes the redelivered
 // message. Failed messages and log lines with newlyBlocked show the fault of the new build.
-func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
+func TestBlockedLog_canaryFailsEveryTurn_isReported(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		var log bytes.Buffer
@@ -97,7 +97,7 @@ func TestACanaryHearsOfABuildThatFailsEveryTurnItTakes(t *testing.T) {
 
 // The canary runs a turn, and the old build receives the next message. If the old build cannot replay the canary's
 // decisions, the log attributes that to the canary. In the reverse case, the log does not blame the old build.
-func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.T) {
+func TestBlockedLog_oldBuildCannotReplayTheCanary_blamesTheCanary(t *testing.T) {
 	t.Parallel()
 	for name, canaryBegins := range map[string]bool{"the canary decides": true, "the build before decides": false} {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestACanaryHearsThatTheBuildBeforeItCannotGoOnWithWhatItDecided(t *testing.
 
 // The log does not blame the canary if the instance was blocked before, if a build differs from its own decisions, or
 // if the order of the builds is unknown.
-func TestACanaryDoesNotHearOfWhatIsNotItsDoing(t *testing.T) {
+func TestBlockedLog_otherCauses_doNotBlameTheCanary(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(h *hub, build func(id, waits string) *dispatch.Orchestrator){
 		"the instance was blocked before": func(h *hub, build func(id, waits string) *dispatch.Orchestrator) {

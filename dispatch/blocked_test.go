@@ -127,7 +127,7 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 
 // Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive
 // the others.
-func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
+func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rest provider.Message
@@ -174,7 +174,7 @@ func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 }
 
 // An instance of an unregistered orchestration is blocked until a build registers it. No turn runs before.
-func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
+func TestR18_unregisteredName_waitsForItsBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -206,7 +206,7 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 
 // During a rollout, an environment of the old build parks messages of an orchestration that only the new build knows.
 // The new build reported before. The sweeper still wakes the instance.
-func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
+func TestR18_oldEnvironmentParks_sweeperWakesTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(ctx context.Context, h *hub) {
 		old := h.Orchestrators[0]
@@ -230,7 +230,7 @@ func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
 	})
 }
 
-func TestABlockedInstanceCanBeTerminated(t *testing.T) {
+func TestBlocked_terminated_needsNoCode(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -253,7 +253,7 @@ func TestABlockedInstanceCanBeTerminated(t *testing.T) {
 }
 
 // With FailOnNondeterminism, the instance fails instead of being blocked.
-func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
+func TestFailOnNondeterminism_threeDeliveries_failTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -272,7 +272,7 @@ func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
 }
 
 // Code that blocks outside perdure blocks its instance. The diagnosis names the line.
-func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
+func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(_ *perdure.OrchestrationContext, _ int) (int, error) {
@@ -288,7 +288,7 @@ func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
 			now.Diagnosis.Type != history.TypeBlockingCall {
 			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
-		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") ||
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutside_") ||
 			!strings.Contains(m, "(dispatch/blocked_test.go:") {
 			t.Errorf("the diagnosis lacks the line: %s", m)
 		}

@@ -58,7 +58,7 @@ const (
 
 // The log has one line about the cancellation of an activity and one about its end, with durations. Polls are not
 // logged.
-func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
+func TestCancelLog_activityObservesIt_hasTwoLines(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 9 * time.Second})
@@ -86,7 +86,7 @@ func TestACancelThatAnActivitySeesIsLogged(t *testing.T) {
 }
 
 // The activity was cancelled before it started.
-func TestACancelOfWhatHasNotBegunIsLogged(t *testing.T) {
+func TestCancelLog_activityNeverStarted_hasOneLine(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
@@ -100,7 +100,7 @@ func TestACancelOfWhatHasNotBegunIsLogged(t *testing.T) {
 }
 
 // A panic in the grace period is a warning. The log may be the only place that reports it.
-func TestAPanicInTheGraceIsLogged(t *testing.T) {
+func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 	t.Parallel()
 	for _, omit := range []bool{false, true} {
 		onFloor(t, func(ctx context.Context, f *floor) {
@@ -178,7 +178,7 @@ func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 }
 
 // The parent's cancel finds an instance of another start, or no instance.
-func TestACancelOfAChildThatIsRefusedIsLogged(t *testing.T) {
+func TestCancelLog_childRefuses_isLogged(t *testing.T) {
 	t.Parallel()
 	log := &journal{}
 	inBubble(t, simhub.Options{Logger: log.logger()}, func(_ context.Context, h *hub) {

@@ -68,7 +68,7 @@ func (s *sagas) wantWhy(in provider.Instance, want client.CancelOutcome) {
 // 1. An attempt of an activity has run, and the next attempt is due.
 // 2. Its queue is removed from the stack, so the next attempt cannot be sent.
 // 3. The activity is cancelled. Its end is not never_began, because an attempt has run.
-func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *testing.T) {
+func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		job  deed
@@ -109,7 +109,7 @@ func TestWhatRanBeforeItsNextAttemptCouldNotBeSentIsNotSaidToHaveNeverBegun(t *t
 // 1. An activity runs.
 // 2. The message that scheduled the activity is redelivered, after its queue was removed from the stack.
 // 3. The activity is cancelled. Its end is not never_began, because the code may have run.
-func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
+func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(ctx context.Context, h *hub) {
@@ -141,7 +141,7 @@ func TestWhatWasSentBeforeItsQueueWentIsNotSaidToHaveNeverBegun(t *testing.T) {
 
 // An attempt is delivered after the schedule-to-close timeout of its activity. The previous attempt ignored its own
 // timeout, so its code may still run, and the end is not returned.
-func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T) {
+func TestCancelOutcome_attemptIsDeliveredTooLate_isGivenUp(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.limited()}, func(ctx context.Context, h *hub) {
@@ -164,7 +164,7 @@ func TestWhatWasGivenUpBeforeItsTimeWasOverIsNotSaidToHaveReturned(t *testing.T)
 }
 
 // The second attempt of a cancelled activity returns. The first attempt ignored its timeout, so its code may still run.
-func TestWhatWasGivenUpMayStillRunWhateverTheNextAttemptComesTo(t *testing.T) {
+func TestCancelOutcome_nextAttemptReturns_isGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]job{
 		"result":                         {Takes: time.Hour},

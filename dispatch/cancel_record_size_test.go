@@ -53,7 +53,7 @@ func cancelsMany(turns, each, bytes int) *perdure.Registry {
 }
 
 // A message of a cancellation that has several megabytes is cut, in history and in messages of other clients.
-func TestAnOversizedCancelMessageIsCut(t *testing.T) {
+func TestCancelRecord_oversizedMessage_isCut(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: cancelsMany(1, 1, 6<<20), SendAnewAfter: -1}, func(_ context.Context, h *hub) {
 		in := h.start("cancels", 0)
@@ -88,7 +88,7 @@ func TestAnOversizedCancelMessageIsCut(t *testing.T) {
 }
 
 // An execution has many cancellations with messages of the maximum length. Together they exceed a transaction.
-func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
+func TestCancelRecord_1500LongMessages_fit(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: cancelsMany(5, 300, 4<<10), SendAnewAfter: -1},
@@ -119,7 +119,7 @@ func TestFifteenHundredCancelsWithLongMessagesFitTheirRecord(t *testing.T) {
 
 // A turn cancels more activities than a transaction can hold. The instance fails with that reason, and its activities
 // are cancelled.
-func TestATurnThatCancelsMoreThanACommitHoldsFailsItsInstance(t *testing.T) {
+func TestCancelRecord_turnCancelsTooMany_instanceFails(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const many = 36_000

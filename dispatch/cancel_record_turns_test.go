@@ -70,7 +70,7 @@ func (f *floor) race(in provider.Instance, n, environment int) {
 
 // The 3,000th race costs as many write units as the first, and so does each other race, except that one in 64 writes a
 // block. A poll and the read before a start cost one read unit, independent of the number of decisions.
-func TestTheThreeThousandthRaceCostsAsManyWriteUnitsAsTheFirst(t *testing.T) {
+func TestCancelRecord_3000thRace_costsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const races = 3200
@@ -158,7 +158,7 @@ func (f *floor) wantLosersNotRun(ctx context.Context, in provider.Instance) {
 }
 
 // Turns run without a cache, or alternate between three environments. The cancel record matches the history.
-func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
+func TestCancelRecord_coldTurns_matchesTheHistory(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const races = 150
@@ -214,7 +214,7 @@ func TestTheRecordOfColdTurnsSaysWhatHistoryDoes(t *testing.T) {
 // 1. A worker has read the cancel record before the start of an activity, but the activity has not started.
 // 2. A poll for another activity of the execution reads a later decision that cancels the first.
 // 3. The first activity starts. Its next poll reads that decision again.
-func TestAPollForAnotherDoesNotPassOverWhoIsAboutToBegin(t *testing.T) {
+func TestCancelRecord_pollBeforeAStart_isReadAgain(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)

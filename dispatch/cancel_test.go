@@ -132,7 +132,7 @@ func (h *hub) wantAnswer(parent provider.Instance, want string) {
 }
 
 // The cancel finds an instance of another start. The parent's history contains that response.
-func TestCancelChildNotFound(t *testing.T) {
+func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		stranger := h.startAs("c", "waits-a-day", 0)
@@ -196,7 +196,7 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 }
 
 // The outcome of a cancelled activity arrives later. History records it, and the code does not receive it.
-func TestCompletionAfterCancelIsFiltered(t *testing.T) {
+func TestCancelActivity_outcomeArrivesLater_codeDoesNotReceiveIt(t *testing.T) {
 	t.Parallel()
 	for name, outcome := range map[string]provider.ActivityOutcome{
 		"success": {Result: history.Payload("7")},
@@ -267,7 +267,7 @@ func (h *hub) endsAfter(in provider.Instance, d time.Duration) history.Event {
 
 // An event arrives after the timer has an EventBridge schedule. After the commit, the session deletes the schedule, and
 // the timer never fires.
-func TestCancelTimerDeletesSchedule(t *testing.T) {
+func TestCancelTimer_hasASchedule_deletesIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
@@ -293,7 +293,7 @@ func TestCancelTimerDeletesSchedule(t *testing.T) {
 }
 
 // A cancelled timer in the queue has no schedule, so the session deletes none.
-func TestACancelledTimerWithoutAScheduleCostsNothing(t *testing.T) {
+func TestCancelTimer_hasNoSchedule_deletesNone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
@@ -339,7 +339,7 @@ func TestCancelledTimerFiringLateIsDropped(t *testing.T) {
 
 // The process dies after the commit that cancels a timer, and before it deletes the schedule. The redispatch deletes
 // it.
-func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
+func TestR15_crashBeforeTheScheduleIsDeleted_redispatchDeletesIt(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashOnce(false, func(c simaws.Call) bool { return c.Operation == "DeleteSchedule" })
 	inBubble(t, simhub.Options{Intercept: intercept, Environments: 2}, func(_ context.Context, h *hub) {
@@ -358,7 +358,7 @@ func TestR15ACrashBeforeTheScheduleIsDeleted(t *testing.T) {
 
 // Parents cancel children of one ID that never started. The tombstone of the ID does not grow without limit, and each
 // parent receives a response. The first starts remain refused.
-func TestR16TenThousandCancelsOfOneIDFitItsTombstone(t *testing.T) {
+func TestR16_tenThousandCancelsOfOneID_fitItsTombstone(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, deleting := range []bool{false, true} {

@@ -20,7 +20,7 @@ import (
 // messages are redelivered after two seconds, reads are stale, and work items arrive twice and out of order. Three
 // environments hold warm instances. Then no more faults occur. Every instance ends as without faults, unless one of its
 // messages became poison.
-func TestChaos(t *testing.T) {
+func TestChaos_allFaultsForAMinute_instancesEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](64, 320) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -46,7 +46,7 @@ func (h *hub) send(ms ...provider.Message) {
 }
 
 // A start by message costs two writes, and the first turn one. Nothing is read.
-func TestAStartMessageReadsNothing(t *testing.T) {
+func TestCost_startByMessage_readsNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.send(startMessage(h, "c", "s1"))
@@ -64,7 +64,7 @@ func TestAStartMessageReadsNothing(t *testing.T) {
 
 // 1. A function writes the start of a child and dies before the first turn.
 // 2. SQS redelivers the start. The session finds its own instance and runs the first turn.
-func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
+func TestR10_crashAfterTheStart_redeliveryRunsTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.send(startMessage(h, "c", "s1"))
@@ -90,7 +90,7 @@ func TestR10AStartThatComesAgainRunsTheFirstTurn(t *testing.T) {
 
 // A start is sent again after the queue's deduplication interval, first to a running instance, then to an ended one. It
 // starts no second instance.
-func TestR10ARepeatedStartNeverStartsAgain(t *testing.T) {
+func TestR10_startIsRepeated_startsNoSecondInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		c := provider.Instance{InstanceID: "c"}
@@ -179,7 +179,7 @@ func setOf(in *dynamodb.UpdateItemInput) []string {
 
 // A batch contains an event for an absent instance, its start, and further events. The event before the start is
 // dropped.
-func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
+func TestStart_messagesBeforeItInTheBatch_areDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		c := provider.Instance{InstanceID: "c"}
@@ -200,7 +200,7 @@ func TestMessagesBeforeAStartAreNobodys(t *testing.T) {
 }
 
 // The same batch is delivered for the second time.
-func TestMessagesBeforeAStartAreNobodysTheSecondTime(t *testing.T) {
+func TestStart_batchIsRedelivered_earlierMessagesAreDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.raise(provider.Instance{InstanceID: "c"}, "too early", 100)
@@ -216,7 +216,7 @@ func TestMessagesBeforeAStartAreNobodysTheSecondTime(t *testing.T) {
 }
 
 // A child has ended, and its outcome could not be sent. The status shows the end only after the outcome was sent.
-func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
+func TestR9_outcomeOfAChildIsNotSent_statusStaysRunning(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("parent", 1)
@@ -246,7 +246,7 @@ func TestR9TheParentIsToldBeforeTheChildIsOver(t *testing.T) {
 }
 
 // The outcome of a child arrives after the parent has continued as new or ended. It is dropped.
-func TestAnAnswerForAParentThatMovedOnIsDropped(t *testing.T) {
+func TestChild_parentContinuedAsNew_outcomeIsDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -270,7 +270,7 @@ func TestAnAnswerForAParentThatMovedOnIsDropped(t *testing.T) {
 }
 
 // The parent waits for the retry interval with a timer. Each attempt is a separate instance.
-func TestAFailedChildIsTriedAsANewInstance(t *testing.T) {
+func TestChild_failsWithARetryPolicy_nextAttemptIsANewInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("failing-child", 3)
@@ -303,7 +303,7 @@ func (h *hub) delayed() provider.Instance {
 }
 
 // Messages that arrive before the start time are committed but do not run the code. The sweeper sends no wake.
-func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
+func TestR11ADelayedStart_messagesArriveEarly_areKept(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.delayed()
@@ -349,7 +349,7 @@ func TestR11ADelayedStartWaitsAndKeepsWhatComes(t *testing.T) {
 
 // The clock of the function that runs the turn is behind the clock of the function that fired the timer. The turn
 // trusts the timer. Otherwise it would drop the only message that starts the instance.
-func TestR11ADelayedStartBeginsWhenItsTimerSaysSo(t *testing.T) {
+func TestR11ADelayedStart_clockIsBehind_timerCounts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.delayed()
@@ -366,7 +366,7 @@ func TestR11ADelayedStartBeginsWhenItsTimerSaysSo(t *testing.T) {
 
 // A client sends the timer of a delayed start before it writes the start. If the client dies in between, no start lacks
 // its timer.
-func TestR11ADelayedStartSendsItsTimerFirst(t *testing.T) {
+func TestR11ADelayedStart_clientWritesIt_sendsTheTimerFirst(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.delayed()
@@ -377,7 +377,7 @@ func TestR11ADelayedStartSendsItsTimerFirst(t *testing.T) {
 	})
 }
 
-func TestADelayedStartCanBeTerminated(t *testing.T) {
+func TestDelayedStart_terminated_ends(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.delayed()
@@ -394,7 +394,7 @@ func TestADelayedStartCanBeTerminated(t *testing.T) {
 
 // In a rollout, an old environment receives a message of a kind that only new environments know. It releases the
 // message several times before the message becomes a dead letter.
-func TestAMessageOfAnUnknownKindIsLeftForANewerBuild(t *testing.T) {
+func TestMessage_unknownKind_isReleasedForANewerBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		inbox := h.Provider.Config().InboxURL

@@ -61,7 +61,7 @@ func TestR7ALostResponseIsSuccess(t *testing.T) {
 }
 
 // A PutItem can conflict with a transaction or be throttled. Neither means that another process has committed.
-func TestR7AConflictWithATransactionIsTheSameRequestAgain(t *testing.T) {
+func TestR7_transactionConflict_requestIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{
 		"transaction conflict": &ddbtypes.TransactionConflictException{Message: aws.String("busy")},
@@ -115,7 +115,7 @@ func TestR7AnybodyElsesSegmentIsAConflict(t *testing.T) {
 
 // A segment over 350 KB has several items. The first part has the key of a segment without parts. Otherwise two turns
 // with the same sequence number could both commit (mutant split_key).
-func TestR7TheFirstPartOfALargeSegmentHasTheSegmentsKey(t *testing.T) {
+func TestR7_largeSegment_firstPartHasTheSegmentsKey(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "swallow", func(_ context.Context, s string) (int, error) { return len(s), nil })
@@ -183,7 +183,7 @@ func TestR7TheInstanceIsWrittenOnlyWhileItsExecutionIsMine(t *testing.T) {
 }
 
 // If SQS rejects an output permanently, history records the failure, its future fails, and the orchestration continues.
-func TestR9APermanentErrorIsRecordedAsTheOutputsFailure(t *testing.T) {
+func TestR9_outputIsRejectedPermanently_failureIsRecorded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("no-queue", 1)
@@ -214,7 +214,7 @@ func TestR9ARefusedOutputSurvivesACrashBeforeItIsRecorded(t *testing.T) {
 }
 
 // SQS rejects an output, and the commit that records the failure fails. The trigger is not acknowledged.
-func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
+func TestR9_failureIsNotRecorded_triggerIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.start("no-queue", 1)
@@ -233,7 +233,7 @@ func TestR9TheTriggerOfARefusedOutputIsNotAcknowledgedEarly(t *testing.T) {
 
 // If the status Completed were written first and the process died, another start could use the ID, and the remaining
 // outputs would be lost. So dispatch writes the status of an end last.
-func TestR9TheInstanceIsWrittenLastAtTheEnd(t *testing.T) {
+func TestR9_instanceEnds_statusIsWrittenLast(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)

@@ -37,7 +37,7 @@ func (h *hub) read(in provider.Instance) provider.Instance {
 
 // Continue-as-new is one transaction. The first turn of the next execution follows without a read, a message or an
 // acknowledgement in between (R3).
-func TestR3TheNextExecutionRunsInTheSameInvocation(t *testing.T) {
+func TestR3_continueAsNew_nextExecutionRunsInTheSameInvocation(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -60,7 +60,7 @@ func TestR3TheNextExecutionRunsInTheSameInvocation(t *testing.T) {
 
 // The function dies after the transaction of continue-as-new, and before the first turn of the next execution. The
 // messages are not acknowledged, so a redelivery runs that turn.
-func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
+func TestR3_crashBeforeTheNextExecution_nothingIsAcknowledged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -90,7 +90,7 @@ func TestR3NothingIsAcknowledgedBeforeTheNextExecutionHasBegun(t *testing.T) {
 }
 
 // Events arrive while an instance continues as new, more than an execution consumes, and some twice. Each counts once.
-func TestR3EventsInFlightAreCarriedOver(t *testing.T) {
+func TestR3_eventsArriveDuringContinueAsNew_countOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -174,7 +174,7 @@ func TestR3AnEventThatTriggersAFirstTurnIsCarriedOver(t *testing.T) {
 
 // An execution that has ended consumed events. Their messages are redelivered. The next execution has the watermark and
 // does not consume them again.
-func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
+func TestR3_redeliveryAfterContinueAsNew_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -199,7 +199,7 @@ func TestR3ARedeliveryIsNotAppliedToTheNextExecution(t *testing.T) {
 }
 
 // The outcome of an activity of an ended execution has no effect on the next execution, even if IDs are equal.
-func TestAnOutcomeOfAnOldExecutionIsDropped(t *testing.T) {
+func TestContinueAsNew_outcomeOfAnOldExecution_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("again-with", loop{Left: 1})
@@ -226,7 +226,7 @@ func TestAnOutcomeOfAnOldExecutionIsDropped(t *testing.T) {
 }
 
 // An orchestration that only continues as new leaves the invocation after 100 executions, and can be terminated.
-func TestOneThatContinuesForEverCanBeTerminated(t *testing.T) {
+func TestContinueAsNew_endless_canBeTerminated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("forever", 0)
@@ -255,7 +255,7 @@ func TestOneThatContinuesForEverCanBeTerminated(t *testing.T) {
 }
 
 // Continue-as-new uses the highest registered version, unless the instance was started with a version.
-func TestContinueAsNewKeepsTheVersionThatWasAskedFor(t *testing.T) {
+func TestContinueAsNew_startedWithAVersion_keepsIt(t *testing.T) {
 	t.Parallel()
 	for asked, want := range map[string]string{"": `"2"`, "1": `"1"`} {
 		old, both := versions("1"), versions("1", "2")

@@ -12,7 +12,7 @@ import (
 )
 
 // A warm turn reads nothing. A plain turn is one write; only the first and the last turn also update the instance.
-func TestWhatAChainOfTenCosts(t *testing.T) {
+func TestCost_chainOfTen(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 10)
@@ -46,7 +46,7 @@ func (h *hub) wantCalls(want map[string]int64) {
 	}
 }
 
-func TestAWarmTurnReadsNothingAndAPlainTurnIsOneWrite(t *testing.T) {
+func TestCost_warmTurn_isOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 3)
@@ -67,7 +67,7 @@ func TestAWarmTurnReadsNothingAndAPlainTurnIsOneWrite(t *testing.T) {
 }
 
 // Five concurrent activities need one batch of work items, one message with their outcomes, and one more turn.
-func TestWhatAFanOfFiveCosts(t *testing.T) {
+func TestCost_fanOutOfFive(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 5)
@@ -86,7 +86,7 @@ func TestWhatAFanOfFiveCosts(t *testing.T) {
 }
 
 // The turn that cancels 2,000 activities makes the same calls as one that cancels two: one transaction of two items.
-func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
+func TestCost_cancelOf2000Activities_equalsCancelOfTwo(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "race", func(context.Context, int) (int, error) { return 0, nil })
@@ -128,7 +128,7 @@ func TestCancellingTwoThousandCostsAsMuchAsTwo(t *testing.T) {
 
 // Without any cancellation, each activity costs one read of one unit. A long activity costs one such read per second,
 // and three reads of half a unit in between.
-func TestWhatCancellationCostsThatNeverCancels(t *testing.T) {
+func TestCost_activitiesWithoutCancellation(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Millisecond})

@@ -81,7 +81,7 @@ func (h *hub) wantNoRecord(executionID string) {
 }
 
 // A running activity observes the deletion of its instance at its next poll.
-func TestDeletedInstanceCancelsItsActivity(t *testing.T) {
+func TestDeletion_activityRuns_isCancelled(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	var seen chan error
@@ -123,7 +123,7 @@ func TestDeletedInstanceCancelsItsActivity(t *testing.T) {
 }
 
 // A queued activity of a deleted instance never runs.
-func TestAQueuedActivityOfADeletedInstanceNeverRuns(t *testing.T) {
+func TestDeletion_activityIsQueued_neverRuns(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	r := perdure.NewRegistry()
@@ -201,7 +201,7 @@ func TestR17ATurnThatCommitsBeforeTheFence(t *testing.T) {
 }
 
 // A session with a warm instance processes a message after the instance was deleted.
-func TestR17AMessageForWarmStateOfADeletedInstance(t *testing.T) {
+func TestR17_messageForAWarmInstance_isDropped(t *testing.T) {
 	t.Parallel()
 	for _, midway := range []bool{false, true} {
 		t.Run(fmt.Sprintf("midway=%v", midway), func(t *testing.T) {
@@ -254,7 +254,7 @@ func (h *hub) failDeletion(id string, when func(simaws.Call) bool) {
 // 1. A session commits the last turn of a child and dies before it notifies the parent.
 // 2. The child is deleted. The deletion sends the outcome to the parent.
 // 3. SQS redelivers the message.
-func TestR17TheAnswerOfAnInstanceWhoseFunctionDied(t *testing.T) {
+func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		m := startMessage(h, "c", "s1")
@@ -315,7 +315,7 @@ func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 }
 
 // A parent cancels a child during the erasure of the child. It receives a response at once.
-func TestR17AParentsCancelMidway(t *testing.T) {
+func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.send(startMessage(h, "c", "s1"))
@@ -364,7 +364,7 @@ func TestR3AnEventOfTheLastLifeIsDropped(t *testing.T) {
 }
 
 // A deletion removes the EventBridge schedules of timers and of delayed starts.
-func TestR17TheSchedulesOfADeletedInstanceGo(t *testing.T) {
+func TestR17_deletion_removesSchedules(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
@@ -409,7 +409,7 @@ func TestR17_historyWithAGap_purgeFillsTheGap(t *testing.T) {
 }
 
 // A deleted instance leaves only markers of a month, without payloads and without index entries.
-func TestR17WhatIsLeftOfADeletedInstance(t *testing.T) {
+func TestR17_deletion_leavesOnlyMarkers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("fan", 2000) // the first turn has several parts
@@ -541,7 +541,7 @@ func (h *hub) deleteDoomed(ctx context.Context, what string, del func(c *client.
 }
 
 // The process that deletes dies before or after its n-th AWS call, for every n. The sweeper completes the deletion.
-func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
+func TestR17_crashAtAnyCallOfADeletion_sweeperCompletesIt(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -577,7 +577,7 @@ func TestR17ACrashAtAnyCallOfADeletion(t *testing.T) {
 // 1. A deletion makes n-1 calls.
 // 2. Another deletion of the same instance completes, and a later incarnation starts.
 // 3. The first deletion continues, finds that it is complete, and does not change the later incarnation.
-func TestR17TwoDeletionsAtOnce(t *testing.T) {
+func TestR17_concurrentDeletions_keepTheNextIncarnation(t *testing.T) {
 	t.Parallel()
 	for n, more := int64(2), true; more; n++ { // before call 2, the deletion has not read its incarnation
 		inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -671,7 +671,7 @@ func (h *hub) looksForDeletions() bool {
 }
 
 // The sweeper continues a deletion after two minutes without progress.
-func TestTheWatchFinishesADeletion(t *testing.T) {
+func TestSweeper_deletionIsAbandoned_isCompleted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 3)

@@ -74,7 +74,7 @@ func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind)
 }
 
 // A blocked instance is terminated without its code. Its open tasks are cancelled.
-func TestABlockedInstanceThatIsTerminatedGivesUpWhatIsOutstanding(t *testing.T) {
+func TestTerminate_blockedInstance_cancelsOpenTasks(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -89,7 +89,7 @@ func TestABlockedInstanceThatIsTerminatedGivesUpWhatIsOutstanding(t *testing.T) 
 }
 
 // An instance fails because of nondeterminism (FailOnNondeterminism). Its open tasks are cancelled.
-func TestAnInstanceThatFailsOfNondeterminismGivesUpWhatIsOutstanding(t *testing.T) {
+func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -133,7 +133,7 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 
 // An instance with an unreadable history is terminated, before or after it is blocked. The termination does not read
 // the history, and survives a crash of its function.
-func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
+func TestTerminate_historyIsUnreadable_succeeds(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"at once": 0, "when blocked": 2 * time.Hour} {
 		for _, dies := range []bool{false, true} {
@@ -173,7 +173,7 @@ func TestAnInstanceWhoseHistoryCannotBeReadCanBeTerminated(t *testing.T) {
 // 1. A client sends messages to an instance.
 // 2. The instance is purged, and another instance starts with the same ID.
 // 3. The messages arrive and are dropped.
-func TestWhatWasSentToTheLastLifeIsNotForTheNext(t *testing.T) {
+func TestMessage_ofAnEarlierIncarnation_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)

@@ -13,7 +13,7 @@ import (
 
 // An entity is cancelled while calls arrive faster than it processes them. It completes the accepted operations and
 // ends. Later calls are rejected.
-func TestR31ABusyEntityThatIsCancelledIsOver(t *testing.T) {
+func TestR31_busyEntityIsCancelled_endsAfterAcceptedOperations(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddEntity(r, "steady",

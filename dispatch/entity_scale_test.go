@@ -15,7 +15,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-var operations = flag.Int("operations", 10_000, "number of operations of TestR31AKeyOfManyOperations")
+var operations = flag.Int("operations", 10_000,
+	"number of operations of TestR31_keyWithManyOperations_costStaysConstant")
 
 // pours calls an operation of a key many times, 500 concurrently, and continues as new after each 1,000.
 func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
@@ -36,7 +37,7 @@ func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
 }
 
 // The cost of an operation does not grow with their number: the entity continues as new, and its state stays small.
-func TestR31AKeyOfManyOperations(t *testing.T) {
+func TestR31_keyWithManyOperations_costStaysConstant(t *testing.T) {
 	shortrun.Skip(t)
 	r := registry()
 	perdure.AddOrchestration(r, "pours", pours)

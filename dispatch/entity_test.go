@@ -47,7 +47,7 @@ func withOnSum(operations ...any) *perdure.Registry {
 
 // An operation that fails or panics does not change the state. After an operation deletes the state, the next starts
 // anew.
-func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
+func TestR31_operationFails_stateIsUnchanged(t *testing.T) {
 	t.Parallel()
 	failing := withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
 	inBubble(t, simhub.Options{Registry: failing}, func(_ context.Context, h *hub) {
@@ -65,7 +65,7 @@ func TestR31AnOperationThatFailsChangesNothing(t *testing.T) {
 }
 
 // Several calls have the same ID. The later calls join the first, even if it has ended, and the operation runs once.
-func TestR31ACallIsJoined(t *testing.T) {
+func TestR31_callsHaveTheSameID_runOnce(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "joins", func(ctx *perdure.OrchestrationContext, operation string) (int, error) {
@@ -203,7 +203,7 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 }
 
 // A call after a purge starts a new entity, also if the call arrives during the deletion.
-func TestR31APurgedEntityIsMadeAnew(t *testing.T) {
+func TestR31_callAfterAPurge_startsAnEntity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(ctx context.Context, h *hub) {
 		h.start("on-sum", 1)
@@ -251,7 +251,7 @@ func TestR31ACopyForAPurgedEntityDoesNotMakeTheNext(t *testing.T) {
 // 1. An entity processes a call and is purged.
 // 2. Another call starts a new entity.
 // 3. A copy of the first call arrives. The new entity does not process it, and the caller receives update_purged.
-func TestR31ACopyForAPurgedEntityIsNotTakenByTheNext(t *testing.T) {
+func TestR31_copyAfterAPurge_nextEntityDropsIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		first, second := sentUpdate("px", 1, time.Now(), 1), sentUpdate("qx", 1, time.Now(), 2)
@@ -308,7 +308,7 @@ func (h *hub) toldOf(executionID string) (told []provider.Message) {
 
 // An update starts an instance of an orchestration that no build has yet. The instance and the update wait for that
 // build.
-func TestR31AnUpdateThatStartsWhatNobodyKnowsWaits(t *testing.T) {
+func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -356,7 +356,7 @@ func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
 }
 
 // The entity processes a call even if the caller ends in the same turn, cancels the call, or continues as new.
-func TestR31WhatIsSentIsTakenWhateverBecomesOfTheCaller(t *testing.T) {
+func TestR31_callerEnds_callIsProcessed(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(*perdure.OrchestrationContext, int) (int, error){
 		"ends":  func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil },
@@ -398,7 +398,7 @@ func TestR31WhatIsSentIsTakenWhateverBecomesOfTheCaller(t *testing.T) {
 }
 
 // A turn calls ten thousand keys, and each call starts an entity.
-func TestR31TenThousandKeysOfOneTurn(t *testing.T) {
+func TestR31_turnCallsTenThousandKeys_allStart(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	const keys = 10_000

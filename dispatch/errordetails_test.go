@@ -74,7 +74,7 @@ func wantRefused(t *testing.T, err error) {
 }
 
 // The caller receives the details on each way. The details are never stored, sent or logged as plain text.
-func TestR28DetailsOfErrorsAreSealed(t *testing.T) {
+func TestR28_errorDetails_areEncoded(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"activity", "inline", "child", "token", "update"} {
 		t.Run(way, func(t *testing.T) {
@@ -175,7 +175,7 @@ func (l *lockedBuffer) String() string {
 
 // A client without the codec sends details of an error as plain text. The session encodes them before it stores them in
 // history or in an activity record.
-func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
+func TestR28_errorDetailsOfAPlainClient_areEncoded(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	tokens := refusing(r)
@@ -205,7 +205,7 @@ func TestR28DetailsThatAClientLeavesPlainAreSealed(t *testing.T) {
 // Encoded details block an instance in a build without the codec, until a build has the codec. If a codec rejects
 // details permanently, they are omitted, and the failure arrives without them. If the codec fails temporarily, they
 // arrive later.
-func TestR28DetailsAreReadWithTheirCodec(t *testing.T) {
+func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	tokens := refusing(r)
@@ -280,7 +280,7 @@ func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) 
 
 // Details of a worker in another language are accepted within the limit. Larger details are omitted, also of a cause,
 // and the failure arrives.
-func TestDetailsOfAForeignWorkerHaveTheSameLimit(t *testing.T) {
+func TestErrorDetails_ofAnotherLanguage_haveTheSameLimit(t *testing.T) {
 	t.Parallel()
 	large := history.Payload(`"` + strings.Repeat("x", 100<<10) + `"`)
 	omitted := "102402 bytes of JSON exceed the limit of 4096"

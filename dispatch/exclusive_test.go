@@ -330,7 +330,7 @@ func TestR29ACrashAtAnyCallOfAKey(t *testing.T) {
 //  1. A session sends an activity and dies. The activity runs.
 //  2. The redispatch sends the same attempt with the same deduplication ID, so SQS drops it. A copy could otherwise
 //     start before a turn receives the first outcome.
-func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
+func TestR29_redispatch_sendsNoCopy(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1"}})
@@ -357,7 +357,7 @@ func TestR29ARepeatedDispatchAddsNoCopy(t *testing.T) {
 
 // The record of an activity is lost, and the activity is sent again within the deduplication interval of five minutes.
 // Each way of sending has its own deduplication ID, so SQS does not drop the message.
-func TestR29WhatIsNeededOnceMoreIsNoRepeat(t *testing.T) {
+func TestR29_lostWorkItemIsSentAgain_isNotDeduplicated(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
 		"sent again": func(ctx context.Context, h *hub, r provider.Record) error {
@@ -442,7 +442,7 @@ func redriven(ctx context.Context, h *hub, r provider.Record) error {
 
 // A worker that dies holds its key until its lease expires, not for the visibility timeout of the other records of its
 // batch.
-func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
+func TestR29_workerDies_keyIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	for name, deaths := range map[string]struct {
 		before int // earlier deliveries of the first record of the key
@@ -488,7 +488,7 @@ func TestR29ADeadWorkersKeyIsFreeAfterItsLease(t *testing.T) {
 }
 
 // An activity that waits for its key does not run if it is cancelled or its timeout expires in the meantime.
-func TestR29WhatIsOverBeforeItsTurnIsNotRun(t *testing.T) {
+func TestR29_waitingActivityEnds_isNotRun(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
@@ -512,7 +512,7 @@ func TestR29WhatIsOverBeforeItsTurnIsNotRun(t *testing.T) {
 }
 
 // A cancelled activity holds its key until it returns or its grace period ends.
-func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
+func TestR29_holderIsCancelled_nextActivityRuns(t *testing.T) {
 	t.Parallel()
 	for name, stubborn := range map[string]bool{"returns": false, "is abandoned": true} {
 		t.Run(name, func(t *testing.T) {
@@ -549,7 +549,7 @@ func TestR29ACancelledHolderLetsTheNextGo(t *testing.T) {
 }
 
 // A poison activity blocks only its key. The next activities of the key run once the worker has recognized the poison.
-func TestR29PoisonBlocksItsKeyAlone(t *testing.T) {
+func TestR29_poison_blocksOnlyItsKey(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{MaxAttempts: 2}, func(_ context.Context, h *hub, by *holders) {
 		began := time.Now()
@@ -567,7 +567,7 @@ func TestR29PoisonBlocksItsKeyAlone(t *testing.T) {
 }
 
 // A suspect waits for the other records of its batch, but not for those of its key, which wait for the suspect.
-func TestR29ASuspectDoesNotWaitForThoseBehindIt(t *testing.T) {
+func TestR29_suspect_doesNotWaitForItsOwnKey(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
 		began := time.Now()
@@ -584,7 +584,7 @@ func TestR29ASuspectDoesNotWaitForThoseBehindIt(t *testing.T) {
 }
 
 // A suspect runs alone. Activities of another key that waited for their key when the suspect arrived run before it.
-func TestR29ASuspectWaitsForThoseBehindAnother(t *testing.T) {
+func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
@@ -623,7 +623,7 @@ func TestR29AnExclusiveActivityIsNotPending(t *testing.T) {
 }
 
 // Without a FIFO queue beside the work queue, the activity fails with an error that names the setting.
-func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
+func TestR29_queueIsMissing_errorNamesTheSetting(t *testing.T) {
 	t.Parallel()
 	by := newHolders()
 	inBubble(t, simhub.Options{Registry: addHolders(perdure.NewRegistry(), by)}, func(_ context.Context, h *hub) {
@@ -645,7 +645,7 @@ func TestR29AHubWithoutTheQueueSaysWhatToSet(t *testing.T) {
 
 // A process stops. It releases its records only after its activities have returned. Otherwise another process would
 // start the next activity of the key.
-func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
+func TestR29_processStops_activityEndsBeforeItsKeyIsFree(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", For: 5 * time.Minute}, {Key: "a", Name: "a2"}})
@@ -672,7 +672,7 @@ func TestR29AStoppedProcessEndsAnActivityBeforeItsKeyIsFree(t *testing.T) {
 }
 
 // A paused instance still runs its scheduled activities, so their key becomes free for other instances.
-func TestR29APausedInstancesActivitiesGiveTheKeyOn(t *testing.T) {
+func TestR29_instanceIsPaused_keyIsReleased(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		paused := h.start("holds", []hold{{Key: "a", Name: "a1", For: 10 * time.Second}, {Key: "a", Name: "a2"}})
@@ -689,7 +689,7 @@ func TestR29APausedInstancesActivitiesGiveTheKeyOn(t *testing.T) {
 }
 
 // Each record is delivered a second time after its activity has ended. The activity does not run again.
-func TestR29EveryMessageTwice(t *testing.T) {
+func TestR29_everyRecordTwice_activityRunsOnce(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1"}, {Key: "a", Name: "a2"}})
@@ -734,7 +734,7 @@ func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 
 // A polling process does the same, because SQS ends a lock 12 hours after the receive. An activity that has waited for
 // most of that time would lose its lock.
-func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
+func TestR29_activityWaitsForHours_keepsItsLock(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{
@@ -757,7 +757,7 @@ func TestR29WhatWaitsOutlastsNoLock(t *testing.T) {
 
 // No worker knows the first activity of a key, and a FIFO queue delivers no later record of the key. After a while, the
 // worker sends the work item again, behind the others.
-func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
+func TestR29_activityIsUnknown_othersOfItsKeyRun(t *testing.T) {
 	t.Parallel()
 	exclusive(t, simhub.Options{}, func(ctx context.Context, h *hub, by *holders) {
 		began := time.Now()
@@ -800,7 +800,7 @@ func TestR29WhatNoWorkerKnowsLetsTheOthersOfItsKeyGo(t *testing.T) {
 
 // A key costs one call: the worker deletes the record before the next record of the key runs. All other calls are the
 // same.
-func TestR29AKeyCostsADelete(t *testing.T) {
+func TestR29_key_costsADelete(t *testing.T) {
 	t.Parallel()
 	calls := map[bool][]string{}
 	for _, keyed := range []bool{true, false} {

@@ -62,7 +62,7 @@ func (h *hub) groupsOfWork() map[string][]string {
 	return groups
 }
 
-func TestAWorkItemIsInTheGroupOfItsFairnessKey(t *testing.T) {
+func TestFairnessKey_workItem_isInItsGroup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("tenants", []string{"Ada & Söhne", "zz", "Ada & Söhne", ""}))
@@ -87,7 +87,7 @@ func TestAWorkItemIsInTheGroupOfItsFairnessKey(t *testing.T) {
 }
 
 // The message group of a work item does not order the items: a released record is redelivered without the others.
-func TestWorkItemsOfOneFairnessKeyAreNoFIFOGroup(t *testing.T) {
+func TestFairnessKey_sameKey_isNotOrdered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
 		h.start("tenants", []string{"a", "a"})
@@ -104,7 +104,7 @@ func TestWorkItemsOfOneFairnessKeyAreNoFIFOGroup(t *testing.T) {
 	})
 }
 
-func TestAFairnessKeyThatHistoryCannotHoldPanics(t *testing.T) {
+func TestFairnessKey_invalid_panics(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{strings.Repeat("k", 257), "\xff"} {
 		func() {

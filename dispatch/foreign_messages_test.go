@@ -61,7 +61,7 @@ func (h *hub) reasons() (all []string) {
 // 1. An event of an instance is received but not yet processed.
 // 2. A message for the same instance arrives in another message group, with a higher sequence number.
 // 3. The session rejects that message and does not move the watermark, so the event does not count as a redelivery.
-func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
+func TestMessage_inAnotherGroup_doesNotMoveTheWatermark(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -89,7 +89,7 @@ func TestAMessageInAForeignGroupMovesNobodysWatermark(t *testing.T) {
 
 // Messages that no client may send, and messages of another hub, become dead letters at the first delivery, with a
 // reason. Other messages of the group continue at once.
-func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
+func TestMessage_invalid_becomesADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1100)
 	start := func(more string) string {
@@ -152,7 +152,7 @@ func TestWhatBreaksTheRulesOfMessagesIsADeadLetterAtOnce(t *testing.T) {
 }
 
 // A work item and a timer of another hub have no effect.
-func TestWhatIsOfAnotherHubRunsNothing(t *testing.T) {
+func TestMessage_ofAnotherHub_hasNoEffect(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		item := provider.Record{ID: "1", Body: `{"v":1,"instanceId":"i-1","executionId":"x","activityId":3,` +

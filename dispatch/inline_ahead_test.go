@@ -30,7 +30,7 @@ func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return perdure.CallActivity(ctx, inc, v).Await(ctx)
 }
 
-func TestR20WhatFollowsOutsideIsCommittedWithTheOutcome(t *testing.T) {
+func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, joinedBody, func(_ context.Context, h *hub) {
@@ -51,7 +51,7 @@ func TestR20WhatFollowsOutsideIsCommittedWithTheOutcome(t *testing.T) {
 
 // The process dies before or after a commit with two turns. The commit is atomic, and the outputs of both turns are
 // sent after it.
-func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
+func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		w := &workshop{}
@@ -71,7 +71,7 @@ func TestR20ACrashAroundACommitOfTwoTurns(t *testing.T) {
 }
 
 // Another process has committed a turn. The session discards the code that ran ahead, together with the inline outcome.
-func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
+func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{false, true} { // next turn without or with another inline activity
 		w := &workshop{}
@@ -114,7 +114,7 @@ func TestR20AConflictDropsWhatTheCodeDidAhead(t *testing.T) {
 
 // SQS rejects an output of a turn while the code has already continued to an inline activity. The code receives the
 // failure.
-func TestR20WhatIsRefusedWhileTheCodeIsAheadIsTold(t *testing.T) {
+func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -179,7 +179,7 @@ func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
 }
 
 // A pause request follows the trigger of a turn. The code does not continue with the inline outcome before the pause.
-func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
+func TestR20_pauseFollowsTheTrigger_isBeforeTheOutcome(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, joinedBody, func(ctx context.Context, h *hub) {
@@ -199,7 +199,7 @@ func TestR20ThePauseBehindATriggerComesFirst(t *testing.T) {
 
 // Code that blocks after it has received an inline outcome is detected after the outcome is in history. The activity
 // does not run again.
-func TestR20CodeThatBlocksAheadLeavesTheOutcomeInHistory(t *testing.T) {
+func TestR20_codeBlocksAfterAnOutcome_outcomeIsInHistory(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -242,7 +242,7 @@ func (h *hub) statuses() (all []string) {
 
 // An instance that ends in its first invocation has two writes of its status: at the start and at the end. An instance
 // that runs longer, or waits, shows Running in time.
-func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
+func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		each, rests time.Duration
@@ -292,7 +292,7 @@ func TestR20AStatusIsLeftToALaterTurn(t *testing.T) {
 }
 
 // A session defers a status to a later turn, and its process dies. The redispatch writes the status.
-func TestR20AStatusThatWasLeftIsWrittenByWhoGoesOn(t *testing.T) {
+func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
@@ -323,7 +323,7 @@ func TestR20AStatusThatWasLeftIsWrittenByWhoGoesOn(t *testing.T) {
 }
 
 // A chain that continues in another invocation shows the status Running.
-func TestR20AChainThatIsHandedOverShowsItsStatus(t *testing.T) {
+func TestR20_chainContinuesInAnotherInvocation_showsItsStatus(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {

@@ -57,7 +57,7 @@ func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*p
 
 // The commit of a session conflicts with a turn of another process. The running inline activity is stopped and dropped,
 // and the next turn uses the history.
-func TestR20AConflictDropsWhatRuns(t *testing.T) {
+func TestR20_conflict_dropsRunningActivities(t *testing.T) {
 	t.Parallel()
 	w, why := napping()
 	inWorkshop(t, w, simhub.Options{Environments: 2}, shortAndLong(nil), func(ctx context.Context, h *hub) {
@@ -149,7 +149,7 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 
 // A pause takes effect before the code receives an inline outcome. The activity that still runs is sent to its queue,
 // and its outcome is parked.
-func TestR20APauseFindsAStepThatRuns(t *testing.T) {
+func TestR20_pauseWhileAnActivityRuns_outcomeIsParked(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
@@ -170,7 +170,7 @@ func TestR20APauseFindsAStepThatRuns(t *testing.T) {
 }
 
 // A termination follows the trigger in the batch and belongs to the same turn. No inline activity of that turn starts.
-func TestR20ATerminateBehindTheTriggerRunsNoStep(t *testing.T) {
+func TestR20_terminationFollowsTheTrigger_runsNoActivity(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
@@ -189,7 +189,7 @@ func TestR20ATerminateBehindTheTriggerRunsNoStep(t *testing.T) {
 }
 
 // The code blocks while an inline activity runs. The activity is sent to its queue once, and its outcome is parked.
-func TestR20ABlockedInstanceHandsItsStepsOver(t *testing.T) {
+func TestR20_codeBlocks_runningActivityIsSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	hangs := shortAndLong(func(*perdure.OrchestrationContext) error {
@@ -208,7 +208,7 @@ func TestR20ABlockedInstanceHandsItsStepsOver(t *testing.T) {
 }
 
 // An inline activity that is cancelled in the turn that schedules it does not start.
-func TestR20WhatIsCancelledAtOnceDoesNotRun(t *testing.T) {
+func TestR20_cancelledInTheSameTurn_doesNotRun(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -264,7 +264,7 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 
 // A large turn is sent with a cursor, which marks all events up to a position as sent. So no inline activity runs on
 // during its commit.
-func TestR20ALargeTurnKeepsNoStep(t *testing.T) {
+func TestR20_largeTurn_noActivityRunsDuringItsCommit(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -302,7 +302,7 @@ func writesCursor(c simaws.Call) bool {
 }
 
 // The inline activities of ten instances in a batch run concurrently.
-func TestR20InstancesOfABatchRunTheirStepsSideBySide(t *testing.T) {
+func TestR20_instancesOfABatch_runConcurrently(t *testing.T) {
 	t.Parallel()
 	w, _ := napping()
 	one := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n).Await(ctx) }
@@ -342,7 +342,7 @@ func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 }
 
 // A query replays the instance and runs no inline activity.
-func TestR20AQueryRunsNoStep(t *testing.T) {
+func TestR20_query_runsNoActivity(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {

@@ -16,7 +16,7 @@ import (
 // 1. A session defers a status to a later turn, and its commit takes very long.
 // 2. Another invocation continues the instance. It does not know of the deferred status.
 // 3. The status is written nevertheless.
-func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T) {
+func TestR20_deferredStatusAndSlowCommit_isWritten(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -58,7 +58,7 @@ func TestR20AStatusThatWasLeftIsShownBeforeAnotherInvocationGoesOn(t *testing.T)
 }
 
 // The latencies of an instance that starts and ends in one commit include the time of its inline activities.
-func TestMetricsOfTwoTurnsInACommit(t *testing.T) {
+func TestMetrics_twoTurnsInACommit_includeInlineTime(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	naps := func(ctx context.Context, d time.Duration) (int, error) { return 1, sleepFor(ctx, d) }
@@ -106,7 +106,7 @@ func (h *heeding) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte
 
 // The code of the next turn decodes payloads with the context of the current turn. The context of the previous turn,
 // which an interceptor created, has ended.
-func TestR20TheCodeGoesAheadWithinTheTurnUnderWay(t *testing.T) {
+func TestR20_nextTurn_usesTheContextOfTheCurrentTurn(t *testing.T) {
 	t.Parallel()
 	limits := perdure.Interceptor{Turn: func(
 		ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult,

@@ -139,7 +139,7 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 // A copy of an inline activity runs in a worker and fails. The activity already has an outcome in history that the code
 // has not received. The failure schedules no further attempt, neither of a paused instance nor of a chain that has
 // yielded.
-func TestR20AFailureOfACopyIsNothingOnceAStepHasItsOutcome(t *testing.T) {
+func TestR20_copyFailsAfterTheOutcome_isDropped(t *testing.T) {
 	t.Parallel()
 	retried := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
@@ -208,7 +208,7 @@ func lastArrived(h *hub, in provider.Instance) (last history.Event) {
 }
 
 // The metrics of activities include inline activities, measured in the orchestrator's function.
-func TestMetricsOfSteps(t *testing.T) {
+func TestMetrics_inlineActivities_areIncluded(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {

@@ -111,7 +111,7 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 //  1. An inline activity crashes its process.
 //  2. The redispatch sends the activity to its queue, and a worker runs it. If it crashed workers too, only the
 //     activity would be poison, not the instance.
-func TestR20AProcessThatDiesInABodySendsTheStepToItsQueue(t *testing.T) {
+func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
@@ -152,7 +152,7 @@ func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 }
 
 // The next turn consumes a committed outcome in any process. The activity does not run again (I2).
-func TestR20WhatIsCommittedDoesNotRunAgain(t *testing.T) {
+func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 3; n++ {
 		w := &workshop{}
@@ -197,7 +197,7 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 
 // A process freezes in an inline activity, and another process continues. The thawed process commits nothing. Its
 // outcome is dropped if the instance has ended, or still waits for the worker.
-func TestR20AThawedStepIsAConflict(t *testing.T) {
+func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 	t.Parallel()
 	for _, works := range []time.Duration{0, time.Hour} {
 		w := &workshop{}
@@ -301,7 +301,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 
 // The response to a commit that sends an inline activity to its queue is lost. The commit is recognized by its nonce,
 // and the activity does not run inline again.
-func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
+func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
@@ -343,7 +343,7 @@ func TestR20ALostAnswerOfTheCommitThatSendsAStep(t *testing.T) {
 
 // Code that ignores the end of its context is abandoned after a moment. An environment with three abandoned activities
 // runs no more inline activities.
-func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
+func TestR20_codeIgnoresItsContext_isAbandoned(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	w.code = func(ctx context.Context, n int) (int, error) {
@@ -363,7 +363,7 @@ func TestR20BodiesThatIgnoreTheirEndAreCountedAsLeaks(t *testing.T) {
 }
 
 // An inline activity races with a timer. The first of them is committed with the other decisions of the turn.
-func TestR20ARaceWithATimer(t *testing.T) {
+func TestR20_raceWithATimer_firstIsCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		takes, fires time.Duration
@@ -386,7 +386,7 @@ func TestR20ARaceWithATimer(t *testing.T) {
 }
 
 // A thousand inline activities that are awaited together run concurrently, a hundred at a time, and need one commit.
-func TestR20AThousandStepsAtOnce(t *testing.T) {
+func TestR20_thousandActivities_runConcurrently(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int64
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
@@ -447,7 +447,7 @@ func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
 }
 
 // An inline activity that runs when the instance continues as new is cancelled, and not sent to its queue.
-func TestR20WhatRunsAtContinueAsNewIsCancelled(t *testing.T) {
+func TestR20_continueAsNew_cancelsRunningActivities(t *testing.T) {
 	t.Parallel()
 	var why atomic.Value
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
@@ -487,7 +487,7 @@ func TestR20WhatRunsAtContinueAsNewIsCancelled(t *testing.T) {
 }
 
 // A chain of inline activities yields after ten seconds, so the instance consumes an event in between.
-func TestR20AChainMakesWayForMessages(t *testing.T) {
+func TestR20_chain_yieldsToMessages(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
 		return n + 1, sleepFor(ctx, 100*time.Millisecond)
@@ -519,7 +519,7 @@ func TestR20AChainMakesWayForMessages(t *testing.T) {
 }
 
 // A pause request follows the trigger in the batch. The pause takes effect before the turn of the next inline activity.
-func TestR20APauseBehindTheTriggerStopsTheChain(t *testing.T) {
+func TestR20_pauseFollowsTheTrigger_stopsTheChain(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
@@ -543,7 +543,7 @@ func TestR20APauseBehindTheTriggerStopsTheChain(t *testing.T) {
 
 // A client cancels, terminates or pauses while an inline activity runs. The context of the activity ends within about a
 // second, and no worker runs the activity, except for a pause.
-func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
+func TestR20_clientRequest_stopsARunningActivity(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{
 		provider.MessageCancel, provider.MessageTerminate, provider.MessageCancelActivity,
@@ -591,7 +591,7 @@ func TestR20ARequestFromOutsideStopsWhatRuns(t *testing.T) {
 }
 
 // A client's request also stops a chain of short inline activities.
-func TestR20ARequestFromOutsideStopsAChain(t *testing.T) {
+func TestR20_clientRequest_stopsAChain(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
 		return n + 1, sleepFor(ctx, 100*time.Millisecond)
@@ -626,7 +626,7 @@ func (h *hub) ahead(by time.Duration) {
 
 // A client's clock may be a few seconds ahead. A note that is further ahead is ignored. Otherwise no invocation would
 // run an inline activity for more than a second until that time.
-func TestR20ANoteOfAClockThatIsAhead(t *testing.T) {
+func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{4 * time.Second, 6 * time.Second, time.Hour} {
 		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
@@ -657,7 +657,7 @@ func TestR20ANoteOfAClockThatIsAhead(t *testing.T) {
 }
 
 // An invocation reads the request note once a second, but not within the first second.
-func TestR20HowOftenAnInvocationLooks(t *testing.T) {
+func TestR20_requestNote_isReadOncePerSecond(t *testing.T) {
 	t.Parallel()
 	for takes, want := range map[time.Duration]int{900 * time.Millisecond: 0, 4500 * time.Millisecond: 4} {
 		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, takes) }}
@@ -681,7 +681,7 @@ func TestR20HowOftenAnInvocationLooks(t *testing.T) {
 }
 
 // A cancel that the invocation itself processes does not stop inline activities, so an undo can run inline.
-func TestR20ACancelThatIsHeldStopsNoStep(t *testing.T) {
+func TestR20_invocationProcessesTheCancel_undoRunsInline(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
 		return n, sleepFor(ctx, 1500*time.Millisecond)
@@ -839,7 +839,7 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 }
 
 // An inline activity fails when its start-to-close timeout expires, regardless of its code.
-func TestR20StartToCloseOfAStep(t *testing.T) {
+func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 	t.Parallel()
 	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Second) }}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -857,7 +857,7 @@ func TestR20StartToCloseOfAStep(t *testing.T) {
 
 // A call with WaitForCancellation goes to its queue, because its end must be observable. So does a call with a
 // heartbeat timeout, an exclusive key or AtMostOnce.
-func TestR20WhatIsWaitedForIsNotInline(t *testing.T) {
+func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []perdure.ActivityCallOption{
 		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"),
@@ -897,7 +897,7 @@ func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
 func (h *hub) turn0(provider.Instance) { h.turn(0) }
 
 // A cold environment replays the outcomes and does not run past inline activities again.
-func TestR20AReplayRunsNoStep(t *testing.T) {
+func TestR20_replay_runsNoActivity(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
@@ -922,7 +922,7 @@ func TestR20AReplayRunsNoStep(t *testing.T) {
 }
 
 // Activity interceptors are called for inline activities.
-func TestR20InterceptorsSeeSteps(t *testing.T) {
+func TestR20_interceptors_observeInlineActivities(t *testing.T) {
 	t.Parallel()
 	w := &workshop{}
 	seen := 0

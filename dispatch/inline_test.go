@@ -115,7 +115,7 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 }
 
 // A chain of n inline activities costs n writes of history and no message.
-func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
+func TestCost_inlineChainOfTen(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("inline-chain", 10)
@@ -133,7 +133,7 @@ func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
 	})
 }
 
-func TestInlineActivitiesThatAreAwaitedTogetherAreOneCommit(t *testing.T) {
+func TestInline_awaitedTogether_isOneCommit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("inline-fan", 5)
@@ -185,7 +185,7 @@ func TestALosersContextEndsInTheTurn(t *testing.T) {
 }
 
 // An inline activity that exceeds its time is stopped and sent to its queue once.
-func TestAnInlineActivityThatOverrunsIsSentToItsQueue(t *testing.T) {
+func TestInline_exceedsItsTime_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()

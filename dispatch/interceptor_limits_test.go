@@ -17,7 +17,7 @@ import (
 )
 
 // An interceptor that redacts failures changes its own copy, not the outcome of the activity.
-func TestAnInterceptorCannotChangeAnOutcome(t *testing.T) {
+func TestInterceptor_changesAFailure_outcomeIsUnchanged(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) {
@@ -49,7 +49,7 @@ func TestAnInterceptorCannotChangeAnOutcome(t *testing.T) {
 }
 
 // An interceptor cannot change the diagnosis in the cached state of a blocked instance.
-func TestATurnsInterceptorCannotChangeWhyAnInstanceIsBlocked(t *testing.T) {
+func TestInterceptor_changesADiagnosis_instanceKeepsIt(t *testing.T) {
 	t.Parallel()
 	redacts := perdure.Interceptor{Turn: func(
 		ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult,
@@ -81,7 +81,7 @@ func TestATurnsInterceptorCannotChangeWhyAnInstanceIsBlocked(t *testing.T) {
 
 // The start-to-close timeout of an activity expires while its interceptor hangs, for example in an exporter. The
 // orchestration receives the timeout.
-func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
+func TestInterceptor_hangs_activityTimesOut(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"before": true, "after": false} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestAnActivityIsOutOfTimeWhereItsInterceptorHangs(t *testing.T) {
 
 // The context that an interceptor passes to next ends when the interceptor returns. Nothing that continues after the
 // turn depends on it.
-func TestAContextThatEndsWithTheInterceptorHarmsNothing(t *testing.T) {
+func TestInterceptor_endsItsContext_changesNothing(t *testing.T) {
 	t.Parallel()
 	ends := perdure.Interceptor{
 		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
@@ -162,7 +162,7 @@ func TestAContextThatEndsWithTheInterceptorHarmsNothing(t *testing.T) {
 
 // Interceptors call next from other goroutines, late, several times, concurrently, and with another context. The turn
 // or activity runs once.
-func TestNextFromAnywhereIsOnce(t *testing.T) {
+func TestInterceptor_callsNextConcurrently_runsOnce(t *testing.T) {
 	t.Parallel()
 	var wg sync.WaitGroup
 	wild := perdure.Interceptor{
@@ -193,7 +193,7 @@ func TestNextFromAnywhereIsOnce(t *testing.T) {
 }
 
 // A deadline that an interceptor sets is not reported as the start-to-close timeout of the activity.
-func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
+func TestInterceptor_setsADeadline_isNotReportedAsStartToClose(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "waits", func(ctx context.Context, _ int) (int, error) {
@@ -224,7 +224,7 @@ func TestADeadlineOfAnInterceptorIsNoTimeoutOfThePolicy(t *testing.T) {
 
 // An interceptor crashes the process in each turn of an instance. The session does not call it in the turn that blocks
 // the instance, and the diagnosis names the interceptor.
-func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *testing.T) {
+func TestInterceptor_crashesTheProcess_diagnosisNamesIt(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestAnInstanceWhoseInterceptorTakesTheProcessDownIsBlockedAndSaysSo(t *test
 					now.Diagnosis.Type != history.TypePoison {
 					t.Fatalf("the instance is %s with diagnosis %+v, want blocked as poison", now.Status, now.Diagnosis)
 				}
-				named := "github.com/perdure/perdure/dispatch_test.TestAnInstanceWhoseInterceptorTakes"
+				named := "github.com/perdure/perdure/dispatch_test.TestInterceptor_crashesTheProcess"
 				message := now.Diagnosis.Message
 				if !strings.Contains(message, "interceptor ("+named) || strings.Count(message, named) != 2 {
 					t.Errorf("the diagnosis does not name both functions of the interceptor: %s", message)

@@ -58,7 +58,7 @@ func (w *onlooker) sequences() (all []int64) {
 }
 
 // An interceptor observes each turn once, with its result. Replays are not observed, even without a cache.
-func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
+func TestInterceptor_turn_isObservedOnceWithoutReplays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cache    int
@@ -107,7 +107,7 @@ func TestAnInterceptorSeesEachTurnAndNoReplay(t *testing.T) {
 // 1. A turn cannot be committed, and SQS redelivers its message.
 // 2. The turn runs again with the same sequence number, and the interceptor observes it again.
 // 3. One of these turns is committed.
-func TestATurnThatIsRedoneIsInterceptedAgain(t *testing.T) {
+func TestInterceptor_turnIsRepeated_observesItAgain(t *testing.T) {
 	t.Parallel()
 	w := &onlooker{}
 	inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
@@ -138,7 +138,7 @@ func TestATurnThatIsRedoneIsInterceptedAgain(t *testing.T) {
 
 // Two processes run the same turn, as after a lost lock. The interceptor observes the same sequence number in both, and
 // only one result is committed.
-func TestOfTwoProcessesOneHearsThatItHasCommittedATurn(t *testing.T) {
+func TestInterceptor_twoProcessesRunATurn_oneResultIsCommitted(t *testing.T) {
 	t.Parallel()
 	w := &onlooker{}
 	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{w.interceptor()}},
@@ -161,7 +161,7 @@ func TestOfTwoProcessesOneHearsThatItHasCommittedATurn(t *testing.T) {
 }
 
 // The interceptor receives the failure of an orchestration that fails or is blocked.
-func TestAnInterceptorLearnsOfFailures(t *testing.T) {
+func TestInterceptor_orchestrationFailsOrBlocks_receivesTheFailure(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "fails", func(*perdure.OrchestrationContext, int) (int, error) {
@@ -197,7 +197,7 @@ func TestAnInterceptorLearnsOfFailures(t *testing.T) {
 }
 
 // Interceptors that break all rules change neither history nor the calls.
-func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
+func TestInterceptor_breaksTheRules_changesNothing(t *testing.T) {
 	t.Parallel()
 	run := func(is ...perdure.Interceptor) (kinds []history.Kind, calls map[string]int64) {
 		inBubble(t, simhub.Options{Interceptors: is}, func(_ context.Context, h *hub) {
@@ -244,7 +244,7 @@ func TestInterceptorsThatBreakTheRulesChangeNothing(t *testing.T) {
 
 // An interceptor observes each attempt with its failure. Activity code receives the context that the interceptor
 // passes.
-func TestAnInterceptorSeesEachAttemptOfAnActivity(t *testing.T) {
+func TestInterceptor_activityIsRetried_observesEachAttempt(t *testing.T) {
 	t.Parallel()
 	type key struct{}
 	w := &onlooker{}

@@ -110,7 +110,7 @@ func (h *hub) outcome(in provider.Instance, result string) {
 }
 
 // I7: an activity that ran twice has two outcomes. The first one counts, in any turn and environment.
-func TestI7TheSecondOutcomeOfAnActivityIsDropped(t *testing.T) {
+func TestI7_activityHasTwoOutcomes_secondIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, turns := range map[string][]int{
 		"in one turn": {0}, "to the warm environment": {0, 0}, "to another environment": {0, 1},
@@ -200,7 +200,7 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 // I8: 1. A process runs a turn and freezes before the commit.
 // 2. The execution continues as new.
 // 3. The process commits the turn, and the commit conflicts.
-func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
+func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)

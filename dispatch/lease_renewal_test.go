@@ -37,7 +37,7 @@ func held(t *testing.T, records []provider.Record) (leases []client.Lease) {
 
 // A worker in another language renews its work items by their tokens, and learns of cancellations. An error of one
 // lease does not affect the others.
-func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
+func TestRenewWorkItems_tokens_extendLocksAndReturnCancels(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		c := client.New(f.Provider)
@@ -92,7 +92,7 @@ func TestALeaseIsRenewedByItsTokenAndAnswersTheCancel(t *testing.T) {
 
 // A token names an activity forever. A renewal for an ended activity or an earlier attempt extends the lock of its
 // receipt handle if the caller still has it, and returns the cancellation of the activity.
-func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
+func TestRenewWorkItems_activityHasEnded_extendsTheLock(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		c := client.New(f.Provider)
@@ -129,7 +129,7 @@ func TestALeaseOfWhatIsOverAnswersWhatIsTrue(t *testing.T) {
 
 // A call renews a hundred leases of several queues and executions. It makes one call for ten locks and one read for
 // each execution, and returns the results in the order of the leases.
-func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
+func TestRenewWorkItems_hundredLeases_areRenewedInOneCall(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "here", inc)
@@ -182,7 +182,7 @@ func TestAHundredLeasesOfTwoQueuesAreRenewedAtOnce(t *testing.T) {
 
 // If all calls are throttled, each lease has an error soon, after few calls. If only the table or a part of the calls
 // to SQS is throttled, the locks are extended.
-func TestThrottledRenewalsEndSoonAndSaySo(t *testing.T) {
+func TestRenewWorkItems_throttled_returnsErrorsSoon(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		c := client.New(f.Provider)
@@ -249,7 +249,7 @@ func (*throttled) Error() string     { return "slow down" }
 func (*throttled) ErrorCode() string { return "ThrottlingException" }
 
 // Invalid arguments return an error that names the field and its index. No lock is extended.
-func TestLeasesThatAreNoneAreNamed(t *testing.T) {
+func TestRenewWorkItems_invalidArguments_areNamed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		c := client.New(f.Provider)

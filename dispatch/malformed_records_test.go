@@ -15,7 +15,7 @@ import (
 )
 
 // An unreadable record is copied to the dead-letter queue of its queue. The records after it are processed.
-func TestMalformedRecordsGoToTheDeadLetters(t *testing.T) {
+func TestRecord_malformed_becomesADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
 		"not JSON":      "hello",
@@ -52,7 +52,7 @@ func TestMalformedRecordsGoToTheDeadLetters(t *testing.T) {
 }
 
 // No timer fires early.
-func TestTimersOfAnyLength(t *testing.T) {
+func TestTimer_anyLength_isNotEarly(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{
 		-time.Hour, 0, time.Millisecond, 999 * time.Millisecond, 15 * time.Minute, 3*time.Hour + 200*time.Millisecond,
@@ -71,7 +71,7 @@ func TestTimersOfAnyLength(t *testing.T) {
 }
 
 // A timer of ten years does not overflow. A timer in the queue is sent again with the maximum delay each time.
-func TestATimerOfTenYearsIsHeld(t *testing.T) {
+func TestTimer_tenYears_isRequeued(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 		h.start("timer", 10*365*24*time.Hour)

@@ -17,7 +17,7 @@ import (
 
 // The sweeper logs a metric about blocked instances and about instances whose first turn is late. A healthy hub logs no
 // such line, because a metric without data points costs nothing.
-func TestWhatNeedsAttentionIsAMetric(t *testing.T) {
+func TestMetrics_instanceNeedsAttention_isLogged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		var log journal
@@ -106,7 +106,7 @@ func wantAttention(t *testing.T, lines string, want map[string]any) {
 
 // An unregistered activity is a metric of its queue. The age of the oldest message does not show it, because SQS
 // excludes messages that were received several times.
-func TestAnUnregisteredActivityIsAMetric(t *testing.T) {
+func TestMetrics_activityIsUnregistered_isLogged(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "new", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

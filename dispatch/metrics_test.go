@@ -91,7 +91,7 @@ func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *h
 }
 
 // An invocation logs one metric line with the hub as its dimension. The latencies match the run.
-func TestMetricsOfAnOrchestration(t *testing.T) {
+func TestMetrics_orchestration_hasOneLinePerInvocation(t *testing.T) {
 	t.Parallel()
 	lines, invocations := measured(t, nil, dispatch.MetricsByHub, func(h *hub) { h.finish(h.start("retries", 2)) })
 	if n := int64(len(lines)); n == 0 || n > invocations {
@@ -133,7 +133,7 @@ func TestMetricsOfAnOrchestration(t *testing.T) {
 
 // Each call fails once, in one run each. The end of the instance is counted once, even if the last turn could not send
 // all outputs at first.
-func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
+func TestMetrics_endIsDispatchedTwice_isCountedOnce(t *testing.T) {
 	t.Parallel()
 	for failing, made := int64(1), true; made; failing++ {
 		lines, _ := measured(t, nil, dispatch.MetricsByHub, func(h *hub) {
@@ -152,7 +152,7 @@ func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
 }
 
 // With MetricsByName, each name has its own line and dimension.
-func TestMetricsByName(t *testing.T) {
+func TestMetrics_byName_haveADimensionPerName(t *testing.T) {
 	t.Parallel()
 	lines, _ := measured(t, nil, dispatch.MetricsByName, func(h *hub) { h.finish(h.start("chain", 1)) })
 	seen := map[string]bool{}
@@ -166,7 +166,7 @@ func TestMetricsByName(t *testing.T) {
 }
 
 // With MetricsOff, no metrics are logged.
-func TestMetricsAreOff(t *testing.T) {
+func TestMetrics_off_areNotLogged(t *testing.T) {
 	t.Parallel()
 	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) {
 		h.finish(h.start("chain", 1))
@@ -180,7 +180,7 @@ func TestMetricsAreOff(t *testing.T) {
 
 // Every metric except the latencies above moves. A process stops while an activity ignores its context. The next
 // delivery of the activity finds it cancelled.
-func TestEveryMetricMoves(t *testing.T) {
+func TestMetrics_allEvents_moveEveryMetric(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) { return 0, errors.New("no luck") })
@@ -229,7 +229,7 @@ func TestEveryMetricMoves(t *testing.T) {
 }
 
 // Without a cache, each turn replays the history, and the metrics count that.
-func TestColdTurnsAreMeasured(t *testing.T) {
+func TestMetrics_withoutACache_countReplays(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := simhub.Options{

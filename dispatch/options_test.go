@@ -14,7 +14,7 @@ import (
 
 // Zero selects a default. A negative number switches off options that can be switched off; other options reject it with
 // an error that names them.
-func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
+func TestOptions_negative_areRejectedUnlessTheySwitchOff(t *testing.T) {
 	t.Parallel()
 	r, p := perdure.NewRegistry(), fakeprovider.New(time.Now)
 	orchestrator := func(o dispatch.OrchestratorOptions) error {
@@ -52,7 +52,7 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 
 // Missing or invalid arguments are errors of the first call. They cause no panic in a loop, and no lock that is never
 // renewed.
-func TestAPollNeedsWhatItServes(t *testing.T) {
+func TestPoll_invalidArguments_areRejected(t *testing.T) {
 	t.Parallel()
 	p := struct{ provider.Poller }{}
 	handle := func(context.Context, []provider.Record) []string { return nil }

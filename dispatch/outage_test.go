@@ -19,7 +19,7 @@ import (
 )
 
 // DynamoDB is unavailable for ten minutes. The message does not use up its hundred deliveries, because the delays grow.
-func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
+func TestOutage_tenMinutesWithoutTheTable_losesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()
@@ -37,7 +37,7 @@ func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
 }
 
 // The orchestrator is deployed with a new activity, and the worker ten minutes later. The worker runs the activity.
-func TestAWorkerThatIsDeployedLaterFindsItsWork(t *testing.T) {
+func TestOutage_workerIsDeployedLater_runsTheActivity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -110,7 +110,7 @@ func (h *hub) startPending(ctx context.Context, ids ...string) {
 }
 
 // The sweeper did not run for hours, for example after a bad deployment.
-func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
+func TestR11_sweeperWasDown_wakesPendingInstances(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
@@ -124,7 +124,7 @@ func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
 	})
 }
 
-func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
+func TestR11_instanceStaysPending_wakesBecomeRare(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "i-1")
@@ -145,7 +145,7 @@ func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
 
 // SQS rejects a batch of wakes. The sweeper sends the other batches, and wakes the remaining instances when they are
 // due again.
-func TestTheWatchGoesOnAfterAnError(t *testing.T) {
+func TestSweeper_batchOfWakesIsRejected_sendsTheOthers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		for n := range 15 {
@@ -172,7 +172,7 @@ func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 }
 
 // An activity that exceeds its start-to-close timeout fails with a TimeoutError, even if it ignores its context.
-func TestStartToCloseIsATimeoutError(t *testing.T) {
+func TestStartToClose_expires_isATimeoutError(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "polite", func(ctx context.Context, _ int) (int, error) {
@@ -205,7 +205,7 @@ func TestStartToCloseIsATimeoutError(t *testing.T) {
 	}
 }
 
-func TestUpdatedAtOfWhatIsOverStays(t *testing.T) {
+func TestStatus_redeliveryAfterTheEnd_keepsUpdatedAt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("nothing", 1)

@@ -43,7 +43,7 @@ func (h *hub) parkMany(in provider.Instance, kind provider.MessageKind, name str
 }
 
 // A paused entity has more parked operations than continue-as-new can copy. It processes all of them.
-func TestR31AnEntityTakesAllThatWasParked(t *testing.T) {
+func TestR31_pausedEntityHasManyOperations_processesAll(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	r := registry()
@@ -66,7 +66,7 @@ func TestR31AnEntityTakesAllThatWasParked(t *testing.T) {
 
 // Code that continues as new after each event cannot copy all parked events. Its instance is blocked and loses none. It
 // continues in a build whose code consumes more events per execution.
-func TestR18WhatIsParkedIsMoreThanACommitHandsOn(t *testing.T) {
+func TestR18_tooManyParkedInputsForContinueAsNew_areKept(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	hears := func(atOnce int) *perdure.Registry {

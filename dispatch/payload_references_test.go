@@ -84,7 +84,7 @@ func (h *hub) wantAll(ctx context.Context, in provider.Instance, n int) {
 
 // Continue-as-new copies unobserved events to the next execution by reference. A process crashes at each call. All
 // letters arrive once, in order and unchanged, and history stores each letter once.
-func TestLettersAcrossContinueAsNewSurviveACrashAtAnyCall(t *testing.T) {
+func TestReferences_crashAtAnyCallAcrossContinueAsNew_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -170,7 +170,7 @@ func segmentJSON(t *testing.T, it map[string]ddbtypes.AttributeValue) []byte {
 }
 
 // The turns that consume parked events refer to their data, and so do later executions. A process crashes at each call.
-func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
+func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, after := range []bool{false, true} {
@@ -205,7 +205,7 @@ func TestParkedLettersSurviveACrashAtAnyCall(t *testing.T) {
 }
 
 // A temporary failure to read referenced data fails the turn, which is retried. The instance is not blocked.
-func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
+func TestReferences_readFails_turnIsRetried(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", hoard{All: 5, Each: 1})
@@ -231,7 +231,7 @@ func TestADocumentThatCannotBeReadNowIsReadLater(t *testing.T) {
 }
 
 // Time that a session spends on reading data does not count for the turn limit of the code.
-func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
+func TestReferences_readIsSlow_turnLimitIsUnaffected(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add"), TurnLimit: time.Second}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", hoard{All: 8, Each: 4})
@@ -254,7 +254,7 @@ func TestTimeSpentOnDocumentsIsNotTheCodes(t *testing.T) {
 }
 
 // Altered data blocks the instance. After the data is restored, the instance continues.
-func TestADamagedDocumentBlocksTheInstanceUntilItIsRestored(t *testing.T) {
+func TestReferences_dataIsAltered_instanceIsBlocked(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", hoard{All: 5, Each: 1})
@@ -288,7 +288,7 @@ func (h *hub) put(it map[string]ddbtypes.AttributeValue) {
 }
 
 // A message that looks like a reference is plain data. It cannot make the engine read data of another instance.
-func TestAMessageCannotReferToDocuments(t *testing.T) {
+func TestReferences_inAMessage_arePlainData(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (map[string]any, error) {
@@ -310,7 +310,7 @@ func TestAMessageCannotReferToDocuments(t *testing.T) {
 }
 
 // ReadHistory replaces references by their data.
-func TestHistoryShowsWhatIsReferredTo(t *testing.T) {
+func TestReferences_readHistory_showsTheData(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: hoarder("add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", hoard{All: 5, Each: 1})

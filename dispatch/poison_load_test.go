@@ -24,7 +24,7 @@ import (
 // Redelivered records run concurrently unless a crash marker exists. An outage leaves no markers.
 
 var backlog = flag.Int("backlog", manyOr(500),
-	"number of work items of TestR13ABacklogDrainsAsFastAfterAnOutage, 500 per orchestration")
+	"number of work items of TestR13_backlogAfterAnOutage_drainsAsFast, 500 per orchestration")
 
 // asSlowAsAWS waits as long as a call to AWS takes.
 func asSlowAsAWS(ctx context.Context, c simaws.Call) {
@@ -164,7 +164,7 @@ func (h *hub) receiveAndTurn() []provider.Record {
 
 // In an outage, a backlog was delivered several times without any run. Afterwards, it is processed as fast as any other
 // backlog, with one delivery per item, and no item fails.
-func TestR13ABacklogDrainsAsFastAfterAnOutage(t *testing.T) {
+func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
@@ -224,7 +224,7 @@ func (s *storm) note(c simaws.Call) {
 
 // For five minutes, all worker processes die twice a second for an external reason, while 264 orchestrations run. No
 // orchestration fails, and no record is delivered endlessly.
-func TestR13AKillerFromOutsideMakesNoPoison(t *testing.T) {
+func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -318,7 +318,7 @@ func (h *hub) wantNoDead(url string) {
 
 // An activity that kills its process runs beside others in its first three deliveries. In at most one more delivery,
 // the others of its batch wait for it. In later deliveries, they run before it.
-func TestR13AKillersNeighboursAreBounded(t *testing.T) {
+func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ killers, healthy, processes int }{
 		"in one batch":     {1, 9, 1},

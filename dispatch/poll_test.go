@@ -114,7 +114,7 @@ func (h *hub) wantEmpty() {
 }
 
 // No Lambda function consumes a queue. Polling processes run chains, fan-outs, retries, and short and long timers.
-func TestAHubIsServedByPollersAlone(t *testing.T) {
+func TestPoll_hubWithoutFunctions_isServed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 		stop := h.pollAll(ctx, registry())
@@ -172,7 +172,7 @@ func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 }
 
 // A process dies before or after each of its calls. Another process completes all of its work.
-func TestAPollerThatDiesLosesNothing(t *testing.T) {
+func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	died := 0
@@ -243,7 +243,7 @@ func (h *hub) outcomes() (n int) {
 
 // An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, it runs once. Without, it
 // runs again when the lock expires, and the outcome of the first run is not sent.
-func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
+func TestPoll_longActivityIsRenewed_runsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		renews bool
@@ -278,7 +278,7 @@ func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
 }
 
 // A worker that has lost the lock does not schedule a retry.
-func TestARetryIsNotSentAfterTheLock(t *testing.T) {
+func TestPoll_lockExpires_retryIsNotSent(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
 	perdure.AddActivity(r, "dawdle", func(_ context.Context, _ int) (int, error) {
@@ -309,7 +309,7 @@ func TestARetryIsNotSentAfterTheLock(t *testing.T) {
 }
 
 // A turn whose lock has expired is not committed. It writes and sends nothing.
-func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
+func TestPoll_lockExpires_turnIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{InboxVisibility: 10 * time.Second}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "chain", 1)
@@ -346,7 +346,7 @@ func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
 }
 
 // A process renews only the unfinished records of a batch.
-func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
+func TestPoll_batchIsPartlyFinished_renewsTheUnfinished(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "nap", func(_ context.Context, d time.Duration) (int, error) {
@@ -394,7 +394,7 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 }
 
 // Only the records that the handler reports as failed are redelivered.
-func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
+func TestPoll_batchFailsPartly_redeliversTheFailed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
 		h.startAs("a", "fan", 3)
@@ -421,7 +421,7 @@ func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
 }
 
 // A failed renewal is retried before the next renewal is due.
-func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
+func TestPoll_renewalFails_isRetriedInTime(t *testing.T) {
 	t.Parallel()
 	r, runs := slowAtFirst(5 * time.Minute)
 	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
@@ -448,7 +448,7 @@ func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
 }
 
 // Failed receives are retried after 1, 2, 4, … up to 30 seconds. A successful receive resets the delay.
-func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
+func TestPoll_receiveFails_isRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		var at []time.Duration
@@ -478,7 +478,7 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 }
 
 // Once its context has ended, Poll receives no more records and waits for the running handlers.
-func TestWhatIsHandledIsWaitedFor(t *testing.T) {
+func TestPoll_stops_waitsForHandlers(t *testing.T) {
 	t.Parallel()
 	r, runs := slowAtFirst(20 * time.Second)
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
@@ -504,7 +504,7 @@ func TestWhatIsHandledIsWaitedFor(t *testing.T) {
 
 // Poll releases records whose handler exceeds the grace period. Then it cancels the context of the handler, and the
 // worker does not send the resulting error.
-func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
+func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
 	causes := make(chan error, 1)
@@ -549,7 +549,7 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 
 // In a polling process, the renewal of a lock also reads the cancel record, as in a function. Activities observe a
 // cancellation by it even without polls.
-func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
+func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever)
@@ -578,7 +578,7 @@ func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
 }
 
 // A renewal that could not read the cancel record does not replace a poll. The worker polls at once.
-func TestARenewalThatCannotReadIsMadeUpForByAPoll(t *testing.T) {
+func TestPoll_renewalCannotReadTheCancelRecord_pollFollows(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)

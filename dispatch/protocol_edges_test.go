@@ -67,7 +67,7 @@ func TestR3ACancelThatTriggersAFirstTurnIsHandedOn(t *testing.T) {
 
 // The process dies after the commit of a turn that continues as new, and before it deletes the schedules of cancelled
 // timers. The redispatch deletes them.
-func TestR15ACrashAfterContinueAsNewLeavesNoSchedule(t *testing.T) {
+func TestR15_crashAfterContinueAsNew_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "moves-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -96,7 +96,7 @@ func TestR15ACrashAfterContinueAsNewLeavesNoSchedule(t *testing.T) {
 }
 
 // A redispatch deletes only schedules of turns that it covers. Earlier turns have deleted their own schedules.
-func TestR15ARedeliveryDeletesNoSchedulesOfEarlierTurns(t *testing.T) {
+func TestR15_redelivery_deletesNoSchedulesOfEarlierTurns(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "gives-up", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -133,7 +133,7 @@ func TestR15ARedeliveryDeletesNoSchedulesOfEarlierTurns(t *testing.T) {
 }
 
 // A delayed start whose timer has a schedule is cancelled or terminated. The schedule is deleted.
-func TestR15ADelayedStartThatEndsLeavesNoSchedule(t *testing.T) {
+func TestR15ADelayedStart_endsEarly_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []provider.MessageKind{provider.MessageTerminate, provider.MessageCancel} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -186,7 +186,7 @@ func (h *hub) wantMortal(executionID string) {
 }
 
 // A worker writes no record of an activity whose instance was deleted, because nothing would read or delete it.
-func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
+func TestR17_workerOfADeletedInstance_writesNoRecord(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]bool{"forced deletion": false, "deletion after the end": true} {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestR17AWorkerLeavesNothingOfADeletedInstance(t *testing.T) {
 
 // An ID has many incarnations, each deleted before the next. Its tombstone must not grow, because an item is limited to
 // 400 KB and each write costs by size.
-func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
+func TestR17_idHasManyIncarnations_tombstoneStaysSmall(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		size := func() (n int) {
@@ -259,7 +259,7 @@ func TestR17AnIDThatIsUsedAgainAndAgainDoesNotGrow(t *testing.T) {
 
 // Calls to the queues hang for hours, and DynamoDB responds. Turns commit, and each delivery waits for its sends until
 // its invocation ends. This does not count as a crash of the code.
-func TestR13QueuesThatHangPoisonNothing(t *testing.T) {
+func TestR13_queuesHang_nothingIsPoison(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -315,7 +315,7 @@ func collector(activities int, name string) *perdure.Registry {
 // 1. An instance is blocked, and outcomes arrive that together exceed a commit. Each message is parked.
 // 2. A fixed build consumes them in parts, one turn after the other.
 // 3. One of these turns fails. The next delivery continues after the last committed part.
-func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
+func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const many, large = 4, 900 << 10
@@ -372,7 +372,7 @@ func TestR18WhatIsTooLargeTogetherIsParkedAndTakenInParts(t *testing.T) {
 
 // The sweeper wakes instances before it recovers dead letters and continues deletions, because these may use all of its
 // time.
-func TestR11TheWatchWakesBeforeItPicksUp(t *testing.T) {
+func TestR11_sweep_wakesBeforeOtherWork(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "i-2")

@@ -19,7 +19,7 @@ import (
 
 // A query handler that hangs occupies a goroutine, and possibly a processor. The process stops calling it after three
 // calls that have not returned.
-func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
+func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
 		h.start("counting", 1)
@@ -41,7 +41,7 @@ func TestAHandlerThatHangsIsNotCalledForEver(t *testing.T) {
 }
 
 // Two handlers of one instance hang in the same process. Each error names the line of its own handler.
-func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
+func TestQuery_twoHandlersHang_errorsNameTheirOwnLines(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "two", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -66,7 +66,7 @@ func TestAHandlerThatHangsIsNotTakenForAnother(t *testing.T) {
 }
 
 // Each query holds a history in memory. A process runs four queries concurrently; the others wait until their deadline.
-func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
+func TestQuery_manyConcurrent_fourRunAtATime(t *testing.T) {
 	t.Parallel()
 	var now, over atomic.Int64
 	r := perdure.NewRegistry()
@@ -115,7 +115,7 @@ func TestAFewQueriesAreAnsweredAtOnce(t *testing.T) {
 
 // The error for an unknown query lists at most 100 handlers. A response over Lambda's limit would count as an error of
 // the build.
-func TestAnUnknownQueryIsToldAPartOfVeryManyNames(t *testing.T) {
+func TestQuery_unknownNameOfVeryMany_errorListsAHundred(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "many", func(ctx *perdure.OrchestrationContext, n int) (int, error) {

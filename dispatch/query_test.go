@@ -169,7 +169,7 @@ func (h *hub) tell(in provider.Instance, id string) {
 
 // A query returns the state after the last committed turn of a running, paused or ended instance. It fails before the
 // first turn.
-func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
+func TestQuery_returnsTheStateOfTheLastCommittedTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		if _, err := h.ask("heard", "0"); !errors.Is(err, provider.ErrNotFound) {
@@ -207,7 +207,7 @@ func TestAQueryAnswersWhateverTheInstanceDoes(t *testing.T) {
 }
 
 // A query of a terminated instance returns the state of the last turn of its code. It fails if the code never ran.
-func TestAQueryOfWhatWasTerminated(t *testing.T) {
+func TestQuery_instanceIsTerminated_returnsItsLastState(t *testing.T) {
 	t.Parallel()
 	for _, turns := range []int{0, 1} {
 		inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
@@ -233,7 +233,7 @@ func TestAQueryOfWhatWasTerminated(t *testing.T) {
 
 // Changes that a query handler makes are dropped. The next turn in the process uses its warm instance and reads
 // nothing.
-func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
+func TestQuery_handlerChangesState_warmInstanceIsUnchanged(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 2)
@@ -255,7 +255,7 @@ func TestAQueryLeavesTheWarmInstanceAlone(t *testing.T) {
 }
 
 // A query observes every turn that was committed before it, even if another process has a stale warm instance.
-func TestAQueryIsAsFreshAsWhatIsCommitted(t *testing.T) {
+func TestQuery_otherProcessIsStale_observesCommittedTurns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 2)
@@ -271,7 +271,7 @@ func TestAQueryIsAsFreshAsWhatIsCommitted(t *testing.T) {
 }
 
 // The error for an unknown query lists the handlers that the code has set so far. The last handler of a name counts.
-func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
+func TestQuery_unknownName_errorListsTheHandlers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 3)
@@ -286,7 +286,7 @@ func TestAnUnknownQueryIsToldWhichThereAre(t *testing.T) {
 }
 
 // A query handler that does more than read fails its query. The error names the line, and the instance is unchanged.
-func TestAHandlerMayOnlyRead(t *testing.T) {
+func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts(), TurnLimit: time.Second}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 1)
@@ -335,7 +335,7 @@ func TestAHandlerMayOnlyRead(t *testing.T) {
 
 // A query fails if the build lacks the orchestration, or if its code differs from history. Neither blocks the instance.
 // A blocked instance responds to a query in a build that can replay it.
-func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
+func TestQuery_buildCannotReplay_fails(t *testing.T) {
 	t.Parallel()
 	asked := func(name string) *perdure.Registry {
 		r := perdure.NewRegistry()
@@ -388,7 +388,7 @@ func TestAQueryOfABuildThatCannotAnswer(t *testing.T) {
 }
 
 // Each execution has its own query handlers and its own state.
-func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
+func TestQuery_instanceContinuesAsNew_hasHandlersOfItsExecution(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "anew", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -413,7 +413,7 @@ func TestAQueryOfAnInstanceThatContinuesAsNew(t *testing.T) {
 }
 
 // A client queries the orchestrator that it is configured with. Without one, it returns ErrQueriesUnsupported.
-func TestAClientIsGivenWhomToAsk(t *testing.T) {
+func TestQuery_clientHasAQuerier_usesIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: counts()}, func(ctx context.Context, h *hub) {
 		in := h.start("counting", 1)
@@ -437,7 +437,7 @@ func TestAClientIsGivenWhomToAsk(t *testing.T) {
 }
 
 // A query does not run the code of an instance that is blocked as poison, because that code could crash its process.
-func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
+func TestQuery_instanceIsPoison_doesNotRunItsCode(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
@@ -457,7 +457,7 @@ func TestAQueryDoesNotRunWhatIsPoison(t *testing.T) {
 
 // A slow replay and a handler that hangs end before the deadline of the invocation. Otherwise the invocation would
 // fail, and the build would be counted as faulty.
-func TestAQueryEndsBeforeItsInvocation(t *testing.T) {
+func TestQuery_handlerHangs_endsBeforeTheInvocation(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "slow", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {

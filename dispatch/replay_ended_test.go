@@ -46,7 +46,7 @@ func pairs(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 
 // A build blocked an instance, parked outcomes, and was rolled back; then the instance was terminated. The original
 // code replays its history. It also replays the history of an instance that failed because of nondeterminism.
-func TestTheHistoryOfAnEndWithoutCodeReplays(t *testing.T) {
+func TestReplay_instanceEndedWithoutCode_succeeds(t *testing.T) {
 	t.Parallel()
 	terminate := provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"}
 	for name, c := range map[string]struct {

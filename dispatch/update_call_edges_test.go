@@ -20,7 +20,7 @@ import (
 
 // A second caller uses the ID of an early update. It receives the stored result, even after many executions and
 // updates.
-func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
+func TestR31_earlyUpdateHasTheSameID_isJoined(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		first := sentUpdate("px", 1, time.Now(), 1_000_000)
@@ -48,7 +48,7 @@ func TestR31ACallOfLongAgoIsJoined(t *testing.T) {
 // 1. A session processes an update of an entity and dies before it acknowledges the message.
 // 2. The entity is purged.
 // 3. SQS redelivers the update. The session does not start a new entity.
-func TestR31ARedeliveryBehindAPurgeDoesNotMakeTheNext(t *testing.T) {
+func TestR31_redeliveryAfterAPurge_startsNoEntity(t *testing.T) {
 	t.Parallel()
 	armed := false
 	intercept, crashed := crashOnce(true, func(c simaws.Call) bool {
@@ -74,7 +74,7 @@ func TestR31ARedeliveryBehindAPurgeDoesNotMakeTheNext(t *testing.T) {
 }
 
 // An instance with an unreadable history is terminated or purged. The callers of its open updates receive a response.
-func TestR31TheEndOfADamagedHistoryAnswersWhoWaits(t *testing.T) {
+func TestR31_damagedInstanceEnds_callersReceiveAResponse(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(h *hub, in provider.Instance){
 		"terminated": (*hub).terminate,
@@ -102,7 +102,7 @@ func TestR31TheEndOfADamagedHistoryAnswersWhoWaits(t *testing.T) {
 }
 
 // More callers join an update than its end event can list. The update ends, and all callers receive a response.
-func TestR31MoreJoinThanMayWait(t *testing.T) {
+func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	const callers = 6000

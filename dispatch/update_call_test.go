@@ -72,7 +72,7 @@ func (h *hub) raiseNamed(in provider.Instance, name string) {
 }
 
 // The caller of an update receives a response, whatever happens to the called instance.
-func TestR31AnEndAnswersWhoWaits(t *testing.T) {
+func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 	t.Parallel()
 	deploy := func(h *hub, r *perdure.Registry, build string) {
 		if err := h.Deploy(h.t.Context(), r, build); err != nil {
@@ -205,7 +205,7 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 }
 
 // The caller receives the reason if a validator rejects the update, or if there is no handler.
-func TestR31WhatIsRejectedIsAnswered(t *testing.T) {
+func TestR31_updateIsRejected_callerReceivesTheReason(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
 		h.startAs("c", "holds", holding{})
@@ -309,7 +309,7 @@ func (h *hub) wantEntity(name, want string) {
 
 // An entity has continued as new several times and no longer has the ID of an early update. A late copy of that update
 // is dropped.
-func TestR31ACopyThatOutlivesItsExecutionIsNotTakenAgain(t *testing.T) {
+func TestR31_lateCopyOfAnUpdate_isDropped(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		first := sentUpdate("px", 1, time.Now(), 1_000_000)

@@ -14,7 +14,7 @@ import (
 
 // A parent that ends or is deleted cancels its child. The child receives the ends of its own activities and undoes
 // them.
-func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
+func TestWaitForCancellation_parentEnds_childUndoes(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"completed", "failed", "continued", "terminated", "deleted"} {
 		for name, j := range map[string]job{
@@ -76,7 +76,7 @@ func TestAChildThatItsParentLeavesBehindUndoesWhatItDid(t *testing.T) {
 
 // The code of an activity ignores its timeout and may still run when the activity is cancelled. The reported end is
 // given_up, not returned, at any time of the cancellation.
-func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
+func TestCancelOutcome_codeExceedsItsTimeout_isGivenUp(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ every, cancelled time.Duration }{
 		"before the worker observes the cancellation": {0, 2900 * time.Millisecond},
@@ -119,7 +119,7 @@ func TestWhatRunsBeyondItsTimeIsNotSaidToHaveReturned(t *testing.T) {
 
 // The schedule-to-close timer of a cancelled activity and the timer of its next attempt are received in one batch, in
 // either order. The first timer bounds the wait for the end of the activity, so it remains.
-func TestAnAttemptsTimerDoesNotTakeTheBoundOfTheWaitWithIt(t *testing.T) {
+func TestWaitForCancellation_timersAreInOneBatch_boundRemains(t *testing.T) {
 	t.Parallel()
 	for _, attemptFirst := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {

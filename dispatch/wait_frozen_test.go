@@ -16,7 +16,7 @@ import (
 // 1. A function freezes while it runs an activity with WaitForCancellation. Its run lease expires.
 // 2. The activity is cancelled, another worker sends its end, and the orchestration undoes it.
 // 3. The function is thawed. It stops the activity at once and sends no outcome.
-func TestAFunctionThatIsThawedAfterItsRunIsOverTellsNothing(t *testing.T) {
+func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 	t.Parallel()
 	for _, thawed := range []time.Duration{31 * time.Second, 45 * time.Second, 5 * time.Minute} {
 		var frozen atomic.Bool
