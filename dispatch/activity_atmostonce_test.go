@@ -47,9 +47,9 @@ func (d *debits) begins(ctx context.Context) {
 	d.begun[fmt.Sprintf("%s/%d/%d", a.InstanceID, a.ActivityID, a.Attempt)]++
 }
 
-// debiting configures an orchestration that calls the activity "debit" Times times in sequence. Each call takes Takes
+// debitInput configures an orchestration that calls the activity "debit" Times times in sequence. Each call takes Takes
 // and fails Fails times.
-type debiting struct {
+type debitInput struct {
 	Times, Fails int
 	Takes        time.Duration
 	// Heeds makes the activity return when its context ends.
@@ -58,7 +58,7 @@ type debiting struct {
 
 func (d *debits) registry() *perdure.Registry {
 	r := registry()
-	perdure.AddActivity(r, "debit", func(ctx context.Context, of debiting) (int, error) {
+	perdure.AddActivity(r, "debit", func(ctx context.Context, of debitInput) (int, error) {
 		d.begins(ctx)
 		if of.Heeds {
 			_ = sleepFor(ctx, of.Takes)
@@ -70,7 +70,7 @@ func (d *debits) registry() *perdure.Registry {
 		}
 		return 1, nil
 	})
-	perdure.AddOrchestration(r, "debits", func(ctx *perdure.OrchestrationContext, of debiting) (n int, err error) {
+	perdure.AddOrchestration(r, "debits", func(ctx *perdure.OrchestrationContext, of debitInput) (n int, err error) {
 		opts := []perdure.ActivityCallOption{perdure.AtMostOnce()}
 		if of.Retried {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{}))
@@ -104,7 +104,7 @@ func (d *debits) check(t *testing.T, when string, most int) {
 
 func TestR32ACrashAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
-	for name, of := range map[string]debiting{
+	for name, of := range map[string]debitInput{
 		"short": {Times: 2, Retried: true}, "long": {Times: 1, Retried: true, Takes: time.Minute},
 		"failing": {Times: 1, Fails: 2, Retried: true, Takes: 5 * time.Second},
 	} {
@@ -184,7 +184,7 @@ func TestR32_copiesArrive_startNothing(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), Environments: 2}, func(ctx context.Context, h *hub) {
-		in := h.start("debits", debiting{Times: 1, Takes: 5 * time.Minute})
+		in := h.start("debits", debitInput{Times: 1, Takes: 5 * time.Minute})
 		go func() {
 			time.Sleep(time.Second)
 			again := h.copyOf(in, 3)
@@ -208,16 +208,16 @@ func TestR32_copiesArrive_startNothing(t *testing.T) {
 func TestR32_invocationEnds_activityIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		of   debiting
+		of   debitInput
 		want string
 	}{
-		"ignores its context": {debiting{Takes: 10 * time.Minute}, history.TypeInterrupted},
+		"ignores its context": {debitInput{Takes: 10 * time.Minute}, history.TypeInterrupted},
 		"returns an error": {
-			debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted,
+			debitInput{Takes: 10 * time.Minute, Heeds: true, Fails: 1}, history.TypeInterrupted,
 		},
-		"completes in the grace period": {debiting{Takes: 10 * time.Minute, Heeds: true}, ""},
+		"completes in the grace period": {debitInput{Takes: 10 * time.Minute, Heeds: true}, ""},
 		"completes in the second attempt": {
-			debiting{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, "",
+			debitInput{Takes: 10 * time.Minute, Heeds: true, Fails: 1, Retried: true}, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestR32_invocationEnds_activityIsInterrupted(t *testing.T) {
 // 3. The session drops the later outcome.
 func TestR32_outcomeCannotBeStored_isSent(t *testing.T) {
 	t.Parallel()
-	for _, of := range []debiting{{Times: 2}, {Times: 2, Retried: true}, {Times: 1, Fails: 2, Retried: true}} {
+	for _, of := range []debitInput{{Times: 2}, {Times: 2, Retried: true}, {Times: 1, Fails: 2, Retried: true}} {
 		t.Run(fmt.Sprintf("%+v", of), func(t *testing.T) {
 			t.Parallel()
 			d := &debits{}
@@ -297,7 +297,7 @@ func TestR32AnOutcomeThatIsKeptIsNotLost(t *testing.T) {
 			}
 			return next()
 		})
-		in := h.start("debits", debiting{Times: 1})
+		in := h.start("debits", debitInput{Times: 1})
 		h.serveFor(time.Hour)
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "1" {
@@ -313,7 +313,7 @@ func TestR32_recordIsReleasedBeforeTheStart_runsLater(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	inBubble(t, simhub.Options{Registry: d.registry(), WorkVisibility: time.Minute}, func(ctx context.Context, h *hub) {
-		in := h.start("debits", debiting{Times: 1})
+		in := h.start("debits", debitInput{Times: 1})
 		h.turn(0)
 		for range 3 {
 			records := h.receive("sim://default")
@@ -341,7 +341,7 @@ func TestR32_costsOneReadAndTwoWrites(t *testing.T) {
 			if once {
 				opts = append(opts, perdure.AtMostOnce())
 			}
-			return perdure.CallActivityByName[int](ctx, "debit", debiting{}, opts...).Await(ctx)
+			return perdure.CallActivityByName[int](ctx, "debit", debitInput{}, opts...).Await(ctx)
 		})
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 			h.finish(h.start("debits-once", 0))

@@ -25,16 +25,17 @@ import (
 // page is the heartbeat detail of test activities: their progress.
 type page struct{ Page int }
 
-// stroll configures an activity that sends one heartbeat per page. It starts after the page of its last heartbeat.
-type stroll struct {
+// heartbeatInput configures an activity that sends one heartbeat per page. It starts after the page of its last
+// heartbeat.
+type heartbeatInput struct {
 	Pages   int
 	Each    time.Duration
 	StopsAt int  // the page at which the first attempt fails or hangs; 0: none
 	Hangs   bool // hangs until its context ends, instead of failing
 }
 
-// strolls records the start of each attempt.
-type strolls struct {
+// heartbeatHub records the start of each attempt.
+type heartbeatHub struct {
 	*floor
 
 	all    *perdure.Registry
@@ -42,7 +43,7 @@ type strolls struct {
 	begins []string
 }
 
-func (s *strolls) walk(ctx context.Context, w stroll) (int, error) {
+func (s *heartbeatHub) walk(ctx context.Context, w heartbeatInput) (int, error) {
 	last, ok := perdure.HeartbeatDetails[page](ctx)
 	info := perdure.ActivityInfoFrom(ctx)
 	s.mu.Lock()
@@ -66,22 +67,22 @@ func (s *strolls) walk(ctx context.Context, w stroll) (int, error) {
 	return w.Pages, nil
 }
 
-func (s *strolls) seen() string {
+func (s *heartbeatHub) seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.begins, ", ")
 }
 
-// strolling runs test on a hub whose work queue contains one such activity, #3.
-func strolling(
-	t *testing.T, w stroll, opts []perdure.ActivityCallOption,
-	test func(ctx context.Context, s *strolls, in provider.Instance),
+// withHeartbeats runs test on a hub whose work queue contains one such activity, #3.
+func withHeartbeats(
+	t *testing.T, w heartbeatInput, opts []perdure.ActivityCallOption,
+	test func(ctx context.Context, s *heartbeatHub, in provider.Instance),
 ) {
 	t.Helper()
-	s := &strolls{floor: &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
+	s := &heartbeatHub{floor: &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}}
 	s.all = s.registry()
 	perdure.AddActivity(s.all, "walk", s.walk)
-	perdure.AddOrchestration(s.all, "walks", func(ctx *perdure.OrchestrationContext, w stroll) (int, error) {
+	perdure.AddOrchestration(s.all, "walks", func(ctx *perdure.OrchestrationContext, w heartbeatInput) (int, error) {
 		return perdure.CallActivityByName[int](ctx, "walk", w, opts...).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: s.all}, func(ctx context.Context, h *hub) {
@@ -93,8 +94,8 @@ func strolling(
 	})
 }
 
-// walker creates a worker. If other is not nil, other replaces the activity.
-func (s *strolls) walker(other func(ctx context.Context, w stroll) (int, error)) *dispatch.Worker {
+// beatingWorker creates a worker. If other is not nil, other replaces the activity.
+func (s *heartbeatHub) beatingWorker(other func(ctx context.Context, w heartbeatInput) (int, error)) *dispatch.Worker {
 	r := s.all
 	if other != nil {
 		r = perdure.NewRegistry()
@@ -113,9 +114,9 @@ func (f *floor) details() (all []string) {
 
 func TestHeartbeat_frequent_isWrittenOncePerSecond(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 100, Each: 95 * time.Millisecond}, nil,
-		func(ctx context.Context, s *strolls, in provider.Instance) {
-			if failed := <-s.handled(ctx, s.walker(nil)); len(failed) > 0 {
+	withHeartbeats(t, heartbeatInput{Pages: 100, Each: 95 * time.Millisecond}, nil,
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+			if failed := <-s.handled(ctx, s.beatingWorker(nil)); len(failed) > 0 {
 				t.Errorf("got failed records %v, want none", failed)
 			}
 			// The activity takes 9.5 s, and the worker writes the newest details of each second.
@@ -138,31 +139,32 @@ func TestHeartbeat_frequent_isWrittenOncePerSecond(t *testing.T) {
 func TestHeartbeat_rare_isWrittenAtOnce(t *testing.T) {
 	t.Parallel()
 	const each = 60300 * time.Millisecond // differs from the times of polls
-	strolling(t, stroll{Pages: 3, Each: each}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-		over := s.handled(ctx, s.walker(nil))
-		for n := 1; n <= 3; n++ {
-			wait := 10 * time.Millisecond
-			if n == 1 {
-				wait += time.Second // the worker waits because the activity may be a short one
+	withHeartbeats(t, heartbeatInput{Pages: 3, Each: each}, nil,
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+			over := s.handled(ctx, s.beatingWorker(nil))
+			for n := 1; n <= 3; n++ {
+				wait := 10 * time.Millisecond
+				if n == 1 {
+					wait += time.Second // the worker waits because the activity may be a short one
+				}
+				time.Sleep(wait)
+				if r := s.recorded(in, 3); string(r.Details) != fmt.Sprintf(`{"Page":%d}`, n) {
+					t.Errorf("page %d: got details %s", n, r.Details)
+				}
+				time.Sleep(each - wait)
 			}
-			time.Sleep(wait)
-			if r := s.recorded(in, 3); string(r.Details) != fmt.Sprintf(`{"Page":%d}`, n) {
-				t.Errorf("page %d: got details %s", n, r.Details)
+			<-over
+			if got := s.details(); len(got) != 3 {
+				t.Errorf("got written details %s, want 3", got)
 			}
-			time.Sleep(each - wait)
-		}
-		<-over
-		if got := s.details(); len(got) != 3 {
-			t.Errorf("got written details %s, want 3", got)
-		}
-	})
+		})
 }
 
 func TestHeartbeat_shortActivity_costsNothing(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 9, Each: 100 * time.Millisecond}, nil,
-		func(ctx context.Context, s *strolls, _ provider.Instance) {
-			<-s.handled(ctx, s.walker(nil))
+	withHeartbeats(t, heartbeatInput{Pages: 9, Each: 100 * time.Millisecond}, nil,
+		func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
+			<-s.handled(ctx, s.beatingWorker(nil))
 			if s.wantSent(1); len(s.details())+s.recordReads() > 0 {
 				t.Errorf("got written details %s, want none", s.details())
 			}
@@ -173,8 +175,9 @@ func TestHeartbeat_shortActivity_costsNothing(t *testing.T) {
 func TestHeartbeat_attemptFails_nextAttemptHasTheDetails(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})
-	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
-		func(_ context.Context, s *strolls, in provider.Instance) {
+	withHeartbeats(t, heartbeatInput{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16},
+		[]perdure.ActivityCallOption{retry},
+		func(_ context.Context, s *heartbeatHub, in provider.Instance) {
 			if end := s.finish(in); string(end.Output) != "30" {
 				t.Errorf("the instance ended with %s", end.String())
 			}
@@ -190,30 +193,30 @@ func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 	t.Parallel()
 	t.Run("invocation deadline", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 30, Each: 300 * time.Millisecond, StopsAt: 16, Hangs: true}, nil,
-			func(ctx context.Context, s *strolls, in provider.Instance) {
+		withHeartbeats(t, heartbeatInput{Pages: 30, Each: 300 * time.Millisecond, StopsAt: 16, Hangs: true}, nil,
+			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 				limited, stop := context.WithTimeout(ctx, 20*time.Second) // cancels the activity at 9 s
 				defer stop()
-				<-s.handled(limited, s.walker(nil))
-				s.wantOnFrom(in, 15)
+				<-s.handled(limited, s.beatingWorker(nil))
+				s.wantContinuesAfter(in, 15)
 			})
 	})
 	t.Run("shutdown", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 1000, Each: 90 * time.Millisecond}, nil,
-			func(ctx context.Context, s *strolls, in provider.Instance) {
-				stop := s.polled(ctx, s.Provider, "default", s.walker(nil).HandleRecords,
+		withHeartbeats(t, heartbeatInput{Pages: 1000, Each: 90 * time.Millisecond}, nil,
+			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+				stop := s.polled(ctx, s.Provider, "default", s.beatingWorker(nil).HandleRecords,
 					dispatch.PollOptions{GracePeriod: time.Second})
 				time.Sleep(5 * time.Second)
 				_ = stop()
-				s.wantOnFrom(in, 67) // the pages of 6 s
+				s.wantContinuesAfter(in, 67) // the pages of 6 s
 			})
 	})
 	t.Run("abandoned activity", func(t *testing.T) {
 		t.Parallel()
-		strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond}, nil,
-			func(ctx context.Context, s *strolls, in provider.Instance) {
-				w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+		withHeartbeats(t, heartbeatInput{Pages: 30, Each: 100 * time.Millisecond}, nil,
+			func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+				w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 					<-ctx.Done()
 					for n := range 100 { // the worker abandons the activity in this loop
 						perdure.Heartbeat(ctx, page{n})
@@ -224,15 +227,15 @@ func TestHeartbeat_workerStops_nextDeliveryHasTheDetails(t *testing.T) {
 				limited, stop := context.WithTimeout(ctx, 20*time.Second)
 				defer stop()
 				<-s.handled(limited, w)
-				if s.wantOnFrom(in, 37); w.AbandonedActivities() != 1 { // the grace period is 9 s
+				if s.wantContinuesAfter(in, 37); w.AbandonedActivities() != 1 { // the grace period is 9 s
 					t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 				}
 			})
 	})
 }
 
-// wantOnFrom completes the instance, and fails the test unless the attempt continued after the page last.
-func (s *strolls) wantOnFrom(in provider.Instance, last int) {
+// wantContinuesAfter completes the instance, and fails the test unless the attempt continued after the page last.
+func (s *heartbeatHub) wantContinuesAfter(in provider.Instance, last int) {
 	s.t.Helper()
 	if end := s.finish(in); end.Kind != history.OrchestrationCompleted {
 		s.t.Errorf("the instance ended with %s", end.String())
@@ -245,8 +248,8 @@ func (s *strolls) wantOnFrom(in provider.Instance, last int) {
 // After the lock is lost, another worker may write newer details. This worker must not overwrite them.
 func TestHeartbeat_lockIsLost_isNotWritten(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{}, nil, func(ctx context.Context, s *strolls, _ provider.Instance) {
-		w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+	withHeartbeats(t, heartbeatInput{}, nil, func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
+		w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 			for n := range 60 { // ignores the end of its context
 				perdure.Heartbeat(ctx, page{n})
 				time.Sleep(700 * time.Millisecond)
@@ -277,9 +280,9 @@ func TestHeartbeat_lockIsLost_isNotWritten(t *testing.T) {
 // heartbeat.
 func TestHeartbeat_detailsAreInvalid_areDropped(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)},
-		func(ctx context.Context, s *strolls, in provider.Instance) {
-			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+	withHeartbeats(t, heartbeatInput{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(3 * time.Second)},
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+			w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 				for _, details := range []any{
 					page{7}, strings.Repeat("x", perdure.MaxPayloadBytes), func() {}, nil, (*page)(nil),
 				} {
@@ -306,9 +309,10 @@ func TestHeartbeat_detailsAreInvalid_areDropped(t *testing.T) {
 func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
-	strolling(t, stroll{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16}, []perdure.ActivityCallOption{retry},
-		func(ctx context.Context, s *strolls, in provider.Instance) {
-			<-s.handled(ctx, s.walker(nil))
+	withHeartbeats(t, heartbeatInput{Pages: 30, Each: 100 * time.Millisecond, StopsAt: 16},
+		[]perdure.ActivityCallOption{retry},
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+			<-s.handled(ctx, s.beatingWorker(nil))
 			s.turn(0) // schedules the next attempt
 			time.Sleep(time.Second)
 			s.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -317,7 +321,7 @@ func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 				}
 				return next()
 			})
-			if failed := <-s.handled(ctx, s.walker(nil)); len(failed) != 1 {
+			if failed := <-s.handled(ctx, s.beatingWorker(nil)); len(failed) != 1 {
 				t.Errorf("got failed records %v, want 1", failed)
 			}
 			s.interfere(nil)
@@ -331,8 +335,8 @@ func TestHeartbeat_detailsAreUnreadable_recordIsReleased(t *testing.T) {
 // The session sent the work item again. Neither its attempt number nor its delivery count shows the earlier run.
 func TestHeartbeat_workItemIsSentAgain_hasTheDetails(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 9, Each: time.Millisecond}, nil,
-		func(ctx context.Context, s *strolls, in provider.Instance) {
+	withHeartbeats(t, heartbeatInput{Pages: 9, Each: time.Millisecond}, nil,
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 			r := provider.ActivityRecord{ActivityID: 3, Details: []byte(`{"Page":5}`), LastHeartbeatAt: time.Now()}
 			if err := s.Provider.PutActivityRecords(ctx, in.ExecutionID, r); err != nil {
 				t.Fatal(err)
@@ -340,7 +344,7 @@ func TestHeartbeat_workItemIsSentAgain_hasTheDetails(t *testing.T) {
 			records := s.receive("sim://default")
 			at := time.Now().UTC().Format(time.RFC3339Nano)
 			records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"notBefore":"`+at+`"`, 1)
-			s.walker(nil).HandleRecords(ctx, records)
+			s.beatingWorker(nil).HandleRecords(ctx, records)
 			if got := s.seen(); got != "attempt 1 after 5 true" {
 				t.Errorf("got attempts %q", got)
 			}
@@ -350,19 +354,20 @@ func TestHeartbeat_workItemIsSentAgain_hasTheDetails(t *testing.T) {
 // If a write of details fails, the next poll writes them.
 func TestHeartbeat_writeFails_isWrittenByTheNextPoll(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 2, Each: time.Minute}, nil, func(ctx context.Context, s *strolls, in provider.Instance) {
-		refused := s.failing("UpdateItem")
-		refused.Store(true)
-		over := s.handled(ctx, s.walker(nil))
-		time.Sleep(10 * time.Second)
-		refused.Store(false)
-		time.Sleep(1100 * time.Millisecond)
-		if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` ||
-			strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
-			t.Errorf("got stored details %s, log:\n%s", r.Details, s.log.String())
-		}
-		<-over
-	})
+	withHeartbeats(t, heartbeatInput{Pages: 2, Each: time.Minute}, nil,
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
+			refused := s.failing("UpdateItem")
+			refused.Store(true)
+			over := s.handled(ctx, s.beatingWorker(nil))
+			time.Sleep(10 * time.Second)
+			refused.Store(false)
+			time.Sleep(1100 * time.Millisecond)
+			if r := s.recorded(in, 3); string(r.Details) != `{"Page":1}` ||
+				strings.Count(s.log.String(), logevent.HeartbeatWriteFailed) != 1 {
+				t.Errorf("got stored details %s, log:\n%s", r.Details, s.log.String())
+			}
+			<-over
+		})
 }
 
 func TestHeartbeat_timeout_attemptIsRetried(t *testing.T) {
@@ -372,8 +377,8 @@ func TestHeartbeat_timeout_attemptIsRetried(t *testing.T) {
 			InitialInterval: time.Minute, MaxAttempts: 2,
 		}),
 	}
-	strolling(t, stroll{Pages: 20, Each: 2 * time.Second, StopsAt: 6, Hangs: true}, opts,
-		func(_ context.Context, s *strolls, in provider.Instance) {
+	withHeartbeats(t, heartbeatInput{Pages: 20, Each: 2 * time.Second, StopsAt: 6, Hangs: true}, opts,
+		func(_ context.Context, s *heartbeatHub, in provider.Instance) {
 			end := s.finish(in)
 			// 11 s until the timeout after page 5 (5 pages of 2 s), 60 s until the retry, 30 s for 15 pages.
 			if took := end.Time.Sub(in.CreatedAt).Round(time.Second); string(end.Output) != "20" ||
@@ -389,10 +394,11 @@ func TestHeartbeat_timeout_attemptIsRetried(t *testing.T) {
 
 func TestHeartbeat_timeout_isATimeoutError(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{}, []perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)},
-		func(ctx context.Context, s *strolls, in provider.Instance) {
+	withHeartbeats(t, heartbeatInput{},
+		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(90300 * time.Millisecond)},
+		func(ctx context.Context, s *heartbeatHub, in provider.Instance) {
 			cause := make(chan error, 1)
-			w := s.walker(func(ctx context.Context, _ stroll) (int, error) {
+			w := s.beatingWorker(func(ctx context.Context, _ heartbeatInput) (int, error) {
 				<-ctx.Done()
 				cause <- context.Cause(ctx)
 				time.Sleep(time.Hour) // ignores the end of its context
@@ -428,11 +434,11 @@ func TestHeartbeat_timeout_isATimeoutError(t *testing.T) {
 // The worker also observes a timeout that is shorter than its poll interval.
 func TestHeartbeat_shortTimeout_isObserved(t *testing.T) {
 	t.Parallel()
-	strolling(t, stroll{Pages: 2, StopsAt: 1, Hangs: true},
+	withHeartbeats(t, heartbeatInput{Pages: 2, StopsAt: 1, Hangs: true},
 		[]perdure.ActivityCallOption{perdure.WithHeartbeatTimeout(300 * time.Millisecond)},
-		func(ctx context.Context, s *strolls, _ provider.Instance) {
+		func(ctx context.Context, s *heartbeatHub, _ provider.Instance) {
 			began := time.Now()
-			<-s.handled(ctx, s.walker(nil))
+			<-s.handled(ctx, s.beatingWorker(nil))
 			if took := time.Since(began); took < 300*time.Millisecond || took > 320*time.Millisecond {
 				t.Errorf("the worker waited %v, want 300ms", took)
 			}

@@ -30,7 +30,7 @@ func TestPoll_cancel_isObservedWithinTheInterval(t *testing.T) {
 				f.cancel(in, 3)
 				decided := time.Now()
 				<-over
-				if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval {
+				if took := f.observedAt().Sub(decided); took > dispatch.DefaultCancelPollInterval {
 					t.Errorf("the activity observed the cancellation after %v, want at most %v",
 						took, dispatch.DefaultCancelPollInterval)
 				}
@@ -54,7 +54,7 @@ func TestPoll_readsLag_cancelIsObservedWithinASecond(t *testing.T) {
 				f.cancel(in, 3)
 				decided := time.Now()
 				<-over
-				if took := f.seenAt().Sub(decided); took > time.Second || took <= 0 {
+				if took := f.observedAt().Sub(decided); took > time.Second || took <= 0 {
 					t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 				}
 			})
@@ -103,7 +103,7 @@ func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 		mended := time.Now()
 		f.cancel(in, 3)
 		<-over
-		if took := f.seenAt().Sub(mended); took > time.Second {
+		if took := f.observedAt().Sub(mended); took > time.Second {
 			t.Errorf("the activity observed the cancellation %v after the table recovered, want at most 1s", took)
 		}
 	})

@@ -19,21 +19,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// errand configures an orchestration that calls an activity.
-type errand struct {
+// closeInput configures an orchestration that calls an activity.
+type closeInput struct {
 	Close   time.Duration // schedule-to-close timeout
 	Retries time.Duration // initial retry interval; 0: no retries
 	Job     job
 	Times   int // number of calls in sequence; 0: one
 }
 
-// errands returns the orchestrations. Without workers, no activity "job" is registered.
-func (f *floor) errands(workers bool) *perdure.Registry {
+// closeRegistry returns the orchestrations. Without workers, no activity "job" is registered.
+func (f *floor) closeRegistry(workers bool) *perdure.Registry {
 	r := f.registry()
 	if !workers {
 		r = perdure.NewRegistry()
 	}
-	perdure.AddOrchestration(r, "errand", func(ctx *perdure.OrchestrationContext, e errand) (string, error) {
+	perdure.AddOrchestration(r, "errand", func(ctx *perdure.OrchestrationContext, e closeInput) (string, error) {
 		opts := []perdure.ActivityCallOption{perdure.WithScheduleToCloseTimeout(e.Close)}
 		if e.Retries > 0 {
 			opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: e.Retries}))
@@ -48,12 +48,12 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 	perdure.AddActivity(r, "fail", func(ctx context.Context, _ int) (int, error) {
 		return 0, fmt.Errorf("attempt %d", perdure.ActivityInfoFrom(ctx).Attempt)
 	})
-	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
+	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, e closeInput) (int, error) {
 		retry := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: e.Retries})
 		return perdure.CallActivityByName[int](ctx, "fail", 1, perdure.WithScheduleToCloseTimeout(e.Close),
 			retry).Await(ctx)
 	})
-	perdure.AddOrchestration(r, "errand-given-up", func(ctx *perdure.OrchestrationContext, e errand) (int, error) {
+	perdure.AddOrchestration(r, "errand-given-up", func(ctx *perdure.OrchestrationContext, e closeInput) (int, error) {
 		doing := perdure.CallActivityByName[string](ctx, "job", e.Job, perdure.WithScheduleToCloseTimeout(e.Close))
 		first, err := perdure.Select(ctx, doing, perdure.CreateTimer(ctx, time.Second))
 		return first, errors.Join(err, perdure.Sleep(ctx, 2*e.Close))
@@ -61,11 +61,11 @@ func (f *floor) errands(workers bool) *perdure.Registry {
 	return r
 }
 
-// onErrand runs test on a hub with or without workers for the activity.
-func onErrand(t *testing.T, workers bool, o simhub.Options, test func(ctx context.Context, f *floor)) {
+// withCloseTimeouts runs test on a hub with or without workers for the activity.
+func withCloseTimeouts(t *testing.T, workers bool, o simhub.Options, test func(ctx context.Context, f *floor)) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
-	o.Registry = f.errands(workers)
+	o.Registry = f.closeRegistry(workers)
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		f.hub = h
 		test(ctx, f)
@@ -73,8 +73,9 @@ func onErrand(t *testing.T, workers bool, o simhub.Options, test func(ctx contex
 	})
 }
 
-// wantClosed fails the test unless the instance ended with a schedule-to-close timeout after the duration want.
-func (f *floor) wantClosed(in provider.Instance, end history.Event, want time.Duration) {
+// wantScheduleToClose fails the test unless the instance ended with a schedule-to-close timeout after the duration
+// want.
+func (f *floor) wantScheduleToClose(in provider.Instance, end history.Event, want time.Duration) {
 	f.t.Helper()
 	took := end.Time.Sub(in.CreatedAt)
 	if e := end.Error; e == nil || e.Cause == nil || e.Cause.Type != history.TypeTimeout ||
@@ -101,13 +102,13 @@ func TestScheduleToClose_noWorkerReceivesTheActivity_timerEndsIt(t *testing.T) {
 	for _, limit := range []time.Duration{time.Minute, 20 * time.Hour} { // by a delayed message, and by a schedule
 		t.Run(limit.String(), func(t *testing.T) {
 			t.Parallel()
-			onErrand(t, false, simhub.Options{}, func(ctx context.Context, f *floor) {
-				in := f.startAs("a", "errand", errand{Close: limit})
+			withCloseTimeouts(t, false, simhub.Options{}, func(ctx context.Context, f *floor) {
+				in := f.startAs("a", "errand", closeInput{Close: limit})
 				f.turn(0)
 				if err := f.Provider.DeleteRecords(ctx, "default", f.receive("sim://default")...); err != nil {
 					t.Fatal(err)
 				}
-				f.wantClosed(in, f.finish(in), limit+time.Second)
+				f.wantScheduleToClose(in, f.finish(in), limit+time.Second)
 				f.checkRest()
 			})
 		})
@@ -122,9 +123,9 @@ func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
-				in := f.startAs("a", "errand", errand{Close: time.Minute, Retries: time.Second, Job: j})
-				f.wantClosed(in, f.finish(in), time.Minute)
+			withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+				in := f.startAs("a", "errand", closeInput{Close: time.Minute, Retries: time.Second, Job: j})
+				f.wantScheduleToClose(in, f.finish(in), time.Minute)
 				if f.ran() != 1 {
 					t.Errorf("got %d runs, want 1", f.ran())
 				}
@@ -144,8 +145,8 @@ func TestScheduleToClose_activityRuns_workerEndsIt(t *testing.T) {
 // error of the third attempt.
 func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 	t.Parallel()
-	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
-		in := f.startAs("a", "fails", errand{Close: 5 * time.Minute, Retries: time.Minute})
+	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+		in := f.startAs("a", "fails", closeInput{Close: 5 * time.Minute, Retries: time.Minute})
 		end := f.finish(in)
 		if took := end.Time.Sub(in.CreatedAt); end.Error == nil || end.Error.Cause.Message != "attempt 3" ||
 			took > 181*time.Second || took < 180*time.Second {
@@ -158,8 +159,8 @@ func TestScheduleToClose_nextRetryIsTooLate_activityFails(t *testing.T) {
 // The timeout expires while the record of an attempt is in the queue. The worker does not run the attempt.
 func TestScheduleToClose_recordIsDeliveredLate_activityIsNotRun(t *testing.T) {
 	t.Parallel()
-	onErrand(t, true, simhub.Options{}, func(ctx context.Context, f *floor) {
-		f.startAs("a", "errand", errand{Close: time.Minute, Job: job{}})
+	withCloseTimeouts(t, true, simhub.Options{}, func(ctx context.Context, f *floor) {
+		f.startAs("a", "errand", closeInput{Close: time.Minute, Job: job{}})
 		f.turn(0)
 		records := f.receive("sim://default")
 		time.Sleep(time.Minute)
@@ -175,8 +176,8 @@ func TestScheduleToClose_recordIsDeliveredLate_activityIsNotRun(t *testing.T) {
 // An activity that completes in time leaves no timer message and no schedule.
 func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T) {
 	t.Parallel()
-	onErrand(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
-		in := f.startAs("a", "errand", errand{Close: 240 * time.Hour, Job: job{Takes: 40 * time.Minute}, Times: 2})
+	withCloseTimeouts(t, true, simhub.Options{}, func(_ context.Context, f *floor) {
+		in := f.startAs("a", "errand", closeInput{Close: 240 * time.Hour, Job: job{Takes: 40 * time.Minute}, Times: 2})
 		if end := f.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("the instance ended with %s", end.String())
 		}
@@ -187,8 +188,8 @@ func TestScheduleToClose_activityCompletesInTime_noScheduleRemains(t *testing.T)
 // The orchestration has cancelled the activity. Its schedule-to-close timer adds no outcome to the history.
 func TestScheduleToClose_activityIsCancelled_timerIsDropped(t *testing.T) {
 	t.Parallel()
-	onErrand(t, false, simhub.Options{}, func(_ context.Context, f *floor) {
-		in := f.startAs("a", "errand-given-up", errand{Close: time.Minute})
+	withCloseTimeouts(t, false, simhub.Options{}, func(_ context.Context, f *floor) {
+		in := f.startAs("a", "errand-given-up", closeInput{Close: time.Minute})
 		f.finish(in)
 		for _, e := range f.events(in) {
 			if e.Kind == history.ActivityFailed {
@@ -215,14 +216,14 @@ func TestScheduleToCloseSurvivesADispatchThatIsRepeated(t *testing.T) {
 					}
 					return c.Operation == "SendMessageBatch" && turns.Load() > 0
 				})
-				onErrand(t, workers, simhub.Options{Intercept: crash}, func(_ context.Context, f *floor) {
-					in := f.startAs("a", "errand", errand{Close: 57 * time.Minute, Job: stubborn})
+				withCloseTimeouts(t, workers, simhub.Options{Intercept: crash}, func(_ context.Context, f *floor) {
+					in := f.startAs("a", "errand", closeInput{Close: 57 * time.Minute, Job: stubborn})
 					end := f.finish(in)
 					took := 57 * time.Minute
 					if !workers {
 						took += time.Second
 					}
-					if f.wantClosed(in, end, took); !crashed.Load() {
+					if f.wantScheduleToClose(in, end, took); !crashed.Load() {
 						t.Error("no process crashed")
 					}
 				})

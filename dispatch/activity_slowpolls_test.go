@@ -19,8 +19,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// looksStrongly reports whether a call reads a cancel record, and whether the read is strongly consistent.
-func looksStrongly(c simaws.Call) (strong, looks bool) {
+// isPoll reports whether a call reads a cancel record, and whether the read is strongly consistent.
+func isPoll(c simaws.Call) (strong, looks bool) {
 	if !readsCancels(c) {
 		return false, false
 	}
@@ -73,7 +73,7 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 							o.CancelPollInterval, o.LeaseAfter = every, 2*time.Hour
 						}))
 						f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-							if strong, looks := looksStrongly(c); looks && !strong {
+							if strong, looks := isPoll(c); looks && !strong {
 								return wait(ctx, next)
 							}
 							return next()
@@ -83,7 +83,7 @@ func TestALookThatIsSlowHoldsNothingUp(t *testing.T) {
 						f.cancel(in, 3)
 						decided := time.Now()
 						<-over
-						if took := f.seenAt().Sub(decided); took > time.Second+50*time.Millisecond || took <= 0 {
+						if took := f.observedAt().Sub(decided); took > time.Second+50*time.Millisecond || took <= 0 {
 							t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 						}
 						if strings.Contains(f.log.String(), logevent.CancelRecordReadFailed) {
@@ -107,7 +107,7 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 		}))
 		answered := &atomic.Bool{}
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			strong, looks := looksStrongly(c)
+			strong, looks := isPoll(c)
 			switch {
 			case !looks || strong:
 			case answered.Load():
@@ -124,7 +124,7 @@ func TestALookThatIsSlowOfAShortInterval(t *testing.T) {
 		f.cancel(in, 3)
 		decided := time.Now()
 		<-over
-		if took := f.seenAt().Sub(decided); took > 1250*time.Millisecond {
+		if took := f.observedAt().Sub(decided); took > 1250*time.Millisecond {
 			t.Errorf("the activity observed the cancellation after %v, want at most 1.25s", took)
 		}
 	})
@@ -141,7 +141,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		time.Sleep(time.Minute + 10*time.Millisecond)
 		var hung atomic.Int64
 		f.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			if strong, _ := looksStrongly(c); strong && hung.Add(1) == 1 {
+			if strong, _ := isPoll(c); strong && hung.Add(1) == 1 {
 				return slowCalls["hangs"](ctx, next)
 			}
 			return next()
@@ -149,7 +149,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		f.cancel(in, 3)
 		decided := time.Now()
 		<-over
-		if took := f.seenAt().Sub(decided); took > 2*time.Second {
+		if took := f.observedAt().Sub(decided); took > 2*time.Second {
 			t.Errorf("the activity observed the cancellation after %v, want the second of the hanging poll and another",
 				took)
 		}
@@ -172,7 +172,7 @@ func TestALookThatMissesNothingAndHangs(t *testing.T) {
 		f.cancel(in, 3)
 		decided := time.Now()
 		<-over
-		if took := f.seenAt().Sub(decided); took > 4*time.Second {
+		if took := f.observedAt().Sub(decided); took > 4*time.Second {
 			t.Errorf("the activity observed the cancellation after %v, with polls of two seconds each", took)
 		}
 	})
@@ -195,7 +195,7 @@ func TestALookThatHangsHoldsUpNoOtherExecution(t *testing.T) {
 		f.cancel(second, 3)
 		decided := time.Now()
 		time.Sleep(time.Second)
-		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
+		if took := f.observedAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
 			t.Errorf("the activity observed the cancellation after %v, want at most the poll interval", took)
 		}
 		f.interfere(nil)
@@ -225,7 +225,7 @@ func TestPoll_renewalHangs_isDelayedByAtMostTheInterval(t *testing.T) {
 			f.cancel(in, 3)
 			decided := time.Now()
 			<-over
-			if took := f.seenAt().Sub(decided); took > time.Second+dispatch.DefaultCancelPollInterval {
+			if took := f.observedAt().Sub(decided); took > time.Second+dispatch.DefaultCancelPollInterval {
 				t.Errorf("renewal after %d ms: the activity observed the cancellation after %v", ms, took)
 			}
 		})
@@ -254,7 +254,7 @@ func TestPoll_otherActivityIsRenewed_isNotReplaced(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if took := f.seenAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
+		if took := f.observedAt().Sub(decided); took > dispatch.DefaultCancelPollInterval || took <= 0 {
 			t.Errorf("the activity observed the cancellation after %v, want at most the poll interval", took)
 		}
 		f.cancel(in, 4)

@@ -71,11 +71,11 @@ type floor struct {
 	runs   int
 	causes map[int64]error // by activity ID, observed at seen
 	seen   map[int64]time.Time
-	told   []sighting
+	told   []observation
 }
 
-// sighting is the moment at which an activity observed the end of its context.
-type sighting struct {
+// observation is the moment at which an activity observed the end of its context.
+type observation struct {
 	instance string
 	at       time.Time
 }
@@ -96,7 +96,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	i := perdure.ActivityInfoFrom(ctx)
 	f.causes[i.ActivityID], f.seen[i.ActivityID] = context.Cause(ctx), time.Now()
-	f.told = append(f.told, sighting{i.InstanceID, time.Now()})
+	f.told = append(f.told, observation{i.InstanceID, time.Now()})
 	f.mu.Unlock()
 	time.Sleep(j.Longer)
 	switch {
@@ -226,8 +226,8 @@ func (f *floor) cause(id int64) (at time.Time, cause error) {
 	return f.seen[id], f.causes[id]
 }
 
-// seenAt returns the time at which activity #3 observed the end of its context.
-func (f *floor) seenAt() time.Time {
+// observedAt returns the time at which activity #3 observed the end of its context.
+func (f *floor) observedAt() time.Time {
 	at, _ := f.cause(3)
 	return at
 }
@@ -295,8 +295,8 @@ func (f *floor) wantNoneAgain() {
 	}
 }
 
-// wantRest fails the test if the worker makes any call within five minutes.
-func (f *floor) wantRest() {
+// wantNoCalls fails the test if the worker makes any call within five minutes.
+func (f *floor) wantNoCalls() {
 	f.t.Helper()
 	synctest.Wait() // a poll may be due at this instant
 	made := len(f.made())
@@ -515,7 +515,7 @@ func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 
 func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	t.Parallel()
-	t.Run("returns while its batch runs", aLeakedActivityIsFenced)
+	t.Run("returns while its batch runs", testAbandonedActivityReturns)
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
 		w := f.worker(nil)
@@ -543,7 +543,7 @@ func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 }
 
 // The worker also drops the result of an abandoned activity that returns while its batch still runs.
-func aLeakedActivityIsFenced(t *testing.T) {
+func testAbandonedActivityReturns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: 5 * time.Minute, Ignores: true}, job{Takes: 10 * time.Minute})
@@ -591,7 +591,7 @@ func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 				time.Sleep(time.Minute)
 				f.cancel(in, 3)
 				<-over
-				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked ||
+				if took := time.Since(f.observedAt()); w.AbandonedActivities() != leaked ||
 					took != min(grace, 12*time.Second) {
 					t.Errorf("got %d abandoned activities after %v, want %d", w.AbandonedActivities(), took, leaked)
 				}
@@ -640,7 +640,7 @@ func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 			}
 		}
 		f.wantSent(3)
-		f.wantRest()
+		f.wantNoCalls()
 		f.wantNoneAgain()
 	})
 }
@@ -694,16 +694,16 @@ func TestActivities_someHaveEnded_onlyRunningOnesAreCancelled(t *testing.T) {
 
 func TestActivities_manyInstancesAreCancelled_observeItWithinASecond(t *testing.T) {
 	t.Parallel()
-	crowd(t, 100, 5, 1)
+	cancelMany(t, 100, 5, 1)
 }
 
 func TestHighLoadSomeCancelledOthersUntouched(t *testing.T) {
 	t.Parallel()
-	crowd(t, 60, 3, 3)
+	cancelMany(t, 60, 3, 3)
 }
 
-// crowd runs activities of many instances concurrently, and cancels the activities of every n-th instance.
-func crowd(t *testing.T, instances, activities, every int) {
+// cancelMany runs activities of many instances concurrently, and cancels the activities of every n-th instance.
+func cancelMany(t *testing.T, instances, activities, every int) {
 	t.Helper()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		w := f.worker(nil)
@@ -748,7 +748,7 @@ func crowd(t *testing.T, instances, activities, every int) {
 			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s",
 				len(f.told), last, cancelled)
 		}
-		f.wantRest()
+		f.wantNoCalls()
 		f.wantSent(instances * activities)
 		f.wantNoneAgain()
 	})
@@ -917,7 +917,7 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 					t.Errorf("got failed records %v, want 1: the mapping would delete the record", failed)
 				}
 				f.wantCause(3, perdure.ReasonLockLost)
-				if after := f.seenAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
+				if after := f.observedAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
 					t.Errorf("the activity observed the lost lock after %v, want %v", after, c.at)
 				}
 				f.wantSent(0)
@@ -939,7 +939,7 @@ func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(15*time.Minute + 2*time.Second)
 		f.wantCause(3, perdure.ReasonLockLost)
-		if after := f.seenAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
+		if after := f.observedAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
 			t.Errorf("the activity observed the lost lock after %v, want the 15 minutes of the lock", after)
 		}
 		f.wantSent(0)
@@ -961,7 +961,7 @@ func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 		if took := time.Since(began); len(failed) != 3 || took != 98*time.Second {
 			t.Errorf("got failed records %v after %v, want three after 98s", failed, took)
 		}
-		if told := f.seenAt().Sub(began); told != 88*time.Second {
+		if told := f.observedAt().Sub(began); told != 88*time.Second {
 			t.Errorf("got the cancellation after %v, want 88s: the grace period and 2s for the outcomes remain", told)
 		}
 		f.wantCause(3, perdure.ReasonInvocationDeadline)

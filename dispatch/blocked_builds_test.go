@@ -18,8 +18,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// entered returns a registry whose orchestration "sleeper" counts its runs and then runs body.
-func entered(count *atomic.Int64, body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
+// countingRuns returns a registry whose orchestration "sleeper" counts its runs and then runs body.
+func countingRuns(
+	count *atomic.Int64, body func(ctx *perdure.OrchestrationContext, n int) (int, error),
+) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		count.Add(1)
@@ -89,9 +91,9 @@ func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 	t.Parallel()
 	const events = 1500
 	var count atomic.Int64
-	inBubble(t, simhub.Options{Registry: entered(&count, awaits(events, "plus")), Concurrency: 1},
+	inBubble(t, simhub.Options{Registry: countingRuns(&count, awaits(events, "plus")), Concurrency: 1},
 		func(ctx context.Context, h *hub) {
-			in := h.block(entered(new(atomic.Int64), awaits(events, "add")))
+			in := h.block(countingRuns(new(atomic.Int64), awaits(events, "add")))
 			before := count.Load()
 			h.burst(in, events)
 			var mu sync.Mutex
@@ -122,7 +124,7 @@ func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 				calls["DynamoDB.Query"] > 1 || calls["DynamoDB.GetItem"] > 1 {
 				t.Errorf("got calls %v, want a write for each of %d batches, and one cold read", calls, events/10)
 			}
-			h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
+			h.mend(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
 		})
 }
 
@@ -146,12 +148,12 @@ func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registr
 // not run it. This test is not parallel, because it counts goroutines.
 func TestBlocked_codeNeverReturns_leaksNoGoroutines(t *testing.T) { //nolint:paralleltest // see above
 	var count atomic.Int64
-	r := entered(&count, func(*perdure.OrchestrationContext, int) (int, error) {
+	r := countingRuns(&count, func(*perdure.OrchestrationContext, int) (int, error) {
 		time.Sleep(1000 * time.Hour)
 		return 0, nil
 	})
 	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second, Concurrency: 1}, func(_ context.Context, h *hub) {
-		in := h.block(entered(new(atomic.Int64), awaits(1, "add")))
+		in := h.block(countingRuns(new(atomic.Int64), awaits(1, "add")))
 		before, goroutines := count.Load(), runtime.NumGoroutine()
 		for range 5 {
 			h.burst(in, 200)
@@ -335,10 +337,10 @@ func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) 
 	t.Parallel()
 	const events = 120
 	var a, b atomic.Int64
-	inBubble(t, simhub.Options{Registry: entered(&a, awaits(events, "plus"))}, func(ctx context.Context, h *hub) {
-		in := h.block(entered(new(atomic.Int64), awaits(events, "add")))
+	inBubble(t, simhub.Options{Registry: countingRuns(&a, awaits(events, "plus"))}, func(ctx context.Context, h *hub) {
+		in := h.block(countingRuns(new(atomic.Int64), awaits(events, "add")))
 		time.Sleep(time.Second)
-		second := h.orchestrator(entered(&b, awaits(events, "times")), "second") // rollout
+		second := h.orchestrator(countingRuns(&b, awaits(events, "times")), "second") // rollout
 		both := []*dispatch.Orchestrator{h.Orchestrators[0], second}
 		h.burst(in, events)
 		for n := range 40 {
@@ -359,7 +361,7 @@ func TestBlocked_inBothBuildsOfARollback_continuesInTheFixedBuild(t *testing.T) 
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Errorf("the instance is %s, want blocked", now.Status)
 		}
-		h.mend(ctx, in, entered(new(atomic.Int64), awaits(events, "add")), events)
+		h.mend(ctx, in, countingRuns(new(atomic.Int64), awaits(events, "add")), events)
 	})
 }
 
@@ -383,7 +385,7 @@ func (h *hub) wantQuiet(ctx context.Context, o *dispatch.Orchestrator, after str
 func TestAWakeInTheSameBuildRunsNothing(t *testing.T) {
 	t.Parallel()
 	var count atomic.Int64
-	r := entered(&count, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+	r := countingRuns(&count, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		done := make(chan struct{})
 		go func() { defer close(done); perdure.WaitForExternalEvent[int](ctx, "add") }()
 		<-done
@@ -431,7 +433,7 @@ func TestBlocked_buildWithoutAName_runsOncePerProcess(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
-		broken := h.orchestrator(entered(&count, awaits(2, "plus")), "dev")
+		broken := h.orchestrator(countingRuns(&count, awaits(2, "plus")), "dev")
 		h.raise(in, "first", 1)
 		for range 3 {
 			h.give(broken)

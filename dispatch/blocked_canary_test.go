@@ -116,34 +116,35 @@ func TestTwoBuildsThatBothStayWakeABlockedInstanceRarely(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var a, b atomic.Int64
-			inBubble(t, simhub.Options{Registry: entered(&a, awaits(1, "plus"))}, func(ctx context.Context, h *hub) {
-				in := h.block(entered(new(atomic.Int64), awaits(1, "add")))
-				canary := h.orchestrator(entered(&b, awaits(1, "times")), "new")
-				dice := rand.New(rand.NewPCG(1, 2))
-				wakes := 0
-				for range 24 * 30 { // the sweeps of a day
-					woken, err := h.Timekeeper.Sweep(ctx)
-					if err != nil {
-						t.Fatal(err)
-					}
-					wakes += woken
-					for range 3 {
-						o := h.Orchestrators[0]
-						if dice.Float64() < share {
-							o = canary
+			inBubble(t, simhub.Options{Registry: countingRuns(&a, awaits(1, "plus"))},
+				func(ctx context.Context, h *hub) {
+					in := h.block(countingRuns(new(atomic.Int64), awaits(1, "add")))
+					canary := h.orchestrator(countingRuns(&b, awaits(1, "times")), "new")
+					dice := rand.New(rand.NewPCG(1, 2))
+					wakes := 0
+					for range 24 * 30 { // the sweeps of a day
+						woken, err := h.Timekeeper.Sweep(ctx)
+						if err != nil {
+							t.Fatal(err)
 						}
-						h.give(o)
-						time.Sleep(40 * time.Second)
+						wakes += woken
+						for range 3 {
+							o := h.Orchestrators[0]
+							if dice.Float64() < share {
+								o = canary
+							}
+							h.give(o)
+							time.Sleep(40 * time.Second)
+						}
 					}
-				}
-				t.Logf("got %d wakes in a day, %d events of history", wakes, len(h.events(in)))
-				if wakes == 0 || wakes > 50 {
-					t.Errorf("got %d wakes in a day, want at least 1 and about two an hour", wakes)
-				}
-				if now := h.read(in); now.Status != provider.StatusBlocked {
-					t.Errorf("the instance is %s, want blocked in both builds", now.Status)
-				}
-			})
+					t.Logf("got %d wakes in a day, %d events of history", wakes, len(h.events(in)))
+					if wakes == 0 || wakes > 50 {
+						t.Errorf("got %d wakes in a day, want at least 1 and about two an hour", wakes)
+					}
+					if now := h.read(in); now.Status != provider.StatusBlocked {
+						t.Errorf("the instance is %s, want blocked in both builds", now.Status)
+					}
+				})
 		})
 	}
 }

@@ -45,15 +45,15 @@ func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j,
 
 // Log events of a cancellation.
 const (
-	lineTold    = logevent.ActivityCancelled
-	lineEnded   = logevent.ActivityCancelledEnded
-	linePanic   = logevent.ActivityCleanupPanicked
-	lineUnbegun = logevent.ActivitySkipped
-	lineAsked   = logevent.SubOrchestrationCancelRequested
-	lineDone    = logevent.SubOrchestrationCancelled
-	lineFailed  = logevent.SubOrchestrationCancelFailed
-	lineNobody  = logevent.SubOrchestrationNeverStarted
-	lineRefused = logevent.SubOrchestrationCancelRejected
+	eventActivityCancelled    = logevent.ActivityCancelled
+	eventActivityEnded        = logevent.ActivityCancelledEnded
+	eventCleanupPanic         = logevent.ActivityCleanupPanicked
+	eventActivitySkipped      = logevent.ActivitySkipped
+	eventChildCancelRequested = logevent.SubOrchestrationCancelRequested
+	eventChildCancelled       = logevent.SubOrchestrationCancelled
+	eventChildCancelFailed    = logevent.SubOrchestrationCancelFailed
+	eventChildNeverStarted    = logevent.SubOrchestrationNeverStarted
+	eventChildCancelRejected  = logevent.SubOrchestrationCancelRejected
 )
 
 // The log has one line about the cancellation of an activity and one about its end, with durations. Polls are not
@@ -70,15 +70,15 @@ func TestCancelLog_activityObservesIt_hasTwoLines(t *testing.T) {
 			"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1",
 			"reason=select_loser",
 		}
-		f.log.wantLine(t, lineTold,
+		f.log.wantLine(t, eventActivityCancelled,
 			append(whose, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
-		f.log.wantLine(t, lineEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
+		f.log.wantLine(t, eventActivityEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
 		f.cancel(in, 4)
 		<-over
 		if n := strings.Count(f.log.String(), "\n"); n != 4 {
 			t.Errorf("got %d lines about two cancelled activities, want two each:\n%s", n, &f.log)
 		}
-		if ended := f.log.lines(lineEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") ||
+		if ended := f.log.lines(eventActivityEnded); len(ended) != 2 || !strings.Contains(ended[1], "activityId=4") ||
 			!strings.Contains(ended[1], "end=finished endedAfter=9s") {
 			t.Errorf("got end lines %s, want the second to report #4 as finished after 9s", ended)
 		}
@@ -94,7 +94,7 @@ func TestCancelLog_activityNeverStarted_hasOneLine(t *testing.T) {
 		f.cancel(in, 3)
 		time.Sleep(time.Minute)
 		<-f.handled(ctx, f.worker(nil))
-		f.log.wantLine(t, lineUnbegun, "level=INFO", "activity=job", "instance=a", "execution="+in.ExecutionID,
+		f.log.wantLine(t, eventActivitySkipped, "level=INFO", "activity=job", "instance=a", "execution="+in.ExecutionID,
 			"activityId=3", "reason=select_loser", "decidedFor=1m0s")
 	})
 }
@@ -113,7 +113,7 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 				"level=WARN", "activity=job", "instance=a", "execution=" + in.ExecutionID, "activityId=3",
 				"reason=select_loser", "end=stopped", "endedAfter=2s",
 			}
-			f.log.wantLine(t, linePanic, want...)
+			f.log.wantLine(t, eventCleanupPanic, want...)
 			if secret := strings.Contains(f.log.String(), "a secret"); secret == omit {
 				t.Errorf("with OmitErrorTexts=%v, the log contains the panic's text: %v", omit, secret)
 			}
@@ -124,8 +124,8 @@ func TestCancelLog_panicInTheGracePeriod_isAWarning(t *testing.T) {
 		ctx, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		<-f.handled(ctx, f.worker(nil))
-		f.log.wantLine(t, linePanic, "level=WARN", "activityId=3", "reason=deadline", "error=")
-		if n := len(f.log.lines(lineEnded)); n > 0 {
+		f.log.wantLine(t, eventCleanupPanic, "level=WARN", "activityId=3", "reason=deadline", "error=")
+		if n := len(f.log.lines(eventActivityEnded)); n > 0 {
 			t.Error("the log reports a cancelled activity, want none")
 		}
 	})
@@ -157,9 +157,9 @@ func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Fatalf("the instance ended with %s", end.Kind)
 		}
-		log.wantLine(t, lineAsked, "level=INFO", "instance=p", "execution="+in.ExecutionID,
+		log.wantLine(t, eventChildCancelRequested, "level=INFO", "instance=p", "execution="+in.ExecutionID,
 			fmt.Sprintf("children=%d", many), `first="#3 c0, #4 c1, `, "reason=dropped_future")
-		if line := log.lines(lineAsked)[0]; strings.Count(line, "#") != 10 {
+		if line := log.lines(eventChildCancelRequested)[0]; strings.Count(line, "#") != 10 {
 			t.Errorf("got line %s, want ten children", line)
 		}
 		turns := 0
@@ -168,7 +168,7 @@ func TestAMassCancelOfChildrenIsSummedUpInTheLog(t *testing.T) {
 				turns++
 			}
 		}
-		if n := len(log.lines(lineDone)); n == 0 || n > turns {
+		if n := len(log.lines(eventChildCancelled)); n == 0 || n > turns {
 			t.Errorf("got %d lines about responses in %d turns, want 1 to %d", n, turns, turns)
 		}
 		if n := strings.Count(log.String(), "\n"); n > turns+1 {
@@ -191,14 +191,16 @@ func TestCancelLog_childRefuses_isLogged(t *testing.T) {
 		for range 3 {
 			h.turn(0)
 		}
-		log.wantLine(t, lineRefused, "level=INFO", "instance=c", "execution="+stranger.ExecutionID, "parent=p",
+		log.wantLine(t, eventChildCancelRejected, "level=INFO", "instance=c", "execution="+stranger.ExecutionID,
+			"parent=p",
 			"parentExecution="+parent.ExecutionID, "parentEventId=3", "reason=requested",
 			`error="instance \"c\" belongs to another start"`)
-		log.wantLine(t, lineFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID, "children=1",
+		log.wantLine(t, eventChildCancelFailed, "level=WARN", "instance=p", "execution="+parent.ExecutionID,
+			"children=1",
 			`first="#3 c"`, `error="instance \"c\" belongs to another start"`)
 		h.send(cancelMessage("nobody", "s1"))
 		h.turn(0)
-		log.wantLine(t, lineNobody, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px",
+		log.wantLine(t, eventChildNeverStarted, "level=INFO", "instance=nobody", "parent=parent", "parentExecution=px",
 			"parentEventId=3", "reason=parent_cancelled")
 	})
 }

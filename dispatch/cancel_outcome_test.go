@@ -56,8 +56,8 @@ func (s *sagas) withoutQueues(r *perdure.Registry) *dispatch.Orchestrator {
 	return o
 }
 
-// wantWhy fails the test unless the client reports the outcome want for the only cancelled activity.
-func (s *sagas) wantWhy(in provider.Instance, want client.CancelOutcome) {
+// wantCancelOutcome fails the test unless the client reports the outcome want for the only cancelled activity.
+func (s *sagas) wantCancelOutcome(in provider.Instance, want client.CancelOutcome) {
 	s.t.Helper()
 	got, err := client.Collect(client.New(s.Provider).Cancellations(s.t.Context(), in.InstanceID, ""))
 	if err != nil || len(got) != 1 || got[0].End != want || got[0].EndedAt.IsZero() {
@@ -99,7 +99,7 @@ func TestCancelOutcome_nextAttemptCannotBeSent_isNotNeverBegan(t *testing.T) {
 					h.give(later)
 				}
 				h.wantOutput(in, c.ends)
-				s.wantWhy(in, c.why)
+				s.wantCancelOutcome(in, c.why)
 				time.Sleep(3 * time.Hour)
 			})
 		})
@@ -134,7 +134,7 @@ func TestCancelOutcome_queueIsRemoved_isNotNeverBegan(t *testing.T) {
 			t.Fatalf("got %d runs, want 1", n)
 		}
 		h.wantOutput(in, `"requested, worker_gone"`)
-		s.wantWhy(in, client.OutcomeWorkerLost)
+		s.wantCancelOutcome(in, client.OutcomeWorkerLost)
 		time.Sleep(3 * time.Hour)
 	})
 }
@@ -158,7 +158,7 @@ func TestCancelOutcome_attemptIsDeliveredTooLate_isGivenUp(t *testing.T) {
 		s.worker().HandleRecords(ctx, second)
 		h.turn(0)
 		h.wantOutput(in, `"requested, given_up"`)
-		s.wantWhy(in, client.OutcomeAbandoned)
+		s.wantCancelOutcome(in, client.OutcomeAbandoned)
 		time.Sleep(3 * time.Hour)
 	})
 }

@@ -24,9 +24,9 @@ import (
 // previous release and partially visible transactions. These tests cover lost memory, many turns, and workers that
 // continue to read.
 
-// racing returns an orchestration with a number of races. The event wins each race, and an activity loses. Another
-// activity runs during all of them.
-func racing(f *floor) *perdure.Registry {
+// racesRegistry returns an orchestration with a number of races. The event wins each race, and an activity loses.
+// Another activity runs during all of them.
+func racesRegistry(f *floor) *perdure.Registry {
 	r := f.registry()
 	perdure.AddOrchestration(r, "races", func(ctx *perdure.OrchestrationContext, races int) (int, error) {
 		beside := perdure.CallActivityByName[string](ctx, "job", forever)
@@ -42,13 +42,13 @@ func racing(f *floor) *perdure.Registry {
 	return r
 }
 
-// atTheRaces runs test with an instance that waits in its first race.
-func atTheRaces(
+// withRaces runs test with an instance that waits in its first race.
+func withRaces(
 	t *testing.T, o simhub.Options, races int, test func(ctx context.Context, f *floor, in provider.Instance),
 ) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
-	o.Registry = racing(f)
+	o.Registry = racesRegistry(f)
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		f.hub = h
 		in := f.start("races", races)
@@ -74,7 +74,7 @@ func TestCancelRecord_3000thRace_costsAsManyWriteUnitsAsTheFirst(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const races = 3200
-	atTheRaces(t, simhub.Options{}, races, func(ctx context.Context, f *floor, in provider.Instance) {
+	withRaces(t, simhub.Options{}, races, func(ctx context.Context, f *floor, in provider.Instance) {
 		beside := f.receive("sim://default")[:1] // the activity that runs during all races
 		over := make(chan []string, 1)
 		go func() { over <- f.worker(nil).HandleRecords(ctx, beside) }()
@@ -165,7 +165,7 @@ func TestCancelRecord_coldTurns_matchesTheHistory(t *testing.T) {
 	for name, o := range map[string]simhub.Options{"cold": {CacheBytes: 1}, "three environments": {Environments: 3}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			atTheRaces(t, o, races, func(ctx context.Context, f *floor, in provider.Instance) {
+			withRaces(t, o, races, func(ctx context.Context, f *floor, in provider.Instance) {
 				for n := 1; n <= races; n++ {
 					f.race(in, n, n%max(o.Environments, 1))
 				}

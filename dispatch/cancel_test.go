@@ -44,7 +44,7 @@ func (h *hub) told() (kinds []string) {
 	return kinds
 }
 
-func (h *hub) wantTold(want ...string) {
+func (h *hub) wantParentMessages(want ...string) {
 	h.t.Helper()
 	if got := h.told(); strings.Join(got, ", ") != strings.Join(want, ", ") {
 		h.t.Errorf("got messages %q to the parent, want %q", got, want)
@@ -61,7 +61,7 @@ func TestR16ACancelThatOvertakesTheStart(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Fatal("the cancel failed")
 		}
-		h.wantTold("childOutcome cancelled")
+		h.wantParentMessages("childOutcome cancelled")
 		h.send(startMessage(h, "c", "s1"))
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Fatal("the start failed")
@@ -101,16 +101,16 @@ func TestR16ACancelOfAnotherStartIsNotFound(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Fatal("the cancel failed")
 		}
-		h.wantTold("cancelChildOutcome " + history.TypeNotFound)
+		h.wantParentMessages("cancelChildOutcome " + history.TypeNotFound)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("the instance ended with %s, want completed", end.Kind)
 		}
 	})
 }
 
-// wantAnswer fails the test unless the parent's future is cancelled and its history has one response, want, about the
-// child.
-func (h *hub) wantAnswer(parent provider.Instance, want string) {
+// wantChildResponse fails the test unless the parent's future is cancelled and its history has one response, want,
+// about the child.
+func (h *hub) wantChildResponse(parent provider.Instance, want string) {
 	h.t.Helper()
 	if end := h.endsAfter(parent, 0); string(end.Output) != `"0, cancelled (requested): never mind"` {
 		h.t.Errorf("the parent ended with %s %s, want a cancelled future", end.Kind, end.Output)
@@ -148,7 +148,7 @@ func TestCancelChild_anotherStartHasTheID_failsAsNotFound(t *testing.T) {
 				t.Fatalf("%s: the message failed", step)
 			}
 		}
-		h.wantAnswer(parent,
+		h.wantChildResponse(parent,
 			`SubOrchestrationCancelFailed c `+history.TypeNotFound+`: instance "c" belongs to another start`)
 		if s := h.read(stranger).Status; s == provider.StatusCancelled {
 			t.Error("the other instance is cancelled")
@@ -168,7 +168,7 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 			h.raise(parent, "e", 1)
 			h.turn(0) // the child ends while the parent cancels it
 			h.serveFor(time.Minute)
-			h.wantAnswer(parent, "SubOrchestrationCompleted")
+			h.wantChildResponse(parent, "SubOrchestrationCompleted")
 		})
 	})
 	t.Run("outcome is lost", func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 			parent := h.startAs("p", "gives-up-child", 0)
 			h.turn(0)
 			h.turn(0)
-			h.wantTold("childOutcome")
+			h.wantParentMessages("childOutcome")
 			h.raise(parent, "e", 1)
 			for _, step := range []string{
 				"the parent cancels", "the child refuses", "the parent receives the response",
@@ -186,12 +186,12 @@ func TestCancelChildAlreadyTerminal(t *testing.T) {
 					t.Fatalf("%s: the message failed", step)
 				}
 			}
-			h.wantAnswer(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" has ended`)
+			h.wantChildResponse(parent, `SubOrchestrationCancelFailed c `+history.TypeEnded+`: instance "c" has ended`)
 		})
 	})
 	t.Run("each cancel has a response", func(t *testing.T) {
 		t.Parallel()
-		tellsThatItIsOver(t)
+		testRepeatedCancelOfEndedChild(t)
 	})
 }
 
@@ -238,7 +238,7 @@ func TestCancelActivity_outcomeArrivesLater_codeDoesNotReceiveIt(t *testing.T) {
 	}
 }
 
-func tellsThatItIsOver(t *testing.T) {
+func testRepeatedCancelOfEndedChild(t *testing.T) {
 	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.endedChild()
@@ -248,7 +248,7 @@ func tellsThatItIsOver(t *testing.T) {
 			if failed := h.turn(0); len(failed) > 0 {
 				t.Fatalf("%s cancel failed", delivery)
 			}
-			h.wantTold("cancelChildOutcome " + history.TypeEnded)
+			h.wantParentMessages("cancelChildOutcome " + history.TypeEnded)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
-		go asksThroughout(ctx, h, calmAt)
+		go queryRepeatedly(ctx, h, calmAt)
 		if s.meanwhile != nil {
 			s.meanwhile(h, in)
 		}
@@ -92,9 +92,9 @@ func chaos(t *testing.T, seed uint64) {
 	})
 }
 
-// asksThroughout queries the instance repeatedly while its turns run in the same process. The code must match the
+// queryRepeatedly queries the instance repeatedly while its turns run in the same process. The code must match the
 // history, and no query handler is set. It stops if poison has blocked the instance.
-func asksThroughout(ctx context.Context, h *hub, until time.Time) {
+func queryRepeatedly(ctx context.Context, h *hub, until time.Time) {
 	for time.Now().Before(until) {
 		_, err := h.QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "progress"})
 		e, ok := errors.AsType[*provider.QueryError](err)

@@ -34,7 +34,7 @@ func (h *hub) endedChild() provider.Message {
 	m.Name = "nothing"
 	h.send(m)
 	h.turn(0)
-	h.wantTold("childOutcome")
+	h.wantParentMessages("childOutcome")
 	return m
 }
 
@@ -132,7 +132,7 @@ func TestR10_startOfAPastLifeComesAgain_parentIsToldThatItsOutcomeIsLost(t *test
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("got failed records %v, want none", failed)
 		}
-		h.wantTold("childOutcome " + history.TypeOutcomeLost)
+		h.wantParentMessages("childOutcome " + history.TypeOutcomeLost)
 		if now := h.read(other); now.ExecutionID != other.ExecutionID || now.Status != provider.StatusRunning {
 			t.Errorf("got the later incarnation %+v, want it unchanged", now)
 		}
@@ -156,7 +156,7 @@ func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 		for _, c := range h.made()[from:] {
 			switch in := c.Input.(type) {
 			case *dynamodb.UpdateItemInput:
-				order = append(order, "record "+strings.Join(setOf(in), " "))
+				order = append(order, "record "+strings.Join(startIDsOf(in), " "))
 			case *sqs.SendMessageBatchInput:
 				order = append(order, "respond")
 			}
@@ -170,7 +170,7 @@ func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 	})
 }
 
-func setOf(in *dynamodb.UpdateItemInput) []string {
+func startIDsOf(in *dynamodb.UpdateItemInput) []string {
 	if set, ok := in.ExpressionAttributeValues[":start"].(*ddbtypes.AttributeValueMemberSS); ok {
 		return set.Value
 	}

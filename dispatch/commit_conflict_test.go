@@ -27,9 +27,9 @@ func (h *hub) acknowledge(batch []provider.Record, failed []string) {
 	}
 }
 
-// contested lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes
+// conflictWith lets environment 1 process a batch. Just before environment 1 commits segment 2, environment 0 processes
 // the same batch and commits first. Environment 0 dies at the first send of work items for which dies returns true.
-func (h *hub) contested(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
+func (h *hub) conflictWith(ctx context.Context, batch []provider.Record, dies func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	zombie, done := false, false
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -62,7 +62,7 @@ func TestR4AConflictRedispatchesAnew(t *testing.T) {
 		h.complete(in, 1, 3)
 		time.Sleep(2 * time.Minute)
 		batch := h.receive("sim://inbox.fifo") // the redelivered wake, and the outcome
-		h.contested(ctx, batch, func(send *sqs.SendMessageBatchInput) bool {
+		h.conflictWith(ctx, batch, func(send *sqs.SendMessageBatchInput) bool {
 			return strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`)
 		})
 		if end := h.finish(in); string(end.Output) != "2" {
@@ -88,7 +88,7 @@ func TestR9ARefusedOutput_anotherSessionRecordsIt_isRedispatched(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("fallback", 1)
 		batch := h.receive("sim://inbox.fifo")
-		h.contested(ctx, batch, func(*sqs.SendMessageBatchInput) bool { return true })
+		h.conflictWith(ctx, batch, func(*sqs.SendMessageBatchInput) bool { return true })
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s", end.String())
 		}

@@ -110,7 +110,7 @@ func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 		for i, s := range scenarios() {
 			t.Run(fmt.Sprint(i, " ", s.name), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); loseAt(t, s, n); n++ {
+				for n := int64(1); loseResponseAt(t, s, n); n++ {
 					lost.Add(1)
 				}
 			})
@@ -123,9 +123,9 @@ func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 	})
 }
 
-// loseAt runs a scenario in which the response to the n-th transaction is lost. It reports whether there was such a
-// transaction.
-func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
+// loseResponseAt runs a scenario in which the response to the n-th transaction is lost. It reports whether there was
+// such a transaction.
+func loseResponseAt(t *testing.T, s scenario, n int64) (lost bool) {
 	t.Helper()
 	var transactions atomic.Int64
 	intercept := func(_ context.Context, c simaws.Call, next func() error) error {

@@ -26,7 +26,7 @@ func TestR11ADelayedStart_writtenLate_runsAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: ending()}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: endingRegistry()}, func(ctx context.Context, h *hub) {
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if c.Operation == "TransactWriteItems" {
 						time.Sleep(takes)
@@ -74,16 +74,17 @@ func TestR11ADelayedStartByMessage_callFails_timerIsSent(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := int64(1); ; n++ {
 			intercept, calls := simhub.FailAt(n, after)
-			inBubble(t, simhub.Options{Registry: ending(), Intercept: intercept}, func(_ context.Context, h *hub) {
-				due := time.Now().Add(time.Hour)
-				m := startMessage(h, "i-1", "s1")
-				m.Name, m.StartAt, m.Parent, m.Detached = "sleeper", &due, nil, true
-				h.send(m)
-				h.serveFor(2 * time.Hour)
-				if now := h.read(provider.Instance{InstanceID: "i-1"}); now.Status != provider.StatusCompleted {
-					t.Errorf("call %d failed: the instance is %s an hour after its start time", n, now.Status)
-				}
-			})
+			inBubble(t, simhub.Options{Registry: endingRegistry(), Intercept: intercept},
+				func(_ context.Context, h *hub) {
+					due := time.Now().Add(time.Hour)
+					m := startMessage(h, "i-1", "s1")
+					m.Name, m.StartAt, m.Parent, m.Detached = "sleeper", &due, nil, true
+					h.send(m)
+					h.serveFor(2 * time.Hour)
+					if now := h.read(provider.Instance{InstanceID: "i-1"}); now.Status != provider.StatusCompleted {
+						t.Errorf("call %d failed: the instance is %s an hour after its start time", n, now.Status)
+					}
+				})
 			if calls.Load() < n || t.Failed() {
 				break
 			}
@@ -94,7 +95,7 @@ func TestR11ADelayedStartByMessage_callFails_timerIsSent(t *testing.T) {
 // The response to the write of a delayed start by message is lost. The repeated write finds its own instance.
 func TestR11ADelayedStartByMessageThatIsRepeatedHasItsTimer(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: ending()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: endingRegistry()}, func(_ context.Context, h *hub) {
 		lost := false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()

@@ -16,8 +16,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lengthy is a purge that takes long: fill creates many items, and each call of the operation deletes a page in takes.
-type lengthy struct {
+// longPurge is a purge that takes long: fill creates many items, and each call of the operation deletes a page in
+// takes.
+type longPurge struct {
 	fill    func(ctx context.Context, h *hub, in provider.Instance)
 	service string
 	deletes string
@@ -26,11 +27,11 @@ type lengthy struct {
 
 const pages = 30
 
-// lengthyPurges returns purges of many update results, segments and payloads, with thirty pages of at least ten
+// longPurges returns purges of many update results, segments and payloads, with thirty pages of at least ten
 // seconds.
-func lengthyPurges() map[string]lengthy {
+func longPurges() map[string]longPurge {
 	big := string(encodedText(190 << 10)) // five of them fill a page
-	return map[string]lengthy{
+	return map[string]longPurge{
 		"answers": {service: "DynamoDB", deletes: "DeleteItem", takes: 10 * time.Second,
 			fill: func(ctx context.Context, h *hub, in provider.Instance) {
 				for n := range 5 * pages {
@@ -73,18 +74,18 @@ func encodedText(bytes int) []byte { return []byte(`"` + static(1, bytes) + `"`)
 // is raised. If the purge dies, its last progress is recent, and the sweeper completes it two minutes later.
 func TestR17ALongPurgeSaysThatItGoesOn(t *testing.T) {
 	t.Parallel()
-	for of, long := range lengthyPurges() {
+	for of, long := range longPurges() {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprintf("of %s, dies=%t", of, dies), func(t *testing.T) {
 				t.Parallel()
 				o := simhub.Options{Registry: addChanging(registry()), Bucket: true}
-				inBubble(t, o, func(ctx context.Context, h *hub) { h.purgeAtLength(ctx, long, dies) })
+				inBubble(t, o, func(ctx context.Context, h *hub) { h.runLongPurge(ctx, long, dies) })
 			})
 		}
 	}
 }
 
-func (h *hub) purgeAtLength(ctx context.Context, long lengthy, dies bool) {
+func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 	h.t.Helper()
 	in := h.start("changes", changing{Events: 1})
 	h.turn(0)

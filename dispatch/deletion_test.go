@@ -271,12 +271,13 @@ func TestR17_childEndedWithoutNotifying_deletionNotifiesTheParent(t *testing.T) 
 		}
 		h.interfere(nil)
 		h.purge("c")
-		h.wantTold("childOutcome")
+		h.wantParentMessages("childOutcome")
 		time.Sleep(10 * time.Minute)
 		if failed := h.turn(0); len(failed) > 0 { // processes the redelivered start
 			t.Errorf("got failed messages %v, want none", failed)
 		}
-		h.wantTold("childOutcome " + history.TypeOutcomeLost) // arrives after the outcome, so the parent drops it
+		h.wantParentMessages("childOutcome " +
+			history.TypeOutcomeLost) // arrives after the outcome, so the parent drops it
 		h.wantNone("c")
 	})
 }
@@ -306,7 +307,7 @@ func TestR17AStartThatIsDeliveredAgainMidway(t *testing.T) {
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Errorf("got failed messages %v, want none", failed)
 				}
-				h.wantTold(midway.told...) // never that the ID is in use
+				h.wantParentMessages(midway.told...) // never that the ID is in use
 				h.purge("c")
 				h.wantNone("c")
 			})
@@ -327,7 +328,7 @@ func TestR17_parentCancelsDuringTheDeletion_receivesAResponse(t *testing.T) {
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("got failed messages %v, want none", failed)
 		}
-		h.wantTold("childOutcome cancelled")
+		h.wantParentMessages("childOutcome cancelled")
 		if s := h.read(provider.Instance{InstanceID: "c"}).Status; s != provider.StatusDeleting {
 			t.Errorf("the child is %s, want deleting", s)
 		}
@@ -641,7 +642,7 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 				var lives atomic.Bool
 				h.interfere(func(_ context.Context, call simaws.Call, next func() error) error {
 					err := next()
-					if call.Operation == c.after && h.looksForDeletions() && lives.CompareAndSwap(false, true) {
+					if call.Operation == c.after && h.queriedDeletions() && lives.CompareAndSwap(false, true) {
 						h.purge(in.InstanceID)
 						_, startErr := h.Provider.StartOrchestration(ctx, provider.Start{
 							InstanceID: in.InstanceID, Name: c.life, Input: encoded(t, 1), StartID: "next",
@@ -662,8 +663,8 @@ func TestTheWatchLeavesTheNextLifeAlone(t *testing.T) {
 	}
 }
 
-// looksForDeletions reports whether the sweeper has queried deletions.
-func (h *hub) looksForDeletions() bool {
+// queriedDeletions reports whether the sweeper has queried deletions.
+func (h *hub) queriedDeletions() bool {
 	return slices.ContainsFunc(h.made(), func(c simaws.Call) bool {
 		q, ok := c.Input.(*dynamodb.QueryInput)
 		return ok && text(q.ExpressionAttributeValues, ":kind") == "deleting"

@@ -18,9 +18,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// leaver returns an orchestration with an open activity, timer and child. At the event "add" it schedules more than a
-// commit can hold.
-func leaver() *perdure.Registry {
+// openTasksRegistry returns an orchestration with an open activity, timer and child. At the event "add" it schedules
+// more than a commit can hold.
+func openTasksRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "fetch", func(context.Context, string) (string, error) { return "", nil })
 	perdure.AddOrchestration(r, "child", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -42,9 +42,9 @@ func leaver() *perdure.Registry {
 	return r
 }
 
-// wantGivenUp fails the test unless the end event follows the cancellations of open tasks, and workers and the child
-// receive them.
-func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind) {
+// wantOpenTasksCancelled fails the test unless the end event follows the cancellations of open tasks, and workers and
+// the child receive them.
+func (h *hub) wantOpenTasksCancelled(in provider.Instance, reason string, end history.Kind) {
 	h.t.Helper()
 	events := h.events(in)
 	var got []history.Event
@@ -76,7 +76,7 @@ func (h *hub) wantGivenUp(in provider.Instance, reason string, end history.Kind)
 // A blocked instance is terminated without its code. Its open tasks are cancelled.
 func TestTerminate_blockedInstance_cancelsOpenTasks(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		h.turn(0) // of the child
@@ -84,14 +84,14 @@ func TestTerminate_blockedInstance_cancelsOpenTasks(t *testing.T) {
 		if failed := h.give(h.orchestrator(versions("1"), "broken")); len(failed) > 0 {
 			t.Fatal("the termination failed without the code of the instance")
 		}
-		h.wantGivenUp(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
+		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
 	})
 }
 
 // An instance fails because of nondeterminism (FailOnNondeterminism). Its open tasks are cancelled.
 func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		h.turn(0)
@@ -101,7 +101,7 @@ func TestFailOnNondeterminism_instanceFails_cancelsOpenTasks(t *testing.T) {
 			h.give(strict)
 			time.Sleep(10 * time.Minute)
 		}
-		h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
 	})
 }
 
@@ -113,7 +113,7 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
 				in := h.start("sleeper", 0)
 				h.turn(0)
 				h.turn(0)
@@ -125,7 +125,7 @@ func TestR2ATurnThatIsTooLargeGivesUpWhatIsOutstanding(t *testing.T) {
 				if failed := h.turn(0); len(failed) > 0 {
 					t.Fatalf("got failed records %v, want none", failed)
 				}
-				h.wantGivenUp(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
+				h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationFailed), history.OrchestrationFailed)
 			})
 		})
 	}

@@ -18,8 +18,8 @@ import (
 var operations = flag.Int("operations", 10_000,
 	"number of operations of TestR31_keyWithManyOperations_costStaysConstant")
 
-// pours calls an operation of a key many times, 500 concurrently, and continues as new after each 1,000.
-func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
+// callsManyOperations calls an operation of a key many times, 500 concurrently, and continues as new after each 1,000.
+func callsManyOperations(ctx *perdure.OrchestrationContext, left int) (int, error) {
 	const atOnce, inAnExecution = 500, 1000
 	for done := 0; done < min(left, inAnExecution); done += atOnce {
 		var fs []*perdure.Future[int]
@@ -40,7 +40,7 @@ func pours(ctx *perdure.OrchestrationContext, left int) (int, error) {
 func TestR31_keyWithManyOperations_costStaysConstant(t *testing.T) {
 	shortrun.Skip(t)
 	r := registry()
-	perdure.AddOrchestration(r, "pours", pours)
+	perdure.AddOrchestration(r, "pours", callsManyOperations)
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("pours", *operations)
 		h.serveFor(1000 * time.Hour)

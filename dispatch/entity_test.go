@@ -20,8 +20,8 @@ import (
 
 var sumInstance = provider.Instance{InstanceID: perdure.EntityInstanceID("sum", "k")}
 
-// onSum returns an orchestration that calls operations of the entity in sequence, and returns their results.
-func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, error) {
+// callsSum returns an orchestration that calls operations of the entity in sequence, and returns their results.
+func callsSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, error) {
 	return func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		var all []string
 		for i := 0; i < len(operations); i += 2 {
@@ -38,10 +38,10 @@ func onSum(operations ...any) func(*perdure.OrchestrationContext, int) (string, 
 	}
 }
 
-// withOnSum returns the registry with onSum as the orchestration "on-sum".
-func withOnSum(operations ...any) *perdure.Registry {
+// registryWithSum returns the registry with callsSum as the orchestration "on-sum".
+func registryWithSum(operations ...any) *perdure.Registry {
 	r := registry()
-	perdure.AddOrchestration(r, "on-sum", onSum(operations...))
+	perdure.AddOrchestration(r, "on-sum", callsSum(operations...))
 	return r
 }
 
@@ -49,19 +49,20 @@ func withOnSum(operations ...any) *perdure.Registry {
 // anew.
 func TestR31_operationFails_stateIsUnchanged(t *testing.T) {
 	t.Parallel()
-	failing := withOnSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
+	failing := registryWithSum("add", 2, "add", -1, "add", 3, "add", 13, "nothing", 1, "add", "text")
 	inBubble(t, simhub.Options{Registry: failing}, func(_ context.Context, h *hub) {
 		in := h.start("on-sum", 1)
 		h.serveFor(time.Minute)
 		h.wantOutput(in, `"2 update_failed 5 update_failed update_rejectedunknown_update update_rejectedbad_input"`)
 		h.wantSum(`{"Total":5,"Operations":2}`)
 	})
-	inBubble(t, simhub.Options{Registry: withOnSum("add", 2, "close", 0, "add", 3)}, func(_ context.Context, h *hub) {
-		in := h.start("on-sum", 1)
-		h.serveFor(time.Minute)
-		h.wantOutput(in, `"2 2 3"`)
-		h.wantSum(`{"Total":3,"Operations":1}`)
-	})
+	inBubble(t, simhub.Options{Registry: registryWithSum("add", 2, "close", 0, "add", 3)},
+		func(_ context.Context, h *hub) {
+			in := h.start("on-sum", 1)
+			h.serveFor(time.Minute)
+			h.wantOutput(in, `"2 2 3"`)
+			h.wantSum(`{"Total":3,"Operations":1}`)
+		})
 }
 
 // Several calls have the same ID. The later calls join the first, even if it has ended, and the operation runs once.
@@ -98,7 +99,9 @@ func TestR31TwoFirstCallsAtOnce(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n, made := int64(1), true; made; n++ {
 			intercept, calls := simhub.CrashAt(n, after)
-			o := simhub.Options{Registry: withOnSum("add-slowly", 5, "add", 1), Environments: 2, Intercept: intercept}
+			o := simhub.Options{
+				Registry: registryWithSum("add-slowly", 5, "add", 1), Environments: 2, Intercept: intercept,
+			}
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				for i := range 3 {
 					h.startAs(fmt.Sprint("caller-", i), "on-sum", 1)
@@ -205,7 +208,7 @@ func TestR31LargeInputsOfAnEntityCount(t *testing.T) {
 // A call after a purge starts a new entity, also if the call arrives during the deletion.
 func TestR31_callAfterAPurge_startsAnEntity(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: registryWithSum("add", 2)}, func(ctx context.Context, h *hub) {
 		h.start("on-sum", 1)
 		h.serveFor(time.Minute)
 		h.purge(sumInstance.InstanceID)
@@ -312,7 +315,7 @@ func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holding{})).Await(ctx)
+		return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holdInput{})).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("starts-unknown", 1)
@@ -320,9 +323,9 @@ func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 		h.wantStatus(provider.Instance{InstanceID: "u"}, provider.StatusBlocked)
 		known := registry()
 		perdure.AddOrchestration(known, "starts-unknown", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holding{})).Await(ctx)
+			return perdure.CallUpdate[int](ctx, "u", "hold", 1, perdure.WithStart("later", holdInput{})).Await(ctx)
 		})
-		perdure.AddOrchestration(known, "later", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
+		perdure.AddOrchestration(known, "later", func(ctx *perdure.OrchestrationContext, _ holdInput) (int, error) {
 			add := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n + 6, nil }
 			if err := perdure.SetUpdateHandler(ctx, "hold", add); err != nil {
 				return 0, err
@@ -343,7 +346,7 @@ func TestR31_updateStartsAnUnknownOrchestration_waitsForItsBuild(t *testing.T) {
 // A cancelled entity ends after its running operation, and accepts no call until it is purged.
 func TestR31AnEntityThatIsCancelledIsOver(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: withOnSum("add", 2)}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: registryWithSum("add", 2)}, func(_ context.Context, h *hub) {
 		h.start("on-sum", 1)
 		h.serveFor(time.Minute)
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: sumInstance.InstanceID, Reason: "requested"})

@@ -23,10 +23,10 @@ import (
 
 type refusal struct{ Card string }
 
-// refusing registers activities and orchestrations that fail with a secret in the details. The input of "refused"
-// selects the way: an activity, an inline activity, a child, a token or an update. The channel receives the completion
-// tokens.
-func refusing(r *perdure.Registry) (tokens chan string) {
+// registerRefusals registers activities and orchestrations that fail with a secret in the details. The input of
+// "refused" selects the way: an activity, an inline activity, a child, a token or an update. The channel receives the
+// completion tokens.
+func registerRefusals(r *perdure.Registry) (tokens chan string) {
 	tokens = make(chan string, 10)
 	refuse := func(ctx context.Context, way string) (string, error) {
 		if way == "token" {
@@ -65,8 +65,8 @@ func refusing(r *perdure.Registry) (tokens chan string) {
 	return tokens
 }
 
-// wantRefused fails the test unless the details of err contain the secret.
-func wantRefused(t *testing.T, err error) {
+// wantErrorDetails fails the test unless the details of err contain the secret.
+func wantErrorDetails(t *testing.T, err error) {
 	t.Helper()
 	if got, why := perdure.ErrorDetails[refusal](err); why != nil || got.Card != secret {
 		t.Errorf("got details %+v of %v, %v, want the secret", got, err, why)
@@ -80,7 +80,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			r := registry()
-			tokens := refusing(r)
+			tokens := registerRefusals(r)
 			codec := &turning{id: "turned"}
 			var logged lockedBuffer
 			inBubble(t, simhub.Options{
@@ -103,7 +103,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 				case "update":
 					go func() {
 						_, err := c.Update(ctx, "i-1", "change", 1)
-						wantRefused(t, err)
+						wantErrorDetails(t, err)
 						_, err = client.New(h.Provider).Update(ctx, "i-1", "change", 1)
 						why := errorOf(perdure.ErrorDetails[refusal](err))
 						if !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
@@ -122,7 +122,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 
 				s := must(c.Status(ctx, "i-1"))
 				if way != "update" {
-					wantRefused(t, errorOf(client.Result[string](s)))
+					wantErrorDetails(t, errorOf(client.Result[string](s)))
 					blind := errorOf(client.Result[string](must(client.New(h.Provider).Status(ctx, "i-1"))))
 					why := errorOf(perdure.ErrorDetails[refusal](blind))
 					if !strings.Contains(fmt.Sprint(why), `codec "turned"`) {
@@ -178,7 +178,7 @@ func (l *lockedBuffer) String() string {
 func TestR28_errorDetailsOfAPlainClient_areEncoded(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	tokens := refusing(r)
+	tokens := registerRefusals(r)
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		plain := client.New(h.Provider)
@@ -192,7 +192,7 @@ func TestR28_errorDetailsOfAPlainClient_areEncoded(t *testing.T) {
 			h.serveFor(2 * time.Minute)
 		}
 		reader := client.New(h.Provider, client.WithCodec(codec))
-		wantRefused(t, errorOf(client.Result[string](must(reader.Status(ctx, "i-1")))))
+		wantErrorDetails(t, errorOf(client.Result[string](must(reader.Status(ctx, "i-1")))))
 		for _, call := range h.made() {
 			in := string(must(json.Marshal(call.Input)))
 			if strings.Contains(in, secret) && strings.HasPrefix(call.Operation, "DynamoDB") {
@@ -208,7 +208,7 @@ func TestR28_errorDetailsOfAPlainClient_areEncoded(t *testing.T) {
 func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	tokens := refusing(r)
+	tokens := registerRefusals(r)
 	perdure.AddOrchestration(r, "told", func(ctx *perdure.OrchestrationContext, way string) (string, error) {
 		_, err := perdure.CallActivityByName[string](ctx, "refuse", way).Await(ctx)
 		seen, why := perdure.ErrorDetails[refusal](err)
@@ -251,7 +251,7 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			codec := &choosy{turning: turning{id: "choosy"}}
+			codec := &detailsCodec{turning: turning{id: "choosy"}}
 			codec.fail(c.fails)
 			inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 				cl := client.New(h.Provider, client.WithCodec(codec))
@@ -268,10 +268,10 @@ func TestR28_errorDetailsWithoutTheirCodec_blockTheInstance(t *testing.T) {
 	}
 }
 
-// choosy is a codec that encodes only details of errors.
-type choosy struct{ turning }
+// detailsCodec is a codec that encodes only details of errors.
+type detailsCodec struct{ turning }
 
-func (c *choosy) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
+func (c *detailsCodec) Encode(ctx context.Context, p perdure.PayloadInfo, doc []byte) ([]byte, error) {
 	if p.Kind != perdure.PayloadErrorDetails {
 		return nil, nil
 	}

@@ -116,8 +116,8 @@ func (h *holders) want(t *testing.T) {
 	}
 }
 
-// wantBegan fails the test unless activities of instance i-1 started in that order.
-func (h *holders) wantBegan(t *testing.T, names ...string) {
+// wantStarts fails the test unless activities of instance i-1 started in that order.
+func (h *holders) wantStarts(t *testing.T, names ...string) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,7 +297,7 @@ func TestR29TheNextAttemptWaitsInNoQueue(t *testing.T) {
 	exclusive(t, simhub.Options{}, func(_ context.Context, h *hub, by *holders) {
 		in := h.start("holds", []hold{{Key: "a", Name: "a1", FailsTo: 3}, {Key: "a", Name: "a2", For: time.Second}})
 		h.wantEnd(in, "a1 a2")
-		by.wantBegan(t, "a1", "a2", "a1", "a1")
+		by.wantStarts(t, "a1", "a2", "a1", "a1")
 		for _, c := range h.made() {
 			if in, gives := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); gives && *in.QueueUrl == h.fifoURL() {
 				t.Error("an attempt was sent before it was due, and was released")
@@ -351,7 +351,7 @@ func TestR29_redispatch_sendsNoCopy(t *testing.T) {
 			t.Errorf("got a copy of the work item: %s", copies[0].Body)
 		}
 		h.wantEnd(in, "a1")
-		by.wantBegan(t, "a1")
+		by.wantStarts(t, "a1")
 	})
 }
 
@@ -421,7 +421,7 @@ func TestR29_lostWorkItemIsSentAgain_isNotDeduplicated(t *testing.T) {
 					t.Fatal(err)
 				}
 				h.wantEnd(in, "a1")
-				by.wantBegan(t, "a1")
+				by.wantStarts(t, "a1")
 			})
 		})
 	}
@@ -506,7 +506,7 @@ func TestR29_waitingActivityEnds_isNotRun(t *testing.T) {
 			}
 		}()
 		h.wantEnd(in, "a1 timeout cancelled a4")
-		by.wantBegan(t, "a1", "a4")
+		by.wantStarts(t, "a1", "a4")
 		h.checkRest()
 	})
 }
@@ -608,7 +608,7 @@ func TestR29_suspect_waitsForOtherKeys(t *testing.T) {
 			t.Errorf("got %d keys held at once, want 1 while a suspect runs", by.most)
 		}
 		h.wantEnd(in, "a1 a2 b1")
-		by.wantBegan(t, "a1", "a2", "b1")
+		by.wantStarts(t, "a1", "a2", "b1")
 	})
 }
 
@@ -667,7 +667,7 @@ func TestR29_processStops_activityEndsBeforeItsKeyIsFree(t *testing.T) {
 			t.Error(err)
 		}
 		h.wantEnd(in, "a1 a2")
-		by.wantBegan(t, "a1", "a1", "a2")
+		by.wantStarts(t, "a1", "a1", "a2")
 	})
 }
 
@@ -705,7 +705,7 @@ func TestR29_everyRecordTwice_activityRunsOnce(t *testing.T) {
 		}
 		w.HandleRecords(ctx, records)
 		h.wantEnd(in, "a1 a2")
-		by.wantBegan(t, "a1", "a2")
+		by.wantStarts(t, "a1", "a2")
 		h.checkRest()
 	})
 }
@@ -722,7 +722,7 @@ func TestR29WhatWaitsBeginsInTheFirstHalfOfItsInvocation(t *testing.T) {
 		began := time.Now()
 		in := h.start("holds", all)
 		h.wantEnd(in, "a0 a1 a2 a3")
-		by.wantBegan(t, "a0", "a1", "a2", "a3")
+		by.wantStarts(t, "a0", "a1", "a2", "a3")
 		end, _ := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 		if end.Time.Sub(began) > 24*time.Minute+time.Second {
 			t.Errorf("all activities took %v, want 24m: the released records were not redelivered at once",
@@ -751,7 +751,7 @@ func TestR29_activityWaitsForHours_keepsItsLock(t *testing.T) {
 			t.Error(err)
 		}
 		h.wantEnd(in, "a1 a2")
-		by.wantBegan(t, "a1", "a2")
+		by.wantStarts(t, "a1", "a2")
 	})
 }
 

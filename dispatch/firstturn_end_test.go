@@ -14,15 +14,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ending returns a registry whose orchestration ends in its first turn.
-func ending() *perdure.Registry {
+// endingRegistry returns a registry whose orchestration ends in its first turn.
+func endingRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(*perdure.OrchestrationContext, int) (int, error) { return 7, nil })
 	return r
 }
 
-// diesBeforeTheStatus kills the process that is about to write the status Completed.
-func diesBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
+// crashBeforeTheStatus kills the process that is about to write the status Completed.
+func crashBeforeTheStatus() (simaws.Interceptor, *atomic.Bool) {
 	return crashOnce(false, func(c simaws.Call) bool {
 		u, ok := c.Input.(*dynamodb.UpdateItemInput)
 		return ok && text(u.ExpressionAttributeValues, ":status") == "Completed"
@@ -43,8 +43,8 @@ func (h *hub) over(in provider.Instance) {
 // process dies before it writes the status.
 func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 	t.Parallel()
-	intercept, crashed := diesBeforeTheStatus()
-	inBubble(t, simhub.Options{Registry: ending(), Intercept: intercept}, func(ctx context.Context, h *hub) {
+	intercept, crashed := crashBeforeTheStatus()
+	inBubble(t, simhub.Options{Registry: endingRegistry(), Intercept: intercept}, func(ctx context.Context, h *hub) {
 		s := provider.Start{
 			InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-1",
 			StartAt: time.Now().Add(time.Minute),
@@ -65,7 +65,7 @@ func TestR2TheEndOfAFirstTurnAfterADelay(t *testing.T) {
 // consumes only the parked event and ends.
 func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
 	t.Parallel()
-	intercept, crashed := diesBeforeTheStatus()
+	intercept, crashed := crashBeforeTheStatus()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add"), Intercept: intercept}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)

@@ -21,8 +21,8 @@ import (
 // These tests cover races of a turn that is committed with the next turn, and of deferred statuses (R20 in
 // docs/internals/rules.md).
 
-// joinedBody calls an inline activity and then a queued activity. One segment contains both turns.
-func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {
+// inlineThenQueued calls an inline activity and then a queued activity. One segment contains both turns.
+func inlineThenQueued(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	v, err := callWork(ctx, n).Await(ctx)
 	if err != nil {
 		return 0, err
@@ -32,8 +32,8 @@ func joinedBody(ctx *perdure.OrchestrationContext, n int) (int, error) {
 
 func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, joinedBody, func(_ context.Context, h *hub) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, inlineThenQueued, func(_ context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.turn(0)
 		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityCompleted",
@@ -54,9 +54,9 @@ func TestR20_nextTurnHasNoInlineActivity_isInTheSameCommit(t *testing.T) {
 func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
-		w := &workshop{}
+		w := &inlineWork{}
 		crash, crashed := crashOnce(after, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
-		inWorkshop(t, w, simhub.Options{Intercept: crash}, joinedBody, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{Intercept: crash}, inlineThenQueued, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", 1)); string(end.Output) != "3" || !crashed.Load() {
 				t.Errorf("after=%v: ended with %s %s, want 3 after a crash", after, end.String(), end.Output)
 			}
@@ -74,7 +74,7 @@ func TestR20_crashAroundACommitOfTwoTurns_losesNothing(t *testing.T) {
 func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []bool{false, true} { // next turn without or with another inline activity
-		w := &workshop{}
+		w := &inlineWork{}
 		body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			first, second := callWork(ctx, 1500), callWork(ctx, 1) // the same calls as in meanwhile
 			v, err := first.Await(ctx)
@@ -90,7 +90,7 @@ func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 			}
 			return v + more, nil
 		}
-		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 0)
 			conflicts := 0
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -116,7 +116,7 @@ func TestR20_conflictAfterTheCodeRanAhead_discardsIt(t *testing.T) {
 // failure.
 func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		lost := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, 1)
 		for range n {
@@ -130,7 +130,7 @@ func TestR20_outputIsRejectedWhileTheCodeIsAhead_codeReceivesIt(t *testing.T) {
 		return n, nil
 	}
 	for _, n := range []int{1, 2, 5} {
-		inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", n)); string(end.Output) != fmt.Sprint(n) {
 				t.Errorf("%d inline activities: ended with %s %s %v", n, end.String(), end.Output, end.Error)
 			}
@@ -181,8 +181,8 @@ func TestR20WhatIsTooLargeTogetherIsCommittedApart(t *testing.T) {
 // A pause request follows the trigger of a turn. The code does not continue with the inline outcome before the pause.
 func TestR20_pauseFollowsTheTrigger_isBeforeTheOutcome(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, joinedBody, func(ctx context.Context, h *hub) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, inlineThenQueued, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 		h.turn(0)
@@ -201,13 +201,13 @@ func TestR20_pauseFollowsTheTrigger_isBeforeTheOutcome(t *testing.T) {
 // does not run again.
 func TestR20_codeBlocksAfterAnOutcome_outcomeIsInHistory(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		v, err := callWork(ctx, n).Await(ctx)
 		time.Sleep(time.Hour)
 		return v, err
 	}
-	inWorkshop(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -254,7 +254,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+			w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 				return n + 1, sleepFor(ctx, c.each)
 			}}
 			body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
@@ -268,7 +268,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 				}
 				return v, err
 			}
-			inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+			withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 				began, shown := time.Now(), time.Duration(0)
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					if status, ok := statusWritten(c); ok && status == "Running" {
@@ -294,7 +294,7 @@ func TestR20_status_isDeferredToALaterTurn(t *testing.T) {
 // A session defers a status to a later turn, and its process dies. The redispatch writes the status.
 func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
 			if v, err = callWork(ctx, v).Await(ctx); err != nil {
@@ -303,7 +303,7 @@ func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 5)
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if isCommit(c, "h#0000000002") {
@@ -325,8 +325,8 @@ func TestR20_crashWithADeferredStatus_redispatchWritesIt(t *testing.T) {
 // A chain that continues in another invocation shows the status Running.
 func TestR20_chainContinuesInAnotherInvocation_showsItsStatus(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		in := h.start("works", 2500)
 		h.turn(0) // a thousand turns without delay
 		if now := h.read(in); now.Status != provider.StatusRunning {

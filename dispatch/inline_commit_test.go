@@ -19,10 +19,10 @@ import (
 
 // These tests cover an inline activity that runs on during a commit: conflicts, pauses, ends, blocks, and large turns.
 
-// napping returns a workshop whose inline activities take their input in milliseconds. In a worker they take no time.
+// sleepingWork returns work whose inline activities take their input in milliseconds. In a worker they take no time.
 // why is the reason of the last cancellation.
-func napping() (w *workshop, why *atomic.Value) {
-	w, why = &workshop{}, &atomic.Value{}
+func sleepingWork() (w *inlineWork, why *atomic.Value) {
+	w, why = &inlineWork{}, &atomic.Value{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).CompletionToken != "" {
 			return n, nil
@@ -59,8 +59,8 @@ func shortAndLong(between func(ctx *perdure.OrchestrationContext) error) func(*p
 // and the next turn uses the history.
 func TestR20_conflict_dropsRunningActivities(t *testing.T) {
 	t.Parallel()
-	w, why := napping()
-	inWorkshop(t, w, simhub.Options{Environments: 2}, shortAndLong(nil), func(ctx context.Context, h *hub) {
+	w, why := sleepingWork()
+	withInlineWork(t, w, simhub.Options{Environments: 2}, shortAndLong(nil), func(ctx context.Context, h *hub) {
 		in := h.start("works", 1500)
 		conflicts := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -110,8 +110,8 @@ func (h *hub) meanwhile(in provider.Instance) {
 // outcome of the worker counts.
 func TestR20AStepThatOverrunsBehindACommitIsSent(t *testing.T) {
 	t.Parallel()
-	w, why := napping()
-	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(_ context.Context, h *hub) {
+	w, why := sleepingWork()
+	withInlineWork(t, w, simhub.Options{}, shortAndLong(nil), func(_ context.Context, h *hub) {
 		in := h.start("works", 30_000)
 		began := time.Now()
 		if end := h.finish(in); string(end.Output) != "30000" || end.Time.Sub(began) > 4*time.Second {
@@ -130,10 +130,10 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := int64(1); ; n++ {
-			w, _ := napping()
+			w, _ := sleepingWork()
 			intercept, calls := simhub.CrashAt(n, after)
 			o := simhub.Options{Intercept: intercept, Environments: 2}
-			inWorkshop(t, w, o, shortAndLong(nil), func(_ context.Context, h *hub) {
+			withInlineWork(t, w, o, shortAndLong(nil), func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("works", 30_000)); string(end.Output) != "30000" {
 					t.Errorf("crash at call %d, after=%v: ended with %s %s, want 30000",
 						n, after, end.String(), end.Output)
@@ -151,8 +151,8 @@ func TestR20ACrashWhileAStepThatOverrunsIsSent(t *testing.T) {
 // and its outcome is parked.
 func TestR20_pauseWhileAnActivityRuns_outcomeIsParked(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
-	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
+	w, _ := sleepingWork()
+	withInlineWork(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
 		in := h.start("works", 1500)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 		h.serveFor(time.Minute)
@@ -172,8 +172,8 @@ func TestR20_pauseWhileAnActivityRuns_outcomeIsParked(t *testing.T) {
 // A termination follows the trigger in the batch and belongs to the same turn. No inline activity of that turn starts.
 func TestR20_terminationFollowsTheTrigger_runsNoActivity(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
-	inWorkshop(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
+	w, _ := sleepingWork()
+	withInlineWork(t, w, simhub.Options{}, shortAndLong(nil), func(ctx context.Context, h *hub) {
 		in := h.start("works", 1500)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
 			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID,
@@ -191,12 +191,12 @@ func TestR20_terminationFollowsTheTrigger_runsNoActivity(t *testing.T) {
 // The code blocks while an inline activity runs. The activity is sent to its queue once, and its outcome is parked.
 func TestR20_codeBlocks_runningActivityIsSentToItsQueue(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
+	w, _ := sleepingWork()
 	hangs := shortAndLong(func(*perdure.OrchestrationContext) error {
 		time.Sleep(time.Hour)
 		return nil
 	})
-	inWorkshop(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, hangs, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{TurnLimit: 300 * time.Millisecond}, hangs, func(_ context.Context, h *hub) {
 		in := h.start("works", 1500)
 		h.serveFor(20 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -210,14 +210,14 @@ func TestR20_codeBlocks_runningActivityIsSentToItsQueue(t *testing.T) {
 // An inline activity that is cancelled in the turn that schedules it does not start.
 func TestR20_cancelledInTheSameTurn_doesNotRun(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		scope, cancel := perdure.WithCancel(ctx)
 		callWork(scope, 1)
 		cancel()
 		return callWork(ctx, 2).Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		h.finish(h.start("works", 0))
 		w.wantRuns(t, 1, 0)
 		h.checkRest()
@@ -266,7 +266,7 @@ func TestR20OutcomesBesideDecisionsThatFillACommit(t *testing.T) {
 // during its commit.
 func TestR20_largeTurn_noActivityRunsDuringItsCommit(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
+	w, _ := sleepingWork()
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		long := callWork(ctx, n)
 		var fs []*perdure.Future[int]
@@ -282,7 +282,7 @@ func TestR20_largeTurn_noActivityRunsDuringItsCommit(t *testing.T) {
 		return long.Await(ctx)
 	}
 	crash, crashed := crashOnce(true, writesCursor)
-	inWorkshop(t, w, simhub.Options{Intercept: crash}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{Intercept: crash}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 1500)
 		h.serveFor(24 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCompleted || !crashed.Load() {
@@ -304,9 +304,9 @@ func writesCursor(c simaws.Call) bool {
 // The inline activities of ten instances in a batch run concurrently.
 func TestR20_instancesOfABatch_runConcurrently(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
+	w, _ := sleepingWork()
 	one := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n).Await(ctx) }
-	inWorkshop(t, w, simhub.Options{}, one, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, one, func(_ context.Context, h *hub) {
 		for i := range 10 {
 			h.startAs(fmt.Sprint("i-", i), "works", 1000)
 		}
@@ -323,8 +323,8 @@ func TestR20_instancesOfABatch_runConcurrently(t *testing.T) {
 // commit.
 func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
-	inWorkshop(t, w, simhub.Options{InlineTimeout: time.Minute}, nil, func(ctx context.Context, h *hub) {
+	w, _ := sleepingWork()
+	withInlineWork(t, w, simhub.Options{InlineTimeout: time.Minute}, nil, func(ctx context.Context, h *hub) {
 		h.start("works", 20_000)
 		w.code = func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, 20*time.Second) }
 		records := h.receive(h.Provider.Config().InboxURL)
@@ -344,7 +344,7 @@ func TestR20AStepEndsBeforeTheLockOfItsMessages(t *testing.T) {
 // A query replays the instance and runs no inline activity.
 func TestR20_query_runsNoActivity(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		must(0, perdure.SetQueryHandler(ctx, "at", func(int) (int, error) { return v, nil }))
 		for range n {
@@ -354,11 +354,11 @@ func TestR20_query_runsNoActivity(t *testing.T) {
 		}
 		return v, perdure.Sleep(ctx, time.Hour)
 	}
-	inWorkshop(t, w, simhub.Options{Environments: 2}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{Environments: 2}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 4)
 		h.serveFor(time.Minute)
 		for _, o := range h.Orchestrators {
-			if got, err := h.askOf(o, "at", "0"); err != nil || got != "4" {
+			if got, err := h.queryOn(o, "at", "0"); err != nil || got != "4" {
 				t.Errorf("got %s, %v, want 4", got, err)
 			}
 		}
@@ -380,7 +380,7 @@ func letters(seed int) string {
 // by a redispatch and is not lost.
 func TestR20ATurnThatIsTooLargeFindsAStepThatRuns(t *testing.T) {
 	t.Parallel()
-	w, _ := napping()
+	w, _ := sleepingWork()
 	o := simhub.Options{Registry: w.registry(func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		long := callWork(ctx, n)
 		var parts []*perdure.Future[int]

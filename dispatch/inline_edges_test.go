@@ -18,7 +18,7 @@ import (
 // 3. The status is written nevertheless.
 func TestR20_deferredStatusAndSlowCommit_isWritten(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
 			return 0, err
@@ -36,7 +36,7 @@ func TestR20_deferredStatusAndSlowCommit_isWritten(t *testing.T) {
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "end").Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 600)
 		h.serveFor(time.Minute)
 		slow := 0
@@ -115,11 +115,11 @@ func TestR20_nextTurn_usesTheContextOfTheCurrentTurn(t *testing.T) {
 		defer cancel()
 		next(ctx)
 	}}
-	w := &workshop{}
+	w := &inlineWork{}
 	o := simhub.Options{
 		Interceptors: []perdure.Interceptor{limits}, Codecs: []perdure.Codec{&heeding{turning{id: "turned"}}},
 	}
-	inWorkshop(t, w, o, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, o, nil, func(_ context.Context, h *hub) {
 		if in := h.start("works", 4); len(h.turn(0)) > 0 || h.read(in).Status != provider.StatusCompleted {
 			t.Errorf("the instance is %s, want completed", h.read(in).Status)
 		}

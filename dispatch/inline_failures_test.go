@@ -28,7 +28,7 @@ import (
 // Failures that exceed a commit are consumed in parts, as results are, and no activity runs again.
 func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
+	w := &inlineWork{code: func(_ context.Context, n int) (int, error) { return 0, errors.New(letters(n)[:16_000]) }}
 	body := func(ctx *perdure.OrchestrationContext, n int) (failed int, _ error) {
 		var fs []*perdure.Future[int]
 		for i := range n {
@@ -41,7 +41,7 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 		}
 		return failed, nil
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		var commits atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			for _, it := range itemsPut(c) {
@@ -65,14 +65,14 @@ func TestR20FailuresThatAreLargerThanACommit(t *testing.T) {
 // An inline activity that is stopped between two attempts continues with the next attempt in its queue.
 func TestR20AStepThatIsStoppedBetweenAttemptsGoesOnWithTheNext(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, _ int) (int, error) {
 		return 0, fmt.Errorf("attempt %d", perdure.ActivityInfoFrom(ctx).Attempt)
 	}}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		policy := perdure.RetryPolicy{InitialInterval: 900 * time.Millisecond, BackoffCoefficient: 1, MaxAttempts: 3}
 		return callWork(ctx, n, perdure.WithRetry(policy)).Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 3)
 		time.AfterFunc(500*time.Millisecond, func() {
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
@@ -98,7 +98,7 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var at []time.Time
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		if n == 1 {
 			return n, sleepFor(ctx, 100*time.Millisecond)
 		}
@@ -124,7 +124,7 @@ func TestR20AStepThatIsStoppedBetweenAttemptsWaitsOn(t *testing.T) {
 		}
 		return again.Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 3)); string(end.Output) != "3" {
 			t.Errorf("ended with %s %s, want 3", end.String(), end.Output)
 		}
@@ -154,16 +154,16 @@ func TestR20_copyFailsAfterTheOutcome_isDropped(t *testing.T) {
 		takes  time.Duration
 		pauses bool
 	}{"paused": {time.Millisecond, true}, "yielded": {100 * time.Millisecond, false}} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 			return n + 1, sleepFor(ctx, c.takes)
 		}}
-		inWorkshop(t, w, simhub.Options{}, retried, func(ctx context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, retried, func(ctx context.Context, h *hub) {
 			in := h.start("works", 150)
 			if c.pauses {
 				must(0, h.Provider.EnqueueForOrchestrator(ctx, pauseMessage(in, "1", "ann")))
 			}
 			h.turn(0)
-			last := lastArrived(h, in)
+			last := lastInlineOutcome(h, in)
 			o := failed(last.SourceEventID, 1, "r.1", time.Now().Add(time.Second))
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
 				Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
@@ -193,8 +193,8 @@ func isRetry(w ddbtypes.TransactWriteItem) bool {
 	return w.Update != nil && strings.HasPrefix(text(w.Update.Key, "sk"), "r#")
 }
 
-// lastArrived returns the last inline outcome in the history of an instance.
-func lastArrived(h *hub, in provider.Instance) (last history.Event) {
+// lastInlineOutcome returns the last inline outcome in the history of an instance.
+func lastInlineOutcome(h *hub, in provider.Instance) (last history.Event) {
 	h.t.Helper()
 	for _, e := range h.stored(in.ExecutionID) {
 		if e.IsInlineOutcome() {
@@ -210,7 +210,7 @@ func lastArrived(h *hub, in provider.Instance) (last history.Event) {
 // The metrics of activities include inline activities, measured in the orchestrator's function.
 func TestMetrics_inlineActivities_areIncluded(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		switch a := perdure.ActivityInfoFrom(ctx); {
 		case n == 1: // the loser of the race

@@ -26,15 +26,15 @@ import (
 
 // These tests cover races of inline activities (R20 in docs/internals/rules.md).
 
-// workshop records the runs of the inline activity "work".
-type workshop struct {
+// inlineWork records the runs of the inline activity "work".
+type inlineWork struct {
 	code func(ctx context.Context, n int) (int, error)
 
 	mu   sync.Mutex
 	runs []perdure.ActivityInfo
 }
 
-func (w *workshop) work(ctx context.Context, n int) (int, error) {
+func (w *inlineWork) work(ctx context.Context, n int) (int, error) {
 	w.mu.Lock()
 	w.runs = append(w.runs, perdure.ActivityInfoFrom(ctx))
 	w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *workshop) work(ctx context.Context, n int) (int, error) {
 }
 
 // ran returns the number of runs, and the number of runs in a worker, which have a completion token.
-func (w *workshop) ran() (all, outside int) {
+func (w *inlineWork) ran() (all, outside int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.runs {
@@ -57,7 +57,7 @@ func (w *workshop) ran() (all, outside int) {
 }
 
 // wantRuns fails the test unless the code ran all times, and outside times of these in a worker.
-func (w *workshop) wantRuns(t *testing.T, all, outside int) {
+func (w *inlineWork) wantRuns(t *testing.T, all, outside int) {
 	t.Helper()
 	if a, o := w.ran(); a != all || o != outside {
 		t.Errorf("got %d runs, %d of them in a worker, want %d and %d", a, o, all, outside)
@@ -66,7 +66,7 @@ func (w *workshop) wantRuns(t *testing.T, all, outside int) {
 
 // registry returns the inline activity "work" and the orchestration "works", which runs body. If body is nil, "works"
 // calls the activity n times in sequence.
-func (w *workshop) registry(body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
+func (w *inlineWork) registry(body func(ctx *perdure.OrchestrationContext, n int) (int, error)) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "work", w.work, perdure.Inline())
 	perdure.AddActivity(r, "inc", inc)
@@ -88,9 +88,9 @@ func callWork(ctx *perdure.OrchestrationContext, n int, opts ...perdure.Activity
 	return perdure.CallActivityByName[int](ctx, "work", n, opts...)
 }
 
-// inWorkshop runs f on a hub with the registry of w.
-func inWorkshop(
-	t *testing.T, w *workshop, o simhub.Options, body func(*perdure.OrchestrationContext, int) (int, error),
+// withInlineWork runs f on a hub with the registry of w.
+func withInlineWork(
+	t *testing.T, w *inlineWork, o simhub.Options, body func(*perdure.OrchestrationContext, int) (int, error),
 	f func(ctx context.Context, h *hub),
 ) {
 	t.Helper()
@@ -113,7 +113,7 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 //     activity would be poison, not the instance.
 func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			simhub.Die(ctx)
@@ -121,7 +121,7 @@ func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 		return n + 1, nil
 	}
 	o := simhub.Options{Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })}
-	inWorkshop(t, w, o, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, o, nil, func(_ context.Context, h *hub) {
 		in := h.start("works", 2)
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s %s, want 2", end.String(), end.Output)
@@ -134,13 +134,13 @@ func TestR20_activityCrashesItsProcess_isSentToItsQueue(t *testing.T) {
 // An inline activity that crashes every process fails as poison, as any activity does.
 func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		simhub.Die(ctx)
 		return n, nil
 	}
 	never := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
-	inWorkshop(t, w, simhub.Options{Intercept: never, MaxAttempts: 2}, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{Intercept: never, MaxAttempts: 2}, nil, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))
 		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "crashed the process") {
 			t.Errorf("ended with %s %v, want a failure about crashes", end.String(), end.Error)
@@ -155,9 +155,9 @@ func TestR20AStepThatKillsItsProcessIsPoisonAndItsInstanceIsNot(t *testing.T) {
 func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for n := 1; n <= 3; n++ {
-		w := &workshop{}
+		w := &inlineWork{}
 		crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, fmt.Sprintf("h#%010d", n)) })
-		inWorkshop(t, w, simhub.Options{Intercept: crash}, nil, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{Intercept: crash}, nil, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("works", 3)); string(end.Output) != "3" || !crashed.Load() {
 				t.Errorf("ended with %s %s, crashed: %v, want 3", end.String(), end.Output, crashed.Load())
 			}
@@ -175,7 +175,7 @@ func TestR20_outcomeIsCommitted_activityDoesNotRunAgain(t *testing.T) {
 // to its queue.
 func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		return n, sleepFor(ctx, time.Duration(n)*time.Millisecond)
 	}}
 	both := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -186,7 +186,7 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 		return second.Await(ctx)
 	}
 	crash, crashed := crashOnce(true, func(c simaws.Call) bool { return isCommit(c, "h#0000000001") })
-	inWorkshop(t, w, simhub.Options{Intercept: crash}, both, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{Intercept: crash}, both, func(_ context.Context, h *hub) {
 		if end := h.finish(h.start("works", 0)); string(end.Output) != "1000" || !crashed.Load() {
 			t.Errorf("ended with %s %s, crashed: %v, want 1000", end.String(), end.Output, crashed.Load())
 		}
@@ -200,7 +200,7 @@ func TestR20AStepThatRanWhenItsProcessDiedIsSent(t *testing.T) {
 func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 	t.Parallel()
 	for _, works := range []time.Duration{0, time.Hour} {
-		w := &workshop{}
+		w := &inlineWork{}
 		w.code = func(ctx context.Context, _ int) (int, error) {
 			if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 				time.Sleep(30 * time.Minute)
@@ -208,7 +208,7 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 			}
 			return 2, sleepFor(ctx, works)
 		}
-		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 			stopped := time.Now() // time does not pass in a frozen function
 			o := must(dispatch.NewOrchestrator(w.registry(nil), h.Provider, &dispatch.OrchestratorOptions{
 				BuildID: "test", Logger: h.logger(), Clock: func() time.Time { return stopped },
@@ -242,14 +242,14 @@ func TestR20_processIsThawed_commitConflicts(t *testing.T) {
 // another process may have cancelled the instance (I6).
 func TestR20AStaleViewRunsNoStep(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx); err != nil {
 			return -1, nil //nolint:nilerr // ends normally when it is cancelled
 		}
 		return callWork(ctx, 1).Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{Environments: 2}, body, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{Environments: 2}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 0)
 		h.turn(0) // warms the instance in environment 0
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
@@ -272,8 +272,8 @@ func TestR20AStaleViewRunsNoStep(t *testing.T) {
 func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{}, 1)
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		let := make(chan struct{})
 		w.code = func(ctx context.Context, _ int) (int, error) {
 			if perdure.ActivityInfoFrom(ctx).CompletionToken != "" {
@@ -303,7 +303,7 @@ func TestR20AnOutcomeBehindTheCommitThatSendsItsStepIsDropped(t *testing.T) {
 // and the activity does not run inline again.
 func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, _ int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, _ int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			return 1, sleepFor(ctx, time.Minute)
 		}
@@ -312,7 +312,7 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 	lost := 0
 	var looks atomic.Int64
 	var isLost, sent atomic.Bool
-	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch {
 			case !isLost.Load():
@@ -345,14 +345,14 @@ func TestR20_responseToTheCommitIsLost_activityDoesNotRunInline(t *testing.T) {
 // runs no more inline activities.
 func TestR20_codeIgnoresItsContext_isAbandoned(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			time.Sleep(time.Hour)
 		}
 		return n + 1, nil
 	}
-	inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 		in := h.start("works", 6)
 		began := time.Now()
 		if end := h.finish(in); string(end.Output) != "6" || end.Time.Sub(began) > time.Minute {
@@ -369,11 +369,11 @@ func TestR20_raceWithATimer_firstIsCommitted(t *testing.T) {
 		takes, fires time.Duration
 		want         string
 	}{{500 * time.Millisecond, time.Minute, "0"}, {10 * time.Second, 5 * time.Second, "1"}} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, c.takes) }}
+		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, c.takes) }}
 		race := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.Select(ctx, callWork(ctx, 1), perdure.CreateTimer(ctx, c.fires))
 		}
-		inWorkshop(t, w, simhub.Options{}, race, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, race, func(_ context.Context, h *hub) {
 			in := h.start("works", 0)
 			began := time.Now()
 			end := h.finish(in)
@@ -389,7 +389,7 @@ func TestR20_raceWithATimer_firstIsCommitted(t *testing.T) {
 func TestR20_thousandActivities_runConcurrently(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int64
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		at := now.Add(1)
 		for m := most.Load(); at > m && !most.CompareAndSwap(m, at); m = most.Load() {
 		}
@@ -403,7 +403,7 @@ func TestR20_thousandActivities_runConcurrently(t *testing.T) {
 		}
 		return sumOf(ctx, fs)
 	}
-	inWorkshop(t, w, simhub.Options{}, all, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, all, func(_ context.Context, h *hub) {
 		h.Cloud.ResetCounts()
 		end := h.finish(h.start("works", 1000))
 		if string(end.Output) != "499500" || most.Load() != 100 {
@@ -450,7 +450,7 @@ func TestR20ResultsThatAreLargerThanACommit(t *testing.T) {
 func TestR20_continueAsNew_cancelsRunningActivities(t *testing.T) {
 	t.Parallel()
 	var why atomic.Value
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		if err := sleepFor(ctx, time.Duration(n)*time.Millisecond); err != nil {
 			if c, ok := errors.AsType[*perdure.CancelledError](err); ok {
 				why.Store(c.Reason)
@@ -469,7 +469,7 @@ func TestR20_continueAsNew_cancelsRunningActivities(t *testing.T) {
 		}
 		return perdure.ContinueAsNew[int](ctx, n-1)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		in := h.start("works", 2)
 		h.Cloud.ResetCounts()
 		if end := h.finish(in); string(end.Output) != "7" {
@@ -489,7 +489,7 @@ func TestR20_continueAsNew_cancelsRunningActivities(t *testing.T) {
 // A chain of inline activities yields after ten seconds, so the instance consumes an event in between.
 func TestR20_chain_yieldsToMessages(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		return n + 1, sleepFor(ctx, 100*time.Millisecond)
 	}}
 	body := func(ctx *perdure.OrchestrationContext, n int) (done int, err error) {
@@ -501,7 +501,7 @@ func TestR20_chain_yieldsToMessages(t *testing.T) {
 		}
 		return done, nil
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1000)
 		time.AfterFunc(time.Second, func() {
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
@@ -521,8 +521,8 @@ func TestR20_chain_yieldsToMessages(t *testing.T) {
 // A pause request follows the trigger in the batch. The pause takes effect before the turn of the next inline activity.
 func TestR20_pauseFollowsTheTrigger_stopsTheChain(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 		in := h.start("works", 5)
 		order := provider.Message{
 			Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID,
@@ -550,14 +550,14 @@ func TestR20_clientRequest_stopsARunningActivity(t *testing.T) {
 		provider.MessageExecutionSuspended,
 	} {
 		var stopped time.Time
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 			err := sleepFor(ctx, 20*time.Second)
 			if stopped.IsZero() {
 				stopped = time.Now()
 			}
 			return n, err
 		}}
-		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(ctx context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(ctx context.Context, h *hub) {
 			in := h.start("works", 1)
 			asked := time.Now().Add(500 * time.Millisecond)
 			time.AfterFunc(500*time.Millisecond, func() {
@@ -593,10 +593,10 @@ func TestR20_clientRequest_stopsARunningActivity(t *testing.T) {
 // A client's request also stops a chain of short inline activities.
 func TestR20_clientRequest_stopsAChain(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		return n + 1, sleepFor(ctx, 100*time.Millisecond)
 	}}
-	inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1000)
 		time.AfterFunc(3*time.Second, func() {
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
@@ -629,10 +629,10 @@ func (h *hub) ahead(by time.Duration) {
 func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, by := range []time.Duration{4 * time.Second, 6 * time.Second, time.Hour} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 			return n + 1, sleepFor(ctx, 100*time.Millisecond)
 		}}
-		inWorkshop(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{}, nil, func(ctx context.Context, h *hub) {
 			h.ahead(by)
 			in := h.start("works", 50)
 			asked := time.Now().Add(500 * time.Millisecond)
@@ -660,8 +660,8 @@ func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 func TestR20_requestNote_isReadOncePerSecond(t *testing.T) {
 	t.Parallel()
 	for takes, want := range map[time.Duration]int{900 * time.Millisecond: 0, 4500 * time.Millisecond: 4} {
-		w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, takes) }}
-		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(_ context.Context, h *hub) {
+		w := &inlineWork{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, takes) }}
+		withInlineWork(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, nil, func(_ context.Context, h *hub) {
 			looks := 0
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if c.Operation == "GetItem" {
@@ -683,14 +683,14 @@ func TestR20_requestNote_isReadOncePerSecond(t *testing.T) {
 // A cancel that the invocation itself processes does not stop inline activities, so an undo can run inline.
 func TestR20_invocationProcessesTheCancel_undoRunsInline(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) {
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) {
 		return n, sleepFor(ctx, 1500*time.Millisecond)
 	}}
 	body := func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		_ = perdure.Sleep(ctx, time.Hour)
 		return callWork(perdure.WithoutCancel(ctx), 1).Await(perdure.WithoutCancel(ctx))
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 1)
 		h.serveFor(time.Minute)
 		must(0, h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
@@ -706,7 +706,7 @@ func TestR20_invocationProcessesTheCancel_undoRunsInline(t *testing.T) {
 func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 	t.Parallel()
 	var deadline time.Duration
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		at, ok := ctx.Deadline()
 		if perdure.ActivityInfoFrom(ctx).CompletionToken == "" && ok {
@@ -714,7 +714,7 @@ func TestR20AStepHasAThirdOfTheFunctionsTimeout(t *testing.T) {
 		}
 		return n, nil
 	}
-	inWorkshop(t, w, simhub.Options{InvocationLimit: 3 * time.Second}, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{InvocationLimit: 3 * time.Second}, nil, func(_ context.Context, h *hub) {
 		h.finish(h.start("works", 1))
 		if deadline <= 0 || deadline > time.Second {
 			t.Errorf("got %v of 3s for an inline activity, want at most 1s", deadline)
@@ -730,17 +730,17 @@ func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 	const turns = limit * 3 / 4 // the time of turns, after which the context of their calls ends
 	const reserve = turns / 4
 	var latest time.Time // deadline of the activity whose commit is next
-	w := &workshop{}
+	w := &inlineWork{}
 	w.code = func(ctx context.Context, n int) (int, error) {
 		if at, _ := ctx.Deadline(); perdure.ActivityInfoFrom(ctx).CompletionToken == "" {
 			latest = at
 		}
 		return n + 1, sleepFor(ctx, 400*time.Millisecond)
 	}
-	inWorkshop(t, w, simhub.Options{InvocationLimit: limit}, nil, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{InvocationLimit: limit}, nil, func(_ context.Context, h *hub) {
 		steps, least := 0, turns
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			if end, limited := ctx.Deadline(); limited && putsSegment(c) && !latest.IsZero() {
+			if end, limited := ctx.Deadline(); limited && commitsSegment(c) && !latest.IsZero() {
 				if left := end.Sub(latest); left < reserve {
 					t.Errorf("an inline activity ended %v before the end of turns, want at least %v", left, reserve)
 				}
@@ -758,8 +758,8 @@ func TestR20AStepEndsBeforeItsInvocationDoes(t *testing.T) {
 	})
 }
 
-// putsSegment reports whether a call commits a segment.
-func putsSegment(c simaws.Call) bool {
+// commitsSegment reports whether a call commits a segment.
+func commitsSegment(c simaws.Call) bool {
 	return slices.ContainsFunc(itemsPut(c), func(it map[string]ddbtypes.AttributeValue) bool {
 		return strings.HasPrefix(text(it, "sk"), "h#")
 	})
@@ -781,7 +781,7 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 		{1500 * time.Millisecond, 1, 2, 6 * time.Second},
 		{5 * time.Second, 1, 2, 20 * time.Second},
 	} {
-		w := &workshop{}
+		w := &inlineWork{}
 		w.code = func(ctx context.Context, n int) (int, error) {
 			time.Sleep(1500 * time.Nanosecond) // moves the clock off whole milliseconds
 			if a := perdure.ActivityInfoFrom(ctx).Attempt; a < 3 {
@@ -794,7 +794,7 @@ func TestR20RetriesWithinASecondAreMadeInTheInvocation(t *testing.T) {
 				InitialInterval: c.wait, BackoffCoefficient: 1, MaxAttempts: 5, Jitter: perdure.NoJitter,
 			})).Await(ctx)
 		}
-		inWorkshop(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, body, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{InlineTimeout: 30 * time.Second}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 3)
 			began := time.Now()
 			if end := h.finish(in); string(end.Output) != "3" || end.Time.Sub(began) > c.took {
@@ -826,8 +826,8 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 		"pending": {func() error { return perdure.ErrPending }, "perdure.Inline"},
 		"goexit":  {func() error { runtime.Goexit(); return nil }, "Goexit"},
 	} {
-		w := &workshop{code: func(context.Context, int) (int, error) { return 0, c.code() }}
-		inWorkshop(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
+		w := &inlineWork{code: func(context.Context, int) (int, error) { return 0, c.code() }}
+		withInlineWork(t, w, simhub.Options{}, nil, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("works", 1))
 			if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, c.want) {
 				t.Errorf("%s: ended with %s %v, want an error with %q", name, end.String(), end.Error, c.want)
@@ -841,11 +841,11 @@ func TestR20AStepFailsAsAnyActivityDoes(t *testing.T) {
 // An inline activity fails when its start-to-close timeout expires, regardless of its code.
 func TestR20_startToCloseExpires_activityFails(t *testing.T) {
 	t.Parallel()
-	w := &workshop{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Second) }}
+	w := &inlineWork{code: func(ctx context.Context, n int) (int, error) { return n, sleepFor(ctx, time.Second) }}
 	body := func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return callWork(ctx, n, perdure.WithStartToCloseTimeout(300*time.Millisecond)).Await(ctx)
 	}
-	inWorkshop(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{}, body, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("works", 1))
 		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "start-to-close") {
 			t.Errorf("ended with %s %v, want a start-to-close timeout", end.String(), end.Error)
@@ -863,9 +863,9 @@ func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 		perdure.WaitForCancellation(), perdure.WithHeartbeatTimeout(time.Minute), perdure.Exclusive("k"),
 		perdure.AtMostOnce(),
 	} {
-		w := &workshop{}
+		w := &inlineWork{}
 		body := func(ctx *perdure.OrchestrationContext, n int) (int, error) { return callWork(ctx, n, opt).Await(ctx) }
-		inWorkshop(t, w, simhub.Options{Exclusive: true}, body, func(_ context.Context, h *hub) {
+		withInlineWork(t, w, simhub.Options{Exclusive: true}, body, func(_ context.Context, h *hub) {
 			in := h.start("works", 1)
 			h.finish(in)
 			w.wantRuns(t, 1, 1)
@@ -880,8 +880,8 @@ func TestR20_callWithAWaitOrKey_goesToItsQueue(t *testing.T) {
 // An activity that is not registered in the orchestrator's build runs in its worker.
 func TestR20AStepThatIsNotRegisteredGoesToItsQueue(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
-	inWorkshop(t, w, simhub.Options{}, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+	w := &inlineWork{}
+	withInlineWork(t, w, simhub.Options{}, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		f := perdure.CallActivityByName[int](ctx, "elsewhere", 1, perdure.Inline())
 		_, late := perdure.Select(ctx, f, perdure.CreateTimer(ctx, time.Minute))
 		return 3, late
@@ -899,7 +899,7 @@ func (h *hub) turn0(provider.Instance) { h.turn(0) }
 // A cold environment replays the outcomes and does not run past inline activities again.
 func TestR20_replay_runsNoActivity(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	body := func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
 			if v, err = callWork(ctx, v).Await(ctx); err != nil {
@@ -911,7 +911,7 @@ func TestR20_replay_runsNoActivity(t *testing.T) {
 		}
 		return v, nil
 	}
-	inWorkshop(t, w, simhub.Options{CacheBytes: 1, Environments: 3}, body, func(ctx context.Context, h *hub) {
+	withInlineWork(t, w, simhub.Options{CacheBytes: 1, Environments: 3}, body, func(ctx context.Context, h *hub) {
 		in := h.start("works", 5)
 		if end := h.finish(in); string(end.Output) != "5" {
 			t.Errorf("ended with %s %s, want 5", end.String(), end.Output)
@@ -924,7 +924,7 @@ func TestR20_replay_runsNoActivity(t *testing.T) {
 // Activity interceptors are called for inline activities.
 func TestR20_interceptors_observeInlineActivities(t *testing.T) {
 	t.Parallel()
-	w := &workshop{}
+	w := &inlineWork{}
 	seen := 0
 	see := perdure.Interceptor{Activity: func(
 		ctx context.Context, a perdure.ActivityInfo, next func(context.Context) perdure.ActivityResult,
@@ -934,10 +934,11 @@ func TestR20_interceptors_observeInlineActivities(t *testing.T) {
 		}
 		next(ctx)
 	}}
-	inWorkshop(t, w, simhub.Options{Interceptors: []perdure.Interceptor{see}}, nil, func(_ context.Context, h *hub) {
-		h.finish(h.start("works", 3))
-		if seen != 3 {
-			t.Errorf("got %d observed activities, want 3", seen)
-		}
-	})
+	withInlineWork(t, w, simhub.Options{Interceptors: []perdure.Interceptor{see}}, nil,
+		func(_ context.Context, h *hub) {
+			h.finish(h.start("works", 3))
+			if seen != 3 {
+				t.Errorf("got %d observed activities, want 3", seen)
+			}
+		})
 }

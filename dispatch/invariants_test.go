@@ -58,7 +58,7 @@ func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 					return
 				}
 				f.wantCause(3, perdure.ReasonSelectLoser)
-				if took := f.seenAt().Sub(began); f.ran() != 1 || took > time.Second {
+				if took := f.observedAt().Sub(began); f.ran() != 1 || took > time.Second {
 					t.Errorf("got %d runs and a cancellation after %v, want 1 within 1s", f.ran(), took)
 				}
 			})

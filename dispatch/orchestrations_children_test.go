@@ -38,8 +38,8 @@ func addFamily(r *perdure.Registry) {
 		return perdure.StartOrchestration(ctx, "chain", n)
 	})
 	perdure.AddOrchestration(r, "waits-a-day", waitsADay)
-	perdure.AddOrchestration(r, "gives-up-child", givesUp)
-	perdure.AddOrchestration(r, "gives-up-work", givesUpWork)
+	perdure.AddOrchestration(r, "gives-up-child", cancelsChild)
+	perdure.AddOrchestration(r, "gives-up-work", cancelsActivity)
 	addContinuing(r)
 	addTalking(r)
 }
@@ -57,18 +57,18 @@ func waitsADay(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	return []string{"event", "timer"}[first], nil
 }
 
-// givesUp calls the child "c" and cancels the call at the event "add". At the event "end" it returns the outcome.
-func givesUp(ctx *perdure.OrchestrationContext, _ int) (string, error) {
+// cancelsChild calls the child "c" and cancels the call at the event "add". At the event "end" it returns the outcome.
+func cancelsChild(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	below := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID("c"))
-	return givenUp(ctx, below)
+	return cancelsFuture(ctx, below)
 }
 
-// givesUpWork does the same as givesUp with an activity.
-func givesUpWork(ctx *perdure.OrchestrationContext, n int) (string, error) {
-	return givenUp(ctx, perdure.CallActivity(ctx, inc, n))
+// cancelsActivity does the same as cancelsChild with an activity.
+func cancelsActivity(ctx *perdure.OrchestrationContext, n int) (string, error) {
+	return cancelsFuture(ctx, perdure.CallActivity(ctx, inc, n))
 }
 
-func givenUp(ctx *perdure.OrchestrationContext, f *perdure.Future[int]) (string, error) {
+func cancelsFuture(ctx *perdure.OrchestrationContext, f *perdure.Future[int]) (string, error) {
 	if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 		return "", err
 	}

@@ -26,8 +26,8 @@ import (
 var backlog = flag.Int("backlog", manyOr(500),
 	"number of work items of TestR13_backlogAfterAnOutage_drainsAsFast, 500 per orchestration")
 
-// asSlowAsAWS waits as long as a call to AWS takes.
-func asSlowAsAWS(ctx context.Context, c simaws.Call) {
+// sleepLikeAWS waits as long as a call to AWS takes.
+func sleepLikeAWS(ctx context.Context, c simaws.Call) {
 	took := 5 * time.Millisecond
 	switch c.Service {
 	case "Lambda":
@@ -43,8 +43,8 @@ func asSlowAsAWS(ctx context.Context, c simaws.Call) {
 	}
 }
 
-// drained contains the costs of processing a backlog.
-type drained struct {
+// drainStats contains the costs of processing a backlog.
+type drainStats struct {
 	took        time.Duration
 	invocations int64
 	deliveries  int // of work items, while they were processed
@@ -53,9 +53,9 @@ type drained struct {
 	failed      int
 }
 
-// drain schedules a backlog, delivers all of it without result for each round of an outage, and then runs ten
+// drainBacklog schedules a backlog, delivers all of it without result for each round of an outage, and then runs ten
 // processes.
-func drain(t *testing.T, items, outage int) (d drained) {
+func drainBacklog(t *testing.T, items, outage int) (d drainStats) {
 	t.Helper()
 	const each = 500
 	var ran atomic.Int64
@@ -94,7 +94,7 @@ func drain(t *testing.T, items, outage int) (d drained) {
 				mu.Unlock()
 			}()
 		}
-		asSlowAsAWS(ctx, c)
+		sleepLikeAWS(ctx, c)
 		return next()
 	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
@@ -167,7 +167,7 @@ func (h *hub) receiveAndTurn() []provider.Record {
 func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	calm, after := drain(t, *backlog, 0), drain(t, *backlog, 4)
+	calm, after := drainBacklog(t, *backlog, 0), drainBacklog(t, *backlog, 4)
 	rate := float64(calm.took) / float64(after.took)
 	t.Logf("%d items: %v in %d invocations without an outage; %v in %d invocations and %d deliveries after an "+
 		"outage (%.0f %%)",
@@ -177,8 +177,8 @@ func TestR13_backlogAfterAnOutage_drainsAsFast(t *testing.T) {
 	}
 }
 
-// storm kills all worker processes at fixed intervals.
-type storm struct {
+// externalKiller kills all worker processes at fixed intervals.
+type externalKiller struct {
 	every    time.Duration
 	from, to time.Time
 	mu       sync.Mutex
@@ -188,9 +188,9 @@ type storm struct {
 }
 
 // intercept runs inside an interceptor of simhub.Crash.
-func (s *storm) intercept(ctx context.Context, c simaws.Call, next func() error) error {
+func (s *externalKiller) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	s.note(c)
-	asSlowAsAWS(ctx, c)
+	sleepLikeAWS(ctx, c)
 	name, died := simhub.Process(ctx)
 	s.mu.Lock()
 	if born, worker := s.born[name]; worker && !died && s.moments(time.Now()) > s.moments(born) {
@@ -202,14 +202,14 @@ func (s *storm) intercept(ctx context.Context, c simaws.Call, next func() error)
 }
 
 // moments returns the number of kills before t.
-func (s *storm) moments(t time.Time) int64 {
+func (s *externalKiller) moments(t time.Time) int64 {
 	if t.After(s.to) {
 		t = s.to
 	}
 	return int64(max(t.Sub(s.from), 0) / s.every)
 }
 
-func (s *storm) note(c simaws.Call) {
+func (s *externalKiller) note(c simaws.Call) {
 	ms, ok := c.Input.([]sqstypes.Message)
 	if !ok || !isWork(*ms[0].Body) {
 		return
@@ -260,7 +260,7 @@ func TestR13_processesAreKilledExternally_nothingIsPoison(t *testing.T) {
 				}
 				return sum, nil
 			})
-			s := &storm{every: 500 * time.Millisecond, born: map[string]time.Time{}}
+			s := &externalKiller{every: 500 * time.Millisecond, born: map[string]time.Time{}}
 			o := simhub.Options{Registry: r, Intercept: s.intercept, Concurrency: 10, WorkVisibility: c.visibility}
 			inBubble(t, o, func(ctx context.Context, h *hub) {
 				begin := func(apart time.Duration) {
@@ -371,7 +371,7 @@ func TestR13_activityKillsItsProcess_fewNeighboursAreLost(t *testing.T) {
 					}
 					mu.Unlock()
 				}
-				asSlowAsAWS(ctx, call)
+				sleepLikeAWS(ctx, call)
 				return crashable(ctx, call, next)
 			}
 			inBubble(t, o, func(_ context.Context, h *hub) {

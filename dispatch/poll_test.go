@@ -204,10 +204,12 @@ func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	}
 }
 
-// forgetful is a provider that never renews a lock.
-type forgetful struct{ *dynamo.Provider }
+// withoutRenewals is a provider that never renews a lock.
+type withoutRenewals struct{ *dynamo.Provider }
 
-func (forgetful) RenewRecords(context.Context, string, time.Duration, ...provider.Record) ([]provider.Record, error) {
+func (withoutRenewals) RenewRecords(context.Context, string, time.Duration, ...provider.Record) (
+	[]provider.Record, error,
+) {
 	return nil, nil
 }
 
@@ -259,7 +261,7 @@ func TestPoll_longActivityIsRenewed_runsOnce(t *testing.T) {
 					h.turn(0)
 					p := provider.Poller(h.Provider)
 					if !c.renews {
-						p = forgetful{h.Provider}
+						p = withoutRenewals{h.Provider}
 					}
 					stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
 					time.Sleep(2 * time.Hour)
@@ -294,7 +296,8 @@ func TestPoll_lockExpires_retryIsNotSent(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "dawdle", 0)
 		h.turn(0)
-		stop := h.polled(ctx, forgetful{h.Provider}, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+		stop := h.polled(ctx, withoutRenewals{h.Provider}, "default", h.activities(r).HandleRecords,
+			dispatch.PollOptions{})
 		time.Sleep(2 * time.Hour)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -333,7 +336,8 @@ func TestPoll_lockExpires_turnIsNotCommitted(t *testing.T) {
 			}
 			return failed
 		}
-		stop := h.polled(ctx, forgetful{h.Provider}, provider.QueueInbox, handle, dispatch.PollOptions{Concurrency: 1})
+		stop := h.polled(ctx, withoutRenewals{h.Provider}, provider.QueueInbox, handle,
+			dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(90 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -561,7 +565,7 @@ func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 		at := time.Now()
 		time.Sleep(10*time.Second + time.Millisecond)
 		f.wantCause(3, perdure.ReasonSelectLoser)
-		if took := f.seenAt().Sub(at); took > 10*time.Second {
+		if took := f.observedAt().Sub(at); took > 10*time.Second {
 			t.Errorf("the activity observed the cancellation after %v, want at most the renewal interval of 10s", took)
 		}
 		if _, cause := f.cause(4); cause != nil || f.ran() != 2 {

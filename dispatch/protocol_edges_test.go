@@ -22,7 +22,7 @@ import (
 // cancel record lacks it. The end of the instance cancels the activity.
 func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: leaver()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: openTasksRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		h.turn(0) // of the child
@@ -41,7 +41,7 @@ func TestAnEndCancelsAnActivityWhoseOwnCancelIsParked(t *testing.T) {
 		if failed := h.give(broken); len(failed) > 0 {
 			t.Fatal("the termination failed without the code of the instance")
 		}
-		h.wantGivenUp(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
+		h.wantOpenTasksCancelled(in, string(perdure.ReasonOrchestrationTerminated), history.OrchestrationTerminated)
 	})
 }
 

@@ -25,17 +25,18 @@ func TestQuery_handlerHangsRepeatedly_isNotCalled(t *testing.T) {
 		h.start("counting", 1)
 		h.turn(0)
 		for range 3 {
-			h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
+			h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
 		}
 		before := time.Now()
-		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "3 earlier calls", "not called until one returns")
+		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "3 earlier calls",
+			"not called until one returns")
 		if took := time.Since(before); took >= time.Second {
 			t.Errorf("the query took %v: the handler was called again", took)
 		}
-		h.wantAsked("heard", "0", "0") // other handlers still run
+		h.wantQueryResult("heard", "0", "0") // other handlers still run
 
 		time.Sleep(time.Hour) // the handlers return
-		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
+		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "within 1s")
 		time.Sleep(time.Hour)
 	})
 }
@@ -56,8 +57,8 @@ func TestQuery_twoHandlersHang_errorsNameTheirOwnLines(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, TurnLimit: time.Second}, func(_ context.Context, h *hub) {
 		h.start("two", 1)
 		h.turn(0)
-		h.wantNoAnswer("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/query_limits_test.go:")
-		e := h.wantNoAnswer("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/query_limits_test.go:")
+		h.wantQueryError("second", "", provider.QueryHandlerTimedOut, "func1.2 (dispatch/query_limits_test.go:")
+		e := h.wantQueryError("first", "", provider.QueryHandlerTimedOut, "func1.1 (dispatch/query_limits_test.go:")
 		if strings.Contains(e.Message, "func1.2") {
 			t.Errorf("the error names the other handler: %v", e)
 		}
@@ -131,11 +132,11 @@ func TestQuery_unknownNameOfVeryMany_errorListsAHundred(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		h.start("many", 1000)
 		h.turn(0)
-		e := h.wantNoAnswer("none", "", provider.QueryHandlerNotFound, "and 900 more")
+		e := h.wantQueryError("none", "", provider.QueryHandlerNotFound, "and 900 more")
 		if len(e.Known) != 100 || len(e.Message) > 30_000 {
 			t.Errorf("got %d names and a message of %d bytes, want 100 names in at most 30,000 bytes",
 				len(e.Known), len(e.Message))
 		}
-		h.wantAsked(fmt.Sprintf("%0250d", 999), "", "999")
+		h.wantQueryResult(fmt.Sprintf("%0250d", 999), "", "999")
 	})
 }

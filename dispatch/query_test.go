@@ -40,7 +40,7 @@ func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		return heard + more, nil
 	})
 	set("changes", func(int) (int, error) { heard += 100; return heard, nil })
-	setHostile(ctx, set)
+	setInvalidHandlers(ctx, set)
 
 	for heard < n {
 		if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
@@ -52,8 +52,8 @@ func counting(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return heard, nil
 }
 
-// setHostile sets query handlers that break a rule each.
-func setHostile(ctx *perdure.OrchestrationContext, set func(string, func(int) (int, error))) {
+// setInvalidHandlers sets query handlers that break a rule each.
+func setInvalidHandlers(ctx *perdure.OrchestrationContext, set func(string, func(int) (int, error))) {
 	open := perdure.WaitForExternalEvent[int](ctx, "never")
 	set("waits", func(int) (int, error) { return open.Await(ctx) })
 	set("schedules", func(int) (int, error) { perdure.CallActivity(ctx, inc, 1); return 1, nil })
@@ -104,10 +104,10 @@ func counts() *perdure.Registry {
 // ask queries instance i-1. It fails the test if the query makes a call other than strongly consistent reads.
 func (h *hub) ask(query, input string) (string, error) {
 	h.t.Helper()
-	return h.askOf(h.Orchestrators[0], query, input)
+	return h.queryOn(h.Orchestrators[0], query, input)
 }
 
-func (h *hub) askOf(o provider.Querier, query, input string) (string, error) {
+func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
 	answer, err := o.QueryInstance(h.t.Context(), provider.QueryRequest{
@@ -133,16 +133,16 @@ func readsStrongly(c simaws.Call) bool {
 	}
 }
 
-func (h *hub) wantAsked(query, input, want string) {
+func (h *hub) wantQueryResult(query, input, want string) {
 	h.t.Helper()
 	if got, err := h.ask(query, input); got != want || err != nil {
 		h.t.Errorf("query %q returned %s, %v, want %s", query, got, err, want)
 	}
 }
 
-// wantNoAnswer fails the test unless a query returns a QueryError with the code want. The error text must contain the
+// wantQueryError fails the test unless a query returns a QueryError with the code want. The error text must contain the
 // strings says, the instance ID and the name of the query.
-func (h *hub) wantNoAnswer(query, input string, want provider.QueryCode, says ...string) *provider.QueryError {
+func (h *hub) wantQueryError(query, input string, want provider.QueryCode, says ...string) *provider.QueryError {
 	h.t.Helper()
 	got, err := h.ask(query, input)
 	e, ok := errors.AsType[*provider.QueryError](err)
@@ -176,24 +176,24 @@ func TestQuery_returnsTheStateOfTheLastCommittedTurn(t *testing.T) {
 			t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
 		}
 		in := h.start("counting", 3)
-		h.wantNoAnswer("heard", "0", provider.QueryNotStarted, "has not run its first turn")
+		h.wantQueryError("heard", "0", provider.QueryNotStarted, "has not run its first turn")
 
 		h.turn(0)
-		h.wantAsked("heard", "0", "0")
-		h.wantAsked("heard", "", "0") // without an input
+		h.wantQueryResult("heard", "0", "0")
+		h.wantQueryResult("heard", "", "0") // without an input
 		h.tell(in, "1")
-		h.wantAsked("heard", "5", "6")
+		h.wantQueryResult("heard", "5", "6")
 
 		h.pause(in, "p")
 		h.turn(0)
 		h.tell(in, "2") // the session parks the event, so the code has not received it
-		h.wantAsked("heard", "0", "1")
+		h.wantQueryResult("heard", "0", "1")
 		h.resume(in, "r")
 		h.turn(0)
-		h.wantAsked("heard", "0", "2")
+		h.wantQueryResult("heard", "0", "2")
 
 		h.tell(in, "3")
-		h.wantAsked("heard", "0", "3")
+		h.wantQueryResult("heard", "0", "3")
 		if now := h.read(in); now.Status != provider.StatusCompleted {
 			t.Errorf("the instance is %s, want completed", now.Status)
 		}
@@ -223,9 +223,9 @@ func TestQuery_instanceIsTerminated_returnsItsLastState(t *testing.T) {
 				t.Fatalf("the instance is %s, want terminated", now.Status)
 			}
 			if turns == 0 {
-				h.wantNoAnswer("heard", "0", provider.QueryNotStarted)
+				h.wantQueryError("heard", "0", provider.QueryNotStarted)
 			} else {
-				h.wantAsked("heard", "0", "0")
+				h.wantQueryResult("heard", "0", "0")
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestQuery_handlerChangesState_warmInstanceIsUnchanged(t *testing.T) {
 		h.turn(0)
 		h.tell(in, "1")
 		for range 2 {
-			h.wantAsked("changes", "0", "101")
+			h.wantQueryResult("changes", "0", "101")
 		}
 		before := len(h.made())
 		h.tell(in, "2")
@@ -266,7 +266,7 @@ func TestQuery_otherProcessIsStale_observesCommittedTurns(t *testing.T) {
 			Data:    history.Payload("1"),
 		})
 		h.turn(1)
-		h.wantAsked("heard", "0", "1")
+		h.wantQueryResult("heard", "0", "1")
 	})
 }
 
@@ -276,12 +276,12 @@ func TestQuery_unknownName_errorListsTheHandlers(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: counts()}, func(_ context.Context, h *hub) {
 		in := h.start("counting", 3)
 		h.turn(0)
-		e := h.wantNoAnswer("late", "0", provider.QueryHandlerNotFound, `"heard"`)
+		e := h.wantQueryError("late", "0", provider.QueryHandlerNotFound, `"heard"`)
 		if !slices.IsSorted(e.Known) || !slices.Contains(e.Known, "heard") || slices.Contains(e.Known, "late") {
 			t.Errorf("got known queries %q", e.Known)
 		}
 		h.tell(in, "1")
-		h.wantAsked("late", "0", "1")
+		h.wantQueryResult("late", "0", "1")
 	})
 }
 
@@ -296,32 +296,32 @@ func TestQuery_handlerDoesMoreThanRead_fails(t *testing.T) {
 			"waits", "schedules", "sets a status", "sets a handler", "takes a side effect", "cancels",
 			"starts a coroutine", "schedules elsewhere", "schedules elsewhere and waits", "schedules and recovers",
 		} {
-			h.wantNoAnswer(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/query_test.go:")
+			h.wantQueryError(query, "0", provider.QueryNotReadOnly, "must only read", "dispatch/query_test.go:")
 		}
-		h.wantNoAnswer("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/query_test.go:")
+		h.wantQueryError("blocks", "0", provider.QueryHandlerTimedOut, "within 1s", "dispatch/query_test.go:")
 		time.Sleep(time.Hour) // the handler returns
 
-		if f := h.wantNoAnswer("panics", "0", provider.QueryFailed, "no such shelf",
+		if f := h.wantQueryError("panics", "0", provider.QueryFailed, "no such shelf",
 			"dispatch/query_test.go:").Failure; f == nil || f.Type != history.TypePanic {
 			t.Errorf("got failure %+v, want a panic", f)
 		}
-		if f := h.wantNoAnswer("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil ||
+		if f := h.wantQueryError("exits", "0", provider.QueryFailed, "Goexit").Failure; f == nil ||
 			f.Type != history.TypeGoexit {
 			t.Errorf("got failure %+v, want Goexit", f)
 		}
-		if f := h.wantNoAnswer("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil ||
+		if f := h.wantQueryError("heard", "-1", provider.QueryFailed, errNegative.Error()).Failure; f == nil ||
 			f.Type != history.TypeError {
 			t.Errorf("got failure %+v, want the error of the handler", f)
 		}
-		if f := h.wantNoAnswer("heard", `"x"`, provider.QueryBadInput,
+		if f := h.wantQueryError("heard", `"x"`, provider.QueryBadInput,
 			`decode input of query "heard"`).Failure; f == nil || f.Type != history.TypeDecode {
 			t.Errorf("got failure %+v, want a decode error", f)
 		}
-		if f := h.wantNoAnswer("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil ||
+		if f := h.wantQueryError("large", "{}", provider.QueryResultTooLarge, "1048578", "1048576").Failure; f == nil ||
 			f.Type != history.TypePayloadTooLarge {
 			t.Errorf("got failure %+v, want payload too large", f)
 		}
-		h.wantAsked("nothing", "{}", "null")
+		h.wantQueryResult("nothing", "{}", "null")
 
 		if after := len(h.events(in)); after != before {
 			t.Errorf("got %d events, want %d as before the queries", after, before)
@@ -356,7 +356,7 @@ func TestQuery_buildCannotReplay_fails(t *testing.T) {
 		for asker, want := range map[provider.Querier]provider.QueryCode{
 			h.orchestrator(registry(), "without"): provider.QueryUnregistered, other: provider.QueryBlocked,
 		} {
-			_, err := h.askOf(asker, "name", "")
+			_, err := h.queryOn(asker, "name", "")
 			e, ok := errors.AsType[*provider.QueryError](err)
 			if !ok || e.Code != want {
 				t.Fatalf("got error %v, want %s", err, want)
@@ -383,7 +383,7 @@ func TestQuery_buildCannotReplay_fails(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
-		h.wantAsked("name", "", `"add"`)
+		h.wantQueryResult("name", "", `"add"`)
 	})
 }
 
@@ -405,10 +405,10 @@ func TestQuery_instanceContinuesAsNew_hasHandlersOfItsExecution(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("anew", 1)
 		h.turn(0)
-		h.wantAsked("generation 1", "", "1")
+		h.wantQueryResult("generation 1", "", "1")
 		h.tell(in, "1")
-		h.wantAsked("generation 2", "", "2")
-		h.wantNoAnswer("generation 1", "", provider.QueryHandlerNotFound, "generation 2")
+		h.wantQueryResult("generation 2", "", "2")
+		h.wantQueryError("generation 1", "", provider.QueryHandlerNotFound, "generation 2")
 	})
 }
 
@@ -448,7 +448,7 @@ func TestQuery_instanceIsPoison_doesNotRunItsCode(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
 			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as poison", now.Status, now.Diagnosis)
 		}
-		if e := h.wantNoAnswer("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil ||
+		if e := h.wantQueryError("state", "", provider.QueryBlocked, "crashed its process"); e.Failure == nil ||
 			e.Failure.Type != history.TypePoison {
 			t.Errorf("got diagnosis %+v, want poison", e.Failure)
 		}

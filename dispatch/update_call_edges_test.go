@@ -82,9 +82,9 @@ func TestR31_damagedInstanceEnds_callersReceiveAResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: addHolding(registry()), CacheBytes: -1},
+			inBubble(t, simhub.Options{Registry: addHold(registry()), CacheBytes: -1},
 				func(_ context.Context, h *hub) {
-					in := h.startAs("c", "holds", holding{})
+					in := h.startAs("c", "holds", holdInput{})
 					h.turns()
 					sender := h.start("asks", 1)
 					h.serveFor(time.Minute)
@@ -106,8 +106,8 @@ func TestR31_tooManyCallersJoin_allReceiveAResponse(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	const callers = 6000
-	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
-		in := h.startAs("c", "holds", holding{})
+	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
+		in := h.startAs("c", "holds", holdInput{})
 		h.turns()
 		answered := map[string]int{}
 		var mu sync.Mutex

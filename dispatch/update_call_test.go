@@ -19,12 +19,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// holding configures an instance whose update handler waits for the event "go". End selects its end at the event "end".
-type holding struct{ End string }
+// holdInput configures an instance whose update handler waits for the event "go". End selects its end at the event
+// "end".
+type holdInput struct{ End string }
 
-// addHolding adds the orchestrations "holds", which has the handler, and "asks", which calls it.
-func addHolding(r *perdure.Registry) *perdure.Registry {
-	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holding) (int, error) {
+// addHold adds the orchestrations "holds", which has the handler, and "asks", which calls it.
+func addHold(r *perdure.Registry) *perdure.Registry {
+	perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, in holdInput) (int, error) {
 		err := perdure.SetUpdateHandler(ctx, "hold", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 			return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 		}, perdure.WithValidator(func(n int) error {
@@ -42,17 +43,17 @@ func addHolding(r *perdure.Registry) *perdure.Registry {
 		case in.End == "fails":
 			return 0, errors.New("it failed")
 		case in.End == "anew":
-			return perdure.ContinueAsNew[int](ctx, holding{})
+			return perdure.ContinueAsNew[int](ctx, holdInput{})
 		default:
 			return 1, nil
 		}
 	})
-	perdure.AddOrchestration(r, "asks", asksToHold)
+	perdure.AddOrchestration(r, "asks", callsHold)
 	return r
 }
 
-// asksToHold calls the update "hold" of instance c, and returns the result or the type of the error.
-func asksToHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
+// callsHold calls the update "hold" of instance c, and returns the result or the type of the error.
+func callsHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	v, err := perdure.CallUpdate[int](ctx, "c", "hold", n).Await(ctx)
 	if e, failed := errors.AsType[*perdure.CallUpdateError](err); failed {
 		if e.InstanceID != "c" || e.Update != "hold" || !strings.Contains(e.Error(), e.UpdateID) || e.UpdateID == "" {
@@ -81,14 +82,14 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 	}
 	broken := func() *perdure.Registry {
 		r := perdure.NewRegistry()
-		perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, _ holding) (int, error) {
+		perdure.AddOrchestration(r, "holds", func(ctx *perdure.OrchestrationContext, _ holdInput) (int, error) {
 			return 0, perdure.Sleep(ctx, time.Hour)
 		})
-		perdure.AddOrchestration(r, "asks", asksToHold)
+		perdure.AddOrchestration(r, "asks", callsHold)
 		return r
 	}
 	for name, tt := range map[string]struct {
-		in     holding
+		in     holdInput
 		before func(h *hub, in provider.Instance)
 		then   func(h *hub, in provider.Instance)
 		want   string
@@ -98,11 +99,11 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
 		},
 		"instance fails": {
-			in:   holding{"fails"},
+			in:   holdInput{"fails"},
 			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
 		},
 		"instance continues as new": {
-			in:   holding{"anew"},
+			in:   holdInput{"anew"},
 			then: func(h *hub, in provider.Instance) { h.raiseNamed(in, "end") }, want: history.TypeUpdateAborted,
 		},
 		"instance is cancelled": {then: func(h *hub, in provider.Instance) {
@@ -135,7 +136,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 		"blocked instance is fixed": {
 			before: func(h *hub, _ provider.Instance) { deploy(h, broken(), "b2") },
 			then: func(h *hub, in provider.Instance) {
-				deploy(h, addHolding(registry()), "b3")
+				deploy(h, addHold(registry()), "b3")
 				h.watch()
 				h.serveFor(30 * time.Minute)
 				h.raiseNamed(in, "go")
@@ -163,7 +164,7 @@ func TestR31_calledInstanceEnds_callerReceivesAResponse(t *testing.T) {
 				intercept, _ := crashOnce(false, func(c simaws.Call) bool {
 					return crash && sendsKind(c, provider.MessageUpdateAnswered)
 				})
-				o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
+				o := simhub.Options{Registry: addHold(registry()), Intercept: intercept}
 				inBubble(t, o, func(_ context.Context, h *hub) {
 					in := h.startAs("c", "holds", tt.in)
 					h.turns()
@@ -190,7 +191,7 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 		intercept, _ := crashOnce(false, func(c simaws.Call) bool {
 			return crash && sendsKind(c, provider.MessageUpdateAnswered)
 		})
-		o := simhub.Options{Registry: addHolding(registry()), Intercept: intercept}
+		o := simhub.Options{Registry: addHold(registry()), Intercept: intercept}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
 			h.startAs("c", "nothing", 0)
 			wakes := h.receive(h.Provider.Config().InboxURL)
@@ -207,14 +208,14 @@ func TestR31_updateRunsTheOnlyTurn_isAnsweredByTheEnd(t *testing.T) {
 // The caller receives the reason if a validator rejects the update, or if there is no handler.
 func TestR31_updateIsRejected_callerReceivesTheReason(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
-		h.startAs("c", "holds", holding{})
+	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
+		h.startAs("c", "holds", holdInput{})
 		h.turns()
 		sender := h.start("asks", -1)
 		h.serveFor(time.Minute)
 		h.wantOutput(sender, fmt.Sprintf("%q", history.TypeUpdateRejected+history.RejectedByValidator))
 	})
-	inBubble(t, simhub.Options{Registry: addHolding(registry())}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: addHold(registry())}, func(_ context.Context, h *hub) {
 		h.startAs("c", "timer", time.Hour)
 		h.turns()
 		sender := h.start("asks", 1)

@@ -63,14 +63,14 @@ func TestWaitForCancellation_functionIsThawedLate_sendsNoOutcome(t *testing.T) {
 				t.Errorf("thawed after %v: got %d outcomes, want none", thawed, n)
 			}
 			s.serveFor(10 * time.Minute)
-			s.wantFrozenUndone(in.InstanceID)
+			s.wantUndoneOnce(in.InstanceID)
 			s.checkRest()
 		})
 	}
 }
 
-// wantFrozenUndone fails the test unless the undo ran once, and the end of the activity is worker_gone.
-func (s *sagas) wantFrozenUndone(id string) {
+// wantUndoneOnce fails the test unless the undo ran once, and the end of the activity is worker_gone.
+func (s *sagas) wantUndoneOnce(id string) {
 	s.t.Helper()
 	now, err := s.Provider.ReadInstance(s.t.Context(), id)
 	want := `"requested, ` + string(perdure.OutcomeWorkerLost) + `"`
