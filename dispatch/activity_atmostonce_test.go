@@ -37,6 +37,7 @@ type debits struct {
 	begun map[string]int
 }
 
+// begins counts the start of an attempt.
 func (d *debits) begins(ctx context.Context) {
 	a := perdure.ActivityInfoFrom(ctx)
 	d.mu.Lock()
@@ -56,6 +57,7 @@ type debitInput struct {
 	Heeds, Retried bool
 }
 
+// registry returns the activity "debit" and the orchestration "debits".
 func (d *debits) registry() *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "debit", func(ctx context.Context, of debitInput) (int, error) {

@@ -43,6 +43,7 @@ type heartbeatHub struct {
 	begins []string
 }
 
+// walk is the activity "walk". It sends a heartbeat for each page.
 func (s *heartbeatHub) walk(ctx context.Context, w heartbeatInput) (int, error) {
 	last, ok := perdure.HeartbeatDetails[page](ctx)
 	info := perdure.ActivityInfoFrom(ctx)
@@ -67,6 +68,7 @@ func (s *heartbeatHub) walk(ctx context.Context, w heartbeatInput) (int, error) 
 	return w.Pages, nil
 }
 
+// seen lists the started attempts, each with the details that it received.
 func (s *heartbeatHub) seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,6 +28,7 @@ type hung struct {
 // moment is the time that a call takes after its context has ended.
 const moment = 100 * time.Millisecond
 
+// intercept returns an interceptor that makes the call hang.
 func (h *hung) intercept(since time.Time) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if readsCancels(c) {

@@ -100,10 +100,10 @@ func TestPoll_failing_isMadeOncePerSecond(t *testing.T) {
 		}
 		f.Cloud.Table.Lag(1000)
 		on.Store(false)
-		mended := time.Now()
+		recovered := time.Now()
 		f.cancel(in, 3)
 		<-over
-		if took := f.observedAt().Sub(mended); took > time.Second {
+		if took := f.observedAt().Sub(recovered); took > time.Second {
 			t.Errorf("the activity observed the cancellation %v after the table recovered, want at most 1s", took)
 		}
 	})

@@ -31,6 +31,7 @@ type orders struct {
 	refund map[string]time.Time
 }
 
+// registry returns the orchestration "order" and its activities.
 func (o *orders) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(ctx context.Context, _ int) (int, error) {

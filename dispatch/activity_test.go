@@ -80,6 +80,7 @@ type observation struct {
 	at       time.Time
 }
 
+// do is the activity "job".
 func (f *floor) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	f.runs++
@@ -110,6 +111,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	return "", context.Cause(ctx)
 }
 
+// registry returns the activity "job" and the orchestration "jobs", which calls jobs concurrently.
 func (f *floor) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "job", f.do)
@@ -232,6 +234,7 @@ func (f *floor) observedAt() time.Time {
 	return at
 }
 
+// ran returns the number of runs.
 func (f *floor) ran() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

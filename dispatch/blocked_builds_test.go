@@ -132,11 +132,11 @@ func TestBlocked_manyEvents_areParkedWithoutTheCode(t *testing.T) {
 func (h *hub) mend(ctx context.Context, in provider.Instance, r *perdure.Registry, want int) {
 	h.t.Helper()
 	time.Sleep(time.Second)
-	mended := h.orchestrator(r, "mended")
+	fixed := h.orchestrator(r, "fixed")
 	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 		h.t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 	}
-	h.give(mended)
+	h.give(fixed)
 	if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 		string(end.Output) != fmt.Sprint(want) {
 		h.t.Errorf("ended with %s %s %v, %v, want the result %d", end.Kind, end.Output, end.Error, err, want)
@@ -216,11 +216,11 @@ func TestBlocked_fixedBuildConsumesNothing_isRunning(t *testing.T) {
 				if now := h.read(in); now.Status != provider.StatusBlocked {
 					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
-				mended := h.orchestrator(sleeper(3, "add"), "mended")
+				fixed := h.orchestrator(sleeper(3, "add"), "fixed")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 					t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 				}
-				h.give(mended)
+				h.give(fixed)
 				if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 					t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 				}
@@ -229,7 +229,7 @@ func TestBlocked_fixedBuildConsumesNothing_isRunning(t *testing.T) {
 				}
 				h.raise(in, "second", 2)
 				h.raise(in, "third", 3)
-				h.give(mended)
+				h.give(fixed)
 				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 					string(end.Output) != "6" {
 					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)

@@ -107,16 +107,16 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 			t.Errorf("the sweeper woke %d instances, %v; want none before another build reports", woken, err)
 		}
 		time.Sleep(time.Second)
-		mended := h.orchestrator(sleeper(3, "add"), "mended")
+		fixed := h.orchestrator(sleeper(3, "add"), "fixed")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 			t.Errorf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
-		h.give(mended)
+		h.give(fixed)
 		if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
 			t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "", 4)
-		h.give(mended)
+		h.give(fixed)
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || string(end.Output) != "7" {
 			t.Errorf("ended with %s %s, %v, want the sum of all three events", end.Kind, end.Output, err)
@@ -164,7 +164,7 @@ func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T
 					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
-				h.give(h.orchestrator(versions("1"), "mended"))
+				h.give(h.orchestrator(versions("1"), "fixed"))
 				if now := h.read(in); now.Status != c.want {
 					t.Errorf("the instance is %s, want %s", now.Status, c.want)
 				}

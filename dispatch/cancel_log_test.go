@@ -66,13 +66,13 @@ func TestCancelLog_activityObservesIt_hasTwoLines(t *testing.T) {
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		time.Sleep(10 * time.Second)
-		whose := []string{
+		common := []string{
 			"level=INFO", "activity=job", "instance=a", "execution=" + in.ExecutionID, "attempt=1",
 			"reason=select_loser",
 		}
 		f.log.wantLine(t, eventActivityCancelled,
-			append(whose, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
-		f.log.wantLine(t, eventActivityEnded, append(whose, "activityId=3", "end=stopped", "endedAfter=0s")...)
+			append(common, "activityId=3", `message="too slow"`, "decidedFor=100ms", "ranFor=1m0.5s")...)
+		f.log.wantLine(t, eventActivityEnded, append(common, "activityId=3", "end=stopped", "endedAfter=0s")...)
 		f.cancel(in, 4)
 		<-over
 		if n := strings.Count(f.log.String(), "\n"); n != 4 {

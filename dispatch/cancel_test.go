@@ -44,6 +44,7 @@ func (h *hub) told() (kinds []string) {
 	return kinds
 }
 
+// wantParentMessages fails the test unless the inbox contains messages of these kinds. It deletes them.
 func (h *hub) wantParentMessages(want ...string) {
 	h.t.Helper()
 	if got := h.told(); strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -238,6 +239,7 @@ func TestCancelActivity_outcomeArrivesLater_codeDoesNotReceiveIt(t *testing.T) {
 	}
 }
 
+// testRepeatedCancelOfEndedChild cancels an ended child twice, and expects a response to each cancel.
 func testRepeatedCancelOfEndedChild(t *testing.T) {
 	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {

@@ -38,6 +38,7 @@ func (h *hub) endedChild() provider.Message {
 	return m
 }
 
+// send sends messages to the inbox.
 func (h *hub) send(ms ...provider.Message) {
 	h.t.Helper()
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), ms...); err != nil {
@@ -170,6 +171,7 @@ func TestR10ARefusedStartIsRememberedBeforeItIsAnswered(t *testing.T) {
 	})
 }
 
+// startIDsOf returns the start IDs that an update adds to an instance.
 func startIDsOf(in *dynamodb.UpdateItemInput) []string {
 	if set, ok := in.ExpressionAttributeValues[":start"].(*ddbtypes.AttributeValueMemberSS); ok {
 		return set.Value

@@ -28,6 +28,7 @@ type scenario struct {
 	meanwhile func(h *hub, in provider.Instance)
 }
 
+// scenarios returns the orchestrations that crash tests and chaos tests run.
 func scenarios() []scenario {
 	return []scenario{
 		{"nothing", 7, "7", 1, nil},

@@ -85,6 +85,7 @@ func TestR17ALongPurgeSaysThatItGoesOn(t *testing.T) {
 	}
 }
 
+// runLongPurge runs a long purge. If dies is true, the purge dies after three minutes and the sweeper completes it.
 func (h *hub) runLongPurge(ctx context.Context, long longPurge, dies bool) {
 	h.t.Helper()
 	in := h.start("changes", changing{Events: 1})

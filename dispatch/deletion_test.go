@@ -42,6 +42,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
+// purge deletes an instance, even if it is running.
 func (h *hub) purge(id string) {
 	h.t.Helper()
 	if err := h.Provider.DeleteInstance(h.t.Context(), id, true); err != nil {

@@ -153,6 +153,7 @@ func TestR28_errorDetails_areEncoded(t *testing.T) {
 	}
 }
 
+// errorOf returns the error of a call with two results.
 func errorOf[T any](_ T, err error) error { return err }
 
 // lockedBuffer is a buffer for concurrent writers.

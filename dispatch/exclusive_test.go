@@ -75,6 +75,7 @@ func (h *holders) take(ctx context.Context, key, name string) (release func(how 
 	}
 }
 
+// run is the activity "hold".
 func (h *holders) run(ctx context.Context, x hold) (string, error) {
 	release := h.take(ctx, x.Key, x.Name)
 	h.mu.Lock()
@@ -188,6 +189,7 @@ func exclusive(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hu
 // fifo is the name of the FIFO work queue.
 const fifo = "default.fifo"
 
+// fifoURL returns the URL of the FIFO work queue.
 func (h *hub) fifoURL() string { return h.Provider.Config().WorkQueues[fifo] }
 
 // keyedWorker returns a new worker for the FIFO work queue.
@@ -196,6 +198,7 @@ func (h *hub) keyedWorker(by *holders) *dispatch.Worker {
 	return must(dispatch.NewWorker(addHolders(perdure.NewRegistry(), by), h.Provider, o))
 }
 
+// wantEnd fails the test unless the instance completes with the string want.
 func (h *hub) wantEnd(in provider.Instance, want string) {
 	h.t.Helper()
 	end := h.finish(in)
@@ -283,6 +286,7 @@ func TestR29WhatIsBehindAFailureGoesBackWithIt(t *testing.T) {
 	})
 }
 
+// names returns the names of started activities without their instances.
 func names(began []string) (all []string) {
 	for _, b := range began {
 		name, _, _ := strings.Cut(b, " ")

@@ -21,18 +21,18 @@ import (
 // activity fails once.
 func tenants() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "serve", func(ctx context.Context, whose string) (string, error) {
+	perdure.AddActivity(r, "serve", func(ctx context.Context, tenant string) (string, error) {
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 			return "", errors.New("not now")
 		}
-		return whose, nil
+		return tenant, nil
 	})
 	perdure.AddOrchestration(r, "tenants", func(ctx *perdure.OrchestrationContext, all []string) ([]string, error) {
 		var fs []*perdure.Future[string]
-		for _, whose := range all {
+		for _, tenant := range all {
 			retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
 			fs = append(fs,
-				perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
+				perdure.CallActivityByName[string](ctx, "serve", tenant, retried, perdure.WithFairnessKey(tenant)))
 		}
 		return perdure.AwaitAll(ctx, fs)
 	})
@@ -71,13 +71,13 @@ func TestFairnessKey_workItem_isInItsGroup(t *testing.T) {
 		}
 
 		got := h.groupsOfWork()
-		for whose, sends := range map[string]int{"Ada & Söhne": 4, "zz": 2, "": 2} {
-			groups := got[whose]
+		for tenant, sends := range map[string]int{"Ada & Söhne": 4, "zz": 2, "": 2} {
+			groups := got[tenant]
 			if len(groups) != sends || len(slices.Compact(slices.Clone(groups))) != 1 {
-				t.Errorf("%q: got groups %q, want %d sends in one group, including retries", whose, groups, sends)
+				t.Errorf("%q: got groups %q, want %d sends in one group, including retries", tenant, groups, sends)
 			}
-			if (groups[0] == "") != (whose == "") || whose != "" && strings.Contains(groups[0], whose) {
-				t.Errorf("%q: got group %q", whose, groups[0])
+			if (groups[0] == "") != (tenant == "") || tenant != "" && strings.Contains(groups[0], tenant) {
+				t.Errorf("%q: got group %q", tenant, groups[0])
 			}
 		}
 		if got["zz"][0] == got["Ada & Söhne"][0] {

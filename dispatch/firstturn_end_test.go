@@ -78,7 +78,7 @@ func TestR2TheEndOfATurnOfWhatWasParked(t *testing.T) {
 		if now := h.read(in); now.Status != provider.StatusBlocked {
 			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
-		h.orchestrator(sleeper(1, "add"), "mended")
+		h.orchestrator(sleeper(1, "add"), "fixed")
 		h.raise(in, "f", 1)
 		h.over(in)
 		if !crashed.Load() {

@@ -188,6 +188,7 @@ func (h *hub) start(name string, input any) provider.Instance {
 	return in
 }
 
+// encoded returns v as a JSON payload.
 func encoded(t *testing.T, v any) history.Payload {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -317,6 +318,7 @@ func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
 	return out.Item
 }
 
+// text returns a string attribute of an item, or "" if the item has none.
 func text(item map[string]ddbtypes.AttributeValue, name string) string {
 	v, _ := item[name].(*ddbtypes.AttributeValueMemberS)
 	if v == nil {

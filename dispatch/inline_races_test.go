@@ -34,6 +34,7 @@ type inlineWork struct {
 	runs []perdure.ActivityInfo
 }
 
+// work is the activity "work".
 func (w *inlineWork) work(ctx context.Context, n int) (int, error) {
 	w.mu.Lock()
 	w.runs = append(w.runs, perdure.ActivityInfoFrom(ctx))
@@ -84,6 +85,7 @@ func (w *inlineWork) registry(body func(ctx *perdure.OrchestrationContext, n int
 	return r
 }
 
+// callWork calls the activity "work".
 func callWork(ctx *perdure.OrchestrationContext, n int, opts ...perdure.ActivityCallOption) *perdure.Future[int] {
 	return perdure.CallActivityByName[int](ctx, "work", n, opts...)
 }
@@ -641,7 +643,7 @@ func TestR20_clientClockIsFarAhead_noteIsIgnored(t *testing.T) {
 			})
 			h.serveFor(30 * time.Second)
 			first, outside := w.ran()
-			if heeded := first < 20; heeded != (by < 5*time.Second) {
+			if observed := first < 20; observed != (by < 5*time.Second) {
 				t.Errorf("%v ahead: got %d runs before the pause of %v", by, first, asked)
 			}
 			must(0, h.Provider.EnqueueForOrchestrator(ctx, resumeMessage(in, "2", "ann")))

@@ -151,6 +151,7 @@ func TestInline_awaitedTogether_isOneCommit(t *testing.T) {
 	})
 }
 
+// wantHistory fails the test unless the events have the kinds want.
 func wantHistory(t *testing.T, events []history.Event, want ...history.Kind) {
 	t.Helper()
 	var got []history.Kind

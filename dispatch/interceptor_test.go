@@ -50,6 +50,7 @@ func (w *onlooker) interceptor() perdure.Interceptor {
 	}
 }
 
+// sequences returns the sequence numbers of the observed turns.
 func (w *onlooker) sequences() (all []int64) {
 	for _, t := range w.turns {
 		all = append(all, t.Sequence)

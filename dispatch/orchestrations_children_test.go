@@ -68,6 +68,7 @@ func cancelsActivity(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return cancelsFuture(ctx, perdure.CallActivity(ctx, inc, n))
 }
 
+// cancelsFuture cancels f at the event "add". At the event "end" it returns the outcome of f.
 func cancelsFuture(ctx *perdure.OrchestrationContext, f *perdure.Future[int]) (string, error) {
 	if _, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx); err != nil {
 		return "", err
@@ -101,6 +102,7 @@ func children(ctx *perdure.OrchestrationContext, n int) (int, error) {
 // loop is the input of an orchestration that continues as new.
 type loop struct{ Left, Counted int }
 
+// addContinuing adds orchestrations that continue as new.
 func addContinuing(r *perdure.Registry) {
 	// again uses a timer, an activity and a detached start in every execution.
 	again := func(ctx *perdure.OrchestrationContext, in loop) (string, error) {

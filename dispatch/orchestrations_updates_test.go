@@ -29,6 +29,7 @@ type tallying struct {
 // sum is the state of an entity.
 type sum struct{ Total, Operations int }
 
+// addCalling adds orchestrations that call updates and entities, and the entity "sum".
 func addCalling(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "calls", calls)
 	perdure.AddOrchestration(r, "tallies", tallies)
@@ -112,6 +113,7 @@ func calls(ctx *perdure.OrchestrationContext, in calling) (string, error) {
 	return fmt.Sprint(answers), nil
 }
 
+// handleAdd sets the serialized update handler "add".
 func handleAdd(ctx *perdure.OrchestrationContext, in *tallying) error {
 	return perdure.SetUpdateHandler(ctx, "add", func(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
 		if in.Slow {

@@ -98,6 +98,7 @@ func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
 	})
 }
 
+// startPending starts instances and drops their wakes.
 func (h *hub) startPending(ctx context.Context, ids ...string) {
 	h.t.Helper()
 	for _, id := range ids {

@@ -36,6 +36,7 @@ func newLetter(n int) letter {
 // hoard is the input of an orchestration that receives letters in order, Each per execution, until it has All.
 type hoard struct{ Next, All, Each int }
 
+// hoarder returns a registry whose orchestration "sleeper" receives letters as events of a name.
 func hoarder(name string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, h hoard) (int, error) {
@@ -189,7 +190,7 @@ func TestReferences_crashAtAnyCallWithParkedEvents_losesNothing(t *testing.T) {
 						}
 						time.Sleep(24 * time.Hour)
 						old := h.Orchestrators[0]
-						h.Orchestrators[0] = h.orchestrator(hoarder("add"), "mended")
+						h.Orchestrators[0] = h.orchestrator(hoarder("add"), "fixed")
 						if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 							t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 						}

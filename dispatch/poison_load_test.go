@@ -141,6 +141,7 @@ func (h *hub) deliverInVain(queue, url string) int {
 	return len(all)
 }
 
+// isWork reports whether a message is a work item.
 func isWork(body string) bool {
 	var w struct {
 		Attempt int `json:"attempt"`
@@ -209,6 +210,7 @@ func (s *externalKiller) moments(t time.Time) int64 {
 	return int64(max(t.Sub(s.from), 0) / s.every)
 }
 
+// note records the start of a worker invocation, and the deliveries of its records.
 func (s *externalKiller) note(c simaws.Call) {
 	ms, ok := c.Input.([]sqstypes.Message)
 	if !ok || !isWork(*ms[0].Body) {

@@ -73,6 +73,7 @@ func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
 	}
 }
 
+// startAs starts an instance with an ID. Its wake is in the inbox.
 func (h *hub) startAs(id, name string, input any) provider.Instance {
 	h.t.Helper()
 	start := provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start of " + id}
@@ -83,6 +84,7 @@ func (h *hub) startAs(id, name string, input any) provider.Instance {
 	return in
 }
 
+// wantOutput fails the test unless the instance has ended with the output want. An empty want accepts any output.
 func (h *hub) wantOutput(in provider.Instance, want string) {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
@@ -153,6 +155,7 @@ type mortal struct {
 
 type mortalKey struct{}
 
+// dying intercepts the calls of a mortal process.
 func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 	m, ok := ctx.Value(mortalKey{}).(*mortal)
 	if !ok {

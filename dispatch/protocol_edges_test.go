@@ -343,7 +343,7 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 			t.Errorf("got %d messages in the inbox, want none", len(left))
 		}
 		time.Sleep(time.Second)
-		mended := h.orchestrator(collector(many, "add"), "mended")
+		fixed := h.orchestrator(collector(many, "add"), "fixed")
 		h.Timekeeper.Sweep(h.t.Context())
 		turns := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -355,11 +355,11 @@ func TestR18_parkedInputsExceedACommit_areConsumedInParts(t *testing.T) {
 			}
 			return next()
 		})
-		if failed := h.give(mended); len(failed) != 1 {
+		if failed := h.give(fixed); len(failed) != 1 {
 			t.Errorf("got %d failed messages, want the wake", len(failed))
 		}
 		time.Sleep(10 * time.Minute)
-		if failed := h.give(mended); len(failed) > 0 || turns < 3 {
+		if failed := h.give(fixed); len(failed) > 0 || turns < 3 {
 			t.Errorf("got failed messages %v in %d turns, want none in at least 3", failed, turns)
 		}
 		h.events(in)

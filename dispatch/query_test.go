@@ -95,6 +95,7 @@ func setInvalidHandlers(ctx *perdure.OrchestrationContext, set func(string, func
 	_ = perdure.SetQueryHandler(ctx, "nothing", func(struct{}) ([]int, error) { return nil, nil })
 }
 
+// counts returns the registry of most tests with the orchestration "counting".
 func counts() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "counting", counting)
@@ -107,6 +108,7 @@ func (h *hub) ask(query, input string) (string, error) {
 	return h.queryOn(h.Orchestrators[0], query, input)
 }
 
+// queryOn queries instance i-1 as ask does, with another querier.
 func (h *hub) queryOn(o provider.Querier, query, input string) (string, error) {
 	h.t.Helper()
 	before := len(h.made())
@@ -133,6 +135,7 @@ func readsStrongly(c simaws.Call) bool {
 	}
 }
 
+// wantQueryResult fails the test unless a query returns the result want.
 func (h *hub) wantQueryResult(query, input, want string) {
 	h.t.Helper()
 	if got, err := h.ask(query, input); got != want || err != nil {

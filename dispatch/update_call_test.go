@@ -64,6 +64,7 @@ func callsHold(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return fmt.Sprint(v), err
 }
 
+// raiseNamed sends an event with a name, which is also its ID.
 func (h *hub) raiseNamed(in provider.Instance, name string) {
 	h.t.Helper()
 	h.send(provider.Message{
