@@ -27,15 +27,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// job is what an activity of these tests does: it takes its time, heeding its context or not, and after the end of its context
-// some more.
+// job configures a test activity: it runs for Takes, with or without observing its context. After the end of its
+// context it runs for Longer.
 type job struct {
 	Takes   time.Duration
 	Ignores bool
 	Longer  time.Duration
-	Fails   bool // in the end
-	Panics  bool // in the end
-	Brief   bool // it is the activity "brief"
+	Fails   bool // after the end of its context
+	Panics  bool // after the end of its context
+	Brief   bool // calls the activity "brief" instead of "job"
 }
 
 var (
@@ -43,7 +43,7 @@ var (
 	stubborn = job{Takes: 2 * time.Hour, Ignores: true}
 )
 
-// journal is a log that can be read while it is written.
+// journal is a log that tests can read while the worker writes it.
 type journal struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -61,7 +61,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// floor is where the jobs of a test are done, and what was seen there.
+// floor is a hub with the activity "job". It records what the activities observe.
 type floor struct {
 	*hub
 
@@ -69,17 +69,18 @@ type floor struct {
 
 	mu     sync.Mutex
 	runs   int
-	causes map[int64]error // by activity, at seen
+	causes map[int64]error // by activity ID, observed at seen
 	seen   map[int64]time.Time
-	told   []sighting
+	told   []observation
 }
 
-// sighting is an activity that saw the end of its context.
-type sighting struct {
+// observation is the moment at which an activity observed the end of its context.
+type observation struct {
 	instance string
 	at       time.Time
 }
 
+// do is the activity "job".
 func (f *floor) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	f.runs++
@@ -96,7 +97,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	f.mu.Lock()
 	i := perdure.ActivityInfoFrom(ctx)
 	f.causes[i.ActivityID], f.seen[i.ActivityID] = context.Cause(ctx), time.Now()
-	f.told = append(f.told, sighting{i.InstanceID, time.Now()})
+	f.told = append(f.told, observation{i.InstanceID, time.Now()})
 	f.mu.Unlock()
 	time.Sleep(j.Longer)
 	switch {
@@ -110,6 +111,7 @@ func (f *floor) do(ctx context.Context, j job) (string, error) {
 	return "", context.Cause(ctx)
 }
 
+// registry returns the activity "job" and the orchestration "jobs", which calls jobs concurrently.
 func (f *floor) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "job", f.do)
@@ -127,7 +129,7 @@ func (f *floor) registry() *perdure.Registry {
 	return r
 }
 
-// onFloor runs f in virtual time, and then lets what was leaked come to its end.
+// onFloor runs test in virtual time. Then it waits until abandoned activities have returned.
 func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 	t.Helper()
 	f := &floor{causes: map[int64]error{}, seen: map[int64]time.Time{}}
@@ -138,12 +140,12 @@ func onFloor(t *testing.T, test func(ctx context.Context, f *floor)) {
 	})
 }
 
-// worker makes one with options that differ from the defaults.
+// worker creates a worker with options that differ from the defaults.
 func (f *floor) worker(change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	return f.workerOf(f.registry(), change)
 }
 
-// workerOf makes one of other code.
+// workerOf creates a worker with another registry.
 func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOptions)) *dispatch.Worker {
 	o := dispatch.WorkerOptions{Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
 	if change != nil {
@@ -152,7 +154,7 @@ func (f *floor) workerOf(r *perdure.Registry, change func(o *dispatch.WorkerOpti
 	return must(dispatch.NewWorker(r, f.Provider, &o))
 }
 
-// jobsOf starts an instance, whose jobs then lie in the work queue: as activities #3, #4, ….
+// jobsOf starts an instance and runs its first turn. The work queue then contains the activities #3, #4, ….
 func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
 	f.t.Helper()
 	in := f.startAs(id, "jobs", jobs)
@@ -160,7 +162,7 @@ func (f *floor) jobsOf(id string, jobs ...job) provider.Instance {
 	return in
 }
 
-// handled gives what is visible to a worker, and returns how it ends.
+// handled passes the visible records to a worker, and returns a channel with the records that fail.
 func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string {
 	records := f.receive("sim://default")
 	over := make(chan []string, 1)
@@ -169,25 +171,30 @@ func (f *floor) handled(ctx context.Context, w *dispatch.Worker) <-chan []string
 	return over
 }
 
-// mapped hands records to a worker and deletes what is done, as a mapping does.
+// mapped passes records to a worker and deletes the finished records, as an event source mapping does.
 func (f *floor) mapped(ctx context.Context, w *dispatch.Worker, records []provider.Record) (failed []string) {
 	failed = w.HandleRecords(ctx, records)
-	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool { return slices.Contains(failed, r.ID) })
+	done := slices.DeleteFunc(slices.Clone(records), func(r provider.Record) bool {
+		return slices.Contains(failed, r.ID)
+	})
 	f.deleteAsMapping("sim://default", done)
 	return failed
 }
 
-// deleteAsMapping deletes records by a call that no function makes: operations leaves it out.
+// deleteAsMapping deletes records as the event source mapping does. operations does not list these calls.
 func (h *hub) deleteAsMapping(queueURL string, records []provider.Record) {
 	for i := range records {
-		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{QueueUrl: &queueURL, ReceiptHandle: &records[i].ReceiptHandle})
+		_, _ = h.Cloud.Queues.DeleteMessage(h.t.Context(), &sqs.DeleteMessageInput{
+			QueueUrl: &queueURL, ReceiptHandle: &records[i].ReceiptHandle,
+		})
 	}
 }
 
-// cancel commits a turn that cancels activities.
+// cancel commits a turn that cancels the activities ids.
 func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	f.t.Helper()
-	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	o, err := f.Provider.ReadOrchestration(f.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},
+		provider.Strong)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -198,8 +205,9 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	t := &provider.Turn{InstanceID: in.InstanceID, Head: o.Head, Watermark: o.Head.Watermark}
 	for i, id := range ids {
 		t.Events = append(t.Events, history.Event{
-			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested, Time: time.Now().UTC(), SourceEventID: id,
-			Reason: string(perdure.ReasonSelectLoser), Message: "too slow", RequestedBy: history.RequestedByOrchestration,
+			ID: events[len(events)-1].ID + 1 + int64(i), Kind: history.ActivityCancelRequested,
+			Time: time.Now().UTC(), SourceEventID: id, Reason: string(perdure.ReasonSelectLoser),
+			Message: "too slow", RequestedBy: history.RequestedByOrchestration,
 		})
 	}
 	t.Cancels = provider.CancelsOf(t.Events)
@@ -213,26 +221,27 @@ func (f *floor) cancel(in provider.Instance, ids ...int64) {
 	}
 }
 
-// cause is what the context of an activity ended with, and at when it saw that.
+// cause returns the cause with which an activity's context ended, and when the activity observed that.
 func (f *floor) cause(id int64) (at time.Time, cause error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.seen[id], f.causes[id]
 }
 
-// seenAt is when the first activity saw it.
-func (f *floor) seenAt() time.Time {
+// observedAt returns the time at which activity #3 observed the end of its context.
+func (f *floor) observedAt() time.Time {
 	at, _ := f.cause(3)
 	return at
 }
 
+// ran returns the number of runs.
 func (f *floor) ran() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.runs
 }
 
-// failing makes calls of one operation fail while the switch is on.
+// failing returns a switch. Calls of the operation fail while the switch is on.
 func (f *floor) failing(operation string) (on *atomic.Bool) {
 	on = &atomic.Bool{}
 	f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -244,7 +253,7 @@ func (f *floor) failing(operation string) (on *atomic.Bool) {
 	return on
 }
 
-// wantCause fails unless an activity's context ended for a reason.
+// wantCause fails the test unless the context of activity id ended with a cancellation for the reason want.
 func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 	f.t.Helper()
 	_, cause := f.cause(id)
@@ -254,7 +263,7 @@ func (f *floor) wantCause(id int64, want perdure.CancelReason) {
 	}
 }
 
-// sent are the outcomes that have left.
+// sent returns the outcomes that workers have sent to the inbox.
 func (f *floor) sent() (all []provider.ActivityOutcome) {
 	for _, c := range f.made() {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -272,7 +281,7 @@ func (f *floor) sent() (all []provider.ActivityOutcome) {
 	return all
 }
 
-// wantSent fails unless so many outcomes have left.
+// wantSent fails the test unless workers have sent want outcomes.
 func (f *floor) wantSent(want int) {
 	f.t.Helper()
 	if got := f.sent(); len(got) != want {
@@ -280,27 +289,27 @@ func (f *floor) wantSent(want int) {
 	}
 }
 
-// wantNoneAgain fails if a record can be had from the work queue within 20 minutes.
+// wantNoneAgain fails the test if the work queue delivers a record within 20 minutes.
 func (f *floor) wantNoneAgain() {
 	f.t.Helper()
 	time.Sleep(20 * time.Minute)
 	if got := f.receive("sim://default"); len(got) > 0 {
-		f.t.Errorf("%d records are delivered again", len(got))
+		f.t.Errorf("got %d redelivered records, want none", len(got))
 	}
 }
 
-// wantRest fails if anything is called for what is over, within five minutes.
-func (f *floor) wantRest() {
+// wantNoCalls fails the test if the worker makes any call within five minutes.
+func (f *floor) wantNoCalls() {
 	f.t.Helper()
-	synctest.Wait() // a poll may be due at the very end
+	synctest.Wait() // a poll may be due at this instant
 	made := len(f.made())
 	time.Sleep(5 * time.Minute)
 	if ops := f.operations(made); len(ops) > 0 {
-		f.t.Errorf("after the end %d calls were made: %v …", len(ops), ops[:min(len(ops), 5)])
+		f.t.Errorf("got %d calls after the activities ended, want none: %v …", len(ops), ops[:min(len(ops), 5)])
 	}
 }
 
-// polls counts the reads of cancel records.
+// polls returns the number of reads of cancel records.
 func (f *floor) polls() (n int) {
 	for _, c := range f.made() {
 		if readsCancels(c) {
@@ -310,7 +319,7 @@ func (f *floor) polls() (n int) {
 	return n
 }
 
-// leases are the times and lengths, from a start, of the visibility changes of so many records.
+// leases lists the changes of visibility timeouts: the number of records and the new timeout.
 func (f *floor) leases() (changes []string) {
 	for _, c := range f.made() {
 		if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
@@ -320,8 +329,8 @@ func (f *floor) leases() (changes []string) {
 	return changes
 }
 
-// In a function, which is handed its records, and in a process that fetches them.
-func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
+// The worker runs in a function that Lambda invokes with records, or in a process that polls the queue.
+func TestActivity_cancelledWhileItRuns_observesItThroughItsContext(t *testing.T) {
 	t.Parallel()
 	for _, polled := range []bool{false, true} {
 		t.Run(map[bool]string{false: "pushed", true: "polled"}[polled], func(t *testing.T) {
@@ -347,12 +356,12 @@ func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 				f.wantCause(3, perdure.ReasonSelectLoser)
 				at, cause := f.cause(3)
 				if c, ok := errors.AsType[*perdure.CancelledError](cause); !ok || c.Message != "too slow" {
-					t.Errorf("the cause says %v", cause)
+					t.Errorf("got cause %v, want a CancelledError with the message of the cancellation", cause)
 				}
 				if took := at.Sub(asked); took < 0 || took > time.Second {
-					t.Errorf("seen after %v", took)
+					t.Errorf("the activity observed the cancellation after %v, want at most 1s", took)
 				}
-				f.wantSent(1) // whatever it returned: the turn filters it
+				f.wantSent(1) // the turn drops this outcome
 				if err := stop(); err != nil {
 					t.Error(err)
 				}
@@ -362,23 +371,23 @@ func TestRunningActivitySeesCancellationThroughContext(t *testing.T) {
 	}
 }
 
-func TestCancelledBeforeStartNeverRunsUserCode(t *testing.T) {
+func TestActivity_cancelledBeforeItsStart_neverRuns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{}, job{})
 		f.cancel(in, 3, 4)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want 1 run and none failed", f.ran(), failed)
 		}
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 5 {
-			t.Errorf("sent %+v, want the outcome of #5 alone", got)
+			t.Errorf("got outcomes %+v, want only the outcome of #5", got)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// One read is for all of a batch that are of one execution, and begun after the batch was received.
-func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) {
+// One read serves all activities of an execution in a batch. The read starts after the batch was received.
+func TestR12_readBeforeAStart_isSharedByABatchButNotWithPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, job{}, job{})
@@ -386,7 +395,7 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		w := f.worker(nil)
 		first := f.handled(ctx, w)
 		if n := f.polls(); n != 2 {
-			t.Errorf("%d reads for activities of two executions, want 2", n)
+			t.Errorf("got %d reads for activities of two executions, want 2", n)
 		}
 		time.Sleep(1600 * time.Millisecond) // between two polls
 		before := f.polls()
@@ -394,15 +403,16 @@ func TestR12TheReadBeforeAStartIsSharedByABatchAndNotWithThePolls(t *testing.T) 
 		f.cancel(in, 3)
 		runs := f.ran()
 		if failed := <-f.handled(ctx, w); len(failed) > 0 || f.polls() != before+1 || f.ran() != runs {
-			t.Errorf("failed %v, %d reads, %d ran", failed, f.polls()-before, f.ran()-runs)
+			t.Errorf("got failed records %v, %d reads, %d runs; want none, 1, 0",
+				failed, f.polls()-before, f.ran()-runs)
 		}
 		f.cancel(provider.Instance{InstanceID: "a"}, 3)
 		<-first
 	})
 }
 
-// A retry that is nearly due is waited for: what was read before the wait is no answer any more.
-func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
+// The worker waits for a retry that is due soon. A read of the cancel record from before the wait is outdated then.
+func TestRetry_cancelledWhileTheWorkerWaits_isNotRun(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{}, job{})
@@ -414,42 +424,43 @@ func TestARetryThatIsCancelledWhileItWaitsIsNotRun(t *testing.T) {
 		time.Sleep(time.Second)
 		f.cancel(in, 3, 4)
 		if failed := <-over; len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("failed %v, %d ran, want the one that did not wait", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and only the run without a wait", failed, f.ran())
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// Nobody knows whether it is cancelled: then it is not run.
-func TestAFailedReadGivesTheRecordBack(t *testing.T) {
+// If the worker cannot read the cancel record, it does not run the activity.
+func TestActivity_cancelRecordIsUnreadable_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{})
 		refused := f.failing("Query")
 		refused.Store(true)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() != 0 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want no run and 1 failed record", f.ran(), failed)
 		}
 		refused.Store(false)
 		time.Sleep(5 * time.Second)
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 0 || f.ran() != 1 {
-			t.Errorf("%d ran, failed %v", f.ran(), failed)
+			t.Errorf("got %d runs and failed records %v, want 1 run and none failed", f.ran(), failed)
 		}
 	})
 }
 
-func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
+func TestActivity_cancelled_endsChildGoroutinesAndRequests(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
 		server := make(chan net.Conn, 1)
-		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
 			server <- far
 			return near, nil
-		}}}
+		}
+		client := &http.Client{Transport: &http.Transport{DialContext: dial}}
 		hungUp, child, request := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		go func() { // takes the request, and never answers
+		go func() { // a server that reads the request and never responds
 			r := bufio.NewReader(<-server)
 			for err := error(nil); err == nil; {
 				if _, err = r.ReadByte(); err != nil {
@@ -469,7 +480,7 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			_, err = client.Do(req) //nolint:bodyclose // there is none
+			_, err = client.Do(req) //nolint:bodyclose // the request has no response
 			request <- err
 			return "", err
 		})
@@ -478,16 +489,16 @@ func TestCancelPropagatesToChildGoroutinesAndRequests(t *testing.T) {
 		f.cancel(in, 3)
 		<-over
 		if c, ok := errors.AsType[*perdure.CancelledError](<-child); !ok || c.Reason != perdure.ReasonSelectLoser {
-			t.Errorf("the goroutine saw %v", c)
+			t.Errorf("the child goroutine observed %v, want the cancellation", c)
 		}
 		if err := <-request; !errors.Is(err, context.Canceled) {
-			t.Errorf("the request ended with %v", err)
+			t.Errorf("the request ended with %v, want context.Canceled", err)
 		}
 		<-hungUp
 	})
 }
 
-func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
+func TestActivity_completesInTheGracePeriod_isAcknowledged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Longer: 9 * time.Second})
@@ -496,18 +507,18 @@ func TestActivityCompletingInGraceIsAcknowledged(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 || w.AbandonedActivities() != 0 {
-			t.Errorf("failed %v, leaked %d", failed, w.AbandonedActivities())
+			t.Errorf("got failed records %v and %d abandoned activities, want none", failed, w.AbandonedActivities())
 		}
 		if got := f.sent(); len(got) != 1 || !strings.Contains(string(got[0].Result), "done in the end") {
-			t.Errorf("sent %+v", got)
+			t.Errorf("got outcomes %+v, want the result of the activity", got)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
+func TestActivity_exceedsTheGracePeriod_isAbandoned(t *testing.T) {
 	t.Parallel()
-	t.Run("and not heard by a batch that is still at work", aLeakedActivityIsFenced)
+	t.Run("returns while its batch runs", testAbandonedActivityReturns)
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
 		w := f.worker(nil)
@@ -519,23 +530,23 @@ func TestGracePeriodThenLeakedNotWaitedFor(t *testing.T) {
 			t.Errorf("failed %v", failed)
 		}
 		if took := time.Since(at); took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("it was waited for %v, want 10 s from when it was told", took)
+			t.Errorf("the worker waited %v, want 10s from the cancellation", took)
 		}
 		if w.AbandonedActivities() != 1 {
-			t.Errorf("%d leaked", w.AbandonedActivities())
+			t.Errorf("got %d abandoned activities, want 1", w.AbandonedActivities())
 		}
 		made := len(f.made())
-		time.Sleep(3 * time.Hour) // it returns: nobody hears it, and nothing is renewed or polled for it
+		time.Sleep(3 * time.Hour) // the activity returns; the worker ignores that, and renews and polls nothing for it
 		if ops := f.operations(made); len(ops) > 0 {
-			t.Errorf("afterwards %v were called", ops)
+			t.Errorf("got calls %v after the grace period, want none", ops)
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
 	})
 }
 
-// What was given up returns while its batch is still at work: nobody hears it then either.
-func aLeakedActivityIsFenced(t *testing.T) {
+// The worker also drops the result of an abandoned activity that returns while its batch still runs.
+func testAbandonedActivityReturns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: 5 * time.Minute, Ignores: true}, job{Takes: 10 * time.Minute})
@@ -543,16 +554,16 @@ func aLeakedActivityIsFenced(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 4 {
-			t.Errorf("sent %+v, want the outcome of #4 alone", got)
+			t.Errorf("got outcomes %+v, want only the outcome of #4", got)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
+func TestActivity_ignoresCancellation_isLogged(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
@@ -560,7 +571,10 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 		time.Sleep(time.Minute + 400*time.Millisecond)
 		f.cancel(in, 3)
 		<-over
-		for _, want := range []string{"level=WARN", "event=" + logevent.ActivityAbandoned, "activity=job", "instance=a", "activityId=3", "reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s"} {
+		for _, want := range []string{
+			"level=WARN", "event=" + logevent.ActivityAbandoned, "activity=job", "instance=a", "activityId=3",
+			"reason=select_loser", "ignoredFor=10s", "ranFor=1m10.5s",
+		} {
 			if !strings.Contains(f.log.String(), want) {
 				t.Errorf("the log lacks %s:\n%s", want, f.log.String())
 			}
@@ -568,7 +582,7 @@ func TestActivityIgnoringCancellationIsLogged(t *testing.T) {
 	})
 }
 
-func TestCustomGracePeriod(t *testing.T) {
+func TestActivity_customGracePeriod_isObserved(t *testing.T) {
 	t.Parallel()
 	for grace, leaked := range map[time.Duration]int64{3 * time.Second: 1, 20 * time.Second: 0} {
 		t.Run(grace.String(), func(t *testing.T) {
@@ -580,8 +594,9 @@ func TestCustomGracePeriod(t *testing.T) {
 				time.Sleep(time.Minute)
 				f.cancel(in, 3)
 				<-over
-				if took := time.Since(f.seenAt()); w.AbandonedActivities() != leaked || took != min(grace, 12*time.Second) {
-					t.Errorf("%d leaked after %v, want %d", w.AbandonedActivities(), took, leaked)
+				if took := time.Since(f.observedAt()); w.AbandonedActivities() != leaked ||
+					took != min(grace, 12*time.Second) {
+					t.Errorf("got %d abandoned activities after %v, want %d", w.AbandonedActivities(), took, leaked)
 				}
 				f.wantSent(1 - int(leaked))
 			})
@@ -589,7 +604,7 @@ func TestCustomGracePeriod(t *testing.T) {
 	}
 }
 
-func TestZeroGracePeriod(t *testing.T) {
+func TestActivity_withoutGracePeriod_isAbandonedAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", stubborn)
@@ -600,14 +615,15 @@ func TestZeroGracePeriod(t *testing.T) {
 		at := time.Now()
 		<-over
 		if took := time.Since(at); took > time.Second || w.AbandonedActivities() != 1 {
-			t.Errorf("it was waited for %v, %d leaked", took, w.AbandonedActivities())
+			t.Errorf("the worker waited %v and abandoned %d activities, want no wait and 1",
+				took, w.AbandonedActivities())
 		}
 		f.wantSent(0)
 		f.wantNoneAgain()
 	})
 }
 
-func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
+func TestActivities_allOfAnInstanceAreCancelled_shareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever, forever)
@@ -615,7 +631,7 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 		over := f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
 		if n := f.polls(); n != 1+41 {
-			t.Errorf("%d reads in ten seconds, want one before, and four a second for all three", n)
+			t.Errorf("got %d reads in ten seconds, want 1 before the start and 4 per second for all three", n)
 		}
 		f.cancel(in, 3, 4, 5)
 		asked := time.Now()
@@ -623,16 +639,16 @@ func TestMultipleActivitiesOfOneInstanceAllCancelled(t *testing.T) {
 		for id := int64(3); id <= 5; id++ {
 			f.wantCause(id, perdure.ReasonSelectLoser)
 			if at, _ := f.cause(id); at.Sub(asked) > dispatch.DefaultCancelPollInterval {
-				t.Errorf("#%d has seen it after %v, want the poll's interval", id, at.Sub(asked))
+				t.Errorf("#%d observed the cancellation after %v, want at most the poll interval", id, at.Sub(asked))
 			}
 		}
 		f.wantSent(3)
-		f.wantRest()
+		f.wantNoCalls()
 		f.wantNoneAgain()
 	})
 }
 
-// Polls are shared by the batches of a process, too.
+// The batches of one process share their polls.
 func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -645,7 +661,8 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 		first, second := f.handled(ctx, w), f.handled(ctx, w)
 		time.Sleep(10*time.Second + 400*time.Millisecond)
 		if n := f.polls(); n != 2+41+2 {
-			t.Errorf("%d reads in ten seconds, want one for each batch, four a second for both, and one with the leases of each: they tell nothing to the other", n)
+			t.Errorf("got %d reads in ten seconds, want 1 for each batch, 4 per second for both, and 1 with each lease",
+				n)
 		}
 		ids := make([]int64, len(jobs))
 		for i := range ids {
@@ -658,7 +675,7 @@ func TestR12BatchesOfAProcessShareTheirPolls(t *testing.T) {
 	})
 }
 
-func TestMixedFinishedAndRunning(t *testing.T) {
+func TestActivities_someHaveEnded_onlyRunningOnesAreCancelled(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: 2 * time.Second}, forever, job{Takes: time.Minute})
@@ -671,25 +688,25 @@ func TestMixedFinishedAndRunning(t *testing.T) {
 		_, third := f.cause(3)
 		_, fifth := f.cause(5)
 		if third != nil || fifth != nil {
-			t.Errorf("causes %v, %v of what was over, or is not cancelled", third, fifth)
+			t.Errorf("got causes %v, %v of activities that had ended or were not cancelled, want none", third, fifth)
 		}
 		f.wantSent(3)
 		f.wantNoneAgain()
 	})
 }
 
-func TestManyOrchestrationsManyActivities(t *testing.T) {
+func TestActivities_manyInstancesAreCancelled_observeItWithinASecond(t *testing.T) {
 	t.Parallel()
-	crowd(t, 100, 5, 1)
+	cancelMany(t, 100, 5, 1)
 }
 
 func TestHighLoadSomeCancelledOthersUntouched(t *testing.T) {
 	t.Parallel()
-	crowd(t, 60, 3, 3)
+	cancelMany(t, 60, 3, 3)
 }
 
-// crowd runs activities of many instances side by side, and cancels those of every n-th instance.
-func crowd(t *testing.T, instances, activities, every int) {
+// cancelMany runs activities of many instances concurrently, and cancels the activities of every n-th instance.
+func cancelMany(t *testing.T, instances, activities, every int) {
 	t.Helper()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		w := f.worker(nil)
@@ -723,22 +740,24 @@ func crowd(t *testing.T, instances, activities, every int) {
 			}
 		}
 		if want := (instances + every - 1) / every * activities; cancelled != want || w.AbandonedActivities() != 0 {
-			t.Errorf("%d activities saw it, want %d; %d leaked", cancelled, want, w.AbandonedActivities())
+			t.Errorf("got %d failed and %d abandoned activities, want %d and 0",
+				cancelled, w.AbandonedActivities(), want)
 		}
 		last := time.Duration(0)
 		for _, s := range f.told {
 			last = max(last, s.at.Sub(asked))
 		}
 		if len(f.told) != cancelled || last > time.Second {
-			t.Errorf("%d were told, the last after %v; want %d, each within the poll's second", len(f.told), last, cancelled)
+			t.Errorf("got %d cancelled activities, the last after %v; want %d, each within 1s",
+				len(f.told), last, cancelled)
 		}
-		f.wantRest()
+		f.wantNoCalls()
 		f.wantSent(instances * activities)
 		f.wantNoneAgain()
 	})
 }
 
-func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
+func TestLease_longActivity_isRenewed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 2 * time.Minute}, job{Takes: 2 * time.Minute})
@@ -746,29 +765,29 @@ func TestLongActivityKeepsItsLockByRenewal(t *testing.T) {
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(2900 * time.Millisecond)
 		if early := f.leases(); len(early) > 0 {
-			t.Errorf("leased before the three seconds are over: %v", early)
+			t.Errorf("got leases %v within the first three seconds, want none", early)
 		}
 		time.Sleep(100 * time.Millisecond)
 		for range 116 {
 			time.Sleep(time.Second)
 			if again := f.receive("sim://default"); len(again) > 0 {
-				t.Fatalf("delivered again while it runs: %v", again)
+				t.Fatalf("got redelivered records %v during the run, want none", again)
 			}
 		}
 		if failed := <-over; len(failed) > 0 || f.ran() != 2 {
-			t.Errorf("failed %v, %d runs", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and 2", failed, f.ran())
 		}
 		want := strings.Repeat("2 for 30s, ", 5) // at 3, 28, 53, 78 and 103 seconds
 		if got := strings.Join(f.leases(), ", ") + ", "; got != want {
-			t.Errorf("leases %s, want %s", got, want)
+			t.Errorf("got leases %s, want %s", got, want)
 		}
 		f.wantSent(2)
 	})
 }
 
-// An activity that ends its process at once, each time, is not locked for as long as an invocation may take, each time: from the
-// third delivery on its lease is taken before its code runs.
-func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
+// Without an early lease, an activity that kills its process hides its record for the visibility timeout of each
+// delivery. From the third delivery on, the worker takes the lease before it runs the code.
+func TestLease_thirdDelivery_isTakenBeforeTheCodeRuns(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		for n, want := range []string{"", "", "1 for 30s"} {
@@ -778,17 +797,17 @@ func TestWhatWasDeliveredOftenIsLeasedBeforeItRuns(t *testing.T) {
 			before := len(f.leases())
 			f.worker(nil).HandleRecords(ctx, records)
 			if got := strings.Join(f.leases()[before:], ", "); got != want {
-				t.Errorf("delivery %d: leases %q, want %q", n+1, got, want)
+				t.Errorf("delivery %d: got leases %q, want %q", n+1, got, want)
 			}
 		}
 		if f.ran() != 3 {
-			t.Errorf("%d ran", f.ran())
+			t.Errorf("got %d runs, want 3", f.ran())
 		}
 	})
 }
 
-// A renewal answers whether the activity is cancelled, however seldom the worker asks otherwise.
-func TestARenewalTellsOfACancel(t *testing.T) {
+// A renewal also reads the cancel record, so the activity observes a cancellation even if polls are rare.
+func TestLease_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		began := time.Now()
@@ -797,18 +816,19 @@ func TestARenewalTellsOfACancel(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f.cancel(in, 3)
 		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want none", failed)
 		}
 		f.wantCause(3, perdure.ReasonSelectLoser)
-		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second { // leased after 3 s, for 30, and renewed 5 before
-			t.Errorf("it was told after %v", at.Sub(began))
+		// The worker takes the lease after 3 s, for 30 s, and renews it 5 s before its end.
+		if at, _ := f.cause(3); at.Sub(began) != 28*time.Second {
+			t.Errorf("the activity observed the cancellation after %v, want 28s", at.Sub(began))
 		}
 		f.wantSent(2)
 	})
 }
 
-// Without the lease nobody would notice for 15 minutes, the queue's visibility.
-func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
+// Without the lease, the record would stay hidden for 15 minutes, the visibility timeout of the queue.
+func TestLease_workerDies_recordIsRedeliveredWhenItExpires(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
@@ -818,36 +838,36 @@ func TestAWorkerThatDiesIsNoticedWhenItsLeaseIsOver(t *testing.T) {
 		over := f.handled(ctx, f.worker(nil))
 		time.Sleep(40 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 1 {
-			t.Error("the activity of a dead worker is not delivered again")
+			t.Error("the record of the dead worker was not redelivered")
 		}
 		<-over
 		f.wantSent(0)
 	})
 }
 
-func TestRenewalStopsWhenActivityEnds(t *testing.T) {
+func TestLease_activityEnds_isNotRenewed(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 10 * time.Second}, job{Takes: time.Second}, job{Takes: time.Minute})
 		f.calls = nil
 		over := f.handled(ctx, f.worker(nil))
 		<-over
-		synctest.Wait() // a poll may be due at the very end
+		synctest.Wait() // a poll may be due at this instant
 		made := len(f.made())
-		// At 3 s the two that still run, at 28 s and 53 s the one.
+		// The worker leases two records at 3 s, and renews one at 28 s and 53 s.
 		if got := strings.Join(f.leases(), ", "); got != "2 for 30s, 1 for 30s, 1 for 30s" {
-			t.Errorf("leases %s", got)
+			t.Errorf("got leases %s, want one of two records and two renewals of one", got)
 		}
 		time.Sleep(5 * time.Minute)
 		if ops := f.operations(made); len(ops) > 0 {
-			t.Errorf("after the end %v were called", ops)
+			t.Errorf("got calls %v after the activities ended, want none", ops)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// What is short costs one read for its batch, and no more.
-func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
+// A short activity costs one read per batch.
+func TestActivity_short_costsNoLeaseAndNoPoll(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: 200 * time.Millisecond}, job{})
@@ -856,11 +876,11 @@ func TestAShortActivityIsNeitherLeasedNorPolledFor(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := strings.Join(f.operations(made), " ")
 		if want := "ReceiveMessage Query SendMessageBatch DeleteMessageBatch SendMessageBatch"; got != want {
-			t.Errorf("calls %s, want %s", got, want)
+			t.Errorf("got calls %s, want %s", got, want)
 		}
 		f.Cloud.ResetCounts()
 		if _, _, err := f.Provider.ReadCancels(ctx, "x", 1); err != nil || f.Cloud.Capacity().Read > 1 {
-			t.Errorf("the read took %+v, %v", f.Cloud.Capacity(), err)
+			t.Errorf("the read consumed %+v with error %v, want at most 1 read unit", f.Cloud.Capacity(), err)
 		}
 	})
 }
@@ -871,16 +891,18 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 		lose func(f *floor, r provider.Record, refused *atomic.Bool)
 		at   time.Duration
 	}{
-		"renewals fail until it is over": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
+		"all renewals fail until the lease expires": {func(_ *floor, _ provider.Record, refused *atomic.Bool) {
 			time.Sleep(10 * time.Second)
 			refused.Store(true)
 		}, 33 * time.Second},
-		"the first lease is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects the first lease": {func(f *floor, r provider.Record, _ *atomic.Bool) {
 			_ = f.Provider.DeleteRecords(f.t.Context(), "default", r)
 		}, 3 * time.Second},
-		"a renewal is refused": {func(f *floor, r provider.Record, _ *atomic.Bool) {
+		"SQS rejects a renewal": {func(f *floor, r provider.Record, _ *atomic.Bool) {
 			time.Sleep(10 * time.Second)
-			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle})
+			_, _ = f.Cloud.Queues.DeleteMessage(f.t.Context(), &sqs.DeleteMessageInput{
+				QueueUrl: new("sim://default"), ReceiptHandle: &r.ReceiptHandle,
+			})
 		}, 28 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -895,23 +917,23 @@ func TestLostLockCancelsAndDropsResult(t *testing.T) {
 				c.lose(f, records[0], refused)
 				made := len(f.made())
 				if failed := <-over; len(failed) != 1 {
-					t.Errorf("failed %v: the record would be deleted", failed)
+					t.Errorf("got failed records %v, want 1: the mapping would delete the record", failed)
 				}
 				f.wantCause(3, perdure.ReasonLockLost)
-				if after := f.seenAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
-					t.Errorf("lost after %v, want %v", after, c.at)
+				if after := f.observedAt().Sub(began).Round(100 * time.Millisecond); after != c.at {
+					t.Errorf("the activity observed the lost lock after %v, want %v", after, c.at)
 				}
 				f.wantSent(0)
 				if ops := strings.Join(f.operations(made), " "); strings.Contains(ops, "DeleteMessage") {
-					t.Errorf("calls %s: the record is deleted", ops)
+					t.Errorf("got calls %s, want no deletion of the record", ops)
 				}
 			})
 		})
 	}
 }
 
-// A poller renews what it fetched; when it cannot, the activity is told as well.
-func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
+// A polling process renews its records. If it cannot renew them, it cancels the activity.
+func TestPoll_lockIsLost_activityIsCancelled(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Hour})
@@ -920,16 +942,17 @@ func TestAFetchedRecordsLostLockCancelsToo(t *testing.T) {
 		stop := f.polled(ctx, f.Provider, "default", f.worker(nil).HandleRecords, dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(15*time.Minute + 2*time.Second)
 		f.wantCause(3, perdure.ReasonLockLost)
-		if after := f.seenAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
-			t.Errorf("seen after %v, of a lock of 15 minutes", after)
+		if after := f.observedAt().Sub(began); after < 15*time.Minute || after > 15*time.Minute+time.Second {
+			t.Errorf("the activity observed the lost lock after %v, want the 15 minutes of the lock", after)
 		}
 		f.wantSent(0)
 		_ = stop()
 	})
 }
 
-// An invocation's end is not the end of its activities: what returns after it was told is begun again elsewhere.
-func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
+// Near the deadline of an invocation, the worker cancels its activities and releases their records. Another worker
+// runs them again.
+func TestActivity_invocationDeadline_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, job{Takes: time.Hour, Longer: 5 * time.Second}, stubborn, job{Takes: 80 * time.Second})
@@ -939,25 +962,25 @@ func TestTheDeadlineOfAnInvocationGivesItsActivitiesBack(t *testing.T) {
 		w := f.worker(nil)
 		failed := <-f.handled(ctx, w)
 		if took := time.Since(began); len(failed) != 3 || took != 98*time.Second {
-			t.Errorf("after %v: failed %v, want three", took, failed)
+			t.Errorf("got failed records %v after %v, want three after 98s", failed, took)
 		}
-		if told := f.seenAt().Sub(began); told != 88*time.Second {
-			t.Errorf("told after %v, want 88 s: time for the grace, and 2 s to tell how it ended", told)
+		if told := f.observedAt().Sub(began); told != 88*time.Second {
+			t.Errorf("got the cancellation after %v, want 88s: the grace period and 2s for the outcomes remain", told)
 		}
 		f.wantCause(3, perdure.ReasonInvocationDeadline)
 		f.wantCause(4, perdure.ReasonInvocationDeadline)
 		if got := f.sent(); len(got) != 1 || got[0].ActivityID != 6 || w.AbandonedActivities() != 1 {
-			t.Errorf("sent %+v, %d leaked", got, w.AbandonedActivities())
+			t.Errorf("got outcomes %+v and %d abandoned activities, want only #6 and 1", got, w.AbandonedActivities())
 		}
 		time.Sleep(5 * time.Second)
 		if again := f.receive("sim://default"); len(again) != 3 {
-			t.Errorf("%d are delivered again in seconds, want 3", len(again))
+			t.Errorf("got %d records redelivered within seconds, want 3", len(again))
 		}
 	})
 }
 
-// What comes to its beginning when the invocation is about to end is left to the next one.
-func TestNothingBeginsNearTheDeadline(t *testing.T) {
+// The worker does not start an activity shortly before the deadline of its invocation.
+func TestActivity_invocationIsNearItsDeadline_doesNotStart(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{})
@@ -970,35 +993,38 @@ func TestNothingBeginsNearTheDeadline(t *testing.T) {
 		ctx, stop := context.WithTimeout(ctx, 100*time.Second)
 		defer stop()
 		if failed := <-f.handled(ctx, f.worker(nil)); len(failed) != 1 || f.ran() > 0 {
-			t.Errorf("failed %v, %d ran", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want 1 and 0", failed, f.ran())
 		}
 	})
 }
 
-func TestShutdownReportsLeakedActivities(t *testing.T) {
+func TestPoll_shutdown_reportsAbandonedActivities(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", forever, stubborn)
 		w := f.worker(nil)
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords,
+			dispatch.PollOptions{GracePeriod: 5 * time.Second})
 		time.Sleep(time.Minute)
 		at := time.Now()
 		if err := stop(); err == nil || time.Since(at) != 15*time.Second {
-			t.Errorf("stopped after %v with %v", time.Since(at), err)
+			t.Errorf("stopped after %v with error %v, want 15s and an error", time.Since(at), err)
 		}
 		f.wantCause(3, perdure.ReasonShutdown)
-		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") || !strings.Contains(f.log.String(), "activityId=4") {
-			t.Errorf("%d leaked, logged:\n%s", w.AbandonedActivities(), f.log.String())
+		if w.AbandonedActivities() != 1 || !strings.Contains(f.log.String(), "reason=shutdown") ||
+			!strings.Contains(f.log.String(), "activityId=4") {
+			t.Errorf("got %d abandoned activities, want 1; log:\n%s", w.AbandonedActivities(), f.log.String())
 		}
 		f.wantSent(0)
 		if again := f.receive("sim://default"); len(again) != 2 {
-			t.Errorf("%d records went back, want both", len(again))
+			t.Errorf("got %d redelivered records, want both", len(again))
 		}
 	})
 }
 
-// What was refused is tried again in seconds, however long its neighbours take.
-func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
+// SQS rejects the outcome of a short activity. The worker releases its record within seconds, even if the other
+// activities of the batch run longer.
+func TestActivity_outcomeIsRejected_recordIsReleasedAtOnce(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		f.jobsOf("a", job{Takes: time.Second}, job{Takes: 10 * time.Minute})
@@ -1008,22 +1034,23 @@ func TestAnOutcomeThatWasNotAcceptedGoesBackAtOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		refused.Store(false)
 		if again := f.receive("sim://default"); len(again) != 1 {
-			t.Errorf("%d are delivered again within 5 s, want 1", len(again))
+			t.Errorf("got %d records redelivered within 5s, want 1", len(again))
 		}
 		if failed := <-over; len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 1", failed)
 		}
-		f.wantSent(2) // one of them the refused send
+		f.wantSent(2) // one of them is the rejected call
 	})
 }
 
-// A cancelled activity is not tried again, whatever its policy says.
+// A cancelled activity is not retried, even if its retry policy allows an attempt.
 func TestACancelledActivityIsNotRetried(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{Takes: time.Hour, Fails: true})
 		records := f.receive("sim://default")
-		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`, `"attempt":1,"retry":{"maxAttempts":5,"initialIntervalMs":1000}`, 1)
+		records[0].Body = strings.Replace(records[0].Body, `"attempt":1`,
+			`"attempt":1,"retry":{"maxAttempts":5,"initialIntervalMs":1000}`, 1)
 		over := make(chan []string, 1)
 		go func() { over <- f.worker(nil).HandleRecords(ctx, records) }()
 		time.Sleep(5 * time.Second)
@@ -1032,7 +1059,7 @@ func TestACancelledActivityIsNotRetried(t *testing.T) {
 		f.wantSent(1)
 		f.wantNoneAgain()
 		if f.ran() != 1 {
-			t.Errorf("%d runs", f.ran())
+			t.Errorf("got %d runs, want 1", f.ran())
 		}
 	})
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// orchestrator is another environment, of another build.
+// orchestrator creates an environment of another build and reports the build.
 func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second}))
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
+		BuildID: build, TurnTimeout: time.Second,
+	}))
 	h.t.Cleanup(o.Close)
 	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -25,7 +27,7 @@ func (h *hub) orchestrator(r *perdure.Registry, build string) *dispatch.Orchestr
 	return o
 }
 
-// give gives what is visible in the inbox to o, once, and says what failed.
+// give passes the visible inbox records to o once, and returns the IDs of the records that failed.
 func (h *hub) give(o *dispatch.Orchestrator) (failed []string) {
 	h.t.Helper()
 	records := h.receive(h.Provider.Config().InboxURL)
@@ -38,8 +40,8 @@ func (h *hub) give(o *dispatch.Orchestrator) (failed []string) {
 	return failed
 }
 
-// versions is a registry of the orchestration "which" in these versions: each waits for an event, continues as new, and then
-// says which it is.
+// versions returns a registry with versions of the orchestration "which". Each version waits for an event, continues as
+// new, and returns its version at the end.
 func versions(all ...string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	for _, v := range all {
@@ -56,7 +58,7 @@ func versions(all ...string) *perdure.Registry {
 	return r
 }
 
-// sleeper is a registry whose orchestration waits for events: how many, and of what name, is what builds differ in.
+// sleeper returns a registry whose orchestration waits for events. Builds differ in their number and name.
 func sleeper(events int, name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -73,9 +75,10 @@ func sleeper(events int, name string, opts ...perdure.OrchestrationOption) *perd
 	return r
 }
 
-// Interleaving: a build whose code parts from history takes an instance over. Its messages come three times, for another build
-// to take; then they are kept in history, and the instance is listed with what is wrong. It stalls nobody. The build that mends it
-// reports, the watch wakes it, and it goes on with all that came meanwhile.
+//  1. An instance runs in a build whose code differs from history. After three deliveries, the session parks its
+//     messages and blocks the instance with a diagnosis.
+//  2. A fixed build reports, and the sweeper wakes the instance.
+//  3. The instance continues with all parked messages.
 func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(3, "add")}, func(ctx context.Context, h *hub) {
@@ -86,50 +89,58 @@ func TestR18NondeterministicCodeBlocksUntilItIsMended(t *testing.T) {
 			h.raise(in, "", i+1)
 			time.Sleep(10 * time.Minute)
 			if failed := h.give(broken); len(failed) != i+1 || h.read(in).Status != provider.StatusRunning {
-				t.Fatalf("delivery %d: %d messages failed, the instance is %s", i+1, len(failed), h.read(in).Status)
+				t.Fatalf("delivery %d: got %d failed messages, the instance is %s", i+1, len(failed), h.read(in).Status)
 			}
 		}
 		time.Sleep(10 * time.Minute)
 		if failed := h.give(broken); len(failed) > 0 {
-			t.Fatalf("third delivery: %d messages failed", len(failed))
+			t.Fatalf("third delivery: got %d failed messages, want none", len(failed))
 		}
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeNondeterminism ||
-			now.Diagnosis.Expected != `ExternalEventSubscribed "add"` || now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
-			t.Fatalf("the instance is %s: %+v", now.Status, now.Diagnosis)
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeNondeterminism ||
+			now.Diagnosis.Expected != `ExternalEventSubscribed "add"` ||
+			now.Diagnosis.Got != `ExternalEventSubscribed "plus"` {
+			t.Fatalf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
 		}
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-			t.Errorf("no other build has reported, and the watch woke %d, %v", woken, err)
+			t.Errorf("the sweeper woke %d instances, %v; want none before another build reports", woken, err)
 		}
 		time.Sleep(time.Second)
-		mended := h.orchestrator(sleeper(3, "add"), "mended")
+		fixed := h.orchestrator(sleeper(3, "add"), "fixed")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Errorf("the watch woke %d, %v", woken, err)
+			t.Errorf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
-		h.give(mended)
+		h.give(fixed)
 		if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
-			t.Errorf("mended, it is %s: %+v", now.Status, now.Diagnosis)
+			t.Errorf("after the fix, the instance is %s with diagnosis %+v", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "", 4)
-		h.give(mended)
+		h.give(fixed)
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || string(end.Output) != "7" {
-			t.Errorf("ended with %s %s, %v, want the sum of all three", end.Kind, end.Output, err)
+			t.Errorf("ended with %s %s, %v, want the sum of all three events", end.Kind, end.Output, err)
 		}
 		h.events(in)
 	})
 }
 
-// What was kept while the instance was blocked is about the instance, and not about the execution that continues as new on the
-// first of it: the next ones get the rest.
-func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
+// Parked messages belong to the instance. If the first of them leads to continue-as-new, the next executions receive
+// the others.
+func TestR18_parkedInputsAndContinueAsNew_nextExecutionReceivesThem(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		rest provider.Message
 		want provider.RuntimeStatus
 	}{
-		"an event": {provider.Message{Kind: provider.MessageEventRaised, Name: "add", EventID: "second", Data: history.NewInlinePayload([]byte("1"))}, provider.StatusCompleted},
-		"a cancel": {provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"}, provider.StatusCancelled},
+		"an event": {provider.Message{
+			Kind: provider.MessageEventRaised, Name: "add", EventID: "second",
+			Data: history.NewInlinePayload([]byte("1")),
+		}, provider.StatusCompleted},
+		"a cancel": {
+			provider.Message{Kind: provider.MessageCancel, Reason: "requested", RequestedBy: "client"},
+			provider.StatusCancelled,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,10 +161,10 @@ func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 				}
 				if now := h.read(in); now.Status != provider.StatusBlocked {
-					t.Fatalf("the instance is %s", now.Status)
+					t.Fatalf("the instance is %s, want blocked", now.Status)
 				}
 				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
-				h.give(h.orchestrator(versions("1"), "mended"))
+				h.give(h.orchestrator(versions("1"), "fixed"))
 				if now := h.read(in); now.Status != c.want {
 					t.Errorf("the instance is %s, want %s", now.Status, c.want)
 				}
@@ -162,8 +173,8 @@ func TestR18InputsAreKeptAcrossContinueAsNew(t *testing.T) {
 	}
 }
 
-// A name that no build has waits for the build that has it, without a turn.
-func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
+// An instance of an unregistered orchestration is blocked until a build registers it. No turn runs before.
+func TestR18_unregisteredName_waitsForItsBuild(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -173,17 +184,18 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 			h.give(other)
 		}
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeUnregistered {
-			t.Fatalf("the instance is %s: %+v", now.Status, now.Diagnosis)
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeUnregistered {
+			t.Fatalf("the instance is %s with diagnosis %+v, want blocked as unregistered", now.Status, now.Diagnosis)
 		}
-		h.raise(in, "e", 5) // kept at once: it is blocked already
+		h.raise(in, "e", 5) // is parked at once, because the instance is blocked
 		for range 3 {
 			h.give(other)
 			time.Sleep(10 * time.Minute)
 		}
 		right := h.orchestrator(sleeper(1, "add"), "right")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Fatalf("woke %d, %v", woken, err)
+			t.Fatalf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
 		h.give(right)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "5" {
@@ -192,9 +204,9 @@ func TestR18AnUnregisteredNameWaitsForItsBuild(t *testing.T) {
 	})
 }
 
-// Interleaving: while a build is rolled out, an environment of the old one parks what only the new one knows, after the new one
-// has reported. The watch wakes it all the same.
-func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
+// During a rollout, an environment of the old build parks messages of an orchestration that only the new build knows.
+// The new build reported before. The sweeper still wakes the instance.
+func TestR18_oldEnvironmentParks_sweeperWakesTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(ctx context.Context, h *hub) {
 		old := h.Orchestrators[0]
@@ -206,29 +218,32 @@ func TestR18ParkedByAnOldEnvironmentOfARollout(t *testing.T) {
 			h.give(old)
 		}
 		if now := h.read(in); now.Status != provider.StatusBlocked {
-			t.Fatalf("the instance is %s", now.Status)
+			t.Fatalf("the instance is %s, want blocked", now.Status)
 		}
 		if woken, err := h.Timekeeper.Sweep(ctx); woken == 0 || err != nil {
-			t.Fatalf("woke %d, %v", woken, err)
+			t.Fatalf("the sweeper woke %d instances, %v; want at least 1", woken, err)
 		}
 		h.give(fresh)
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("the instance is %s", now.Status)
+			t.Errorf("the instance is %s, want running", now.Status)
 		}
 	})
 }
 
-func TestABlockedInstanceCanBeTerminated(t *testing.T) {
+func TestBlocked_terminated_needsNoCode(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.turn(0)
 		broken := h.orchestrator(versions("1"), "broken")
-		if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up"}); err != nil {
+		err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "give up",
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 		if failed := h.give(broken); len(failed) > 0 {
-			t.Error("it needs code to be terminated")
+			t.Error("the termination failed without the code of the instance")
 		}
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if err != nil || end.Kind != history.OrchestrationTerminated || h.read(in).Status != provider.StatusTerminated {
@@ -237,8 +252,8 @@ func TestABlockedInstanceCanBeTerminated(t *testing.T) {
 	})
 }
 
-// For those who want failure.
-func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
+// With FailOnNondeterminism, the instance fails instead of being blocked.
+func TestFailOnNondeterminism_threeDeliveries_failTheInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -256,8 +271,8 @@ func TestFailOnNondeterminismFailsTheInstance(t *testing.T) {
 	})
 }
 
-// A body that waits for something else than a future, for ever, is blocked, and says so.
-func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
+// Code that blocks outside perdure blocks its instance. The diagnosis names the line.
+func TestBlocked_codeBlocksOutside_diagnosisNamesTheLine(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(_ *perdure.OrchestrationContext, _ int) (int, error) {
@@ -270,11 +285,13 @@ func TestABodyThatBlocksOutsideIsReported(t *testing.T) {
 			h.turn(0)
 			time.Sleep(10 * time.Minute)
 		}
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeBlockingCall {
-			t.Errorf("the instance is %s: %+v", now.Status, now.Diagnosis)
-		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestABodyThatBlocksOutsideIsReported") || !strings.Contains(m, "(dispatch/blocked_test.go:") {
-			t.Errorf("the diagnosis does not say where: %s", m)
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypeBlockingCall {
+			t.Errorf("the instance is %s with diagnosis %+v, want blocked", now.Status, now.Diagnosis)
+		} else if m := now.Diagnosis.Message; !strings.Contains(m, "TestBlocked_codeBlocksOutside_") ||
+			!strings.Contains(m, "(dispatch/blocked_test.go:") {
+			t.Errorf("the diagnosis lacks the line: %s", m)
 		}
-		time.Sleep(2 * time.Hour) // the bubble waits for the body
+		time.Sleep(2 * time.Hour) // the orchestration returns
 	})
 }

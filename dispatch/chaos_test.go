@@ -16,10 +16,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A minute of everything at once: processes die at a tenth of their calls, calls take up to five seconds while messages come
-// back after two, reads are stale, work items come twice and out of order, three environments hold warm state. Then calm.
-// Every instance ends as if nothing had happened, unless one of its messages is poison by the deaths of its processes.
-func TestChaos(t *testing.T) {
+// For a minute, all faults occur at once: processes die at a tenth of their calls, calls take up to five seconds,
+// messages are redelivered after two seconds, reads are stale, and work items arrive twice and out of order. Three
+// environments hold warm instances. Then no more faults occur. Every instance ends as without faults, unless one of its
+// messages became poison.
+func TestChaos_allFaultsForAMinute_instancesEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range shortrun.Few[uint64](64, 320) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -68,7 +69,7 @@ func chaos(t *testing.T, seed uint64) {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.2, Reorder: true})
 		calmAt = time.Now().Add(time.Minute)
-		go asksThroughout(ctx, h, calmAt)
+		go queryRepeatedly(ctx, h, calmAt)
 		if s.meanwhile != nil {
 			s.meanwhile(h, in)
 		}
@@ -86,14 +87,14 @@ func chaos(t *testing.T, seed uint64) {
 		h.checkRest()
 		h.wantInstances(s.instances)
 		if i, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || i.Status != provider.StatusCompleted {
-			t.Errorf("%s: status %v, %v", s.name, i.Status, err)
+			t.Errorf("%s: got status %v, %v, want completed", s.name, i.Status, err)
 		}
 	})
 }
 
-// asksThroughout asks the instance again and again, beside its turns in the same process: each query finds a history that the code agrees with, in which
-// no handler is set. It stops where poison has blocked the instance.
-func asksThroughout(ctx context.Context, h *hub, until time.Time) {
+// queryRepeatedly queries the instance repeatedly while its turns run in the same process. The code must match the
+// history, and no query handler is set. It stops if poison has blocked the instance.
+func queryRepeatedly(ctx context.Context, h *hub, until time.Time) {
 	for time.Now().Before(until) {
 		_, err := h.QueryInstance(ctx, provider.QueryRequest{InstanceID: "i-1", Name: "progress"})
 		e, ok := errors.AsType[*provider.QueryError](err)
@@ -101,7 +102,7 @@ func asksThroughout(ctx context.Context, h *hub, until time.Time) {
 			return
 		}
 		if !ok || e.Code != provider.QueryHandlerNotFound && e.Code != provider.QueryNotStarted {
-			h.t.Errorf("a query in the storm: %v", err)
+			h.t.Errorf("query during the faults: %v", err)
 		}
 		time.Sleep(3 * time.Second)
 	}

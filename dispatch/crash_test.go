@@ -18,16 +18,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scenario is an orchestration that must give the same result whatever crashes.
+// scenario is an orchestration that must return the same result despite crashes.
 type scenario struct {
 	name      string
 	input     any
 	want      string
-	instances int // that there are in the end
-	// meanwhile is what a client does; nil: nothing.
+	instances int // number of instances at the end
+	// meanwhile runs while the orchestration runs, as a client; nil: nothing.
 	meanwhile func(h *hub, in provider.Instance)
 }
 
+// scenarios returns the orchestrations that crash tests and chaos tests run.
 func scenarios() []scenario {
 	return []scenario{
 		{"nothing", 7, "7", 1, nil},
@@ -61,7 +62,10 @@ func scenarios() []scenario {
 		{"meets", "c", `"heard [7 8]"`, 2, nil},
 		{"tells-the-dead", "c", `"1 over"`, 2, nil},
 		{"calls", calling{To: "c", Calls: 2, tallying: tallying{Left: 2}}, `"[[0] [0 1]]"`, 2, nil},
-		{"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}}, `"[[0] [0 1] [0 1 2]]"`, 2, nil},
+		{
+			"calls", calling{To: "c", Calls: 3, tallying: tallying{Left: 3, Anew: true, Slow: true}},
+			`"[[0] [0 1] [0 1 2]]"`, 2, nil,
+		},
 		{"calls", calling{To: "c", Calls: 2, ID: "u", tallying: tallying{Left: 1, Slow: true}}, `"[[0] [0]]"`, 2, nil},
 		{"calls", calling{To: "i-1", Calls: 2}, `"[[0] [0 1]]"`, 1, nil},
 		{"calls-nobody", "c", `"true"`, 1, nil},
@@ -76,26 +80,29 @@ func scenarios() []scenario {
 	}
 }
 
-// crashStep is how far apart the calls are at which a short run crashes. It is a prime, so that the calls of a loop are not always the same one.
+// crashStep is the step between the crashed calls in a short run. It is a prime, so that a loop of calls crashes at
+// different calls.
 const crashStep = 5
 
-// A function's process is killed before and after its n-th AWS call, for every n there is: the instance ends as without a
-// crash, its history is a valid log, and nothing is left in any queue. Who reads cold reads, and leaves, rollups.
+// 1. The process of a function dies before or after its n-th AWS call, for every n.
+// 2. The instance ends as without a crash, its history is valid, and the queues are empty.
+// Cold reads use and write rollups.
 func TestACrashAtAnyCallChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/after=%v", s.name, after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); crashAt(t, s, n, after, simhub.Options{Environments: 2, Rollup: 1}); n += shortrun.Step(crashStep) {
+				for n := int64(1); crashAt(t, s, n, after,
+					simhub.Options{Environments: 2, Rollup: 1}); n += shortrun.Step(crashStep) {
 				}
 			})
 		}
 	}
 }
 
-// The response to a transaction is lost, for each that there is, and the repeat has no token by which DynamoDB would know it:
-// it meets what the first try has written, and the instance ends as without that.
+// The response to the n-th transaction is lost, for every n. The repeated request has no token by which DynamoDB could
+// recognize it. It finds the items of the first request, and the instance ends as without the loss.
 func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 	t.Parallel()
 	var lost atomic.Int64
@@ -104,7 +111,7 @@ func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 		for i, s := range scenarios() {
 			t.Run(fmt.Sprint(i, " ", s.name), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); loseAt(t, s, n); n++ {
+				for n := int64(1); loseResponseAt(t, s, n); n++ {
 					lost.Add(1)
 				}
 			})
@@ -112,13 +119,14 @@ func TestTransactions_responseIsLost_changesNothing(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		if n := lost.Load(); n < 100 {
-			t.Errorf("only %d responses were lost", n)
+			t.Errorf("got %d lost responses, want at least 100", n)
 		}
 	})
 }
 
-// loseAt runs a scenario in which the response to the n-th transaction is lost, and reports whether there was one.
-func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
+// loseResponseAt runs a scenario in which the response to the n-th transaction is lost. It reports whether there was
+// such a transaction.
+func loseResponseAt(t *testing.T, s scenario, n int64) (lost bool) {
 	t.Helper()
 	var transactions atomic.Int64
 	intercept := func(_ context.Context, c simaws.Call, next func() error) error {
@@ -135,7 +143,8 @@ func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
 		if s.meanwhile != nil {
 			s.meanwhile(h, in)
 		}
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want {
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
+			s.want != "" && string(end.Output) != s.want {
 			t.Errorf("transaction %d: ended with %s %s, want %s", n, end.String(), end.Output, s.want)
 		}
 		if err := h.CheckRest(ctx); err != nil {
@@ -146,7 +155,7 @@ func loseAt(t *testing.T, s scenario, n int64) (lost bool) {
 	return transactions.Load() >= n
 }
 
-// crashAt runs a scenario with a crash at the n-th call of a function, and reports whether there was such a call.
+// crashAt runs a scenario with a crash at the n-th call of a function. It reports whether there was such a call.
 func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
@@ -163,7 +172,8 @@ func crashAt(t *testing.T, s scenario, n int64, after bool, o simhub.Options) (c
 		}
 		if status, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
-		} else if s.name == "statuses" && string(status.CustomStatus) != s.want || s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
+		} else if s.name == "statuses" && string(status.CustomStatus) != s.want ||
+			s.name == "inline-medley" && string(status.CustomStatus) != `"done"` {
 			t.Errorf("crash at call %d: custom status %s", n, status.CustomStatus)
 		}
 		if err := h.CheckRest(ctx); err != nil {

@@ -17,27 +17,29 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// tenants has an orchestration of which each activity is somebody's: its input, unless that is empty. Each fails once.
+// tenants returns an orchestration that calls one activity per tenant. The fairness key is the tenant, and each
+// activity fails once.
 func tenants() *perdure.Registry {
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "serve", func(ctx context.Context, whose string) (string, error) {
+	perdure.AddActivity(r, "serve", func(ctx context.Context, tenant string) (string, error) {
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 			return "", errors.New("not now")
 		}
-		return whose, nil
+		return tenant, nil
 	})
 	perdure.AddOrchestration(r, "tenants", func(ctx *perdure.OrchestrationContext, all []string) ([]string, error) {
 		var fs []*perdure.Future[string]
-		for _, whose := range all {
+		for _, tenant := range all {
 			retried := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})
-			fs = append(fs, perdure.CallActivityByName[string](ctx, "serve", whose, retried, perdure.WithFairnessKey(whose)))
+			fs = append(fs,
+				perdure.CallActivityByName[string](ctx, "serve", tenant, retried, perdure.WithFairnessKey(tenant)))
 		}
 		return perdure.AwaitAll(ctx, fs)
 	})
 	return r
 }
 
-// groupsOfWork returns the groups in which each of the tenants' work items was sent, in order.
+// groupsOfWork returns the message groups of each tenant's work items, in the order of sending.
 func (h *hub) groupsOfWork() map[string][]string {
 	h.t.Helper()
 	groups := map[string][]string{}
@@ -52,7 +54,7 @@ func (h *hub) groupsOfWork() map[string][]string {
 				h.t.Fatal(err)
 			}
 			if e.MessageDeduplicationId != nil {
-				h.t.Error("a standard queue takes no deduplication id")
+				h.t.Error("got a deduplication ID on a standard queue, want none")
 			}
 			groups[w.FairnessKey] = append(groups[w.FairnessKey], aws.ToString(e.MessageGroupId))
 		}
@@ -60,7 +62,7 @@ func (h *hub) groupsOfWork() map[string][]string {
 	return groups
 }
 
-func TestAWorkItemIsInTheGroupOfItsFairnessKey(t *testing.T) {
+func TestFairnessKey_workItem_isInItsGroup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("tenants", []string{"Ada & Söhne", "zz", "Ada & Söhne", ""}))
@@ -69,46 +71,46 @@ func TestAWorkItemIsInTheGroupOfItsFairnessKey(t *testing.T) {
 		}
 
 		got := h.groupsOfWork()
-		for whose, sends := range map[string]int{"Ada & Söhne": 4, "zz": 2, "": 2} {
-			groups := got[whose]
+		for tenant, sends := range map[string]int{"Ada & Söhne": 4, "zz": 2, "": 2} {
+			groups := got[tenant]
 			if len(groups) != sends || len(slices.Compact(slices.Clone(groups))) != 1 {
-				t.Errorf("of %q in the groups %q: want %d sends in one, attempts with those before", whose, groups, sends)
+				t.Errorf("%q: got groups %q, want %d sends in one group, including retries", tenant, groups, sends)
 			}
-			if (groups[0] == "") != (whose == "") || whose != "" && strings.Contains(groups[0], whose) {
-				t.Errorf("of %q in the group %q", whose, groups[0])
+			if (groups[0] == "") != (tenant == "") || tenant != "" && strings.Contains(groups[0], tenant) {
+				t.Errorf("%q: got group %q", tenant, groups[0])
 			}
 		}
 		if got["zz"][0] == got["Ada & Söhne"][0] {
-			t.Error("two keys are one")
+			t.Error("two fairness keys have the same group")
 		}
 	})
 }
 
-// A group puts what lies in a work queue into no order: a record that is given back comes back by itself.
-func TestWorkItemsOfOneFairnessKeyAreNoFIFOGroup(t *testing.T) {
+// The message group of a work item does not order the items: a released record is redelivered without the others.
+func TestFairnessKey_sameKey_isNotOrdered(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: tenants()}, func(_ context.Context, h *hub) {
 		h.start("tenants", []string{"a", "a"})
 		h.turn(0)
 		records := h.receive(h.Provider.Config().WorkQueues[perdure.DefaultQueue])
 		if len(records) != 2 {
-			t.Fatalf("%d work items", len(records))
+			t.Fatalf("got %d work items, want 2", len(records))
 		}
 		for _, r := range records {
 			if r.Group != "" || r.Sequence != "" {
-				t.Errorf("a work item is in group %q, at %q", r.Group, r.Sequence)
+				t.Errorf("got a work item in group %q with sequence %q, want none", r.Group, r.Sequence)
 			}
 		}
 	})
 }
 
-func TestAFairnessKeyThatHistoryCannotHoldPanics(t *testing.T) {
+func TestFairnessKey_invalid_panics(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{strings.Repeat("k", 257), "\xff"} {
 		func() {
 			defer func() {
 				if said := fmt.Sprint(recover()); !strings.Contains(said, "WithFairnessKey") {
-					t.Errorf("%.10q: %s", key, said)
+					t.Errorf("%.10q: got panic %s, want one that names WithFairnessKey", key, said)
 				}
 			}()
 			perdure.WithFairnessKey(key)

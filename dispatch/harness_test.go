@@ -25,10 +25,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inc is the activity of most tests; with n it counts.
+// inc is the activity of most tests.
 func inc(_ context.Context, n int) (int, error) { return n + 1, nil }
 
-// orchestrations of the tests: the shapes that the protocol must carry.
+// registry returns the orchestrations of most tests.
 func registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", inc)
@@ -46,11 +46,13 @@ func registry() *perdure.Registry {
 		return succeedsAt, nil
 	})
 	perdure.AddOrchestration(r, "retries", func(ctx *perdure.OrchestrationContext, at int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "flaky", at, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})).Await(ctx)
+		policy := perdure.RetryPolicy{InitialInterval: time.Minute}
+		return perdure.CallActivityByName[int](ctx, "flaky", at, perdure.WithRetry(policy)).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "begins-once", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
 		for range n {
-			if sum, err = perdure.CallActivity(ctx, inc, sum, perdure.AtMostOnce(), perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx); err != nil {
+			call := perdure.CallActivity(ctx, inc, sum, perdure.AtMostOnce(), perdure.WithRetry(perdure.RetryPolicy{}))
+			if sum, err = call.Await(ctx); err != nil {
 				return 0, err
 			}
 		}
@@ -79,7 +81,7 @@ func registry() *perdure.Registry {
 	return r
 }
 
-// chain calls inc n times, one after the other.
+// chain calls inc n times in sequence.
 func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	v := 0
 	for range n {
@@ -91,7 +93,7 @@ func chain(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return v, nil
 }
 
-// fan calls inc n times at once.
+// fan calls inc n times concurrently.
 func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	var fs []*perdure.Future[int]
 	for i := range n {
@@ -100,7 +102,7 @@ func fan(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return sumOf(ctx, fs)
 }
 
-// sumOf waits for all, and adds up.
+// sumOf waits for all results and returns their sum.
 func sumOf(ctx *perdure.OrchestrationContext, fs []*perdure.Future[int]) (int, error) {
 	if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 		return 0, err
@@ -113,24 +115,24 @@ func sumOf(ctx *perdure.OrchestrationContext, fs []*perdure.Future[int]) (int, e
 	return sum, nil
 }
 
-// firstOfTwo is over when the first of two activities is.
+// firstOfTwo ends when the first of two activities completes.
 func firstOfTwo(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return perdure.WhenAny(ctx, perdure.CallActivity(ctx, inc, n), perdure.CallActivity(ctx, inc, n))
 }
 
-// hub is a task hub in a bubble, driven message by message or as a whole.
+// hub is a task hub in virtual time. Tests run single turns or the whole hub.
 type hub struct {
 	*simhub.Hub
 
 	t *testing.T
-	// calls that functions and the test have made, in order.
+	// calls lists the calls of functions and the test, in order.
 	mu    sync.Mutex
 	calls []simaws.Call
-	// fault, if set, stands before every call: also before those of polls and renewals that go on while a test changes it.
+	// fault intercepts every call if it is set. Polls and renewals call it while a test changes it.
 	fault atomic.Pointer[simaws.Interceptor]
 }
 
-// interfere puts a fault before every call from now on; nil: none.
+// interfere intercepts every later call with fault; nil: none.
 func (h *hub) interfere(fault simaws.Interceptor) {
 	if fault == nil {
 		h.fault.Store(nil)
@@ -139,7 +141,7 @@ func (h *hub) interfere(fault simaws.Interceptor) {
 	h.fault.Store(&fault)
 }
 
-// inBubble runs f on a hub in virtual time.
+// inBubble runs f with a hub in virtual time.
 func inBubble(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,16 +176,19 @@ func inBubble(t *testing.T, o simhub.Options, f func(ctx context.Context, h *hub
 	})
 }
 
-// start starts an instance; its wake lies in the inbox then.
+// start starts the instance i-1 without running a turn. Its wake is in the inbox.
 func (h *hub) start(name string, input any) provider.Instance {
 	h.t.Helper()
-	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: "i-1", Name: name, Input: encoded(h.t, input), StartID: "start-1"})
+	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
+		InstanceID: "i-1", Name: name, Input: encoded(h.t, input), StartID: "start-1",
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return in
 }
 
+// encoded returns v as a JSON payload.
 func encoded(t *testing.T, v any) history.Payload {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -193,11 +198,12 @@ func encoded(t *testing.T, v any) history.Payload {
 	return history.Payload(b)
 }
 
-// receive takes what is visible in a queue now.
+// receive receives the visible messages of a queue.
 func (h *hub) receive(queueURL string) []provider.Record {
 	h.t.Helper()
 	out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
-		QueueUrl: &queueURL, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
+		QueueUrl: &queueURL, MaxNumberOfMessages: 10,
+		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"All"},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -205,7 +211,7 @@ func (h *hub) receive(queueURL string) []provider.Record {
 	return simhub.Records(out.Messages)
 }
 
-// turn gives what is visible in the inbox to one of the orchestrator's environments, as its mapping would.
+// turn passes the visible inbox records to one of the orchestrator's environments, and deletes the finished records.
 func (h *hub) turn(environment int) (failed []string) {
 	h.t.Helper()
 	records := h.receive(h.Provider.Config().InboxURL)
@@ -218,19 +224,24 @@ func (h *hub) turn(environment int) (failed []string) {
 	return failed
 }
 
-// complete puts the outcomes of activities into the inbox, as one message. segment 0 leaves out where they were sent from.
+// complete sends the outcomes of activities to the inbox in one message. Segment 0 omits the segment of the activities.
 func (h *hub) complete(in provider.Instance, segment int64, ids ...int64) {
 	h.t.Helper()
-	m := provider.Message{Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment}
+	m := provider.Message{
+		Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+		Segment: segment,
+	}
 	for _, id := range ids {
-		m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{ActivityID: id, Attempt: 1, Result: history.Payload("1")})
+		m.Outcomes = append(m.Outcomes, provider.ActivityOutcome{
+			ActivityID: id, Attempt: 1, Result: history.Payload("1"),
+		})
 	}
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-// workItems takes the work items that are visible.
+// workItems receives the visible work items.
 func (h *hub) workItems() []provider.LockedWorkItem {
 	h.t.Helper()
 	items, bad := h.Provider.DecodeWorkItems(h.t.Context(), h.receive(h.Provider.Config().WorkQueues["default"]))
@@ -240,10 +251,10 @@ func (h *hub) workItems() []provider.LockedWorkItem {
 	return items
 }
 
-// serveFor lets the functions run for a while of virtual time.
+// serveFor runs the functions for a duration of virtual time.
 func (h *hub) serveFor(d time.Duration) { h.ServeFor(h.t.Context(), d) }
 
-// finish lets the functions run, in virtual time, until the instance is over, and returns its last event.
+// finish runs the functions for a day of virtual time, and returns the end event of the instance.
 func (h *hub) finish(in provider.Instance) history.Event {
 	h.t.Helper()
 	h.serveFor(24 * time.Hour)
@@ -258,7 +269,7 @@ func (h *hub) finish(in provider.Instance) history.Event {
 	return end
 }
 
-// checkRest checks the histories of all instances there are, that each is over, and that nothing is left in any queue.
+// checkRest fails the test unless all instances have ended with a valid history, and all queues are empty.
 func (h *hub) checkRest() {
 	h.t.Helper()
 	if err := h.CheckRest(h.t.Context()); err != nil {
@@ -266,7 +277,8 @@ func (h *hub) checkRest() {
 	}
 }
 
-// events is the history, checked to be a log: gapless, each id settled at most once, nothing after the end.
+// events returns the history of an instance. It fails the test if the history has gaps, settles an ID twice, or has
+// events after the end.
 func (h *hub) events(in provider.Instance) []history.Event {
 	h.t.Helper()
 	var events []history.Event
@@ -282,21 +294,23 @@ func (h *hub) events(in provider.Instance) []history.Event {
 	return events
 }
 
-// wantInstances fails unless there are so many instances: each start is one, and only one.
+// wantInstances fails the test unless the hub has want instances.
 func (h *hub) wantInstances(want int) {
 	h.t.Helper()
 	page, err := h.Provider.ListInstances(h.t.Context(), provider.ListQuery{Limit: 1000})
 	if err != nil || len(page.Instances) != want {
-		h.t.Errorf("%d instances, want %d, %v", len(page.Instances), want, err)
+		h.t.Errorf("got %d instances, %v, want %d", len(page.Instances), err, want)
 	}
 }
 
-// item reads an item of the table as it lies there.
+// item reads an item of the table.
 func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
 	h.t.Helper()
 	out, err := h.Cloud.Table.GetItem(h.t.Context(), &dynamodb.GetItemInput{
 		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true),
-		Key: map[string]ddbtypes.AttributeValue{"pk": &ddbtypes.AttributeValueMemberS{Value: pk}, "sk": &ddbtypes.AttributeValueMemberS{Value: sk}},
+		Key: map[string]ddbtypes.AttributeValue{
+			"pk": &ddbtypes.AttributeValueMemberS{Value: pk}, "sk": &ddbtypes.AttributeValueMemberS{Value: sk},
+		},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -304,6 +318,7 @@ func (h *hub) item(pk, sk string) map[string]ddbtypes.AttributeValue {
 	return out.Item
 }
 
+// text returns a string attribute of an item, or "" if the item has none.
 func text(item map[string]ddbtypes.AttributeValue, name string) string {
 	v, _ := item[name].(*ddbtypes.AttributeValueMemberS)
 	if v == nil {
@@ -312,20 +327,20 @@ func text(item map[string]ddbtypes.AttributeValue, name string) string {
 	return v.Value
 }
 
-// createsInstance reports whether a call writes a new instance: its first segment is there by then.
+// createsInstance reports whether a call writes a new instance. Its first segment has been written before.
 func createsInstance(c simaws.Call) bool {
 	put, ok := c.Input.(*dynamodb.PutItemInput)
 	return ok && text(put.Item, "sk") == "i"
 }
 
-// made are the calls so far.
+// made returns the calls so far.
 func (h *hub) made() []simaws.Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.calls)
 }
 
-// operations lists the calls by name, from the n-th on.
+// operations returns the names of the calls from the n-th on.
 func (h *hub) operations(from int) []string {
 	var ops []string
 	for _, c := range h.made()[from:] {
@@ -336,7 +351,7 @@ func (h *hub) operations(from int) []string {
 	return ops
 }
 
-// crashOnce kills the first invocation that makes a call which when picks, before the call or after it.
+// crashOnce kills the first invocation that makes a call for which when returns true, before or after the call.
 func crashOnce(after bool, when func(c simaws.Call) bool) (intercept simaws.Interceptor, crashed *atomic.Bool) {
 	crashed = &atomic.Bool{}
 	return simhub.Crash(func(c simaws.Call) (bool, bool) {
@@ -345,7 +360,7 @@ func crashOnce(after bool, when func(c simaws.Call) bool) (intercept simaws.Inte
 	}), crashed
 }
 
-// must returns what was made: a test gives all that is required.
+// must returns made, and panics if err is not nil.
 func must[T any](made T, err error) T {
 	if err != nil {
 		panic(err)

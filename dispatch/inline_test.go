@@ -14,10 +14,11 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// addInline adds orchestrations that use inline activities, in the shapes that the protocol must carry.
+// addInline adds orchestrations that call inline activities.
 func addInline(r *perdure.Registry) {
 	perdure.AddActivity(r, "step", func(_ context.Context, n int) (int, error) { return n + 1, nil }, perdure.Inline())
-	perdure.AddActivity(r, "link", func(_ context.Context, n int) (int, error) { return n + 1, nil }, perdure.Inline()) // its input is what another has returned
+	// The input of "link" is the result of another activity.
+	perdure.AddActivity(r, "link", func(_ context.Context, n int) (int, error) { return n + 1, nil }, perdure.Inline())
 	perdure.AddOrchestration(r, "inline-chain", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
 			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
@@ -41,16 +42,17 @@ func addInline(r *perdure.Registry) {
 			return 0, context.Cause(ctx)
 		}
 	}, perdure.Inline())
-	perdure.AddOrchestration(r, "inline-race", func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
-		var racers []perdure.Awaitable
-		for _, d := range ds {
-			racers = append(racers, perdure.CallActivityByName[time.Duration](ctx, "sleepy", d))
-		}
-		if _, err := perdure.Select(ctx, racers...); err != nil {
-			return 0, err
-		}
-		return perdure.CallActivity(ctx, inc, len(ds)-1).Await(ctx) // a turn behind, by a queue
-	})
+	perdure.AddOrchestration(r, "inline-race",
+		func(ctx *perdure.OrchestrationContext, ds []time.Duration) (int, error) {
+			var racers []perdure.Awaitable
+			for _, d := range ds {
+				racers = append(racers, perdure.CallActivityByName[time.Duration](ctx, "sleepy", d))
+			}
+			if _, err := perdure.Select(ctx, racers...); err != nil {
+				return 0, err
+			}
+			return perdure.CallActivity(ctx, inc, len(ds)-1).Await(ctx) // one more turn, through a queue
+		})
 	perdure.AddOrchestration(r, "inline-mixed", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
 			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
@@ -71,7 +73,7 @@ func addInline(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "inline-medley", medley)
 }
 
-// medley has all that a turn can cause beside inline activities, and behind their outcomes. It begins anew n times.
+// medley combines inline activities with everything else that a turn can cause. It continues as new n times.
 func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	link := func(v int) (int, error) { return perdure.CallActivityByName[int](ctx, "link", v).Await(ctx) }
 	ctx.SetCustomStatus("begun")
@@ -86,7 +88,7 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	if v, err = link(v); err != nil {
 		return "", err
 	}
-	cancel() // what was sent, and what another step was committed with
+	cancel() // cancels an activity in its queue, and a timer that was committed with a later inline outcome
 	if v, err = perdure.CallActivity(ctx, inc, v).Await(ctx); err != nil {
 		return "", err
 	}
@@ -100,10 +102,10 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 		return "", err
 	}
 	if _, err = lost.Await(ctx); err == nil {
-		return "", errors.New("it was sent to nowhere")
+		return "", errors.New("an activity on a missing queue completed")
 	}
 	if _, err = told.Await(ctx); err == nil {
-		return "", errors.New("nobody has heard it")
+		return "", errors.New("an event to a missing instance was delivered")
 	}
 	ctx.SetCustomStatus("done")
 	if v, err = link(v); err != nil || n == 0 {
@@ -112,8 +114,8 @@ func medley(ctx *perdure.OrchestrationContext, n int) (string, error) {
 	return perdure.ContinueAsNew[string](ctx, n-1)
 }
 
-// A chain of n inline activities is n writes of history, and no message goes through a queue.
-func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
+// A chain of n inline activities costs n writes of history and no message.
+func TestCost_inlineChainOfTen(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("inline-chain", 10)
@@ -122,16 +124,16 @@ func TestWhatAnInlineChainOfTenCosts(t *testing.T) {
 			t.Fatalf("ended with %s", end.String())
 		}
 		want := map[string]int64{
-			"DynamoDB.PutItem":    10, // the ten steps: the last with the end
+			"DynamoDB.PutItem":    10, // the ten steps; the last includes the end
 			"DynamoDB.UpdateItem": 1,  // Completed
-			"DynamoDB.GetItem":    1,  // the test's own, of the instance
-			"DynamoDB.Query":      3,  // the cold read of the first turn; the look before the first step; and the test's own, of the end
+			"DynamoDB.GetItem":    1,  // the test reads the instance
+			"DynamoDB.Query":      3,  // the first turn, the poll before the first step, and the end read by the test
 		}
 		h.wantCalls(want)
 	})
 }
 
-func TestInlineActivitiesThatAreAwaitedTogetherAreOneCommit(t *testing.T) {
+func TestInline_awaitedTogether_isOneCommit(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("inline-fan", 5)
@@ -140,14 +142,16 @@ func TestInlineActivitiesThatAreAwaitedTogetherAreOneCommit(t *testing.T) {
 			t.Fatalf("ended with %s %s", end.String(), end.Output)
 		}
 		if got := h.Cloud.Counts(); got["DynamoDB.PutItem"] != 1 || got["SQS.SendMessageBatch"] != 0 {
-			t.Errorf("calls %v: want one commit, and nothing sent", got)
+			t.Errorf("got calls %v, want one commit and no send", got)
 		}
-		wantHistory(t, h.events(in),
-			"OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled",
-			"ActivityCompleted", "ActivityCompleted", "ActivityCompleted", "ActivityCompleted", "ActivityCompleted", "TurnStarted", "OrchestrationCompleted")
+		wantHistory(t, h.events(in), "OrchestrationStarted", "TurnStarted",
+			"ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled", "ActivityScheduled",
+			"ActivityCompleted", "ActivityCompleted", "ActivityCompleted", "ActivityCompleted", "ActivityCompleted",
+			"TurnStarted", "OrchestrationCompleted")
 	})
 }
 
+// wantHistory fails the test unless the events have the kinds want.
 func wantHistory(t *testing.T, events []history.Event, want ...history.Kind) {
 	t.Helper()
 	var got []history.Kind
@@ -159,7 +163,8 @@ func wantHistory(t *testing.T, events []history.Event, want ...history.Kind) {
 	}
 }
 
-// The first of a race is committed when it is there, and the other's context ends in the turn that takes it.
+// The first outcome of a race is committed at once, and the turn that consumes it ends the context of the other
+// activity.
 func TestALosersContextEndsInTheTurn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -167,27 +172,32 @@ func TestALosersContextEndsInTheTurn(t *testing.T) {
 		in := h.start("inline-race", []time.Duration{time.Second, 100 * time.Millisecond})
 		h.serveFor(300 * time.Millisecond)
 		events := h.events(in)
-		wantHistory(t, events, "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled", "ActivityCompleted",
-			"TurnStarted", "ActivityCancelRequested", "ActivityScheduled", "TurnStarted", "ActivityCompleted", "OrchestrationCompleted")
+		wantHistory(t, events, "OrchestrationStarted", "TurnStarted", "ActivityScheduled", "ActivityScheduled",
+			"ActivityCompleted",
+			"TurnStarted", "ActivityCancelRequested", "ActivityScheduled", "TurnStarted", "ActivityCompleted",
+			"OrchestrationCompleted")
 		if e := events[4]; e.SourceEventID != 4 || !e.Inline || e.Time.Sub(began) > 200*time.Millisecond {
-			t.Errorf("%s, inline %v, after %v", e.String(), e.Inline, e.Time.Sub(began))
+			t.Errorf("got %s, inline %v, after %v; want the inline outcome of #4 within 200ms",
+				e.String(), e.Inline, e.Time.Sub(began))
 		}
 		h.finish(in)
 		h.checkRest()
 	})
 }
 
-// What overruns is stopped, and its queue has it from then on: once.
-func TestAnInlineActivityThatOverrunsIsSentToItsQueue(t *testing.T) {
+// An inline activity that exceeds its time is stopped and sent to its queue once.
+func TestInline_exceedsItsTime_isSentToItsQueue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()
 		in := h.start("inline-race", []time.Duration{5 * time.Second})
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || end.Time.Sub(began) < 7*time.Second || end.Time.Sub(began) > 8*time.Second {
-			t.Errorf("ended with %s %s after %v", end.String(), end.Output, end.Time.Sub(began))
+		end := h.finish(in)
+		took := end.Time.Sub(began)
+		if end.Kind != history.OrchestrationCompleted || took < 7*time.Second || took > 8*time.Second {
+			t.Errorf("ended with %s %s after %v, want a completion after 7s to 8s", end.String(), end.Output, took)
 		}
 		if e := h.events(in)[4]; e.Kind != history.ActivityCompleted || e.Inline || e.Attempt != 1 {
-			t.Errorf("%+v", e)
+			t.Errorf("got outcome %+v, want the first attempt of a worker", e)
 		}
 		h.checkRest()
 	})

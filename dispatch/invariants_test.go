@@ -17,15 +17,16 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The interleavings that would break I6, I7 and I8, each by itself. TestSimulation looks for those that nobody has thought of.
+// These tests run the interleavings that would break I6, I7 and I8. TestSimulation searches for others.
 
-// readsCancels: the call that reads an execution's cancel record.
+// readsCancels reports whether a call reads the cancel record of an execution.
 func readsCancels(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.QueryInput)
 	return ok && text(in.ExpressionAttributeValues, ":last") == "c"
 }
 
-// I6: what is cancelled before the worker looks does not run. What is cancelled after runs, and is told.
+// I6: an activity that is cancelled before the worker reads the cancel record does not run. An activity that is
+// cancelled later runs and observes the cancellation.
 func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"between receive and read": true, "between read and start": false} {
@@ -47,33 +48,34 @@ func TestI6ACancelAroundTheReadBeforeAStart(t *testing.T) {
 				})
 				began := time.Now()
 				if failed := <-f.handled(ctx, f.worker(nil)); len(failed) > 0 || !once.Load() {
-					t.Errorf("failed %v, looked %t", failed, once.Load())
+					t.Errorf("got failed records %v, read of the cancel record: %t", failed, once.Load())
 				}
 				if before {
 					if f.ran() > 0 {
-						t.Error("it ran")
+						t.Error("the activity ran")
 					}
 					f.wantSent(0)
 					return
 				}
 				f.wantCause(3, perdure.ReasonSelectLoser)
-				if took := f.seenAt().Sub(began); f.ran() != 1 || took > time.Second {
-					t.Errorf("it ran %d times, and was told after %v", f.ran(), took)
+				if took := f.observedAt().Sub(began); f.ran() != 1 || took > time.Second {
+					t.Errorf("got %d runs and a cancellation after %v, want 1 within 1s", f.ran(), took)
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: a poll of an activity that runs is under way, and has seen nothing; another activity of the execution is cancelled,
-// and then received. The poll is no answer for it.
+// 1. A poll for a running activity is in progress and has found no cancellation.
+// 2. Another activity of the execution is cancelled, and a worker receives it.
+// 3. The worker does not use the poll of step 1 for the second activity.
 func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, job{})
 		records := f.receive("sim://default")
 		slow := make(chan struct{})
-		var reads atomic.Int64 // the first is that before the start, the second a poll
+		var reads atomic.Int64 // the first is before the start, the second is a poll
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if readsCancels(c) && reads.Add(1) == 2 {
@@ -86,11 +88,11 @@ func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
 		go func() { first <- w.HandleRecords(ctx, records[:1]) }()
 		time.Sleep(1500 * time.Millisecond)
 		if n := reads.Load(); n != 2 {
-			t.Fatalf("%d reads, want one and a poll", n)
+			t.Fatalf("got %d reads, want one before the start and one poll", n)
 		}
 		f.cancel(in, 4)
 		if failed := w.HandleRecords(ctx, records[1:]); len(failed) > 0 || f.ran() != 1 {
-			t.Errorf("failed %v, %d ran, want the first alone", failed, f.ran())
+			t.Errorf("got failed records %v and %d runs, want none and only the first activity", failed, f.ran())
 		}
 		close(slow)
 		f.cancel(in, 3)
@@ -98,7 +100,7 @@ func TestI6APollUnderWayIsNoReadBeforeAStart(t *testing.T) {
 	})
 }
 
-// outcome is one of activity #3, by which its source can be told.
+// outcome sends an outcome of activity #3 that contains its segment.
 func (h *hub) outcome(in provider.Instance, result string) {
 	h.t.Helper()
 	h.send(provider.Message{
@@ -107,10 +109,12 @@ func (h *hub) outcome(in provider.Instance, result string) {
 	})
 }
 
-// I7: an activity that ran twice has two outcomes. The first one counts, wherever the second comes.
-func TestI7TheSecondOutcomeOfAnActivityIsDropped(t *testing.T) {
+// I7: an activity that ran twice has two outcomes. The first one counts, in any turn and environment.
+func TestI7_activityHasTwoOutcomes_secondIsDropped(t *testing.T) {
 	t.Parallel()
-	for name, turns := range map[string][]int{"in one turn": {0}, "to who is warm": {0, 0}, "to another environment": {0, 1}} {
+	for name, turns := range map[string][]int{
+		"in one turn": {0}, "to the warm environment": {0, 0}, "to another environment": {0, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -123,13 +127,13 @@ func TestI7TheSecondOutcomeOfAnActivityIsDropped(t *testing.T) {
 				}
 				h.outcome(in, "20")
 				if failed := h.turn(turns[len(turns)-1]); len(failed) > 0 {
-					t.Errorf("failed %v", failed)
+					t.Errorf("got failed records %v, want none", failed)
 				}
 				h.complete(in, 1, 4)
 				h.turn(0)
 				events := h.events(in)
 				if end := events[len(events)-1]; string(end.Output) != "11" {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s %s, want the sum 11", end.String(), end.Output)
 				}
 				if err := checkSettled(in.ExecutionID, events); err != nil {
 					t.Error(err)
@@ -139,7 +143,8 @@ func TestI7TheSecondOutcomeOfAnActivityIsDropped(t *testing.T) {
 	}
 }
 
-// I7: of a request to cancel an activity and its outcome, in either order and in one turn or two, the first settles it.
+// I7: an activity receives a cancel request and an outcome, in either order, in one turn or two. The first settles the
+// activity.
 func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 	t.Parallel()
 	for _, cancelFirst := range []bool{true, false} {
@@ -152,7 +157,10 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 					h.workItems()
 					acts := []func(){
 						func() {
-							h.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3})
+							h.send(provider.Message{
+								Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID,
+								ExecutionID: in.ExecutionID, ActivityID: 3,
+							})
 						},
 						func() { h.outcome(in, `"done"`) },
 					}
@@ -167,7 +175,9 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 					h.turn(0)
 					h.send(provider.Message{
 						Kind: provider.MessageActivityOutcomes, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
-						Outcomes: []provider.ActivityOutcome{{ActivityID: 4, Attempt: 1, Result: history.Payload(`"done"`)}},
+						Outcomes: []provider.ActivityOutcome{
+							{ActivityID: 4, Attempt: 1, Result: history.Payload(`"done"`)},
+						},
 					})
 					h.turn(0)
 					want := `["done","done"]`
@@ -187,8 +197,10 @@ func TestI7AnOutcomeAndACancelSettleOnce(t *testing.T) {
 	}
 }
 
-// I8: a turn was run on the last head but one, in a process that froze before its commit. Meanwhile the execution has continued as new.
-func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
+// I8: 1. A process runs a turn and freezes before the commit.
+// 2. The execution continues as new.
+// 3. The process commits the turn, and the commit conflicts.
+func TestI8_frozenProcessCommitsAfterContinueAsNew_conflicts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("sums", 0)
@@ -200,7 +212,7 @@ func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
 			if isCommit(c, "h#0000000002") && frozen.CompareAndSwap(false, true) {
 				time.Sleep(2 * time.Minute)
 				h.raise(in, "two", 2)
-				h.turn(1) // both events: it continues as new
+				h.turn(1) // consumes both events and continues as new
 			}
 			return next()
 		})
@@ -208,20 +220,22 @@ func TestI8AZombiesCommitAfterContinueAsNew(t *testing.T) {
 		h.interfere(nil)
 		old := h.events(in)
 		if end := old[len(old)-1]; !frozen.Load() || end.Kind != history.OrchestrationContinuedAsNew {
-			t.Errorf("frozen %t, the execution ends with %s", frozen.Load(), end.String())
+			t.Errorf("frozen: %t, the execution ended with %s, want continued as new", frozen.Load(), end.String())
 		}
 		if it := h.item("x#"+in.ExecutionID, "h#0000000003"); it != nil {
-			t.Errorf("it gained %v", it)
+			t.Errorf("the ended execution gained the segment %v", it)
 		}
 		h.raise(in, "end", 0)
 		if end := h.finish(in); string(end.Output) != "3" || h.read(in).ExecutionNumber != 2 {
-			t.Errorf("execution %d ended with %s", h.read(in).ExecutionNumber, end.Output)
+			t.Errorf("execution %d ended with %s, want execution 2 with 3", h.read(in).ExecutionNumber, end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// I8: the same, and meanwhile the instance is being deleted: the fence stands in the turn's place, or the stub that it becomes.
+// I8: 1. A process runs a turn and freezes before the commit.
+// 2. A deletion writes its end at the position of the turn, or replaces that end with a stub.
+// 3. The process commits the turn, and the commit conflicts.
 func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"the fence", "its stub"} {
@@ -245,20 +259,20 @@ func TestI8AZombiesCommitAfterADeletion(t *testing.T) {
 					return next()
 				})
 				if failed := h.turn(0); len(failed) > 0 || !frozen.Load() {
-					t.Errorf("failed %v, frozen %t", failed, frozen.Load())
+					t.Errorf("got failed records %v, frozen: %t; want none, true", failed, frozen.Load())
 				}
 				h.interfere(nil)
 				if it := h.item("x#"+in.ExecutionID, "h#0000000003"); it != nil {
-					t.Errorf("it gained %v", it)
+					t.Errorf("the ended execution gained the segment %v", it)
 				}
 				if n := len(h.workItems()); n > 0 {
-					t.Errorf("the late turn sent %d work items", n)
+					t.Errorf("the late turn sent %d work items, want none", n)
 				}
 				if place == "the fence" {
 					h.purge(in.InstanceID)
 				}
 				h.wantNone(in.InstanceID)
-				h.wantStubs(in.ExecutionID, 3) // its start, its turn and the fence
+				h.wantStubs(in.ExecutionID, 3) // the start, the first turn, and the end by the deletion
 				h.serveFor(time.Hour)
 				h.checkRest()
 			})

@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// metricLine is a line of the log in embedded metric format.
+// metricLine is a log line in embedded metric format.
 type metricLine struct {
 	Level string `json:"level"`
 	AWS   struct {
@@ -36,7 +36,7 @@ type metricLine struct {
 	values map[string]json.RawMessage
 }
 
-// metricLines are the metrics of a log, but for those that are logged whatever the options say.
+// metricLines returns the metric lines of a log, except those that the metrics option does not control.
 func metricLines(t *testing.T, log string) (all []metricLine) {
 	t.Helper()
 	for line := range strings.Lines(log) {
@@ -52,7 +52,7 @@ func metricLines(t *testing.T, log string) (all []metricLine) {
 	return all
 }
 
-// sums adds the counts, and counts the samples of latencies.
+// sums adds up the counts, and the number of samples of each latency.
 func sums(t *testing.T, lines []metricLine) map[string]int {
 	t.Helper()
 	all := map[string]int{}
@@ -66,18 +66,23 @@ func sums(t *testing.T, lines []metricLine) map[string]int {
 			case json.Unmarshal(l.values[m.Name], &samples) == nil:
 				all[m.Name] += len(samples)
 			default:
-				t.Errorf("%s is %s", m.Name, l.values[m.Name])
+				t.Errorf("metric %s is %s, want a number or samples", m.Name, l.values[m.Name])
 			}
 		}
 	}
 	return all
 }
 
-// measured runs f on a hub with metrics, and returns them. The log is at level warning, which must not lose them.
-func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *hub)) (lines []metricLine, invocations int64) {
+// measured runs f on a hub with metrics, and returns the metrics. The log level is warning, which includes them.
+func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *hub)) (
+	lines []metricLine, invocations int64,
+) {
 	t.Helper()
 	var log bytes.Buffer
-	o := simhub.Options{Registry: r, Metrics: m, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})), BatchSize: 1, CancellationGracePeriod: time.Second}
+	o := simhub.Options{
+		Registry: r, Metrics: m, BatchSize: 1, CancellationGracePeriod: time.Second,
+		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 	inBubble(t, o, func(_ context.Context, h *hub) {
 		f(h)
 		invocations = h.Cloud.Counts()["Lambda.Invoke"]
@@ -85,22 +90,26 @@ func measured(t *testing.T, r *perdure.Registry, m dispatch.Metrics, f func(h *h
 	return metricLines(t, log.String()), invocations
 }
 
-// An invocation logs one line, with the hub as its dimension, and the latencies are those of what was done.
-func TestMetricsOfAnOrchestration(t *testing.T) {
+// An invocation logs one metric line with the hub as its dimension. The latencies match the run.
+func TestMetrics_orchestration_hasOneLinePerInvocation(t *testing.T) {
 	t.Parallel()
 	lines, invocations := measured(t, nil, dispatch.MetricsByHub, func(h *hub) { h.finish(h.start("retries", 2)) })
 	if n := int64(len(lines)); n == 0 || n > invocations {
-		t.Errorf("%d lines of %d invocations", n, invocations)
+		t.Errorf("got %d lines of %d invocations, want 1 to %d", n, invocations, invocations)
 	}
 	for _, l := range lines {
 		d := l.AWS.CloudWatchMetrics[0]
-		if d.Namespace != "perdure" || len(d.Dimensions) != 1 || !slices.Equal(d.Dimensions[0], []string{"hub"}) || string(l.values["hub"]) != `"test"` || l.Level != "WARN" {
-			t.Errorf("%+v of %s", l.AWS, l.values["hub"])
+		hub := string(l.values["hub"])
+		if d.Namespace != "perdure" || len(d.Dimensions) != 1 || !slices.Equal(d.Dimensions[0], []string{"hub"}) ||
+			hub != `"test"` || l.Level != "WARN" {
+			t.Errorf("got metadata %+v of hub %s", l.AWS, hub)
 		}
 	}
 	want := map[string]int{
-		"ActivityScheduleToStartLatency": 2, "ActivityExecutionLatency": 2, "ActivitiesRetried": 1, "ActivityEndToEndLatency": 1,
-		"OrchestrationScheduleToStartLatency": 1, "OrchestrationExecutionLatency": 1, "OrchestrationEndToEndLatency": 1, "OrchestrationsCompleted": 1,
+		"ActivityScheduleToStartLatency": 2, "ActivityExecutionLatency": 2, "ActivitiesRetried": 1,
+		"ActivityEndToEndLatency":             1,
+		"OrchestrationScheduleToStartLatency": 1, "OrchestrationExecutionLatency": 1,
+		"OrchestrationEndToEndLatency": 1, "OrchestrationsCompleted": 1,
 		"TurnLatency": 2, "CacheHits": 2,
 	}
 	if diff := cmp.Diff(want, sums(t, lines)); diff != "" {
@@ -110,20 +119,21 @@ func TestMetricsOfAnOrchestration(t *testing.T) {
 		if v, there := l.values["ActivityEndToEndLatency"]; there { // the attempts are a minute apart
 			var ms []float64
 			if err := json.Unmarshal(v, &ms); err != nil || ms[0] < 60_000 || ms[0] > 70_000 {
-				t.Errorf("end to end %s", v)
+				t.Errorf("got end-to-end latency %s, want 60s to 70s", v)
 			}
 		}
 		if v, there := l.values["ActivityScheduleToStartLatency"]; there {
 			var ms []float64
 			if err := json.Unmarshal(v, &ms); err != nil || ms[0] > 1000 {
-				t.Errorf("schedule to start %s", v)
+				t.Errorf("got schedule-to-start latency %s, want at most 1s", v)
 			}
 		}
 	}
 }
 
-// Whichever call fails, and is made again with the message: an instance that ends is counted once, also where not all could be sent that its last turn had decided.
-func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
+// Each call fails once, in one run each. The end of the instance is counted once, even if the last turn could not send
+// all outputs at first.
+func TestMetrics_endIsDispatchedTwice_isCountedOnce(t *testing.T) {
 	t.Parallel()
 	for failing, made := int64(1), true; made; failing++ {
 		lines, _ := measured(t, nil, dispatch.MetricsByHub, func(h *hub) {
@@ -136,13 +146,13 @@ func TestAnEndThatIsNotAllSentIsCounted(t *testing.T) {
 			made = calls.Load() >= failing
 		})
 		if got := sums(t, lines); got["OrchestrationsCompleted"] != 1 || got["OrchestrationEndToEndLatency"] != 1 {
-			t.Errorf("call %d fails: %v", failing, got)
+			t.Errorf("call %d failed: got metrics %v, want one end", failing, got)
 		}
 	}
 }
 
-// By name there is a line for each name, whose value is a dimension.
-func TestMetricsByName(t *testing.T) {
+// With MetricsByName, each name has its own line and dimension.
+func TestMetrics_byName_haveADimensionPerName(t *testing.T) {
 	t.Parallel()
 	lines, _ := measured(t, nil, dispatch.MetricsByName, func(h *hub) { h.finish(h.start("chain", 1)) })
 	seen := map[string]bool{}
@@ -151,29 +161,37 @@ func TestMetricsByName(t *testing.T) {
 		seen[d[1]+" "+string(l.values[d[1]])] = true
 	}
 	if len(seen) != 2 || !seen[`activity "inc"`] || !seen[`orchestration "chain"`] {
-		t.Errorf("dimensions %v", seen)
+		t.Errorf("got dimensions %v, want the activity and the orchestration", seen)
 	}
 }
 
-// Where they are off there are none.
-func TestMetricsAreOff(t *testing.T) {
+// With MetricsOff, no metrics are logged.
+func TestMetrics_off_areNotLogged(t *testing.T) {
 	t.Parallel()
-	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) { h.finish(h.start("chain", 1)) }); len(lines) > 0 {
-		t.Errorf("%d lines", len(lines))
+	if lines, _ := measured(t, nil, dispatch.MetricsOff, func(h *hub) {
+		h.finish(h.start("chain", 1))
+	}); len(lines) > 0 {
+		t.Errorf("got %d metric lines, want none", len(lines))
 	}
 	if _, err := dispatch.NewRenewer(nil, nil); err == nil {
-		t.Error("a timekeeper without a provider")
+		t.Error("NewRenewer accepted a nil provider")
 	}
 }
 
-// Every metric that there is, but for those of latencies above, moves when what it counts happens. The activity that leaks in a process that stops is
-// delivered again, and found cancelled.
-func TestEveryMetricMoves(t *testing.T) {
+// Every metric except the latencies above moves. A process stops while an activity ignores its context. The next
+// delivery of the activity finds it cancelled.
+func TestMetrics_allEvents_moveEveryMetric(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "fails", func(context.Context, int) (int, error) { return 0, errors.New("no luck") })
-	perdure.AddActivity(r, "heeds", func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-	perdure.AddActivity(r, "ignores", func(context.Context, int) (int, error) { time.Sleep(time.Hour); return 0, nil })
+	perdure.AddActivity(r, "heeds", func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	perdure.AddActivity(r, "ignores", func(context.Context, int) (int, error) {
+		time.Sleep(time.Hour)
+		return 0, nil
+	})
 	for _, name := range []string{"fails", "heeds", "ignores"} {
 		perdure.AddOrchestration(r, "calls "+name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 			return perdure.CallActivityByName[int](ctx, name, 1).Await(ctx)
@@ -187,7 +205,8 @@ func TestEveryMetricMoves(t *testing.T) {
 			}
 		}
 		h.serveFor(time.Minute)
-		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""), c.Terminate(h.t.Context(), "ignores", "")); err != nil {
+		if err := errors.Join(c.Cancel(h.t.Context(), "heeds", ""),
+			c.Terminate(h.t.Context(), "ignores", "")); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(2 * time.Hour)
@@ -200,22 +219,25 @@ func TestEveryMetricMoves(t *testing.T) {
 	})
 	got := sums(t, lines)
 	for metric, want := range map[string]int{
-		"ActivitiesFailed": 1, "ActivitiesCancelled": 2, "ActivitiesLeaked": 1, "OrchestrationsFailed": 1, "OrchestrationsCancelled": 1, "OrchestrationsTerminated": 1, "WatchLag": 120,
+		"ActivitiesFailed": 1, "ActivitiesCancelled": 2, "ActivitiesLeaked": 1, "OrchestrationsFailed": 1,
+		"OrchestrationsCancelled": 1, "OrchestrationsTerminated": 1, "WatchLag": 120,
 	} {
 		if got[metric] != want {
-			t.Errorf("%s is %d, want %d: %v", metric, got[metric], want, got)
+			t.Errorf("got %s %d, want %d: %v", metric, got[metric], want, got)
 		}
 	}
 }
 
-// A cold process replays, and says how often and for how long.
-func TestColdTurnsAreMeasured(t *testing.T) {
+// Without a cache, each turn replays the history, and the metrics count that.
+func TestMetrics_withoutACache_countReplays(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	o := simhub.Options{Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, nil)), CacheBytes: -1}
+	o := simhub.Options{
+		Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, nil)), CacheBytes: -1,
+	}
 	inBubble(t, o, func(_ context.Context, h *hub) { h.finish(h.start("chain", 2)) })
 	got := sums(t, metricLines(t, log.String()))
 	if got["CacheMisses"] != 2 || got["ReplayLatency"] != 2 || got["CacheHits"] != 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got metrics %v, want 2 misses with latencies and no hit", got)
 	}
 }

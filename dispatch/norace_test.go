@@ -2,5 +2,5 @@
 
 package dispatch_test
 
-// manyOr is how much a test of a scale does: thirty thousand, but with the race detector.
+// manyOr returns the size of scale tests: thirty thousand without the race detector.
 func manyOr(int) int { return 30_000 }

@@ -12,8 +12,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Zero is a default, and a negative number switches off what can be switched off. Other numbers below zero are refused, by their names.
-func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
+// Zero selects a default. A negative number switches off options that can be switched off; other options reject it with
+// an error that names them.
+func TestOptions_negative_areRejectedUnlessTheySwitchOff(t *testing.T) {
 	t.Parallel()
 	r, p := perdure.NewRegistry(), fakeprovider.New(time.Now)
 	orchestrator := func(o dispatch.OrchestratorOptions) error {
@@ -32,11 +33,13 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 		"WorkerOptions.LockTimeout":        worker(dispatch.WorkerOptions{LockTimeout: -1}),
 		"WorkerOptions.LockRenewalBuffer":  worker(dispatch.WorkerOptions{LockRenewalBuffer: -1}),
 		"WorkerOptions.CancelPollInterval": worker(dispatch.WorkerOptions{CancelPollInterval: -1}),
-		"PollOptions.Concurrency":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{Concurrency: -1}),
-		"PollOptions.LockTimeout":          dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil, dispatch.PollOptions{LockTimeout: -1}),
+		"PollOptions.Concurrency": dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil,
+			dispatch.PollOptions{Concurrency: -1}),
+		"PollOptions.LockTimeout": dispatch.Poll(t.Context(), nil, provider.QueueInbox, nil,
+			dispatch.PollOptions{LockTimeout: -1}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want+" must not be negative") {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("got error %v, want one that rejects %s", err, want)
 		}
 	}
 	if err := orchestrator(dispatch.OrchestratorOptions{CacheBytes: -1, Retention: perdure.RetainForever}); err != nil {
@@ -47,21 +50,27 @@ func TestNegativeOptionsAreRefusedUnlessTheySwitchOff(t *testing.T) {
 	}
 }
 
-// What is missing, or cannot be, is an error of the first call, and no panic in a loop or a lock that is never renewed.
-func TestAPollNeedsWhatItServes(t *testing.T) {
+// Missing or invalid arguments are errors of the first call. They cause no panic in a loop, and no lock that is never
+// renewed.
+func TestPoll_invalidArguments_areRejected(t *testing.T) {
 	t.Parallel()
 	p := struct{ provider.Poller }{}
 	handle := func(context.Context, []provider.Record) []string { return nil }
-	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now), &dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
+	_, tooLong := dispatch.NewWorker(perdure.NewRegistry(), fakeprovider.New(time.Now),
+		&dispatch.WorkerOptions{LockTimeout: 13 * time.Hour})
 	for want, err := range map[string]error{
-		"provider of Poll: must not be nil":                                 dispatch.Poll(t.Context(), nil, provider.QueueInbox, handle, dispatch.PollOptions{}),
-		"queue of Poll must not be empty":                                   dispatch.Poll(t.Context(), p, "", handle, dispatch.PollOptions{}),
-		`handle of queue "inbox": must not be nil`:                          dispatch.Poll(t.Context(), p, provider.QueueInbox, nil, dispatch.PollOptions{}),
-		"PollOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s":   dispatch.Poll(t.Context(), p, provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
+		"provider of Poll: must not be nil": dispatch.Poll(t.Context(), nil,
+			provider.QueueInbox, handle, dispatch.PollOptions{}),
+		"queue of Poll must not be empty": dispatch.Poll(t.Context(), p, "", handle,
+			dispatch.PollOptions{}),
+		`handle of queue "inbox": must not be nil`: dispatch.Poll(t.Context(), p,
+			provider.QueueInbox, nil, dispatch.PollOptions{}),
+		"PollOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": dispatch.Poll(t.Context(), p,
+			provider.QueueInbox, handle, dispatch.PollOptions{LockTimeout: 13 * time.Hour}),
 		"WorkerOptions.LockTimeout is 13h0m0s, but must be at most 12h0m0s": tooLong,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
+			t.Errorf("got error %v, want %s", err, want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Ten minutes without a table must not use up the deliveries of a message: at two seconds each, a hundred are gone in four.
-func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
+// DynamoDB is unavailable for ten minutes. The message does not use up its hundred deliveries, because the delays grow.
+func TestOutage_tenMinutesWithoutTheTable_losesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		began := time.Now()
@@ -36,8 +36,8 @@ func TestAnOutageOfMinutesLosesNothing(t *testing.T) {
 	})
 }
 
-// The orchestrator is deployed with a new activity, the worker ten minutes later.
-func TestAWorkerThatIsDeployedLaterFindsItsWork(t *testing.T) {
+// The orchestrator is deployed with a new activity, and the worker ten minutes later. The worker runs the activity.
+func TestOutage_workerIsDeployedLater_runsTheActivity(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -66,17 +66,18 @@ func TestR19AnOutcomeThatWasNotAcceptedIsVisibleAgainInSeconds(t *testing.T) {
 			return next()
 		})
 		if failed := h.worker(registry()).HandleRecords(ctx, h.receive("sim://default")); len(failed) != 1 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want 1", failed)
 		}
 		h.interfere(nil)
 		time.Sleep(10 * time.Second)
 		if again := h.receive("sim://default"); len(again) != 1 {
-			t.Error("the work item stays invisible until the queue's own visibility ends")
+			t.Error("the work item was not redelivered within 10s")
 		}
 	})
 }
 
-// A record that can be neither read nor set aside must not be overtaken: once it can be read, it would be taken for consumed.
+// If a record can be neither read nor copied to the dead-letter queue, no later record of its group may be processed.
+// Otherwise the watermark would count the record as consumed.
 func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -92,23 +93,25 @@ func TestR2WhatCannotBeSetAsideFailsItsGroup(t *testing.T) {
 		})
 		failed := h.Orchestrators[0].HandleRecords(ctx, []provider.Record{later, records[0]})
 		if len(failed) != 2 {
-			t.Errorf("failed %v, want both of the group", failed)
+			t.Errorf("got failed records %v, want both of the group", failed)
 		}
 	})
 }
 
+// startPending starts instances and drops their wakes.
 func (h *hub) startPending(ctx context.Context, ids ...string) {
 	h.t.Helper()
 	for _, id := range ids {
-		if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: id}); err != nil {
+		start := provider.Start{InstanceID: id, Name: "chain", Input: encoded(h.t, 1), StartID: id}
+		if _, err := h.Provider.StartOrchestration(ctx, start); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 	_ = h.Provider.DeleteRecords(ctx, provider.QueueInbox, h.receive("sim://inbox.fifo")...)
 }
 
-// The watch may itself have been away: for a pause, a bad deployment.
-func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
+// The sweeper did not run for hours, for example after a bad deployment.
+func TestR11_sweeperWasDown_wakesPendingInstances(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
@@ -117,12 +120,12 @@ func TestR11TheWatchFindsWhatWasPendingWhileItWasAway(t *testing.T) {
 		h.startPending(ctx, "i-1")
 		time.Sleep(7 * time.Hour)
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Errorf("woke %d, %v", woken, err)
+			t.Errorf("the sweeper woke %d instances, %v; want 1", woken, err)
 		}
 	})
 }
 
-func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
+func TestR11_instanceStaysPending_wakesBecomeRare(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "i-1")
@@ -136,13 +139,14 @@ func TestR11TheWatchDoesNotFeedABacklog(t *testing.T) {
 			wakes += woken
 		}
 		if wakes < 2 || wakes > 6 {
-			t.Errorf("%d wakes of one instance in 50 minutes", wakes)
+			t.Errorf("got %d wakes of one instance in 50 minutes, want 2 to 6", wakes)
 		}
 	})
 }
 
-// Interleaving: a batch of wakes is refused. The others go out, and its instances are woken when they are due again.
-func TestTheWatchGoesOnAfterAnError(t *testing.T) {
+// SQS rejects a batch of wakes. The sweeper sends the other batches, and wakes the remaining instances when they are
+// due again.
+func TestSweeper_batchOfWakesIsRejected_sendsTheOthers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		for n := range 15 {
@@ -158,18 +162,18 @@ func TestTheWatchGoesOnAfterAnError(t *testing.T) {
 		})
 		first, err := h.Timekeeper.Sweep(ctx)
 		if first != 5 && first != 10 || err == nil {
-			t.Errorf("woke %d, %v; want those of the other batch, and the error", first, err)
+			t.Errorf("the sweeper woke %d instances, %v; want those of the other batch, and the error", first, err)
 		}
 		time.Sleep(4 * time.Minute)
 		h.receive("sim://inbox.fifo")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 15 || err != nil {
-			t.Errorf("then woke %d, %v", woken, err)
+			t.Errorf("the next sweep woke %d instances, %v; want 15", woken, err)
 		}
 	})
 }
 
-// An activity over its start-to-close time fails with a TimeoutError, whether it listens to its context or not.
-func TestStartToCloseIsATimeoutError(t *testing.T) {
+// An activity that exceeds its start-to-close timeout fails with a TimeoutError, even if it ignores its context.
+func TestStartToClose_expires_isATimeoutError(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "polite", func(ctx context.Context, _ int) (int, error) {
@@ -182,9 +186,10 @@ func TestStartToCloseIsATimeoutError(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "limited", func(ctx *perdure.OrchestrationContext, name string) (time.Duration, error) {
 		start := ctx.Now()
-		_, err := perdure.CallActivityByName[int](ctx, name, 1, perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, name, 1,
+			perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
 		if _, ok := errors.AsType[*perdure.TimeoutError](err); !ok {
-			return 0, fmt.Errorf("no TimeoutError but %w", err)
+			return 0, fmt.Errorf("got error %w, want a TimeoutError", err)
 		}
 		return ctx.Now().Sub(start), nil
 	})
@@ -201,7 +206,7 @@ func TestStartToCloseIsATimeoutError(t *testing.T) {
 	}
 }
 
-func TestUpdatedAtOfWhatIsOverStays(t *testing.T) {
+func TestStatus_redeliveryAfterTheEnd_keepsUpdatedAt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("nothing", 1)
@@ -211,9 +216,10 @@ func TestUpdatedAtOfWhatIsOverStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
-		h.turn(0) // the wake again
-		if again, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || !again.UpdatedAt.Equal(ended.UpdatedAt) {
-			t.Errorf("moved from %v to %v, %v", ended.UpdatedAt, again.UpdatedAt, err)
+		h.turn(0) // processes the redelivered wake
+		if again, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil ||
+			!again.UpdatedAt.Equal(ended.UpdatedAt) {
+			t.Errorf("UpdatedAt changed from %v to %v, %v", ended.UpdatedAt, again.UpdatedAt, err)
 		}
 	})
 }

@@ -25,8 +25,11 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// polled starts a Poll and returns what ends it and waits for it.
-func (h *hub) polled(ctx context.Context, p provider.Poller, queue string, handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions) (stop func() error) {
+// polled starts Poll. stop ends Poll and waits for it.
+func (h *hub) polled(
+	ctx context.Context, p provider.Poller, queue string,
+	handle func(context.Context, []provider.Record) []string, o dispatch.PollOptions,
+) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if o.Logger == nil {
 		o.Logger = h.logger()
@@ -39,7 +42,7 @@ func (h *hub) polled(ctx context.Context, p provider.Poller, queue string, handl
 	}
 }
 
-// logger is where the tests' own parts log: nowhere, unless somebody looks.
+// logger returns the logger of functions that a test creates. It discards the log unless the test is verbose.
 func (h *hub) logger() *slog.Logger {
 	if testing.Verbose() {
 		return slog.New(slog.NewTextHandler(h.t.Output(), nil))
@@ -47,12 +50,12 @@ func (h *hub) logger() *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// activities runs those of r.
+// activities returns a worker for the activities of r.
 func (h *hub) activities(r *perdure.Registry) *dispatch.Worker {
 	return must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Logger: h.logger()}))
 }
 
-// pollAll serves the whole hub by one process's pollers.
+// pollAll polls all queues of the hub as one process does.
 func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
 	stops := []func() error{
@@ -70,43 +73,50 @@ func (h *hub) pollAll(ctx context.Context, r *perdure.Registry) (stop func()) {
 	}
 }
 
+// startAs starts an instance with an ID. Its wake is in the inbox.
 func (h *hub) startAs(id, name string, input any) provider.Instance {
 	h.t.Helper()
-	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start of " + id})
+	start := provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start of " + id}
+	in, err := h.Provider.StartOrchestration(h.t.Context(), start)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return in
 }
 
+// wantOutput fails the test unless the instance has ended with the output want. An empty want accepts any output.
 func (h *hub) wantOutput(in provider.Instance, want string) {
 	h.t.Helper()
 	end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 	if err != nil || want != "" && string(end.Output) != want {
-		h.t.Errorf("instance %s: %v, %v, want %s", in.InstanceID, end.String(), err, want)
+		h.t.Errorf("instance %s: got %v, %v, want the result %s", in.InstanceID, end.String(), err, want)
 	}
 	h.events(in)
 }
 
-// wantEmpty fails unless nothing is left in the queues.
+// wantEmpty fails the test unless all queues are empty.
 func (h *hub) wantEmpty() {
 	h.t.Helper()
 	where := h.Provider.Config()
 	for _, url := range []string{where.InboxURL, where.TimersURL, where.WorkQueues["default"]} {
-		out, err := h.Cloud.Queues.GetQueueAttributes(h.t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}})
+		input := &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{"All"}}
+		out, err := h.Cloud.Queues.GetQueueAttributes(h.t.Context(), input)
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"} {
+		for _, name := range []string{
+			"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+			"ApproximateNumberOfMessagesDelayed",
+		} {
 			if n := out.Attributes[name]; n != "0" {
-				h.t.Errorf("%s: %s is %s", url, name, n)
+				h.t.Errorf("%s: got %s %s, want 0", url, name, n)
 			}
 		}
 	}
 }
 
-// No function is mapped to any queue: pollers alone carry chains, fan-outs, retries and timers, long ones too.
-func TestAHubIsServedByPollersAlone(t *testing.T) {
+// No Lambda function consumes a queue. Polling processes run chains, fan-outs, retries, and short and long timers.
+func TestPoll_hubWithoutFunctions_isServed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
 		stop := h.pollAll(ctx, registry())
@@ -128,14 +138,14 @@ func TestAHubIsServedByPollersAlone(t *testing.T) {
 		h.wantOutput(timer, "")
 		if end, err := h.Provider.ReadTerminalEvent(ctx, timer.ExecutionID); err == nil {
 			if late := end.Time.Sub(began.Add(40 * time.Minute)); late < 0 || late > 2*time.Second {
-				t.Errorf("the timer was late by %v", late)
+				t.Errorf("the timer fired %v after its due time, want 0 to 2s", late)
 			}
 		}
 		h.wantEmpty()
 	})
 }
 
-// mortal is a process of pollers that dies at its n-th call to AWS.
+// mortal is a polling process that dies at its n-th call to AWS.
 type mortal struct {
 	at    int64
 	after bool
@@ -145,6 +155,7 @@ type mortal struct {
 
 type mortalKey struct{}
 
+// dying intercepts the calls of a mortal process.
 func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 	m, ok := ctx.Value(mortalKey{}).(*mortal)
 	if !ok {
@@ -163,8 +174,8 @@ func dying(ctx context.Context, _ simaws.Call, next func() error) error {
 	return simhub.ErrCrashed
 }
 
-// A process dies before or after each of its calls, in the middle of whatever it handles; another one finishes all of it.
-func TestAPollerThatDiesLosesNothing(t *testing.T) {
+// A process dies before or after each of its calls. Another process completes all of its work.
+func TestPoll_processDiesAtAnyCall_losesNothing(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	died := 0
@@ -173,7 +184,8 @@ func TestAPollerThatDiesLosesNothing(t *testing.T) {
 			inBubble(t, simhub.Options{Intercept: dying}, func(ctx context.Context, h *hub) {
 				m := &mortal{at: at, after: after}
 				first := h.pollAll(context.WithValue(ctx, mortalKey{}, m), registry())
-				chain, fan, timer := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5), h.startAs("timer", "timer", time.Second)
+				chain, fan := h.startAs("chain", "chain", 3), h.startAs("fan", "fan", 5)
+				timer := h.startAs("timer", "timer", time.Second)
 				time.Sleep(5 * time.Second)
 				dies = m.dead.Load()
 				first()
@@ -191,18 +203,20 @@ func TestAPollerThatDiesLosesNothing(t *testing.T) {
 		}
 	}
 	if died < 50 {
-		t.Errorf("the process died %d times", died)
+		t.Errorf("the process died %d times, want at least 50", died)
 	}
 }
 
-// forgetful never renews a lock.
-type forgetful struct{ *dynamo.Provider }
+// withoutRenewals is a provider that never renews a lock.
+type withoutRenewals struct{ *dynamo.Provider }
 
-func (forgetful) RenewRecords(context.Context, string, time.Duration, ...provider.Record) ([]provider.Record, error) {
+func (withoutRenewals) RenewRecords(context.Context, string, time.Duration, ...provider.Record) (
+	[]provider.Record, error,
+) {
 	return nil, nil
 }
 
-// slowAtFirst registers an activity that takes its time in its first run and none afterwards, and answers which run it was.
+// slowAtFirst registers an activity whose first run takes d. It returns the number of its run.
 func slowAtFirst(d time.Duration) (*perdure.Registry, *atomic.Int64) {
 	r, runs := registry(), &atomic.Int64{}
 	perdure.AddActivity(r, "dawdle", func(_ context.Context, _ int) (int, error) {
@@ -218,7 +232,7 @@ func slowAtFirst(d time.Duration) (*perdure.Registry, *atomic.Int64) {
 	return r, runs
 }
 
-// outcomes counts the messages that tell of activities.
+// outcomes returns the number of sent messages with activity outcomes.
 func (h *hub) outcomes() (n int) {
 	for _, c := range h.made() {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
@@ -232,9 +246,9 @@ func (h *hub) outcomes() (n int) {
 	return n
 }
 
-// An activity of an hour on a queue that locks for half a minute runs once, because its lock is renewed. Without renewals it
-// runs again when the lock is over, and what the first run says then is not sent.
-func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
+// An activity of an hour runs on a queue with a visibility timeout of 30 s. With renewals, it runs once. Without, it
+// runs again when the lock expires, and the outcome of the first run is not sent.
+func TestPoll_longActivityIsRenewed_runsOnce(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		renews bool
@@ -244,31 +258,32 @@ func TestRenewalKeepsALongActivityFromRunningTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, runs := slowAtFirst(time.Hour)
-			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
-				in := h.startAs("a", "dawdle", 0)
-				h.turn(0)
-				p := provider.Poller(h.Provider)
-				if !c.renews {
-					p = forgetful{h.Provider}
-				}
-				stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
-				time.Sleep(2 * time.Hour)
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
-				h.turn(0)
-				if runs.Load() != c.runs || h.outcomes() != 1 {
-					t.Errorf("%d runs, %d outcomes; want %d, and one outcome", runs.Load(), h.outcomes(), c.runs)
-				}
-				h.wantOutput(in, c.output)
-				h.wantEmpty()
-			})
+			inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second},
+				func(ctx context.Context, h *hub) {
+					in := h.startAs("a", "dawdle", 0)
+					h.turn(0)
+					p := provider.Poller(h.Provider)
+					if !c.renews {
+						p = withoutRenewals{h.Provider}
+					}
+					stop := h.polled(ctx, p, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+					time.Sleep(2 * time.Hour)
+					if err := stop(); err != nil {
+						t.Error(err)
+					}
+					h.turn(0)
+					if runs.Load() != c.runs || h.outcomes() != 1 {
+						t.Errorf("got %d runs and %d outcomes, want %d and 1", runs.Load(), h.outcomes(), c.runs)
+					}
+					h.wantOutput(in, c.output)
+					h.wantEmpty()
+				})
 		})
 	}
 }
 
-// A retry is sent as an outcome is: not by who has lost the lock.
-func TestARetryIsNotSentAfterTheLock(t *testing.T) {
+// A worker that has lost the lock does not schedule a retry.
+func TestPoll_lockExpires_retryIsNotSent(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
 	perdure.AddActivity(r, "dawdle", func(_ context.Context, _ int) (int, error) {
@@ -284,22 +299,23 @@ func TestARetryIsNotSentAfterTheLock(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "dawdle", 0)
 		h.turn(0)
-		stop := h.polled(ctx, forgetful{h.Provider}, "default", h.activities(r).HandleRecords, dispatch.PollOptions{})
+		stop := h.polled(ctx, withoutRenewals{h.Provider}, "default", h.activities(r).HandleRecords,
+			dispatch.PollOptions{})
 		time.Sleep(2 * time.Hour)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		h.turn(0)
 		if runs.Load() != 2 {
-			t.Errorf("%d runs, want 2", runs.Load())
+			t.Errorf("got %d runs, want 2", runs.Load())
 		}
 		h.wantOutput(in, "7")
 		h.wantEmpty()
 	})
 }
 
-// A turn that comes to its commit after its lock is refused: nothing of it is written or sent.
-func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
+// A turn whose lock has expired is not committed. It writes and sends nothing.
+func TestPoll_lockExpires_turnIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{InboxVisibility: 10 * time.Second}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "chain", 1)
@@ -313,16 +329,18 @@ func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
 			time.Sleep(time.Minute)
 			failed := h.Orchestrators[0].HandleRecords(ctx, rs)
 			if len(failed) != 1 {
-				t.Errorf("failed %v, want the record", failed)
+				t.Errorf("got failed records %v, want the record", failed)
 			}
 			for _, op := range h.operations(0) {
-				if op == "PutItem" || op == "SendMessageBatch" || op == "DeleteMessageBatch" || op == "ChangeMessageVisibilityBatch" {
-					t.Errorf("%s was called", op)
+				switch op {
+				case "PutItem", "SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch":
+					t.Errorf("got a call of %s, want none", op)
 				}
 			}
 			return failed
 		}
-		stop := h.polled(ctx, forgetful{h.Provider}, provider.QueueInbox, handle, dispatch.PollOptions{Concurrency: 1})
+		stop := h.polled(ctx, withoutRenewals{h.Provider}, provider.QueueInbox, handle,
+			dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(90 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -334,8 +352,8 @@ func TestATurnIsNotCommittedAfterItsLock(t *testing.T) {
 	})
 }
 
-// Of a batch only what is still being handled is renewed: what is done is deleted, and its lock nobody's.
-func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
+// A process renews only the unfinished records of a batch.
+func TestPoll_batchIsPartlyFinished_renewsTheUnfinished(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "nap", func(_ context.Context, d time.Duration) (int, error) {
@@ -354,7 +372,8 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 		in := h.startAs("a", "naps", []time.Duration{time.Second, time.Second, 45 * time.Second})
 		h.turn(0)
 		h.calls = nil
-		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		o := dispatch.PollOptions{Concurrency: 1, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, o)
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -364,15 +383,16 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 			if renewal, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok {
 				renewals++
 				if len(renewal.Entries) != 1 || renewal.Entries[0].VisibilityTimeout != 30 {
-					t.Errorf("renewed %d records for %d s", len(renewal.Entries), renewal.Entries[0].VisibilityTimeout)
+					t.Errorf("renewed %d records for %d s, want 1 for 30 s",
+						len(renewal.Entries), renewal.Entries[0].VisibilityTimeout)
 				}
 			}
 		}
 		if renewals != 4 { // at 10, 20, 30 and 40 s
-			t.Errorf("%d renewals, want 4", renewals)
+			t.Errorf("got %d renewals, want 4", renewals)
 		}
 		if log.Len() > 0 {
-			t.Errorf("logged %s", log.String())
+			t.Errorf("got log %s, want none", log.String())
 		}
 		h.turn(0)
 		h.wantOutput(in, "3")
@@ -380,8 +400,8 @@ func TestOnlyUnfinishedRecordsAreRenewed(t *testing.T) {
 	})
 }
 
-// What the handler has failed, and nothing else, is delivered again.
-func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
+// Only the records that the handler reports as failed are redelivered.
+func TestPoll_batchFailsPartly_redeliversTheFailed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
 		h.startAs("a", "fan", 3)
@@ -402,13 +422,13 @@ func TestOnlyWhatDidNotFailIsDeleted(t *testing.T) {
 		}
 		counts := slices.Sorted(maps.Values(got))
 		if !slices.Equal(counts, []int{1, 1, 1 + 2}) {
-			t.Errorf("deliveries of the three records add up to %v", counts)
+			t.Errorf("got deliveries %v of the three records, want [1 1 3]", counts)
 		}
 	})
 }
 
-// Renewals that fail are tried again sooner than the next would come.
-func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
+// A failed renewal is retried before the next renewal is due.
+func TestPoll_renewalFails_isRetriedInTime(t *testing.T) {
 	t.Parallel()
 	r, runs := slowAtFirst(5 * time.Minute)
 	inBubble(t, simhub.Options{Registry: r, WorkVisibility: 30 * time.Second}, func(ctx context.Context, h *hub) {
@@ -428,14 +448,14 @@ func TestAFailedRenewalIsTriedAgainInTime(t *testing.T) {
 		}
 		h.turn(0)
 		if runs.Load() != 1 {
-			t.Errorf("%d runs, want 1", runs.Load())
+			t.Errorf("got %d runs, want 1", runs.Load())
 		}
 		h.wantOutput(in, "1")
 	})
 }
 
-// Fetches that fail are tried again after 1, 2, 4, … and 30 seconds, and one that succeeds begins anew.
-func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
+// Failed receives are retried after 1, 2, 4, … up to 30 seconds. A successful receive resets the delay.
+func TestPoll_receiveFails_isRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		var at []time.Duration
@@ -446,24 +466,26 @@ func TestFailedFetchesBackOffAndNeverEndTheLoop(t *testing.T) {
 			}
 			at = append(at, time.Since(began).Round(time.Second))
 			if len(at) == 8 {
-				return next() // waits for 20 s, and finds nothing
+				return next() // long poll of 20 s without a message
 			}
 			return errors.New("refused")
 		})
-		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords, dispatch.PollOptions{Concurrency: 1})
+		stop := h.polled(ctx, h.Provider, "default", h.activities(registry()).HandleRecords,
+			dispatch.PollOptions{Concurrency: 1})
 		time.Sleep(2*time.Minute + 500*time.Millisecond)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		s := time.Second
-		if want := []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s, 111 * s, 112 * s, 114 * s, 118 * s}; !slices.Equal(at, want) {
-			t.Errorf("fetched at %v, want %v", at, want)
+		want := []time.Duration{0, s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s, 111 * s, 112 * s, 114 * s, 118 * s}
+		if !slices.Equal(at, want) {
+			t.Errorf("received at %v, want %v", at, want)
 		}
 	})
 }
 
-// Once its context has ended, Poll fetches no more and waits for what it handles.
-func TestWhatIsHandledIsWaitedFor(t *testing.T) {
+// Once its context has ended, Poll receives no more records and waits for the running handlers.
+func TestPoll_stops_waitsForHandlers(t *testing.T) {
 	t.Parallel()
 	r, runs := slowAtFirst(20 * time.Second)
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
@@ -474,22 +496,22 @@ func TestWhatIsHandledIsWaitedFor(t *testing.T) {
 		ended := time.Now()
 		before := len(h.made())
 		if err := stop(); err != nil || time.Since(ended).Round(time.Second) != 19*time.Second {
-			t.Errorf("Poll returned after %v with %v", time.Since(ended), err)
+			t.Errorf("Poll returned after %v with %v, want 19s and no error", time.Since(ended), err)
 		}
 		if slices.Contains(h.operations(before), "ReceiveMessage") {
-			t.Error("a fetch was made after the end")
+			t.Error("Poll received records after its context had ended")
 		}
 		h.turn(0)
 		h.wantOutput(in, "1")
 		if runs.Load() != 1 {
-			t.Errorf("%d runs", runs.Load())
+			t.Errorf("got %d runs, want 1", runs.Load())
 		}
 	})
 }
 
-// What takes longer than the grace goes back to the queue at once. Its context ends, and what it says then, that it has failed
-// because of that, is not sent.
-func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
+// Poll releases records whose handler exceeds the grace period. Then it cancels the context of the handler, and the
+// worker does not send the resulting error.
+func TestPoll_handlerExceedsTheGracePeriod_recordIsReleased(t *testing.T) {
 	t.Parallel()
 	r, runs := registry(), &atomic.Int64{}
 	causes := make(chan error, 1)
@@ -507,46 +529,50 @@ func TestWhatOutlivesTheGraceGoesBackUnheard(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.startAs("a", "stubborn", 0)
 		h.turn(0)
-		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, dispatch.PollOptions{GracePeriod: 5 * time.Second})
+		o := dispatch.PollOptions{GracePeriod: 5 * time.Second}
+		stop := h.polled(ctx, h.Provider, "default", h.activities(r).HandleRecords, o)
 		time.Sleep(time.Minute)
 		ended := time.Now()
 		err := stop()
-		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") || took != 5*time.Second {
-			t.Errorf("Poll returned after %v with %v", took, err)
+		if took := time.Since(ended); err == nil || !strings.Contains(err.Error(), "1 records") ||
+			took != 5*time.Second {
+			t.Errorf("Poll returned after %v with %v, want 5s and an error about 1 record", took, err)
 		}
 		if cause := <-causes; cause == nil || !strings.Contains(cause.Error(), "stopping") {
-			t.Errorf("the activity's context ended with %v", cause)
+			t.Errorf("the context of the activity ended with %v, want stopping", cause)
 		}
 		synctest.Wait()
 		if n := h.outcomes(); n > 0 {
-			t.Errorf("%d outcomes were sent", n)
+			t.Errorf("got %d outcomes, want none", n)
 		}
-		if failed := h.activities(r).HandleRecords(ctx, h.receive("sim://default")); len(failed) > 0 || runs.Load() != 2 {
-			t.Errorf("the record was not there at once: failed %v, %d runs", failed, runs.Load())
+		if failed := h.activities(r).HandleRecords(ctx, h.receive("sim://default")); len(failed) > 0 ||
+			runs.Load() != 2 {
+			t.Errorf("got failed records %v and %d runs after the release, want none and 2", failed, runs.Load())
 		}
 		h.turn(0)
 		h.wantOutput(in, "2")
 	})
 }
 
-// In a process that polls, the renewal of a lock answers whether the activity is cancelled, as it does in a function: what runs is told by
-// it, though nobody asks for the cancel record itself.
-func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
+// In a polling process, the renewal of a lock also reads the cancel record, as in a function. Activities observe a
+// cancellation by it even without polls.
+func TestPoll_renewal_readsTheCancelRecord(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever, forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords})
+		o := dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords}
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, o)
 		time.Sleep(time.Hour)
 		f.cancel(in, 3)
 		at := time.Now()
 		time.Sleep(10*time.Second + time.Millisecond)
 		f.wantCause(3, perdure.ReasonSelectLoser)
-		if took := f.seenAt().Sub(at); took > 10*time.Second {
-			t.Errorf("it was told after %v, the locks are renewed every 10 s", took)
+		if took := f.observedAt().Sub(at); took > 10*time.Second {
+			t.Errorf("the activity observed the cancellation after %v, want at most the renewal interval of 10s", took)
 		}
 		if _, cause := f.cause(4); cause != nil || f.ran() != 2 {
-			t.Errorf("%d ran, and the other was told %v", f.ran(), cause)
+			t.Errorf("got %d runs and cause %v of the other activity, want 2 and none", f.ran(), cause)
 		}
 		f.cancel(in, 4)
 		time.Sleep(10*time.Second + time.Millisecond)
@@ -558,23 +584,24 @@ func TestActivitiesInPollingProcessesAreToldByTheirRenewals(t *testing.T) {
 	})
 }
 
-// A renewal that could not read the cancel record has told nothing: so it counts as no poll, and the next one is made at once.
-func TestARenewalThatCannotReadIsMadeUpForByAPoll(t *testing.T) {
+// A renewal that could not read the cancel record does not replace a poll. The worker polls at once.
+func TestPoll_renewalCannotReadTheCancelRecord_pollFollows(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", forever)
 		w := f.worker(func(o *dispatch.WorkerOptions) { o.CancelPollInterval = 24 * time.Hour })
 		var once atomic.Int64
 		f.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if readsCancels(c) && once.Add(1) == 2 { // the first renewal's
+			if readsCancels(c) && once.Add(1) == 2 { // the read of the first renewal
 				return errors.New("refused")
 			}
 			return next()
 		})
-		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords})
+		o := dispatch.PollOptions{LockTimeout: 30 * time.Second, Renew: w.RenewRecords}
+		stop := f.polled(ctx, f.Provider, "default", w.HandleRecords, o)
 		time.Sleep(5 * time.Second)
 		f.cancel(in, 3)
-		time.Sleep(6 * time.Second) // the renewal is tried again after 13 s
+		time.Sleep(6 * time.Second) // before the next renewal, which is due after 13 s
 		f.wantCause(3, perdure.ReasonSelectLoser)
 		f.wantSent(1)
 		if err := stop(); err != nil {

@@ -2,5 +2,5 @@
 
 package dispatch_test
 
-// manyOr is how much a test of a scale does: with the race detector, which makes it ten times slower, as little as it says.
+// manyOr returns the size of scale tests: few with the race detector, which makes them ten times slower.
 func manyOr(few int) int { return few }
