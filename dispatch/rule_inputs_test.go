@@ -16,8 +16,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// ranging is a registry whose orchestration calls an activity for each key, in an order: of a map it would be another each time.
-func ranging(keys ...string) *perdure.Registry {
+// orderedCalls returns a registry whose orchestration calls an activity for each key in the given order. A loop over a
+// map would have a different order in each replay.
+func orderedCalls(keys ...string) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "echo", func(_ context.Context, key string) (string, error) { return key, nil })
 	perdure.AddOrchestration(r, "ranging", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -38,55 +39,57 @@ func ranging(keys ...string) *perdure.Registry {
 	return r
 }
 
-// work runs what waits in the queue of activities.
+// work runs the activities in the default work queue.
 func (h *hub) work(r *perdure.Registry) {
 	h.t.Helper()
 	if failed := h.activities(r).HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 {
-		h.t.Errorf("%d activities were not done", len(failed))
+		h.t.Errorf("got %d failed activities, want 0", len(failed))
 	}
 }
 
-// A loop over a map gives the same calls other inputs each time it is replayed: some keys would be used twice, others never.
-func TestALoopOverAMapIsTold(t *testing.T) {
+// A loop over a map has a different order in each replay, so the same calls get other inputs. Some keys would be used
+// twice, others never.
+func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: ranging("a", "b", "c")}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b", "c")}, func(ctx context.Context, h *hub) {
 		in := h.start("ranging", 0)
-		h.give(h.orchestrator(ranging("a", "b", "c"), "one"))
-		h.work(ranging())
+		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "one"))
+		h.work(orderedCalls())
 		for range 3 {
-			h.give(h.orchestrator(ranging("a", "c", "b"), "one")) // another process of the build, in which nothing is warm
+			// another process of the same build, without a warm instance
+			h.give(h.orchestrator(orderedCalls("a", "c", "b"), "one"))
 			time.Sleep(10 * time.Minute)
 		}
 		now := h.read(in)
 		if d := now.Diagnosis; now.Status != provider.StatusBlocked || d == nil || d.Type != history.TypeNondeterminism || d.EventID != 4 ||
 			d.Expected != `ActivityScheduled "echo" with the input "b"` || d.Got != `ActivityScheduled "echo" with the input "c"` {
-			t.Fatalf("the instance is %s: %+v", now.Status, d)
+			t.Fatalf("got status %s and diagnosis %+v, want Blocked with the inputs of event 4", now.Status, d)
 		}
 		time.Sleep(time.Second)
-		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
+		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
 		if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.give(h.orchestrator(ranging("a", "b", "c"), "two"))
+		h.give(h.orchestrator(orderedCalls("a", "b", "c"), "two"))
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"abc"` {
-			t.Errorf("mended, it ended with %s, %v", end.Output, err)
+			t.Errorf("after the fix: got output %s, error %v, want abc", end.Output, err)
 		}
 	})
 }
 
-// A deployment may change what an activity is given. What was decided before stands, and the log says so.
-func TestAnotherBuildMayChangeAnInput(t *testing.T) {
+// A new build may change the input of an activity. The recorded decision stays, and the log has a warning.
+func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: ranging("a", "b")}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: orderedCalls("a", "b")}, func(ctx context.Context, h *hub) {
 		in := h.start("ranging", 0)
-		h.give(h.orchestrator(ranging("a", "b"), "one"))
-		h.work(ranging())
+		h.give(h.orchestrator(orderedCalls("a", "b"), "one"))
+		h.work(orderedCalls())
 		var log bytes.Buffer
-		next := must(dispatch.NewOrchestrator(ranging("a", "B"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+		next := must(dispatch.NewOrchestrator(orderedCalls("a", "B"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		defer next.Close()
 		h.give(next)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
-			t.Errorf("it ended with %s, %v, want what was decided before", end.Output, err)
+			t.Errorf("got output %s, error %v, want the output of the recorded inputs", end.Output, err)
 		}
 		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1", `history has ActivityScheduled \"echo\" with the input \"b\"`} {
 			if !strings.Contains(strings.ReplaceAll(log.String(), `\\\"`, `\"`), want) {
@@ -96,8 +99,9 @@ func TestAnotherBuildMayChangeAnInput(t *testing.T) {
 	})
 }
 
-// What an activity fails with may hold what logs must not: a setting keeps it out, and history has it all the same.
-func TestErrorTextsAreKeptOutOfTheLog(t *testing.T) {
+// An error text may contain data that must not be logged. OmitErrorTexts removes the text from the log, but not from
+// history.
+func TestWorkerLog_omitErrorTexts_hidesErrorText(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) { return 0, errors.New("card 4242 was refused") })
@@ -111,13 +115,13 @@ func TestErrorTextsAreKeptOutOfTheLog(t *testing.T) {
 			var log bytes.Buffer
 			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 			if failed := w.HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 || !strings.Contains(log.String(), want) {
-				t.Errorf("omitted %v: %d failed, the log lacks %s:\n%s", omit, len(failed), want, log.String())
+				t.Errorf("OmitErrorTexts=%v: got %d failed records; log lacks %s:\n%s", omit, len(failed), want, log.String())
 			}
 			if strings.Contains(log.String(), "4242") == omit {
-				t.Errorf("omitted %v:\n%s", omit, log.String())
+				t.Errorf("OmitErrorTexts=%v: log contains the wrong form of the error text:\n%s", omit, log.String())
 			}
 			if end := h.finish(in); end.Error == nil || !strings.Contains(end.Error.Message, "4242") {
-				t.Errorf("history has %+v", end.Error)
+				t.Errorf("got error %+v in history, want the full error text", end.Error)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// putItem writes an item as it is.
+// putItem writes an item to the table unchecked.
 func (h *hub) putItem(it map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
 	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
@@ -43,7 +43,7 @@ func (h *hub) deleteItem(pk, sk string) {
 
 func textValue(s string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: s} }
 
-// completed starts instances that are over a minute later.
+// completed starts n instances and runs the hub until they have ended.
 func (h *hub) completed(n int, id func(i int) string) {
 	h.t.Helper()
 	for i := range n {
@@ -52,7 +52,7 @@ func (h *hub) completed(n int, id func(i int) string) {
 	h.serveFor(time.Minute)
 }
 
-// bulk begins a job.
+// bulk starts a job.
 func (h *hub) bulk(b client.JobRequest) client.Job {
 	h.t.Helper()
 	j, err := client.New(h.Provider).StartJob(h.t.Context(), b)
@@ -62,7 +62,7 @@ func (h *hub) bulk(b client.JobRequest) client.Job {
 	return j
 }
 
-// look lets the renewer look, whatever comes of it, and reads how a job stands two minutes later.
+// look runs one sweep, ignores its error, and returns the job two minutes later.
 func (h *hub) look(j client.Job) client.Job {
 	h.t.Helper()
 	ctx, stop := context.WithTimeout(h.t.Context(), time.Minute)
@@ -76,7 +76,7 @@ func (h *hub) look(j client.Job) client.Job {
 	return now
 }
 
-// keyOf is the partition key of the item that a call is about.
+// keyOf returns the partition key of the item that a call reads or writes.
 func keyOf(c simaws.Call) string {
 	switch in := c.Input.(type) {
 	case *dynamodb.GetItemInput:
@@ -91,9 +91,9 @@ func keyOf(c simaws.Call) string {
 
 var purgeNothing = client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "nothing"}}
 
-// A time that nothing can have started at selects nothing: DynamoDB refuses to look there, so that the job would never end. It is refused at once; one
-// that was begun all the same ends.
-func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
+// No instance can have started between StartedAfter and StartedBefore. DynamoDB rejects such a query, so the job would
+// never end. StartJob rejects the filter, and a job that has such a filter ends.
+func TestR22_emptyTimeRange_jobIsRejectedOrEnds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
@@ -104,7 +104,7 @@ func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
 		_, dry := cl.PreviewJob(ctx, b)
 		for _, err := range []error{err, dry} {
 			if f, ok := errors.AsType[*provider.FieldError](err); !ok || f.Field != "startedAfter" {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v, want a FieldError for startedAfter", err)
 			}
 		}
 		now := time.Now().UTC().Truncate(time.Millisecond)
@@ -114,13 +114,13 @@ func TestR22AJobWhoseTimesLeaveNothingEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if j = h.look(j); j.State != provider.JobCompleted || j.Matched != 0 {
-			t.Errorf("%+v", j)
+			t.Errorf("got job %+v, want completed without matches", j)
 		}
 	})
 }
 
-// The edges of a filter: from a time on, up to a time, ended before a time.
-func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
+// The lower bound of a filter is inclusive, and the upper bound is exclusive.
+func TestR22_filterBounds_matchExactly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		cl := client.New(h.Provider)
@@ -145,14 +145,15 @@ func TestR22AFilterIsExactAtItsEdges(t *testing.T) {
 		} {
 			p, err := cl.PreviewJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: want.f})
 			if err != nil || p.Matched != want.n || !p.Complete {
-				t.Errorf("%s: %+v, %v, want %d", name, p, err, want.n)
+				t.Errorf("%s: got %+v, error %v, want %d matches", name, p, err, want.n)
 			}
 		}
 	})
 }
 
-// When the watch looks next at an instance that is pending is nobody's business: it was last changed when it was started.
-func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
+// The time of the sweeper's next check does not change UpdatedAt: a pending instance was last changed when it was
+// started.
+func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "stuck")
@@ -160,13 +161,13 @@ func TestR22WhatIsPendingForLongIsOld(t *testing.T) {
 		h.watch()
 		b := client.JobRequest{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
 		if p, err := client.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, error %v, want 1 match", p, err)
 		}
 	})
 }
 
-// A match reads 20 pages of 500 instances at the most. The job goes on behind 21,000 that it does not select: one of
-// its matches finds none, wherever it begins.
+// One step of a job reads at most 20 pages of 500 instances. The job continues after 21,000 instances that the filter
+// does not select, although one step finds no match.
 func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -184,16 +185,16 @@ func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 
 		j := h.look(h.bulk(purgeNothing))
 		if j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
-			t.Errorf("%+v", j)
+			t.Errorf("got job %+v, want %d matched and done", j, selected)
 		}
-		for n := range others { // they have no histories to check
+		for n := range others { // these items have no history that the final check could read
 			h.deleteItem(key(n), "i")
 		}
 	})
 }
 
-// An instance whose item cannot be read is one that has failed, and the job goes on behind it. It is listed, too.
-func TestR22AJobGoesOnBehindAnInstanceThatCannotBeRead(t *testing.T) {
+// An instance whose item cannot be read counts as failed, and the job continues. Lists include the instance.
+func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		const many = 250
@@ -204,38 +205,39 @@ func TestR22AJobGoesOnBehindAnInstanceThatCannotBeRead(t *testing.T) {
 			h.putItem(it)
 		}
 		if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != many {
-			t.Errorf("%d are listed, %v", len(page.Instances), err)
+			t.Errorf("got %d listed instances, error %v", len(page.Instances), err)
 		}
 		p, err := client.New(h.Provider).PreviewJob(ctx, purgeNothing)
 		if err != nil || p.Matched != many {
-			t.Errorf("a dry run: %+v, %v", p, err)
+			t.Errorf("preview: got %+v, error %v, want %d matches", p, err, many)
 		}
 		if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many || j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
-			t.Errorf("%+v", j)
+			t.Errorf("got job %+v, want completed with 2 failed", j)
 		}
 	})
 }
 
-// A job that cannot be read, as one of a later release, holds up no other, and nobody who lists them or begins one.
-func TestR22AJobThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+// An unreadable job, for instance of a later release, does not block other jobs, lists of jobs, or new jobs.
+func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
 		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZZ"), "job": textValue(`{"state":7}`)})
 		narrower := `{"id":"7ZZY","operation":"purge","filter":{"startedBefore":"2100-01-01T00:00:00Z","statuses":["Completed"],"colour":"red"},"force":true,"state":"Running"}`
-		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower)}) // the whole of it would be purged
+		// a reader that ignores the unknown filter would purge everything
+		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower)})
 		j := h.look(h.bulk(purgeNothing))
 		if j.State != provider.JobCompleted || j.Done != 3 {
-			t.Errorf("%+v", j)
+			t.Errorf("got job %+v, want completed with 3 done", j)
 		}
 		if all, err := client.Collect(client.New(h.Provider).Jobs(ctx)); err != nil || len(all) != 1 {
-			t.Errorf("%d jobs, %v", len(all), err)
+			t.Errorf("got %d jobs, error %v, want 1", len(all), err)
 		}
 	})
 }
 
-// A batch of the longest ids there may be, of what JSON escapes at length, fits the job's item.
-func TestR22ABatchOfTheLongestIDsFitsTheJob(t *testing.T) {
+// A batch of the longest IDs, in characters that JSON escapes, fits the item of the job.
+func TestR22_longestInstanceIDs_batchFitsJobItem(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, of := range []string{"<", `"`, "\u2028"} {
@@ -251,8 +253,9 @@ func TestR22ABatchOfTheLongestIDsFitsTheJob(t *testing.T) {
 	}
 }
 
-// An instance with which each call takes longer than there is time ends as failed, and holds up neither the others of its batch, nor its job, nor another.
-func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
+// Calls for some instances always exceed the time limit. These instances count as failed, and do not delay the rest of
+// their batch, their job, or other jobs.
+func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		const slow = 150
@@ -261,7 +264,7 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 		h.serveFor(time.Minute)
 		other := h.bulk(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
 		time.Sleep(time.Second)
-		j := h.bulk(purgeNothing) // the newest is the first
+		j := h.bulk(purgeNothing) // the sweeper processes the newest job first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && strings.HasPrefix(keyOf(c), "i#slow-") {
 				<-ctx.Done()
@@ -270,16 +273,16 @@ func TestR22WhatTakesTooLongHoldsUpNobody(t *testing.T) {
 			return next()
 		})
 		if other = h.look(other); other.State != provider.JobCompleted || other.Done != 1 {
-			t.Errorf("the other: %+v", other)
+			t.Errorf("other job: got %+v, want completed with 1 done", other)
 		}
 		looks := 1
 		for ; !j.Ended() && looks < 60; looks++ {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "time limit of the job step") {
-			t.Errorf("%s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+			t.Errorf("got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 		}
-		t.Logf("it ended after %d looks", looks)
+		t.Logf("job ended after %d sweeps", looks)
 	})
 }
 
@@ -306,13 +309,14 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Done != 1 || j.Failed != 1 || steps != 5 {
-			t.Errorf("%s after %d steps: done %d, failed %d, %v", j.State, steps, j.Done, j.Failed, j.Errors)
+			t.Errorf("got %s after %d steps: done %d, failed %d, errors %v; want completed after 5 steps", j.State, steps, j.Done, j.Failed, j.Errors)
 		}
 	})
 }
 
-// What was done counts though nothing more can be matched for an hour: an index that was not there, say, or a right. The job says what is wrong, and goes on.
-func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
+// For an hour the sweeper cannot match more instances, for instance because an index or a permission is missing. The
+// job reports the error, keeps its counts, and continues later.
+func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
@@ -335,48 +339,48 @@ func TestR22AJobThatCannotMatchSaysSoAndKeepsItsCounts(t *testing.T) {
 			j = h.look(j)
 		}
 		if j.Ended() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
-			t.Errorf("%s, matched %d, done %d with %d deletions, %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
+			t.Errorf("got %s, matched %d, done %d with %d deletions, errors %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
 		}
 		h.interfere(nil)
 		if j = h.look(j); j.State != provider.JobCompleted || j.Done != 250 {
-			t.Errorf("%s, matched %d, done %d", j.State, j.Matched, j.Done)
+			t.Errorf("after recovery: got %s, matched %d, done %d, want completed with 250 done", j.State, j.Matched, j.Done)
 		}
 	})
 }
 
-// The table throttles every look at its jobs, or at what they match, for an hour. A look of the watch asks a few times and leaves it to the next: nothing
-// is lost, and nothing done twice, of a batch that was matched before either.
+// The table throttles queries for jobs or for matches for an hour. A sweep retries a few times and leaves the rest to
+// the next sweep. No instance is lost or processed twice, also not in a batch that was matched before.
 func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.T) {
 	t.Parallel()
-	const many, looks = 250, 30 // two minutes apart
-	for what, throttles := range map[string]func(q *dynamodb.QueryInput, deleted int) bool{
-		"its list, once a batch is done": func(q *dynamodb.QueryInput, deleted int) bool {
+	const many, looks = 250, 30 // a sweep every two minutes
+	for query, throttles := range map[string]func(q *dynamodb.QueryInput, deleted int) bool{
+		"list of instances, after the first batch": func(q *dynamodb.QueryInput, deleted int) bool {
 			return deleted > 0 && aws.ToString(q.IndexName) == "byCreation" && aws.ToInt32(q.Limit) == 500
 		},
-		"the jobs": func(q *dynamodb.QueryInput, _ int) bool {
+		"list of jobs": func(q *dynamodb.QueryInput, _ int) bool {
 			return strings.Contains(aws.ToString(q.KeyConditionExpression), ":jobs")
 		},
 		"each query": func(*dynamodb.QueryInput, int) bool { return true },
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(query, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 				h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
 				j := h.bulk(purgeNothing)
 				var mu sync.Mutex
-				hour, asked, notes, deleted := true, 0, 0, map[string]int{}
+				hour, throttled, jobWrites, deleted := true, 0, 0, map[string]int{}
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					mu.Lock()
 					defer mu.Unlock()
 					switch in := c.Input.(type) {
 					case *dynamodb.QueryInput:
 						if hour && throttles(in, len(deleted)) {
-							asked++
+							throttled++
 							return simaws.Throttled()
 						}
 					case *dynamodb.PutItemInput:
 						if strings.HasPrefix(text(in.Item, "sk"), "job#") {
-							notes++
+							jobWrites++
 						}
 					case *dynamodb.TransactWriteItemsInput:
 						deleted[keyOf(c)]++
@@ -386,24 +390,24 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 				for range looks {
 					j = h.look(j)
 				}
-				t.Logf("in an hour: %d queries throttled, %d notes of the job, %d instances deleted", asked, notes, len(deleted))
+				t.Logf("in an hour: %d throttled queries, %d writes of the job, %d deleted instances", throttled, jobWrites, len(deleted))
 				if j.Ended() || j.Failed > 0 || j.Done != j.Matched || j.Done != int64(len(deleted)) || len(j.Errors) > 1 {
-					t.Errorf("after the hour: %s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+					t.Errorf("after the hour: got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
-				if what != "each query" && asked > looks*6 || notes > looks+2 {
-					t.Errorf("in %d looks: %d queries throttled, %d notes of the job", looks, asked, notes)
+				if query != "each query" && throttled > looks*6 || jobWrites > looks+2 {
+					t.Errorf("in %d sweeps: got %d throttled queries, %d writes of the job", looks, throttled, jobWrites)
 				}
 				hour = false
 				if j = h.look(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many || j.Failed+j.Skipped > 0 {
-					t.Errorf("in the end: %s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+					t.Errorf("after recovery: got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
 				for key, n := range deleted {
 					if n != 1 {
-						t.Errorf("%s was deleted %d times", key, n)
+						t.Errorf("%s was deleted %d times, want 1", key, n)
 					}
 				}
 				if len(deleted) != many {
-					t.Errorf("%d instances were deleted", len(deleted))
+					t.Errorf("got %d deleted instances, want %d", len(deleted), many)
 				}
 				h.wantInstances(0)
 			})
@@ -411,8 +415,8 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 	}
 }
 
-// Without the right to delete, each instance fails, once, and the job ends and says so.
-func TestR22AJobWithoutTheRightEndsAndSaysSo(t *testing.T) {
+// Without the permission to delete, each instance fails once, and the job ends and reports the error.
+func TestR22_missingPermission_jobEndsWithErrors(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
@@ -427,12 +431,13 @@ func TestR22AJobWithoutTheRightEndsAndSaysSo(t *testing.T) {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Failed != 250 || j.Done != 0 || len(j.Errors) == 0 || len(j.Errors) > 20 {
-			t.Errorf("%+v", j)
+			t.Errorf("got job %+v, want completed with 250 failed and at most 20 errors", j)
 		}
 	})
 }
 
-// Two jobs that match the same, two renewers that look at once, and each call that may fail: each job counts each instance once.
+// Two jobs match the same instances, two renewers sweep concurrently, and any call may fail. Each job counts each
+// instance once.
 func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -443,7 +448,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)
 			time.Sleep(time.Duration(n%7) * time.Millisecond)
-			if n%23 == 0 { // each by its own number: all that are made at once would be more than a list repeats
+			if n%23 == 0 { // spread the failures: a page would not retry if all concurrent calls failed
 				return &ddbtypes.ProvisionedThroughputExceededException{Message: aws.String("throttled")}
 			}
 			return next()
@@ -460,7 +465,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 		jobs[1] = h.look(jobs[1])
 		for _, j := range jobs {
 			if j.State != provider.JobCompleted || j.Done != j.Matched || j.Matched > many || j.Failed+j.Skipped > 0 {
-				t.Errorf("%s, matched %d, done %d, failed %d, %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+				t.Errorf("got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
 			}
 		}
 		h.wantInstances(0)

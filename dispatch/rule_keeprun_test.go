@@ -18,12 +18,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// atOnce counts those of a hub's deeds that run, each until its code is over, whatever anybody waits for.
+// atOnce counts the concurrent attempts of activities that may outlive their context.
 type atOnce struct {
 	now, most, runs atomic.Int64
 }
 
-// work runs for a day, or so much longer than its context, and tells nobody.
+// work returns an activity that runs for a day, or until its context has been done for the given time. The activity
+// reports no outcome before it returns.
 func (a *atOnce) work(longer time.Duration) func(context.Context, deed) (string, error) {
 	return func(ctx context.Context, _ deed) (string, error) {
 		a.runs.Add(1)
@@ -39,7 +40,7 @@ func (a *atOnce) work(longer time.Duration) func(context.Context, deed) (string,
 	}
 }
 
-// tokenOf is the token of the run that a call takes or renews; "" of any other call.
+// tokenOf returns the token of the run lease that a call takes or renews, or "" for any other call.
 func tokenOf(c simaws.Call) string {
 	in, ok := c.Input.(*dynamodb.UpdateItemInput)
 	if !ok || in.ExpressionAttributeNames["#outcome"] != "runOutcome" {
@@ -48,8 +49,9 @@ func tokenOf(c simaws.Call) string {
 	return text(in.ExpressionAttributeValues, ":token")
 }
 
-// For a quarter of an hour runs cannot be written, none or those of one worker. An activity that is waited for is stopped in time: no copy of its work item runs beside it, whenever that comes,
-// and its undo waits until it has ended. The log says so, once each.
+// For 15 minutes the run leases of one worker, or of all workers, cannot be written. The worker stops the activity
+// before its lease expires. No delivery of a copy of the work item runs the activity concurrently, and the compensation
+// waits for the end of the activity. The log has one warning for each.
 func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -64,7 +66,7 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 				perdure.AddActivity(r, "undo-once", func(context.Context, string) (string, error) {
 					s.note(&s.undone)
 					if a.now.Load() > 0 {
-						t.Error("it is undone while it runs")
+						t.Error("undo runs while the activity runs")
 					}
 					return "", nil
 				})
@@ -106,7 +108,7 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 						}
 					})
 					if n := len(s.seen(&s.undone)); n != 1 || a.most.Load() != 1 {
-						t.Errorf("undone %d times; %d ran at once, %d in all", n, a.most.Load(), a.runs.Load())
+						t.Errorf("got %d undos, want 1; %d attempts ran concurrently, want 1 (%d attempts)", n, a.most.Load(), a.runs.Load())
 					}
 					h.checkRest()
 					time.Sleep(24 * time.Hour)
@@ -116,7 +118,7 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 				}
 				for _, line := range []string{logevent.ActivityClaimRenewalFailed, logevent.ActivityClaimExpired} {
 					if n := log.count("event="+line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
-						t.Errorf("%d lines: %s", n, line)
+						t.Errorf("got %d log lines of event %s, want 1", n, line)
 					}
 				}
 			})
@@ -124,11 +126,11 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 	}
 }
 
-// count counts the lines of a log that hold all of these.
-func (j *journal) count(all ...string) (n int) {
+// count counts the log lines that contain all parts.
+func (j *journal) count(parts ...string) (n int) {
 lines:
 	for line := range strings.Lines(j.String()) {
-		for _, part := range all {
+		for _, part := range parts {
 			if !strings.Contains(line, part) {
 				continue lines
 			}
@@ -138,7 +140,7 @@ lines:
 	return n
 }
 
-// copyOf is the work item of an activity, as it was sent, to be sent again.
+// copyOf returns the work item of an activity as it was sent, for another send.
 func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 	h.t.Helper()
 	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)

@@ -24,22 +24,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// largeText is a text above the limit of what is kept inline, and another for each mark.
+// largeText returns a text that is too large for an inline payload. Each mark gives a different text.
 func largeText(mark string) string { return mark + strings.Repeat("0123456789abcdef", 20<<10) + mark }
 
-// marksOf are the first letters of texts that largeText has made, whole.
+// marksOf returns the marks of texts from largeText, and fails if a text was altered.
 func marksOf(t *testing.T, texts ...string) (marks string) {
 	t.Helper()
 	for _, text := range texts {
 		if text != largeText(text[:1]) {
-			t.Errorf("a text of %d bytes is not what was given", len(text))
+			t.Errorf("a text of %d bytes was altered", len(text))
 		}
 		marks += text[:1]
 	}
 	return marks
 }
 
-// bulky gives and takes a large payload wherever a program can, and returns all that it was given.
+// bulky adds orchestrations that send and receive large payloads in all possible ways, and return everything that they
+// received.
 func bulky(r *perdure.Registry) {
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "bulky-child", func(ctx *perdure.OrchestrationContext, s string) ([]string, error) {
@@ -48,7 +49,7 @@ func bulky(r *perdure.Registry) {
 	})
 	perdure.AddOrchestration(r, "bulky", func(ctx *perdure.OrchestrationContext, in []string) ([]string, error) {
 		if len(in) == 1 {
-			perdure.CreateTimer(ctx, time.Second).Await(ctx) // the event comes before, and is carried over
+			perdure.CreateTimer(ctx, time.Second).Await(ctx) // the event arrives during the timer and is carried over
 			return perdure.ContinueAsNew[[]string](ctx, append(in, largeText("n")))
 		}
 		noted := perdure.SideEffect(ctx, func() string { return largeText("s") })
@@ -76,10 +77,10 @@ func bulky(r *perdure.Registry) {
 	})
 }
 
-// bulkyMarks are those of what bulky returns, started with "b" and told "e".
+// bulkyMarks are the marks of the result of bulky with the input "b" and the event "e".
 const bulkyMarks = "bnseaict"
 
-// runBulky runs an instance of bulky to its end, and checks what it returns.
+// runBulky runs an instance of bulky to its end, and checks the result.
 func runBulky(ctx context.Context, h *hub, c *client.Client) {
 	h.t.Helper()
 	if _, err := c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")); err != nil {
@@ -96,14 +97,14 @@ func (h *hub) wantBulky(ctx context.Context, c *client.Client) {
 	h.t.Helper()
 	s := must(c.Status(ctx, "i-1"))
 	if s.Status != client.StatusCompleted {
-		h.t.Fatalf("%s: %+v", s.Status, s.Failure)
+		h.t.Fatalf("got status %s, failure %+v, want Completed", s.Status, s.Failure)
 	}
 	if got, err := client.Result[[]string](s); err != nil || marksOf(h.t, got...) != bulkyMarks {
-		h.t.Errorf("%s, %v, want %s", marksOf(h.t, got...), err, bulkyMarks)
+		h.t.Errorf("got marks %s, error %v, want %s", marksOf(h.t, got...), err, bulkyMarks)
 	}
 }
 
-// endDetached ends the instance that bulky starts and does not wait for.
+// endDetached terminates the detached instance that bulky starts.
 func (h *hub) endDetached(ctx context.Context, c *client.Client) {
 	h.t.Helper()
 	if err := c.Terminate(ctx, "detached-1", "enough"); err != nil {
@@ -112,7 +113,7 @@ func (h *hub) endDetached(ctx context.Context, c *client.Client) {
 	h.serveFor(time.Hour)
 }
 
-// sweep deletes what nobody refers to, and returns how many payloads that was.
+// sweep deletes unreferenced payloads, and returns the number of deleted payloads.
 func (h *hub) sweep(ctx context.Context, c *client.Client) (deleted int) {
 	h.t.Helper()
 	for n, err := range c.SweepPayloads(ctx) {
@@ -131,7 +132,7 @@ func (h *hub) purgeBy(ctx context.Context, c *client.Client, id string) {
 	}
 }
 
-// resend sends messages once more, as others.
+// resend sends messages again with other deduplication IDs.
 func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
 	h.t.Helper()
 	again := *sent
@@ -145,14 +146,15 @@ func (h *hub) resend(ctx context.Context, sent *sqs.SendMessageBatchInput) {
 	}
 }
 
-// keys are the keys of the hub's payloads, of executions ("x/") or in messages ("m/").
+// keys returns the keys of the hub's payloads of executions ("x/") or messages ("m/").
 func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.PayloadBucket, "test/"+of) }
 
-// TestR28LargePayloadsLieInTheBucket: whatever a program gives passes, no message and no item has it, and a purge leaves nothing but copies of messages.
+// TestR28LargePayloadsLieInTheBucket checks that payloads are transferred in all ways, that no message or item contains
+// one, and that a purge leaves only the copies of messages.
 func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{
-		"cold": {CacheBytes: -1}, "warm": {}, "sealed": {CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}}},
+		"cold": {CacheBytes: -1}, "warm": {}, "encoded": {CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -167,12 +169,12 @@ func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 				runBulky(ctx, h, c)
 				for _, call := range h.made() {
 					if in := must(json.Marshal(call.Input)); call.Service != "S3" && len(in) > 64<<10 {
-						t.Errorf("%s.%s has %d bytes: %.200s", call.Service, call.Operation, len(in), in)
+						t.Errorf("%s.%s has an input of %d bytes: %.200s", call.Service, call.Operation, len(in), in)
 					}
 				}
 				for _, key := range h.keys("x/") {
 					if provider.ExecutionOfPayload(strings.TrimPrefix(key, "test/")) == "" {
-						t.Errorf("key %s is of no execution", key)
+						t.Errorf("key %s belongs to no execution", key)
 					}
 				}
 
@@ -185,15 +187,16 @@ func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 					t.Errorf("a purge leaves %d payloads: %v", len(left), left)
 				}
 				if mail := h.keys("m/"); len(mail) == 0 {
-					t.Error("no message had a copy of its own")
+					t.Error("got no payload copies of messages, want some")
 				}
 			})
 		})
 	}
 }
 
-// TestR28WithoutABucketTheLimitIsAsBefore: what is too large fails where it is given.
-func TestR28WithoutABucketTheLimitIsAsBefore(t *testing.T) {
+// TestR28_noBucket_oversizedPayloadFailsAtTheCall checks that without a bucket, a payload above the inline limit fails
+// at the call that has the payload.
+func TestR28_noBucket_oversizedPayloadFailsAtTheCall(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -205,7 +208,7 @@ func TestR28WithoutABucketTheLimitIsAsBefore(t *testing.T) {
 		want := func(err error, limit int) {
 			t.Helper()
 			if e, ok := errors.AsType[*perdure.PayloadTooLargeError](err); !ok || e.Limit != limit {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v, want PayloadTooLargeError with limit %d", err, limit)
 			}
 		}
 		_, err := c.Start(ctx, "fails", largeText("b"), client.WithInstanceID("i-1"))
@@ -218,8 +221,9 @@ func TestR28WithoutABucketTheLimitIsAsBefore(t *testing.T) {
 	})
 }
 
-// TestR28AReplayGoesByTheLimitOfThen: a bucket that a hub is given changes nothing that code was told before.
-func TestR28AReplayGoesByTheLimitOfThen(t *testing.T) {
+// TestR28_bucketAddedLater_replayUsesRecordedLimit checks that a new bucket does not change results that the code
+// received before.
+func TestR28_bucketAddedLater_replayUsesRecordedLimit(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -247,12 +251,12 @@ func TestR28AReplayGoesByTheLimitOfThen(t *testing.T) {
 		s := must(c.Status(ctx, "i-1"))
 		want := fmt.Sprintf("too large, then %d <nil>", len(largeText("a")))
 		if got, err := client.Result[string](s); err != nil || got != want {
-			t.Errorf("%q, %v, want %q; %s, %+v", got, err, want, s.Status, s.Failure)
+			t.Errorf("got %q, error %v, want %q; status %s, failure %+v", got, err, want, s.Status, s.Failure)
 		}
 	})
 }
 
-// with is a hub that takes this one's place, with other options.
+// with closes this hub and returns a hub on the same resources with other options.
 func (h *hub) with(o simhub.Options) *hub {
 	h.t.Helper()
 	h.Close()
@@ -262,7 +266,7 @@ func (h *hub) with(o simhub.Options) *hub {
 	return next
 }
 
-// reads counts the calls of S3 that have read an object.
+// reads returns the number of S3 reads.
 func (h *hub) reads() (n int) {
 	for _, call := range h.made() {
 		if call.Service == "S3" && call.Operation == "GetObject" {
@@ -272,8 +276,9 @@ func (h *hub) reads() (n int) {
 	return n
 }
 
-// TestR28ALargeResultIsFetchedWhenItIsWanted: a result that no code takes is never fetched, and one that it takes once a process.
-func TestR28ALargeResultIsFetchedWhenItIsWanted(t *testing.T) {
+// TestR28_largeResults_areFetchedOnlyIfAwaited checks that a process fetches an awaited result once, and other results
+// never.
+func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -298,23 +303,23 @@ func TestR28ALargeResultIsFetchedWhenItIsWanted(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "picky", 5, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
-		for range 3 { // each is replayed from the beginning
+		for range 3 { // each turn replays from the beginning
 			if err := c.RaiseEvent(ctx, "i-1", "go", "!"); err != nil {
 				t.Fatal(err)
 			}
 			h.serveFor(time.Minute)
 		}
 		if got, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || got != len(largeText("2")) {
-			t.Errorf("%d, %v", got, err)
+			t.Errorf("got %d, error %v, want the length of one text", got, err)
 		}
 		if n := h.reads(); n != 1 {
-			t.Errorf("%d objects were read, of the one that the code takes, by one process", n)
+			t.Errorf("got %d S3 reads, want 1", n)
 		}
 	})
 }
 
-// TestR28AMissingObjectSaysWhich: an object is not there, or is not what was stored. The instance is blocked, and its
-// diagnosis names the key, the instance and the execution. Once the object is restored, the instance goes on.
+// TestR28AMissingObjectSaysWhich checks an object that is missing or altered. The instance is blocked, and its
+// diagnosis names the key, the instance and the execution. After the object is restored, the instance continues.
 func TestR28AMissingObjectSaysWhich(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(ctx context.Context, h *hub, key string, data []byte) error{
@@ -347,7 +352,8 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		if err := spoil(ctx, h, key, data); err != nil {
 			t.Fatal(err)
 		}
-		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"}) // what was fetched is not kept
+		// without the cached payload
+		later := h.with(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, BuildID: "later"})
 		c = client.New(later.Provider)
 		if err := c.RaiseEvent(ctx, "i-1", "told", largeText("t")); err != nil {
 			t.Fatal(err)
@@ -355,11 +361,11 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		later.serveFor(time.Hour)
 		s := must(c.Status(ctx, "i-1"))
 		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Fatalf("%s, %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v, want Blocked with an unreadable payload", s.Status, s.Failure)
 		}
 		for _, part := range []string{strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID, "orchestration input"} {
 			if !strings.Contains(s.Failure.Message, part) {
-				t.Errorf("the diagnosis does not name %s: %s", part, s.Failure.Message)
+				t.Errorf("diagnosis does not name %s: %s", part, s.Failure.Message)
 			}
 		}
 
@@ -371,14 +377,14 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		}
 		later.serveFor(time.Hour)
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
+			t.Errorf("got %v, error %v, want ct", marksOf(t, got...), err)
 		}
 	})
 }
 
-// TestR28ABuildWithoutTheBucketLosesNothing: code that was deployed without the bucket blocks what needs it, and leaves what arrives in
-// the bucket where it is; with it the instance goes on.
-func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
+// TestR28_buildWithoutBucket_blocksAndLosesNothing checks that a build without the bucket blocks instances that need
+// it, and leaves the payloads of messages in the bucket. A build with the bucket continues.
+func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -394,35 +400,36 @@ func TestR28ABuildWithoutTheBucketLosesNothing(t *testing.T) {
 		without.serveFor(time.Hour)
 		s := must(client.New(without.Provider).Status(ctx, "i-1"))
 		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message, "this program has no payload store") {
-			t.Fatalf("%s, %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v, want Blocked without a payload store", s.Status, s.Failure)
 		}
 		with := without.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "with", Bucket: true})
 		if with.Provider.Config().PayloadBucket != where.PayloadBucket {
-			t.Fatal("the bucket is another")
+			t.Fatal("got another bucket after the redeployment")
 		}
 		for range 4 {
 			_ = must(with.Timekeeper.Sweep(ctx))
 			with.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
+			t.Errorf("got %v, error %v, want ct", marksOf(t, got...), err)
 		}
 		for _, e := range with.events(with.first(ctx)) {
 			e.EachPayload(func(p history.EventPayload) {
 				if key := p.Payload.StorageKey(); provider.IsMessagePayloadKey(key) {
-					t.Errorf("event %d refers to %s, a message's copy, which expires", e.ID, key)
+					t.Errorf("event %d refers to %s, the expiring copy of a message", e.ID, key)
 				}
 			})
 		}
 	})
 }
 
-// slowDown is what S3 says when it has too many requests.
+// slowDown returns the error of S3 for too many requests.
 func slowDown() error {
 	return &smithy.GenericAPIError{Code: "SlowDown", Message: "Please reduce your request rate.", Fault: smithy.FaultServer}
 }
 
-// TestR28AnHourOfThrottlingLosesNothing: while S3 refuses what is asked of it nothing is blocked, fails or is lost, and then all goes on.
+// TestR28AnHourOfThrottlingLosesNothing checks that throttling by S3 blocks, fails or loses nothing, and that all
+// instances complete afterwards.
 func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -444,7 +451,7 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 			throttled.Store(true)
 			h.serveFor(time.Hour)
 			if in := must(h.Provider.ReadInstance(ctx, "i-1")); in.Status == provider.StatusBlocked || in.Status == provider.StatusFailed {
-				t.Fatalf("%s", in.Status)
+				t.Fatalf("got status %s while S3 throttles", in.Status)
 			}
 			throttled.Store(false)
 			h.serveFor(3 * time.Second)
@@ -456,30 +463,30 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	})
 }
 
-// TestR28LostCommitsAndRepeatedOnes: an object is written before what refers to it; where that is lost, or comes twice, nothing is missing, and all that is
-// left goes with the instance.
+// TestR28LostCommitsAndRepeatedOnes checks that an object is written before its reference. If the commit is lost or
+// repeated, no payload is missing, and a purge and a sweep delete the remaining payloads.
 func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(next func() error) error{
-		"request": func(func() error) error { return errors.New("the request got lost") },
-		"answer": func(next func() error) error {
-			return errors.Join(next(), errors.New("the answer got lost"))
+		"request": func(func() error) error { return errors.New("request lost") },
+		"response": func(next func() error) error {
+			return errors.Join(next(), errors.New("response lost"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := registry()
 			bulky(r)
-			var began atomic.Bool
+			var faulty atomic.Bool
 			var mu sync.Mutex
 			chance := rand.New(rand.NewPCG(1, 2))
 			o := simhub.Options{
 				Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}},
 				Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 					mu.Lock()
-					loses := began.Load() && c.Service != "Lambda" && chance.IntN(4) == 0
+					fails := faulty.Load() && c.Service != "Lambda" && chance.IntN(4) == 0
 					mu.Unlock()
-					if loses {
+					if fails {
 						return lost(next)
 					}
 					return next()
@@ -491,9 +498,9 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 				if err := c.RaiseEvent(ctx, "i-1", "go", largeText("e")); err != nil {
 					t.Fatal(err)
 				}
-				began.Store(true)
+				faulty.Store(true)
 				h.serveFor(24 * time.Hour)
-				began.Store(false)
+				faulty.Store(false)
 				h.serveFor(24 * time.Hour)
 				h.wantBulky(ctx, c)
 				h.endDetached(ctx, c)
@@ -504,14 +511,14 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 				left := len(h.keys("x/"))
 				swept := h.sweep(ctx, c)
 				if now := len(h.keys("x/")); now != 0 || swept != left {
-					t.Errorf("%d payloads are left, %d were swept, %d remain", left, swept, now)
+					t.Errorf("got %d payloads after the purge, %d swept, %d after the sweep", left, swept, now)
 				}
 			})
 		})
 	}
 }
 
-// TestR28EveryMessageTwice: copies of messages find what they refer to, whatever became of it.
+// TestR28EveryMessageTwice checks that repeated messages find their payloads, whatever happened to the first copy.
 func TestR28EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -522,7 +529,7 @@ func TestR28EveryMessageTwice(t *testing.T) {
 		}
 		c := client.New(h.Provider)
 		runBulky(ctx, h, c)
-		for _, call := range h.made() { // all that was sent to the inbox is sent again, as by those who did not hear of it
+		for _, call := range h.made() { // send every inbox message again, as a sender that got no response does
 			sent, ok := call.Input.(*sqs.SendMessageBatchInput)
 			if ok && *sent.QueueUrl == h.Provider.Config().InboxURL {
 				h.resend(ctx, sent)
@@ -535,8 +542,9 @@ func TestR28EveryMessageTwice(t *testing.T) {
 	})
 }
 
-// TestR28AMessageOutlivesItsSender: who has sent a large payload may be purged before it arrives.
-func TestR28AMessageOutlivesItsSender(t *testing.T) {
+// TestR28_senderIsPurged_itsMessagesStayReadable checks that the sender of a large payload may be purged before the
+// message is received.
+func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -550,14 +558,14 @@ func TestR28AMessageOutlivesItsSender(t *testing.T) {
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("child-1")))
 		h.serveFor(time.Minute)
 		_ = must(c.Start(ctx, "sender", "child-1", client.WithInstanceID("i-1")))
-		h.turn(0) // its messages are sent, and nobody has received them
+		h.turn(0) // the messages are sent but not received
 		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusCompleted {
-			t.Fatalf("%s: %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v, want Completed", s.Status, s.Failure)
 		}
 		h.purgeBy(ctx, c, "i-1")
 		h.serveFor(time.Hour)
 		if got, err := client.Result[[]string](must(c.Status(ctx, "child-1"))); err != nil || marksOf(t, got...) != "ct" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
+			t.Errorf("child-1: got %v, error %v, want ct", marksOf(t, got...), err)
 		}
 		if err := c.RaiseEvent(ctx, "detached-1", "told", largeText("e")); err != nil {
 			t.Fatal(err)
@@ -565,13 +573,14 @@ func TestR28AMessageOutlivesItsSender(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
 		if got, err := client.Result[[]string](must(c.Status(ctx, "detached-1"))); err != nil || marksOf(t, got...) != "de" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
+			t.Errorf("detached-1: got %v, error %v, want de", marksOf(t, got...), err)
 		}
 	})
 }
 
-// TestR28APurgeBesideATurn: what a turn stores that comes too late is an orphan, which a sweep deletes, and nothing else.
-func TestR28APurgeBesideATurn(t *testing.T) {
+// TestR28_payloadStoredAfterPurge_isSweptLater checks that a turn that stores a payload after the purge leaves an
+// orphan. A sweep deletes the orphan and nothing else.
+func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -587,7 +596,8 @@ func TestR28APurgeBesideATurn(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.purgeBy(ctx, c, "i-1")
 		late := provider.PayloadKey(in.ExecutionID, "late")
-		if err := h.Provider.Payloads().PutPayload(ctx, late, []byte("{}")); err != nil { // by a process that knows nothing of the purge
+		// a process that did not observe the purge
+		if err := h.Provider.Payloads().PutPayload(ctx, late, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 		lives := len(h.keys("x/")) - 1
@@ -595,14 +605,15 @@ func TestR28APurgeBesideATurn(t *testing.T) {
 			h.serveFor(time.Duration(sweep.after) * time.Hour)
 			h.sweep(ctx, c)
 			if keys := h.keys("x/"); len(keys) != sweep.left || slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
-				t.Errorf("after %d hours there are %v", sweep.after, keys)
+				t.Errorf("after %d hours: got payloads %v", sweep.after, keys)
 			}
 		}
 	})
 }
 
-// TestR28ARestartOwnsItsInput: an instance that is started again has a copy of the input, whatever becomes of the first.
-func TestR28ARestartOwnsItsInput(t *testing.T) {
+// TestR28_restart_ownsACopyOfItsInput checks that a restarted instance has a copy of the input that outlives the first
+// instance.
+func TestR28_restart_ownsACopyOfItsInput(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -620,13 +631,14 @@ func TestR28ARestartOwnsItsInput(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		if got, err := client.Result[[]string](must(c.Status(ctx, id))); err != nil || marksOf(t, got...) != "cu" {
-			t.Errorf("%v, %v", marksOf(t, got...), err)
+			t.Errorf("got %v, error %v, want cu", marksOf(t, got...), err)
 		}
 	})
 }
 
-// TestR28AStartThatIsRepeatedLeavesNothing: what a second start has stored, of an instance that is there, is deleted.
-func TestR28AStartThatIsRepeatedLeavesNothing(t *testing.T) {
+// TestR28_repeatedStart_leavesNoPayload checks that the payload of a repeated start is deleted if the instance already
+// exists.
+func TestR28_repeatedStart_leavesNoPayload(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -637,17 +649,18 @@ func TestR28AStartThatIsRepeatedLeavesNothing(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err, client.ErrAlreadyExists) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want ErrAlreadyExists", err)
 		}
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.UseExisting)))
 		if keys := h.keys("x/"); len(keys) != 1 {
-			t.Errorf("%v", keys)
+			t.Errorf("got payloads %v, want 1", keys)
 		}
 	})
 }
 
-// TestR28AStartThatReplacesKeepsItsInput: what has the id is purged with its payloads between the two tries of the start, which has stored its own before.
-func TestR28AStartThatReplacesKeepsItsInput(t *testing.T) {
+// TestR28_startReplacesInstance_keepsItsInput checks a start that replaces an instance. Between its two tries the old
+// instance is purged with its payloads, but the start has already stored the new input.
+func TestR28_startReplacesInstance_keepsItsInput(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -655,7 +668,7 @@ func TestR28AStartThatReplacesKeepsItsInput(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
-		was := must(c.Status(ctx, "i-1")) // it waits for an event
+		was := must(c.Status(ctx, "i-1")) // waits for an event
 		started := make(chan struct{})
 		go func() {
 			defer close(started)
@@ -666,7 +679,7 @@ func TestR28AStartThatReplacesKeepsItsInput(t *testing.T) {
 		s := must(c.Status(ctx, "i-1"))
 		keys := h.keys("x/")
 		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || len(keys) != 1 || !strings.Contains(keys[0], s.ExecutionID) {
-			t.Errorf("it was %s, is %s of execution %s, and there are %v", was.ExecutionID, s.Status, s.ExecutionID, keys)
+			t.Errorf("execution was %s; got status %s, execution %s, payloads %v", was.ExecutionID, s.Status, s.ExecutionID, keys)
 		}
 	})
 }

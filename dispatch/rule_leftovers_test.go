@@ -23,20 +23,20 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// sentOnce is a message as it was sent.
-type sentOnce struct {
+// sentMessage is a message as it was sent to a queue.
+type sentMessage struct {
 	url         string
 	body, group string
 }
 
-// tap notes what is sent, and which partition keys are written.
-type tap struct {
+// trafficLog records all sent messages and the partition keys of all writes.
+type trafficLog struct {
 	mu   sync.Mutex
-	sent []sentOnce
+	sent []sentMessage
 	keys map[string]bool
 }
 
-func (p *tap) note(_ context.Context, c simaws.Call, next func() error) error {
+func (p *trafficLog) note(_ context.Context, c simaws.Call, next func() error) error {
 	p.mu.Lock()
 	if p.keys == nil {
 		p.keys = map[string]bool{}
@@ -57,15 +57,15 @@ func (p *tap) note(_ context.Context, c simaws.Call, next func() error) error {
 		}
 	case *sqs.SendMessageBatchInput:
 		for i := range in.Entries {
-			p.sent = append(p.sent, sentOnce{*in.QueueUrl, *in.Entries[i].MessageBody, aws.ToString(in.Entries[i].MessageGroupId)})
+			p.sent = append(p.sent, sentMessage{*in.QueueUrl, *in.Entries[i].MessageBody, aws.ToString(in.Entries[i].MessageGroupId)})
 		}
 	}
 	p.mu.Unlock()
 	return next()
 }
 
-// again sends all that was sent before once more, as SQS may deliver it once more, or somebody send it from the dead letters.
-func (h *hub) again(sent []sentOnce) {
+// again sends all messages again, as SQS may redeliver them and an operator may resend dead letters.
+func (h *hub) again(sent []sentMessage) {
 	h.t.Helper()
 	for i, s := range sent {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &s.url, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: &s.body}}}
@@ -78,8 +78,8 @@ func (h *hub) again(sent []sentOnce) {
 	}
 }
 
-// wantForgotten fails unless all that is left in the table has a time at which it goes by itself, and no instance but those of some ids is there.
-func (h *hub) wantForgotten(p *tap, alive ...string) {
+// wantOnlyExpiringItems fails unless every remaining item expires, and only the given instances still exist.
+func (h *hub) wantOnlyExpiringItems(p *trafficLog, alive ...string) {
 	h.t.Helper()
 	keep := map[string]bool{}
 	for _, id := range alive {
@@ -102,17 +102,17 @@ func (h *hub) wantForgotten(p *tap, alive ...string) {
 			kind, _, _ := strings.Cut(sk, "#")
 			kinds[pk[:1]+" "+kind]++
 			if it["ttl"] == nil {
-				h.t.Errorf("%s %s stays for ever: %v", pk, sk, it)
+				h.t.Errorf("%s %s never expires: %v", pk, sk, it)
 			}
 			if it["events"] != nil || it["zstd"] != nil || it["details"] != nil || sk == "i" && it["deleted"] == nil {
-				h.t.Errorf("%s %s holds something: %v", pk, sk, it)
+				h.t.Errorf("%s %s still has data: %v", pk, sk, it)
 			}
 		}
 	}
-	h.t.Logf("left: %v", kinds)
+	h.t.Logf("remaining items: %v", kinds)
 }
 
-// everything there is.
+// everyKind returns a registry with all kinds of orchestrations.
 func everyKind() *perdure.Registry {
 	r := withRetentions()
 	perdure.AddActivity(r, "beats", func(ctx context.Context, n int) (int, error) {
@@ -136,7 +136,7 @@ func everyKind() *perdure.Registry {
 	return r
 }
 
-// startEveryKind starts one of each kind: some end, some wait, some are in the middle of something.
+// startEveryKind starts an instance of each kind. Some end, some wait, and some are in the middle of a step.
 func (h *hub) startEveryKind(n int) (ids []string) {
 	h.t.Helper()
 	for _, k := range []struct {
@@ -175,14 +175,15 @@ func (h *hub) startEveryKind(n int) (ids []string) {
 	return append(ids, blocked.InstanceID)
 }
 
-// Every kind of instance, over, waiting, blocked or in the middle of it, is purged by a job. Then all that was ever sent comes once more, and again weeks later: messages,
-// work items, timers. Nothing is left that does not go by itself, nothing is revived, not by a part, and a new life of an id that waits is none the wiser.
+// A job purges every kind of instance: ended, waiting, blocked, or in the middle of a step. Then every message, work
+// item and timer is delivered again, and again weeks later. Only expiring items remain, no instance is revived, even
+// partially, and the new incarnation of a waiting instance is unaffected.
 func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 	t.Parallel()
 	for _, later := range []time.Duration{0, time.Minute, 3 * time.Hour} {
 		t.Run(later.String(), func(t *testing.T) {
 			t.Parallel()
-			var p tap
+			var p trafficLog
 			inBubble(t, simhub.Options{Registry: everyKind()}, func(_ context.Context, h *hub) {
 				h.interfere(p.note)
 				h.startEveryKind(0)
@@ -195,7 +196,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 					}
 				}
 				if j.Done != j.Matched || !j.Ended() {
-					t.Errorf("%+v", j)
+					t.Errorf("got job %+v, want ended with all matches done", j)
 				}
 				lives, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: "chain-1-0", Name: "sums", Input: encoded(t, 0), StartID: "another"})
 				if err != nil {
@@ -208,23 +209,23 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 					h.serveFor(3 * time.Hour)
 				}
 				if now := h.read(lives); now.Status != provider.StatusRunning || now.StartID != "another" {
-					t.Errorf("the next life: %+v", now)
+					t.Errorf("new incarnation: got %+v, want running", now)
 				}
-				h.wantForgotten(&p, lives.InstanceID)
+				h.wantOnlyExpiringItems(&p, lives.InstanceID)
 			})
 		})
 	}
 }
 
-// So it is with what a retention deletes.
+// The same holds for instances that a retention deletes.
 func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
 	t.Parallel()
-	var p tap
+	var p trafficLog
 	inBubble(t, simhub.Options{Registry: everyKind(), Retention: days}, func(_ context.Context, h *hub) {
 		h.interfere(p.note)
 		ids := h.startEveryKind(0)
 		h.serveFor(20 * time.Hour)
-		for _, id := range ids { // what is not over by now is ended
+		for _, id := range ids { // terminate instances that are still running
 			if in, err := h.Provider.ReadInstance(h.t.Context(), id); err == nil && !in.Status.Terminal() {
 				if err := client.New(h.Provider).Terminate(h.t.Context(), id, ""); err != nil {
 					t.Error(id, err)
@@ -241,6 +242,6 @@ func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
 			h.again(slices.Clip(p.sent))
 			h.serveFor(3 * time.Hour)
 		}
-		h.wantForgotten(&p, "kept-14-0")
+		h.wantOnlyExpiringItems(&p, "kept-14-0")
 	})
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// onceRegistry has the orchestration "once", which calls the activity "pay" so, and the activity, which notes that it begins.
+// onceRegistry returns a registry whose orchestration "once" calls the activity "pay" at most once. The activity
+// records each start and runs code.
 func (d *debits) onceRegistry(code func(ctx context.Context) (int, error), opts ...perdure.ActivityCallOption) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "pay", func(ctx context.Context, _ int) (int, error) {
@@ -32,19 +33,19 @@ func (d *debits) onceRegistry(code func(ctx context.Context) (int, error), opts 
 	return r
 }
 
-// writes reports whether a call is an update of an item whose expression has a text.
+// writes reports whether a call updates an item with an expression that contains a text.
 func writes(c simaws.Call, expression string) bool {
 	in, ok := c.Input.(*dynamodb.UpdateItemInput)
 	return ok && in.UpdateExpression != nil && strings.Contains(*in.UpdateExpression, expression)
 }
 
 const (
-	takesARun       = "REMOVE #outcome"
-	keepsAnOutcome  = "SET #outcome = :outcome"
-	notesThePending = "#pendingOf"
+	takesRunLease  = "REMOVE #outcome"
+	storesOutcome  = "SET #outcome = :outcome"
+	recordsPending = "#pendingOf"
 )
 
-// throttledForTenMinutes fails calls that a test picks, from the first on.
+// throttledForTenMinutes throttles the selected calls for ten minutes, starting with the first one.
 func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
 	var since atomic.Int64
 	return func(_ context.Context, c simaws.Call, next func() error) error {
@@ -59,7 +60,7 @@ func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
 	}
 }
 
-// What is handed over in the last moments of its worker has its limits as ever.
+// An activity that becomes asynchronous while its worker stops still has its time limits.
 func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]perdure.ActivityCallOption{
@@ -76,7 +77,7 @@ func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 				in := h.start("once", 0)
 				end := h.finish(in)
 				if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || end.Time.Sub(in.CreatedAt) > 13*time.Minute {
-					t.Errorf("it ended after %v with %+v", end.Time.Sub(in.CreatedAt), end.Error)
+					t.Errorf("got end after %v with %+v, want a timeout", end.Time.Sub(in.CreatedAt), end.Error)
 				}
 				h.checkRest()
 			})
@@ -85,7 +86,8 @@ func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 	}
 }
 
-// A worker that stops one whose end is waited for does not say how it ended while its code runs; its policy goes on, and who undoes it knows that the code may still run.
+// A worker stops while the code of an awaited activity still runs. The worker reports no end. The retry policy applies,
+// and the compensation learns that the code may still run.
 func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
@@ -112,7 +114,7 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 					}
 				}
 				if retried != (string(end.Output) == "1") || ended != history.OutcomeAbandoned {
-					t.Errorf("it ended with %s %+v, and the activity as %q", end.String(), end.Error, ended)
+					t.Errorf("ended with %s %+v; activity outcome is %q, want abandoned", end.String(), end.Error, ended)
 				}
 				h.checkRest()
 			})
@@ -121,7 +123,7 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 	}
 }
 
-// A worker dies with one whose end is waited for: its failure says so.
+// A worker dies while it runs an awaited activity. The failure reports the lost worker.
 func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 	t.Parallel()
 	d, die := &debits{}, func(simaws.Call) (bool, bool) { return false, false }
@@ -134,7 +136,7 @@ func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 		h.finish(in)
 		for _, e := range h.events(in) {
 			if e.Kind == history.ActivityFailed && history.CancelOutcomeOf(&e) != history.OutcomeWorkerLost {
-				t.Errorf("it ended as %q", history.CancelOutcomeOf(&e))
+				t.Errorf("got outcome %q, want worker lost", history.CancelOutcomeOf(&e))
 			}
 		}
 		h.checkRest()
@@ -142,7 +144,7 @@ func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 	d.check(t, "dead", 1)
 }
 
-// What a worker knows is not lost by a service that fails for a while: nothing would come to it again.
+// A worker does not lose a known outcome when a service fails for a while. No redelivery would run the activity again.
 func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	wait := perdure.WaitForCancellation()
@@ -153,21 +155,21 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 		fault simaws.Interceptor
 		codec perdure.Codec
 	}{
-		"the outcome of one that is waited for cannot be kept": {
+		"outcome of an awaited activity cannot be stored": {
 			opts:  []perdure.ActivityCallOption{wait},
-			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, keepsAnOutcome) }),
+			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, storesOutcome) }),
 		},
-		"it cannot be read whether it is cancelled": {
+		"cancel record cannot be read": {
 			fault: throttledForTenMinutes(readsCancels),
 		},
-		"it cannot be read whether one that is waited for is cancelled": {
+		"cancel record of an awaited activity cannot be read": {
 			opts:  []perdure.ActivityCallOption{wait},
 			fault: throttledForTenMinutes(readsCancels),
 		},
-		"its run cannot be taken": {
-			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, takesARun) }),
+		"run lease cannot be taken": {
+			fault: throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, takesRunLease) }),
 		},
-		"its result cannot be sealed": {
+		"result cannot be encoded": {
 			code: func(context.Context) (int, error) {
 				codec.fail(errors.New("out of service"))
 				time.AfterFunc(time.Minute, func() { codec.fail(nil) })
@@ -188,7 +190,7 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 			}
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
-					t.Errorf("it ended with %s %+v", end.String(), end.Error)
+					t.Errorf("ended with %s %+v, want completed", end.String(), end.Error)
 				}
 				h.checkRest()
 			})
@@ -197,23 +199,25 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// It is handed over, which cannot be written down: nobody fails it while somebody has the token.
+// The pending state of an asynchronous activity cannot be written. The sweeper does not fail the activity while a
+// caller holds the token.
 func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
 	r := d.onceRegistry(func(context.Context) (int, error) { return 0, perdure.ErrPending }, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Hour))
-	fault := throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, notesThePending) })
+	fault := throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, recordsPending) })
 	inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("once", 0))
 		if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
-			t.Errorf("it ended with %+v", end.Error)
+			t.Errorf("got end %+v, want a timeout", end.Error)
 		}
 		h.checkRest()
 	})
 	d.check(t, "handed over", 1)
 }
 
-// A renewal of the run that arrives late takes away no outcome that is kept: its worker then dies before it is sent.
+// A renewal of the run lease that arrives late does not remove the stored outcome. The worker dies before it sends the
+// outcome.
 func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []bool{false, true} {
@@ -234,7 +238,7 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 			fault := func(_ context.Context, c simaws.Call, next func() error) error {
 				in, sends := c.Input.(*sqs.SendMessageBatchInput)
 				switch {
-				case writes(c, takesARun) && taken.Add(1) == 2:
+				case writes(c, takesRunLease) && taken.Add(1) == 2:
 					time.Sleep(3 * time.Second)
 				case sends && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) && sent.Add(1) == 1:
 					time.Sleep(5 * time.Second)
@@ -244,7 +248,7 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 			}
 			inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
-					t.Errorf("it ended with %s %+v", end.String(), end.Error)
+					t.Errorf("ended with %s %+v, want completed", end.String(), end.Error)
 				}
 				h.checkRest()
 			})
@@ -253,14 +257,15 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 	}
 }
 
-// A process dies, or a call fails or is lost, at any call: no attempt begins twice, and the policy has it end as without; also where the end is waited for.
+// A process dies, or a call fails or its response is lost, at any call. No attempt starts twice, and the retry policy
+// leads to the same end. This also holds if the orchestration waits for the end of the activity.
 func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, *atomic.Int64){
-		"dies before": func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
-		"dies after":  func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
-		"fails":       func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, false) },
-		"is lost":     func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, true) },
+		"dies before":   func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, false) },
+		"dies after":    func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.CrashAt(n, true) },
+		"fails":         func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, false) },
+		"response lost": func(n int64) (simaws.Interceptor, *atomic.Int64) { return simhub.FailAt(n, true) },
 	} {
 		for _, takes := range []time.Duration{0, 40 * time.Second} {
 			t.Run(fmt.Sprint(name, " ", takes), func(t *testing.T) {
@@ -274,7 +279,7 @@ func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 					intercept, calls := fault(n)
 					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 						if end := h.finish(h.start("once", 0)); string(end.Output) != "1" {
-							t.Errorf("call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
+							t.Errorf("call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
 						}
 						h.checkRest()
 					})

@@ -22,9 +22,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A segment of very many outputs has a cursor, so that a repeated dispatch goes on where the one before has stopped.
+// A segment with many outputs has a cursor, so that a redispatch continues at the position of the previous dispatch.
 
-// broad are the orchestrations whose turns cause very much.
+// broad returns a registry of orchestrations whose turns have many outputs.
 func broad() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -54,7 +54,7 @@ func broad() *perdure.Registry {
 	return r
 }
 
-// sentBy collects what SQS has taken, by what it is about.
+// sentBy counts the messages that SQS accepted by their subject.
 func sentBy(calls []simaws.Call) map[string]int {
 	sent := map[string]int{}
 	for _, c := range calls {
@@ -77,7 +77,7 @@ func sentBy(calls []simaws.Call) map[string]int {
 	return sent
 }
 
-// sendsFail makes each n-th send of all fail for good.
+// sendsFail makes every n-th send fail permanently.
 func (h *hub) sendsFail(each int) {
 	sends := 0
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -93,8 +93,8 @@ func (h *hub) sendsFail(each int) {
 	})
 }
 
-// deliverAlone delivers what is for the instance whose message lies in the inbox until it is done with, gives up what is for others, and returns how many deliveries
-// there were.
+// deliverAlone delivers the messages of the instance whose message is first in the inbox until they are processed,
+// deletes all other messages, and returns the number of deliveries.
 func (h *hub) deliverAlone() (deliveries int) {
 	h.t.Helper()
 	group := ""
@@ -123,8 +123,8 @@ func (h *hub) deliverAlone() (deliveries int) {
 	return deliveries
 }
 
-// Activities with time limits, timers, children and what can never be sent, all in one turn whose sends fail again and again: all of it
-// is sent, or recorded as failed, and little of it twice.
+// One turn has activities with time limits, timers, children and undeliverable outputs, and its sends fail again and
+// again. Every output is sent or recorded as failed, and few are sent twice.
 func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 	t.Parallel()
 	const n = 1000
@@ -133,13 +133,13 @@ func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 		h.sendsFail(300)
 		deliveries := h.deliverAlone()
 		sent := sentBy(h.made())
-		const outputs = 4 * n // an activity, its limit, a timer, a child
+		const outputs = 4 * n // an activity, its time limit, a timer, a child
 		again := 0
 		for _, times := range sent {
 			again += times - 1
 		}
 		if len(sent) != outputs || again > outputs/5 || deliveries < 2 {
-			t.Errorf("%d of %d outputs were sent, %d of them again, in %d deliveries", len(sent), outputs, again, deliveries)
+			t.Errorf("got %d of %d outputs sent, %d of them again, in %d deliveries", len(sent), outputs, again, deliveries)
 		}
 		failures := 0
 		for _, e := range h.events(in) {
@@ -148,13 +148,14 @@ func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 			}
 		}
 		if failures != n {
-			t.Errorf("%d of the %d that can never be sent are recorded", failures, n)
+			t.Errorf("got %d failed outputs in history, want %d", failures, n)
 		}
 		t.Logf("%d outputs, %d of them sent again, in %d deliveries", outputs, again, deliveries)
 	})
 }
 
-// A turn of a thousand activities makes no call more than one of ten but for its sends; one of more writes its cursor, rarely.
+// A turn of a thousand activities makes no more calls than a turn of ten, except for its sends. A larger turn also
+// writes its cursor a few times.
 func TestWhatALargeTurnCosts(t *testing.T) {
 	t.Parallel()
 	for n, cursors := range map[int]int64{10: 0, 1000: 0, 1001: 1, 10_000: 6} {
@@ -165,14 +166,14 @@ func TestWhatALargeTurnCosts(t *testing.T) {
 			got := h.Cloud.Counts()
 			commits := got["DynamoDB.PutItem"] + got["DynamoDB.TransactWriteItems"] - cursors
 			if commits != 1 || got["DynamoDB.UpdateItem"] != 1 || got["DynamoDB.Query"] != 1 || got["DynamoDB.GetItem"] != 0 {
-				t.Errorf("%d activities: %v, want one commit, one status and %d cursors", n, got, cursors)
+				t.Errorf("%d activities: got calls %v, want one commit, one status and %d cursors", n, got, cursors)
 			}
 		})
 	}
 }
 
-// A release before this one has sent a part of a large turn and keeps no cursor: all is sent again, as it was.
-func TestALargeTurnThatWasSentWithoutACursorIsSentAgain(t *testing.T) {
+// An earlier release has sent part of a large turn and stores no cursor. The whole turn is sent again.
+func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
 	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
@@ -184,21 +185,21 @@ func TestALargeTurnThatWasSentWithoutACursorIsSentAgain(t *testing.T) {
 			return next()
 		})
 		records := h.receive("sim://inbox.fifo")
-		for range 2 { // the process died before it has deleted its message
+		for range 2 { // the process died before it deleted the message
 			if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
 				t.Fatal(failed)
 			}
 		}
 		if sent := sentBy(h.made()); len(sent) != n || slices.Min(slices.Collect(maps.Values(sent))) != 2 {
-			t.Errorf("%d of %d were sent, or not all of them twice", len(sent), n)
+			t.Errorf("%d of %d were sent, or some not twice", len(sent), n)
 		}
 		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
-			t.Errorf("a cursor is there: %v", it)
+			t.Errorf("got cursor %v, want none", it)
 		}
 	})
 }
 
-// What is redelivered after all was sent sends nothing again, however late; a purge leaves no cursor.
+// A redelivery after all outputs were sent sends no output again, however late. A purge leaves no cursor.
 func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -215,19 +216,19 @@ func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
 		}
 		cursor := h.item("x#"+in.ExecutionID, "o#0000000001")
 		if cursor["ttl"] == nil {
-			t.Errorf("the cursor is for ever: %v", cursor)
+			t.Errorf("cursor never expires: %v", cursor)
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)
 		}
 		if it := h.item("x#"+in.ExecutionID, "o#0000000001"); it != nil {
-			t.Errorf("the purge has left %v", it)
+			t.Errorf("the purge left %v", it)
 		}
 	})
 }
 
-// A purge that has to cancel very many children goes on where the call before has stopped, too.
-func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
+// A purge that cancels many children also continues at the position of the previous call.
+func TestR17_deletionOfManyChildren_continuesOverSeveralCalls(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n = 4000
@@ -238,7 +239,7 @@ func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
 		before, calls := len(h.made()), 1
 		for ; h.Provider.DeleteInstance(ctx, in.InstanceID, true) != nil; calls++ {
 			if calls > 20 {
-				t.Fatal("the deletion comes to no end")
+				t.Fatalf("the deletion does not finish within %d calls", 20)
 			}
 		}
 		all := 0
@@ -247,13 +248,14 @@ func TestR17ADeletionCancelsVeryManyChildrenOverSeveralCalls(t *testing.T) {
 			all += times
 		}
 		if len(sent) != n || float64(all) > 1.3*n || calls < 2 {
-			t.Errorf("%d of %d children were cancelled, by %d messages, in %d calls", len(sent), n, all, calls)
+			t.Errorf("got %d of %d children cancelled, by %d messages, in %d calls", len(sent), n, all, calls)
 		}
 		t.Logf("%d children, %d messages, %d calls", n, all, calls)
 	})
 }
 
-// A Scheduler that deletes nothing holds up neither the turn that cancels its timers nor the end; what fires then is dropped.
+// A Scheduler that does not delete schedules delays neither the turn that cancels the timers nor the end. Later timer
+// messages are dropped.
 func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -281,11 +283,11 @@ func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
 				h.raise(in, "e", 7)
 				began := time.Now()
 				if failed := h.turn(0); len(failed) > 0 || time.Since(began) > 5*time.Second {
-					t.Errorf("failed %v after %v", failed, time.Since(began))
+					t.Errorf("got failed records %v after %v", failed, time.Since(began))
 				}
 				h.wantShown(in.InstanceID, provider.StatusCompleted, "")
 				if left := h.Cloud.Schedules.Count(); left != n || tries.Load() == 0 {
-					t.Errorf("%d schedules, %d tries", left, tries.Load())
+					t.Errorf("got %d schedules, want %d; %d tries to delete", left, n, tries.Load())
 				}
 				h.serveFor(3 * time.Hour)
 				h.checkRest()

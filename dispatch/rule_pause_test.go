@@ -18,14 +18,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// pausing is what an orchestration does while others pause it.
+// pausing is the input of an orchestration that is paused while it waits.
 type pausing struct {
 	Events int
-	Anew   bool // it continues as new at each event
+	Anew   bool // continue as new after each event
 	Heard  []int
 }
 
-// pausesWhile waits for events; meanwhile an activity, a timer and a child of its are under way. It says what it heard, in order.
+// pausesWhile waits for events while an activity, a timer and a child are open. It returns the events in the order of
+// their arrival.
 func pausesWhile(ctx *perdure.OrchestrationContext, p pausing) (string, error) {
 	beside := []perdure.Awaitable{
 		perdure.CallActivity(ctx, inc, p.Events), perdure.CreateTimer(ctx, time.Minute), perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1),
@@ -45,7 +46,7 @@ func pausesWhile(ctx *perdure.OrchestrationContext, p pausing) (string, error) {
 	return fmt.Sprint("heard ", p.Heard), perdure.WhenAll(ctx, beside...)
 }
 
-// pause sends an order to pause, resume one to go on; each with an id.
+// pause and resume send requests with the given ID.
 func (h *hub) pause(in provider.Instance, id string) { h.send(pauseMessage(in, id, "ann")) }
 
 func (h *hub) resume(in provider.Instance, id string) { h.send(resumeMessage(in, id, "bob")) }
@@ -63,28 +64,28 @@ func resumeMessage(in provider.Instance, id, by string) provider.Message {
 	return m
 }
 
-// wantPaused fails unless the instance is shown as paused, by ann, and nothing waits in its inbox.
+// wantPaused fails unless the instance is shown as paused by ann and the inbox is empty.
 func (h *hub) wantPaused(in provider.Instance) provider.Instance {
 	h.t.Helper()
 	now := h.read(in)
 	if now.Status != provider.StatusPaused || now.Paused == nil || now.Paused.By != "ann" || now.Paused.Message != "to look at it" || now.Paused.At.IsZero() {
-		h.t.Fatalf("the instance is %s: %+v\n%v", now.Status, now.Paused, h.events(now))
+		h.t.Fatalf("got status %s, pause %+v\n%v", now.Status, now.Paused, h.events(now))
 	}
 	if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
-		h.t.Errorf("%d messages wait in the inbox, such as %s", len(left), left[0].Body)
+		h.t.Errorf("got %d messages in the inbox, want 0; first: %s", len(left), left[0].Body)
 	}
 	return now
 }
 
-// wantStatus fails unless the instance has a status, and nobody who has paused it unless it is paused.
+// wantStatus fails unless the instance has the status, and shows a pause only if it is paused.
 func (h *hub) wantStatus(in provider.Instance, want provider.RuntimeStatus) {
 	h.t.Helper()
 	if now := h.read(in); now.Status != want || (now.Paused != nil) != (want == provider.StatusPaused) {
-		h.t.Fatalf("the instance is %s (%+v), want %s\n%v", now.Status, now.Paused, want, h.events(now))
+		h.t.Fatalf("got status %s (pause %+v), want %s\n%v", now.Status, now.Paused, want, h.events(now))
 	}
 }
 
-// pausedMeanwhile pauses an instance at work, and has it go on when what it waits for has come.
+// pausedMeanwhile pauses a running instance, and resumes it after its events have arrived.
 func pausedMeanwhile(h *hub, in provider.Instance) {
 	h.serveFor(time.Second)
 	h.pause(in, "p1")
@@ -95,7 +96,7 @@ func pausedMeanwhile(h *hub, in provider.Instance) {
 	h.resume(in, "r1")
 }
 
-// loseWake deletes what lies in the inbox.
+// loseWake deletes all messages in the inbox.
 func (h *hub) loseWake() {
 	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 }
@@ -111,8 +112,8 @@ func pausedBeforeItBegins(h *hub, in provider.Instance) {
 	h.resume(in, "r1")
 }
 
-// What arrives for a paused instance is in history, in the order of its arrival, and no code runs. When it goes on its code takes it in that
-// order, in a turn of its own. What it has scheduled went on meanwhile.
+// Messages for a paused instance are stored in history in the order of their arrival, and no code runs. After a resume,
+// one turn consumes them in that order. Scheduled activities, timers and children continue during the pause.
 func TestR25WhatArrivesForAPausedInstanceIsTakenWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
@@ -136,34 +137,35 @@ func TestR25WhatArrivesForAPausedInstanceIsTakenWhenItGoesOn(t *testing.T) {
 		slices.Sort(parked)
 		want := []string{"ActivityCompleted", "ExternalEventRaised", "ExternalEventRaised", "ExternalEventRaised", "SubOrchestrationCompleted", "TimerFired"}
 		if !slices.Equal(parked, want) {
-			t.Errorf("%v are parked, want %v", parked, want)
+			t.Errorf("got parked inputs %v, want %v", parked, want)
 		}
 		if n := countKinds(h.events(now), history.TurnStarted); n != 1 {
-			t.Errorf("%d turns have run, want the first alone", n)
+			t.Errorf("got %d turns, want only the first", n)
 		}
 
 		h.resume(in, "r1")
 		end := h.finish(in)
 		events := h.events(in)
 		if string(end.Output) != `"heard [0 1 2]"` || countKinds(events, history.TurnStarted) != 2 {
-			t.Errorf("ended with %s %s: %v", end.String(), end.Output, events)
+			t.Errorf("ended with %s, output %s: %v", end.String(), end.Output, events)
 		}
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExecutionResumed })
 		if i < 0 || events[i].RequestedBy != "bob" || events[i].Message != "to look at it" || events[i+1].Kind != history.TurnStarted {
-			t.Errorf("history does not say who has it go on: %v", events)
+			t.Errorf("history lacks the requester or the turn of the resume: %v", events)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleavings: an order finds the instance in each state. Of several pauses the first counts, and one order to go on ends it; that of an instance
-// which is not paused changes nothing, nor does a copy of a pause that comes after it, as a message of its own.
-func TestR25OrdersInAnyOrder(t *testing.T) {
+// A request finds the instance in each state. The first of several pauses counts, and one resume ends it. A resume of
+// an instance that is not paused changes nothing, and neither does a later copy of a pause that is a message of its
+// own.
+func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		orders string // p: pause, r: resume, P: a copy of the first pause; a blank begins another batch
+		orders string // p: pause, r: resume, P: a copy of the first pause; a blank starts another batch
 		want   provider.RuntimeStatus
-		events int // of these two kinds
+		events int // pause and resume events in history
 	}{
 		"paused":                                {"p", provider.StatusPaused, 1},
 		"paused twice":                          {"p pp", provider.StatusPaused, 1},
@@ -190,7 +192,7 @@ func TestR25OrdersInAnyOrder(t *testing.T) {
 						case 'p':
 							h.pause(in, fmt.Sprint("p", sent))
 						case 'P':
-							time.Sleep(6 * time.Minute) // the queue has forgotten the first
+							time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first pause
 							h.pause(in, "p0")
 						default:
 							h.resume(in, fmt.Sprint("r", sent))
@@ -204,14 +206,14 @@ func TestR25OrdersInAnyOrder(t *testing.T) {
 				h.wantStatus(in, c.want)
 				events := h.events(in)
 				if n := countKinds(events, history.ExecutionSuspended) + countKinds(events, history.ExecutionResumed); n != c.events {
-					t.Errorf("history has %d orders, want %d: %v", n, c.events, events)
+					t.Errorf("got %d pauses and resumes in history, want %d: %v", n, c.events, events)
 				}
 				if c.want == provider.StatusPaused {
 					h.resume(in, "last")
 				}
 				h.raise(in, "", 7)
 				if end := h.finish(in); string(end.Output) != `"heard [7]"` {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s, output %s", end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -219,8 +221,10 @@ func TestR25OrdersInAnyOrder(t *testing.T) {
 	}
 }
 
-// Interleaving: an event and a pause are in one batch, and the code continues as new on the event. The pause holds for the next execution,
-// before its first turn; a copy of it that comes when the instance has gone on and continued as new once more changes nothing.
+// Interleaving:
+//  1. An event and a pause arrive in one batch, and the code continues as new because of the event.
+//  2. The pause applies to the next execution before its first turn.
+//  3. The instance is resumed and continues as new again. A copy of the pause arrives and changes nothing.
 func TestR25APauseHoldsForTheNextExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: versions("1")}, func(_ context.Context, h *hub) {
@@ -231,7 +235,7 @@ func TestR25APauseHoldsForTheNextExecution(t *testing.T) {
 		h.turn(0)
 		now := h.wantPaused(in)
 		if now.ExecutionNumber != 2 || countKinds(h.events(now), history.TurnStarted) != 0 {
-			t.Fatalf("execution %d is paused: %v", now.ExecutionNumber, h.events(now))
+			t.Fatalf("got execution %d paused: %v", now.ExecutionNumber, h.events(now))
 		}
 		h.resume(in, "r1")
 		h.turn(0)
@@ -242,7 +246,7 @@ func TestR25APauseHoldsForTheNextExecution(t *testing.T) {
 		h.pause(in, "p1")
 		h.turn(0)
 		if now := h.read(in); now.ExecutionNumber != 3 || now.Status != provider.StatusRunning {
-			t.Fatalf("execution %d is %s", now.ExecutionNumber, now.Status)
+			t.Fatalf("got execution %d with status %s, want execution 3 Running", now.ExecutionNumber, now.Status)
 		}
 		h.raise(in, "e3", 1)
 		h.finish(in)
@@ -250,21 +254,21 @@ func TestR25APauseHoldsForTheNextExecution(t *testing.T) {
 	})
 }
 
-// Interleavings: a pause comes before the first turn, of an instance that is to begin later too, whose timer fires meanwhile or later. Nothing of it
-// runs before it goes on, nor before it is to begin.
-func TestR25AnInstanceIsPausedBeforeItBegins(t *testing.T) {
+// A pause arrives before the first turn. The start may be delayed, and its timer may fire during the pause or later. No
+// code runs before the resume, or before the start time.
+func TestR25_pauseBeforeFirstTurn_startsAfterResumeAndDelay(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		after, goesOn time.Duration
+		after, resumeAt time.Duration
 	}{
-		"at once":                       {0, time.Hour},
-		"its time comes meanwhile":      {10 * time.Minute, time.Hour},
-		"its time comes later":          {2 * time.Hour, time.Hour},
-		"before its wake":               {0, 0},
-		"its time comes as it goes on":  {time.Hour, time.Hour},
-		"its time comes just after":     {time.Hour + 2*time.Second, time.Hour},
-		"its time comes in the hops":    {40 * time.Minute, time.Hour},
-		"its time comes in some months": {100 * 24 * time.Hour, time.Hour},
+		"at once":                     {0, time.Hour},
+		"start time during the pause": {10 * time.Minute, time.Hour},
+		"start time after the pause":  {2 * time.Hour, time.Hour},
+		"before its wake":             {0, 0},
+		"start time at the resume":    {time.Hour, time.Hour},
+		"start time just after":       {time.Hour + 2*time.Second, time.Hour},
+		"start time between hops":     {40 * time.Minute, time.Hour},
+		"start time in some months":   {100 * 24 * time.Hour, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -278,8 +282,8 @@ func TestR25AnInstanceIsPausedBeforeItBegins(t *testing.T) {
 				in := must(h.Provider.StartOrchestration(ctx, s))
 				h.loseWake()
 				h.pause(in, "p1")
-				h.serveFor(c.goesOn + time.Second)
-				if c.goesOn > 0 {
+				h.serveFor(c.resumeAt + time.Second)
+				if c.resumeAt > 0 {
 					h.wantPaused(in)
 				}
 				resumed := time.Now()
@@ -293,7 +297,7 @@ func TestR25AnInstanceIsPausedBeforeItBegins(t *testing.T) {
 				events := h.events(in)
 				i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ActivityScheduled })
 				if events[i].Time.Before(begins.Truncate(time.Millisecond)) || events[i].Time.Before(resumed) {
-					t.Errorf("it was to begin at %v, went on at %v, and began at %v", begins, resumed, events[i].Time)
+					t.Errorf("start time %v, resumed at %v; started at %v", begins, resumed, events[i].Time)
 				}
 				h.checkRest()
 			})
@@ -301,9 +305,9 @@ func TestR25AnInstanceIsPausedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// A cancel of a paused instance is kept, and its code unwinds when it goes on. An order to terminate ends it at once, and a purge deletes it: what it
-// has outstanding is cancelled, though its code is not there.
-func TestR25APausedInstanceIsEnded(t *testing.T) {
+// A paused instance stores a cancel, and its code unwinds after the resume. A termination ends the instance at once,
+// and a purge deletes it. Both cancel outstanding timers without running code.
+func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 	t.Parallel()
 	paused := func(t *testing.T, then func(ctx context.Context, h *hub, in provider.Instance)) {
 		t.Helper()
@@ -338,7 +342,7 @@ func TestR25APausedInstanceIsEnded(t *testing.T) {
 			h.turn(1)
 			h.wantStatus(in, provider.StatusTerminated)
 			if n := countKinds(h.events(in), history.TimerCancelled); n != 1 {
-				t.Errorf("%d timers were cancelled, want 1", n)
+				t.Errorf("got %d cancelled timers, want 1", n)
 			}
 		})
 	})
@@ -363,8 +367,8 @@ func TestR25APausedInstanceIsEnded(t *testing.T) {
 	})
 }
 
-// An instance that is over takes no order.
-func TestR25WhatIsOverIsNotPaused(t *testing.T) {
+// An ended instance ignores requests to pause or resume.
+func TestR25_endedInstance_ignoresPause(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("nothing", 1)
@@ -374,15 +378,16 @@ func TestR25WhatIsOverIsNotPaused(t *testing.T) {
 		h.resume(in, "r1")
 		h.pause(provider.Instance{InstanceID: "nobody", StartID: "s"}, "p2")
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("%d messages failed", len(failed))
+			t.Errorf("got %d failed messages, want 0", len(failed))
 		}
 		h.wantStatus(in, provider.StatusCompleted)
 		h.checkRest()
 	})
 }
 
-// Attempts of activities go on while their instance is paused, by their policy: no code of the orchestration is needed (R14).
-func TestR25AttemptsGoOnWhileTheirInstanceIsPaused(t *testing.T) {
+// Attempts of activities continue according to their retry policy while the instance is paused: they need no code of
+// the orchestration (R14).
+func TestR25_pausedInstance_retriesContinue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(_ context.Context, h *hub) {
 		in := h.start("retries", 4)
@@ -393,19 +398,20 @@ func TestR25AttemptsGoOnWhileTheirInstanceIsPaused(t *testing.T) {
 		now := h.wantPaused(in)
 		last := h.events(now)[len(h.events(now))-1]
 		if last.Kind != history.InputsParked || len(last.Inputs) != 1 || last.Inputs[0].Kind != history.ActivityCompleted || last.Inputs[0].Attempt != 4 {
-			t.Errorf("parked is %+v", last)
+			t.Errorf("last event: got %+v, want the parked completion of attempt 4", last)
 		}
 		h.resume(in, "r1")
 		if end := h.finish(in); string(end.Output) != "4" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s, want 4", end.String(), end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleavings: a paused instance is blocked as well, since it was before, or a build without its code is deployed meanwhile. No build is asked to
-// try it while it is paused. When it goes on it is blocked in the build that cannot, and goes on in one that can.
-func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
+// A paused instance is also blocked, because it was blocked before the pause, or because a build without its code was
+// deployed during the pause. No build tries the instance while it is paused. After the resume, the instance is blocked
+// in a build that cannot process it, and continues in one that can.
+func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 	t.Parallel()
 	for _, blockedFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("blocked first=%t", blockedFirst), func(t *testing.T) {
@@ -436,7 +442,7 @@ func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
 				h.wantPaused(in)
 				other := h.orchestrator(sleeper(3, "minus"), "other")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-					t.Errorf("the watch woke %d, %v", woken, err)
+					t.Errorf("got %d wakes, error %v, want 0", woken, err)
 				}
 
 				h.resume(in, "r1")
@@ -445,14 +451,14 @@ func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
 				time.Sleep(time.Second)
 				mended := h.orchestrator(sleeper(3, "add"), "mended")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-					t.Errorf("the watch woke %d, %v", woken, err)
+					t.Errorf("got %d wakes, error %v, want 1", woken, err)
 				}
 				h.give(mended)
 				h.wantStatus(in, provider.StatusRunning)
 				h.raise(in, "", 4)
 				h.give(mended)
 				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
-					t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+					t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 				}
 				other.Close()
 				h.events(in)
@@ -461,38 +467,39 @@ func TestR25APausedInstanceIsBlockedToo(t *testing.T) {
 	}
 }
 
-// A paused instance is not pending, though it has had no turn: the watch lets it be, and counts it as nothing that needs people.
-func TestR25TheWatchLetsAPausedInstanceBe(t *testing.T) {
+// A paused instance is not pending, even without a first turn. The sweeper sends no wake, and does not count the
+// instance as one that needs attention.
+func TestR25_pausedInstance_sweeperSendsNoWake(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("pauses", pausing{Events: 1})
 		h.loseWake()
 		time.Sleep(10 * time.Minute)
 		h.pause(in, "p1")
-		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil { // no history says yet that it is paused
-			t.Errorf("the watch woke %d, %v", woken, err)
+		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil { // the pause is not in history yet
+			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
 		h.turn(0)
 		h.wantPaused(in)
 		for range 5 {
 			if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-				t.Errorf("the watch woke %d, %v", woken, err)
+				t.Errorf("got %d wakes, error %v, want 0", woken, err)
 			}
 			time.Sleep(time.Hour)
 		}
 		a, err := h.Provider.CountAttention(ctx)
 		if err != nil || a.Blocked != 0 || !a.OldestPending.IsZero() {
-			t.Errorf("attention: %+v, %v", a, err)
+			t.Errorf("got attention %+v, error %v, want none", a, err)
 		}
 		page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Status: provider.StatusPaused})
 		if err != nil || len(page.Instances) != 1 || page.Instances[0].Paused == nil {
-			t.Errorf("listed as paused: %+v, %v", page.Instances, err)
+			t.Errorf("got paused instances %+v, error %v, want 1", page.Instances, err)
 		}
 	})
 }
 
-// A status that could not be written is written later: that an instance is paused, and that it goes on.
-func TestR25TheStatusOfAPauseIsWrittenLater(t *testing.T) {
+// The status of a pause or a resume that could not be written is written later.
+func TestR25_statusWriteFails_isWrittenLater(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("timer", 100*time.Hour)
@@ -511,7 +518,7 @@ func TestR25TheStatusOfAPauseIsWrittenLater(t *testing.T) {
 			c.order(in, string(c.want))
 			h.turns()
 			if now := h.read(in).Status; now != before {
-				t.Errorf("the status is %s though it could not be written", now)
+				t.Errorf("got status %s although the write failed", now)
 			}
 			h.interfere(nil)
 			h.serveFor(5 * time.Minute)
@@ -520,9 +527,9 @@ func TestR25TheStatusOfAPauseIsWrittenLater(t *testing.T) {
 	})
 }
 
-// A reconciliation finds a paused instance, whose queues are empty: it stays paused, what it had under way is sent again, and it goes on when it is
-// resumed. One whose resume was lost before the turn that follows has that turn.
-func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
+// A reconciliation finds a paused instance with empty queues. The instance stays paused, its open outputs are sent
+// again, and it continues after a resume. If the resume was lost before its turn, the reconciliation causes that turn.
+func TestR25_reconciliation_keepsThePause(t *testing.T) {
 	t.Parallel()
 	for _, resumedBefore := range []bool{false, true} {
 		t.Run(fmt.Sprintf("resumed before=%t", resumedBefore), func(t *testing.T) {
@@ -545,7 +552,7 @@ func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
 						return next()
 					})
 					if failed := h.turn(0); len(failed) != 1 {
-						t.Fatalf("%d messages failed, want the resume", len(failed))
+						t.Fatalf("got %d failed messages, want the resume", len(failed))
 					}
 					h.interfere(nil)
 				}
@@ -562,7 +569,7 @@ func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
 					h.resume(in, "r1")
 				}
 				if end := h.finish(in); string(end.Output) != "6" {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s, output %s, want 6", end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -570,8 +577,8 @@ func TestR25AReconciliationLeavesAPauseAsItIs(t *testing.T) {
 	}
 }
 
-// Every message that is sent comes twice, the second time as one of its own: pauses and resumes too.
-func TestR25EveryMessageTwice(t *testing.T) {
+// Every message is sent twice, the second time with another deduplication ID. This includes pauses and resumes.
+func TestR25_everyMessageSentTwice_changesNothing(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -593,15 +600,16 @@ func TestR25EveryMessageTwice(t *testing.T) {
 			in := h.start("pauses", pausing{Events: 3, Anew: anew})
 			pausedMeanwhile(h, in)
 			if end := h.finish(in); string(end.Output) != `"heard [0 1 2]"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// The children of a paused parent go on. A paused child hears that its parent cancels it when it has gone on, and its parent waits for its end.
-func TestR25AFamilyIsPausedOneByOne(t *testing.T) {
+// The children of a paused parent continue. A paused child receives its parent's cancel after it is resumed, and the
+// parent waits for its end.
+func TestR25_parentAndChild_arePausedSeparately(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "guardian", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
@@ -622,7 +630,7 @@ func TestR25AFamilyIsPausedOneByOne(t *testing.T) {
 			h.wantStatus(child, provider.StatusCompleted)
 			h.resume(in, "r1")
 			if end := h.finish(in); string(end.Output) != `"done"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s, want done", end.String(), end.Output)
 			}
 			h.checkRest()
 		})
@@ -640,14 +648,14 @@ func TestR25AFamilyIsPausedOneByOne(t *testing.T) {
 			h.serveFor(time.Second)
 			h.wantStatus(child, provider.StatusCancelled)
 			if end := h.finish(in); string(end.Output) != `"cancelled"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s, want cancelled", end.String(), end.Output)
 			}
 			h.checkRest()
 		})
 	})
 }
 
-// countKinds counts the events of a kind in a history.
+// countKinds counts the events of a kind.
 func countKinds(events []history.Event, kind history.Kind) (n int) {
 	for i := range events {
 		if events[i].Kind == kind {

@@ -16,9 +16,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: an output is refused, and the process dies before that is recorded; its message comes to the dead letters, and is picked up behind
-// the order to go on. What leads back to the output is in that batch, so its failure is recorded before the message is done with.
-func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
+// Interleaving:
+//  1. SQS rejects an output, and the process dies before it records the failure.
+//  2. The message becomes a dead letter, and is recovered after the resume.
+//  3. Its batch refers to the output, so the session records the failure before it acknowledges the message.
+func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("no-queue", 1)
@@ -32,7 +34,7 @@ func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Fatalf("%d messages failed, want the wake", len(failed))
+			t.Fatalf("got %d failed messages, want the wake", len(failed))
 		}
 		h.interfere(nil)
 		time.Sleep(10 * time.Minute)
@@ -45,15 +47,15 @@ func TestR25WhatIsRefusedAsAnInstanceGoesOnIsRecorded(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "lost", Times: 1}})
 		h.turn(0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want completed", end.String())
 		}
 		h.checkRest()
 	})
 }
 
-// Interleaving: what arrives for an instance whose code is not run, paused or blocked, is more than a commit holds, so that it is parked in smaller
-// parts. One of these brings nothing. What is behind it is parked all the same.
-func TestR18WhatIsBehindAPartThatBringsNothingIsParked(t *testing.T) {
+// The messages of a paused or blocked instance exceed one commit, so the session parks them in parts. One part contains
+// no input. The session parks the inputs after that part too.
+func TestR18_partWithoutInputs_laterInputsAreParked(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for _, paused := range []bool{true, false} {
@@ -78,25 +80,25 @@ func TestR18WhatIsBehindAPartThatBringsNothingIsParked(t *testing.T) {
 				for n := range int64(4) {
 					h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", Data: encoded(t, static(n, large))})
 				}
-				for range 5 { // of an execution of before
+				for range 5 { // of a past execution
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: "past"})
 				}
 				h.raise(in, "e1", 7)
 				if failed := h.turn(0); len(failed) > 0 {
-					t.Fatalf("%d messages failed", len(failed))
+					t.Fatalf("got %d failed messages, want 0", len(failed))
 				}
 
 				if parked := history.NewState(0, h.events(in)...).Parked; parked != 5 {
-					t.Errorf("%d inputs are parked, want all 5", parked)
+					t.Errorf("got %d parked inputs, want 5", parked)
 				}
 			})
 		})
 	}
 }
 
-// An instance that is to begin later is paused and goes on before its time, and its timer is lost. The watch finds it when it is due, as any that
-// shows Pending (R11).
-func TestR25TheWatchFindsADelayedStartThatWasPaused(t *testing.T) {
+// A delayed start is paused and resumed before its start time, and its timer is lost. The sweeper finds the instance
+// when it is due, like any pending instance (R11).
+func TestR25_pausedDelayedStart_sweeperWakesItWhenDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		const delay = 30 * 24 * time.Hour
@@ -120,13 +122,14 @@ func TestR25TheWatchFindsADelayedStartThatWasPaused(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		h.wantWoken(1, "when it is due")
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 1", end.String())
 		}
 	})
 }
 
-// What is parked for a paused instance is no turn, and has no latency of one: also where a turn was before it, in the same batch.
-func TestR25WhatIsParkedForAPausedInstanceIsNotMeasuredAsATurn(t *testing.T) {
+// Parked inputs of a paused instance are not a turn and have no turn latency, even if a turn precedes them in the same
+// batch.
+func TestR25_parkedInputs_areNotMeasuredAsATurn(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	o := simhub.Options{Registry: sleeper(3, "add"), Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
@@ -139,6 +142,6 @@ func TestR25WhatIsParkedForAPausedInstanceIsNotMeasuredAsATurn(t *testing.T) {
 		h.wantPaused(in)
 	})
 	if n := sums(t, metricLines(t, log.String()))["TurnLatency"]; n != 1 {
-		t.Errorf("%d turns were measured, want 1", n)
+		t.Errorf("got %d measured turns, want 1", n)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// pausedWith starts the sleeper with a plan, pauses it, and sends it numbers, which are parked.
+// pausedWith starts the sleeper with a plan, pauses it, and sends numbers that are parked.
 func (h *hub) pausedWith(p plan, numbers int) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", p)
@@ -29,10 +29,10 @@ func (h *hub) pausedWith(p plan, numbers int) provider.Instance {
 	return in
 }
 
-// Interleavings: more was parked than a commit of the code holds. When the instance goes on, turns take it in parts. The process dies before a
-// commit, between a commit and what follows from it, half-way through that, between two parts, before the message is deleted. All that every
-// part has caused is sent, and the parts come in the order of their arrival.
-func TestR25WhatWasParkedIsTakenInPartsAcrossACrashAtAnyCall(t *testing.T) {
+// More inputs are parked than one commit of the code holds. After a resume, turns consume the inputs in parts. The
+// process dies at any call: before a commit, between a commit and its dispatch, during the dispatch, between two parts,
+// or before the message is deleted. The outputs of every part are sent, and the inputs keep the order of their arrival.
+func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -63,10 +63,10 @@ func TestR25WhatWasParkedIsTakenInPartsAcrossACrashAtAnyCall(t *testing.T) {
 						resumed.Store(true)
 						h.serveFor(2 * time.Hour)
 						if end := h.end(in); string(end.Output) != fmt.Sprint(c.plan.All) {
-							t.Errorf("crash at call %d: ended with %s %s %v", n, end.String(), end.Output, end.Error)
+							t.Errorf("crash at call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
 						}
 						if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
-							t.Errorf("crash at call %d: no turn took parked inputs alone", n)
+							t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
 						}
 						h.checkRest()
 						h.wantInstances(c.instances)
@@ -79,9 +79,9 @@ func TestR25WhatWasParkedIsTakenInPartsAcrossACrashAtAnyCall(t *testing.T) {
 	}
 }
 
-// Interleaving: an order to pause comes while turns take what was parked in parts. It comes before the parts that are left: these are taken when
-// the instance goes on again, behind nothing that came later.
-func TestR25APauseComesBeforeThePartsThatAreLeft(t *testing.T) {
+// A pause arrives while turns consume parked inputs in parts. It applies before the remaining parts. After the next
+// resume, turns consume these before all later inputs.
+func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: planned("add")}, func(_ context.Context, h *hub) {
 		in := h.pausedWith(plan{All: 8, Leaves: true}, 7)
@@ -95,18 +95,19 @@ func TestR25APauseComesBeforeThePartsThatAreLeft(t *testing.T) {
 		h.wantStatus(in, provider.StatusPaused)
 		state := history.NewState(0, h.stored(in.ExecutionID)...)
 		if state.Parked != 8 {
-			t.Errorf("%d inputs are parked, want all: the pause was there before the first part", state.Parked)
+			t.Errorf("got %d parked inputs, want 8: the pause precedes the first part", state.Parked)
 		}
 		h.resume(in, "r2")
 		h.serveFor(time.Hour)
 		if end := h.end(in); string(end.Output) != "8" {
-			t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
+			t.Errorf("ended with %s, output %s, error %v, want 8", end.String(), end.Output, end.Error)
 		}
 		h.checkRest()
 	})
 }
 
-// Outputs of the turn before a pause are refused: that is recorded, and the code hears it when the instance goes on.
+// SQS rejects outputs of the turn before a pause. The session records the rejection, and the code receives it after the
+// resume.
 func TestR25WhatIsRefusedBeforeAPauseIsRecorded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -116,18 +117,19 @@ func TestR25WhatIsRefusedBeforeAPauseIsRecorded(t *testing.T) {
 		h.wantPaused(in)
 		events := h.events(in)
 		if last := events[len(events)-1]; last.Kind != history.InputsParked || len(last.Inputs) != 1 || last.Inputs[0].Kind != history.OutputFailed {
-			t.Errorf("history ends with %+v", last)
+			t.Errorf("last event: got %+v, want the parked output failure", last)
 		}
 		h.resume(in, "r1")
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want completed", end.String())
 		}
 		h.checkRest()
 	})
 }
 
-// A burst to a paused instance drains without its code, a write a batch and no read, and all of it comes out when it goes on.
-func TestR25ABurstToAPausedInstanceDrains(t *testing.T) {
+// Many messages for a paused instance are processed without its code, with one write per batch and no read. After the
+// resume, the code consumes all of them.
+func TestR25_burstToPausedInstance_drainsWithoutReads(t *testing.T) {
 	t.Parallel()
 	events := shortrun.Few(1000, 20_000)
 	inBubble(t, simhub.Options{Registry: sleeper(events, "add")}, func(_ context.Context, h *hub) {
@@ -151,7 +153,7 @@ func TestR25ABurstToAPausedInstanceDrains(t *testing.T) {
 			}
 			for _, op := range h.operations(before) {
 				if op == "Query" || op == "GetItem" {
-					t.Fatalf("it was read: %s", op)
+					t.Fatalf("got a read (%s), want none", op)
 				}
 			}
 		}
@@ -159,13 +161,13 @@ func TestR25ABurstToAPausedInstanceDrains(t *testing.T) {
 		h.resume(in, "r1")
 		h.serveFor(time.Hour)
 		if end := h.end(in); string(end.Output) != fmt.Sprint(events) {
-			t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
+			t.Errorf("ended with %s, output %s, error %v, want %d", end.String(), end.Output, end.Error, events)
 		}
 		h.checkRest()
 	})
 }
 
-// An environment that does not know a paused instance parks what arrives without a run of its code.
+// An environment that has not cached a paused instance parks its messages without running its code.
 func TestR25NoCodeOfAPausedInstanceRunsInAColdEnvironment(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64
@@ -185,7 +187,7 @@ func TestR25NoCodeOfAPausedInstanceRunsInAColdEnvironment(t *testing.T) {
 		h.turn(2)
 		h.wantPaused(in)
 		if n := ran.Load(); n != 1 {
-			t.Errorf("its code ran %d times, want the first turn alone", n)
+			t.Errorf("code ran %d times, want once", n)
 		}
 		h.resume(in, "r1")
 		h.turn(2)
@@ -193,8 +195,9 @@ func TestR25NoCodeOfAPausedInstanceRunsInAColdEnvironment(t *testing.T) {
 	})
 }
 
-// The status of a pause before the first turn was lost, and so was its refresh: the watch wakes what shows Pending, once, and it shows Paused then.
-func TestR25AWakeMendsTheStatusOfAPausedInstance(t *testing.T) {
+// The status of a pause before the first turn and its refresh are lost. The sweeper wakes the pending instance once,
+// and then the status is Paused.
+func TestR25_statusOfPauseIsLost_wakeRestoresIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -212,7 +215,7 @@ func TestR25AWakeMendsTheStatusOfAPausedInstance(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for _, want := range []int{1, 0} {
 			if woken, err := h.Timekeeper.Sweep(ctx); woken != want || err != nil {
-				t.Errorf("the watch woke %d, %v, want %d", woken, err, want)
+				t.Errorf("got %d wakes, error %v, want %d", woken, err, want)
 			}
 			h.turns()
 			h.wantPaused(in)

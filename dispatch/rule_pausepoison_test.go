@@ -10,8 +10,11 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleavings: the turn behind a resume takes its process down again and again. The instance is blocked as poison, with the resume in the dead letters. It is
-// paused then, and goes on: it is blocked still, and a build in which that is mended takes what was parked.
+// Interleaving:
+//  1. The turn after a resume kills its process again and again. The instance is blocked as poison, and the resume
+//     becomes a dead letter.
+//  2. The instance is paused and resumed. It is still blocked.
+//  3. A fixed build consumes the parked inputs.
 func TestR25ATurnBehindAResumeThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -25,7 +28,7 @@ func TestR25ATurnBehindAResumeThatTakesItsProcessDownBlocksItsInstance(t *testin
 		h.resume(in, "r1")
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
 		ran := f.ran.Load()
 
@@ -36,18 +39,18 @@ func TestR25ATurnBehindAResumeThatTakesItsProcessDownBlocksItsInstance(t *testin
 		h.serveFor(2 * time.Hour)
 		h.wantPaused(in)
 		if more := f.ran.Load() - ran; more > 0 {
-			t.Errorf("its code ran %d times", more)
+			t.Errorf("code ran %d more times, want 0", more)
 		}
 		h.resume(in, "r2")
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
 		if more := f.ran.Load() - ran; more != 1 {
-			t.Errorf("its code ran %d times, want once", more)
+			t.Errorf("code ran %d more times, want 1", more)
 		}
 		if bodies, _ := h.dead(h.Provider.Config().DeadLetters[provider.QueueInbox]); len(bodies) != 2 {
-			t.Errorf("%d messages are in the dead letters, want both resumes", len(bodies))
+			t.Errorf("got %d dead letters, want both resumes", len(bodies))
 		}
 		f.alive.Store(true)
 		h.resumes(ctx, in, f)

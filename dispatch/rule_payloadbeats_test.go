@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An activity reports for ten minutes how far it is, with long details that its codec makes longer. They take each other's place in its item: none is left in the
-// bucket, which would keep every one of them until the instance goes.
+// An activity sends heartbeats with long details for ten minutes, and its codec makes them longer. New details replace
+// the old ones in the item. No details remain in the bucket, which would keep them until the instance is purged.
 func TestR28DetailsOfHeartbeatsAreNotPiledUp(t *testing.T) {
 	t.Parallel()
 	r, c := registry(), &turning{id: "turned"}
@@ -35,7 +35,7 @@ func TestR28DetailsOfHeartbeatsAreNotPiledUp(t *testing.T) {
 		in := h.start("reports", 0)
 		end := h.finish(in)
 		if n := len(must(h.Provider.Payloads().ListPayloads(ctx, provider.PayloadPrefix(in.ExecutionID), ""))); n > 0 || end.Error != nil {
-			t.Errorf("%d payloads are left, %v", n, end.Error)
+			t.Errorf("got %d payloads left, error %v, want none", n, end.Error)
 		}
 		h.checkRest()
 	})

@@ -20,8 +20,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// TestR28AStartWhoseAnswerIsLostKeepsItsInput: a start that finds its own instance, by now in a later execution, has begun the first one: the input of that stays.
-func TestR28AStartWhoseAnswerIsLostKeepsItsInput(t *testing.T) {
+// TestR28_startResponseIsLost_keepsItsInput checks a repeated start that finds its own instance in a later execution.
+// The input of the first execution remains.
+func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "renewed", func(ctx *perdure.OrchestrationContext, in string) (string, error) {
@@ -35,11 +36,12 @@ func TestR28AStartWhoseAnswerIsLostKeepsItsInput(t *testing.T) {
 	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
 		err := next()
 		if c.Operation == "TransactWriteItems" && err == nil && lost.CompareAndSwap(false, true) {
-			if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"}); err != nil { // as the watch does
+			// the sweeper sends the wake
+			if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"}); err != nil {
 				t.Error(err)
 			}
-			h.serveFor(time.Hour) // it goes on before the client has tried again
-			return &smithyhttp.RequestSendError{Err: errors.New("the answer is lost")}
+			h.serveFor(time.Hour) // the instance continues before the client retries
+			return &smithyhttp.RequestSendError{Err: errors.New("response lost")}
 		}
 		return err
 	}}
@@ -49,18 +51,19 @@ func TestR28AStartWhoseAnswerIsLostKeepsItsInput(t *testing.T) {
 		_ = must(c.Start(ctx, "renewed", largeText("b"), client.WithInstanceID("i-1")))
 		in := must(h.Provider.ReadInstance(ctx, "i-1"))
 		if in.ExecutionNumber != 2 {
-			t.Fatalf("execution %d", in.ExecutionNumber)
+			t.Fatalf("got execution %d, want 2", in.ExecutionNumber)
 		}
 		if keys := h.keys("x/"); len(keys) != 1 {
-			t.Errorf("the input of the first execution is gone: %v", keys)
+			t.Errorf("got payloads %v, want the input of the first execution", keys)
 		}
 	})
 }
 
-// noBucket is a hub without a store of large payloads.
+// noBucket is a backend without a payload store.
 type noBucket struct{ client.Backend }
 
-// TestR28ARestartWithoutTheBucketIsRefused: who has neither bucket nor codec begins nothing that refers to another instance's payload.
+// TestR28ARestartWithoutTheBucketIsRefused checks that a client with neither bucket nor codec starts no instance that
+// refers to another instance's payload.
 func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
@@ -72,31 +75,31 @@ func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
 		} {
 			_, err := c.Restart(ctx, "i-1", opts...)
 			if _, ok := errors.AsType[*perdure.PayloadError](err); !ok {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got error %v, want PayloadError", name, err)
 			}
 			if _, err := h.Provider.ReadInstance(ctx, "again"); !errors.Is(err, provider.ErrNotFound) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: got error %v, want ErrNotFound", name, err)
 			}
 		}
 	})
 }
 
-// TestR28DetailsThatLookSealedAreDetails: what a heartbeat says, and what a custom status shows, may look like a reference: it is read back as it is, and nothing is
-// fetched for it.
-func TestR28DetailsThatLookSealedAreDetails(t *testing.T) {
+// TestR28_detailsLikeAReference_areReturnedUnchanged checks heartbeat details and custom statuses that look like a
+// payload reference. They are returned unchanged, and no payload is fetched.
+func TestR28_detailsLikeAReference_areReturnedUnchanged(t *testing.T) {
 	t.Parallel()
-	looks := json.RawMessage(fmt.Sprintf(`{"ref":"object:x/00/another/%064d","sha256":"%064d","bytes":7}`, 1, 1))
+	reference := json.RawMessage(fmt.Sprintf(`{"ref":"object:x/00/another/%064d","sha256":"%064d","bytes":7}`, 1, 1))
 	r := registry()
 	perdure.AddActivity(r, "beats", func(ctx context.Context, _ int) (string, error) {
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
-			perdure.Heartbeat(ctx, looks)
+			perdure.Heartbeat(ctx, reference)
 			return "", errors.New("again")
 		}
 		left, _ := perdure.HeartbeatDetails[json.RawMessage](ctx)
 		return string(left), nil
 	})
 	perdure.AddOrchestration(r, "beaten", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		ctx.SetCustomStatus(looks)
+		ctx.SetCustomStatus(reference)
 		return perdure.CallActivityByName[string](ctx, "beats", 0, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
 	})
 	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "with a codec": {&turning{id: "turned"}}} {
@@ -111,20 +114,21 @@ func TestR28DetailsThatLookSealedAreDetails(t *testing.T) {
 				_ = must(c.Start(ctx, "beaten", 0, client.WithInstanceID("i-1")))
 				h.serveFor(time.Hour)
 				s := must(c.Status(ctx, "i-1"))
-				if left, err := client.Result[string](s); err != nil || left != string(looks) {
-					t.Errorf("details: %s, %v", left, err)
+				if left, err := client.Result[string](s); err != nil || left != string(reference) {
+					t.Errorf("details: got %s, error %v", left, err)
 				}
-				if s.EncodedCustomStatus != nil || string(s.CustomStatus) != string(looks) {
-					t.Errorf("custom status: %s, %+v", s.CustomStatus, s.EncodedCustomStatus)
+				if s.EncodedCustomStatus != nil || string(s.CustomStatus) != string(reference) {
+					t.Errorf("custom status: got %s, encoded %+v", s.CustomStatus, s.EncodedCustomStatus)
 				}
 			})
 		})
 	}
 }
 
-// TestR28WhatCannotBeSealedIsNotParkedInTheClear: where the codec will not encode what a message has brought in the clear, the instance is blocked, and the message
-// comes again: history never has it as it is. A build whose codec encodes takes it.
-func TestR28WhatCannotBeSealedIsNotParkedInTheClear(t *testing.T) {
+// TestR28_encodingFails_blocksInsteadOfParkingPlainData checks a message with plain data that the codec cannot encode.
+// The instance is blocked, and SQS redelivers the message. History never contains the plain data. A build whose codec
+// works consumes the message.
+func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "waits-twice", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -148,30 +152,32 @@ func TestR28WhatCannotBeSealedIsNotParkedInTheClear(t *testing.T) {
 		h.serveFor(6 * time.Hour)
 		s := must(c.Status(ctx, "i-1"))
 		if s.Status != client.StatusBlocked || s.Failure == nil || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Fatalf("%s: %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v, want Blocked", s.Status, s.Failure)
 		}
-		if err := c.Terminate(ctx, "i-2", "enough"); err != nil { // it is behind the event, and needs no codec
+		// the termination follows the event in the inbox, and needs no codec
+		if err := c.Terminate(ctx, "i-2", "enough"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Hour)
 		if s := must(c.Status(ctx, "i-2")); s.Status != client.StatusTerminated {
-			t.Errorf("%s: %+v", s.Status, s.Failure)
+			t.Errorf("got status %s, failure %+v, want Terminated", s.Status, s.Failure)
 		}
 		codec.fail(nil)
 		h.serveFor(24 * time.Hour)
 		if told, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || told != secret+"!" {
-			t.Errorf("%s, %v", told, err)
+			t.Errorf("got %s, error %v", told, err)
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" && strings.Contains(in, secret) {
-				t.Errorf("%s has the secret: %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 		h.checkRest()
 	})
 }
 
-// TestR28AResultThatIsGoneSaysSo: who asks for an output that is in the bucket no more is told that, and its key, and not that a codec is missing.
+// TestR28AResultThatIsGoneSaysSo checks that the error for an output that is missing in the bucket contains the key,
+// and does not blame a codec.
 func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -190,7 +196,7 @@ func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 		}
 		_, err := client.Result[[]string](must(c.Status(ctx, "i-1")))
 		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key || !errors.Is(err, perdure.ErrPayloadNotFound) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want PayloadError for the key of the output", err)
 		}
 	})
 }

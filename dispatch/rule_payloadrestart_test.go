@@ -20,7 +20,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// repairable gives and takes large payloads, has a child under way and an event that is not answered, and waits.
+// repairable returns an orchestration that sends and receives large payloads, has an open child and an unanswered
+// event, and waits.
 func repairable() *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
@@ -61,7 +62,7 @@ func repairable() *perdure.Registry {
 
 const repairableMarks = "bsace"
 
-// endRepairable brings i-1 to its last wait, and terminates it there.
+// endRepairable runs i-1 to its last wait, and terminates it there.
 func endRepairable(ctx context.Context, h *hub, c *client.Client) (past []history.Event) {
 	h.t.Helper()
 	_ = must(c.Start(ctx, "listening", 0, client.WithInstanceID("listener")))
@@ -77,7 +78,7 @@ func endRepairable(ctx context.Context, h *hub, c *client.Client) (past []histor
 	return h.events(h.first(ctx))
 }
 
-// lastCut is the last event from which a restart may begin.
+// lastCut returns the last event from which a restart is possible.
 func lastCut(past []history.Event) int64 {
 	for i := range slices.Backward(past) {
 		if history.CheckRestartPoint(past, past[i].ID) == nil {
@@ -87,11 +88,12 @@ func lastCut(past []history.Event) int64 {
 	return 0
 }
 
-// TestR28ARestartFromAnEventOwnsItsPayloads: whatever was taken over, sealed or in the bucket, is the new execution's own, and so is what it sends anew: the old
-// instance is purged before the first turn of the new one. Who restarts it needs no codec.
+// TestR28ARestartFromAnEventOwnsItsPayloads checks that all payloads that a restart copies or sends again belong to the
+// new execution. The old instance is purged before the first turn of the new one. The client that restarts it needs no
+// codec.
 func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 	t.Parallel()
-	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "sealed": {&turning{id: "turned"}}} {
+	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "encoded": {&turning{id: "turned"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cuts := 0
@@ -108,11 +110,11 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 					for _, e := range h.events(again) {
 						b := must(json.Marshal(e))
 						if strings.Contains(string(b), "0123456789abcdef0123456789abcdef0123456789abcdef") {
-							t.Errorf("event %d is not sealed", e.ID)
+							t.Errorf("event %d is not encoded", e.ID)
 						}
 					}
 					h.purgeBy(ctx, c, "i-1")
-					h.deployWith(repairable(), "fresh", codecs) // whose processes have nothing in memory
+					h.deployWith(repairable(), "fresh", codecs) // with empty caches
 					for _, event := range []string{"go", "end"} {
 						if err := c.RaiseEvent(ctx, "again", event, largeText("e")); err != nil {
 							t.Fatal(err)
@@ -121,25 +123,25 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 					h.serveFor(time.Hour)
 					s := must(c.Status(ctx, "again"))
 					if got, err := client.Result[[]string](s); err != nil || marksOf(t, got...) != repairableMarks {
-						t.Errorf("from event %d: %s, %v", past[n].ID, s.Status, err)
+						t.Errorf("from event %d: got status %s, error %v", past[n].ID, s.Status, err)
 					}
 				})
 			}
 			if cuts < 5 {
-				t.Errorf("%d cuts", cuts)
+				t.Errorf("got %d restart points, want at least 5", cuts)
 			}
 		})
 	}
 }
 
-// TestR28ARestartThatDiesLeavesOrphans: a process that dies between the copies and the start leaves what a sweep takes. Made again, the restart is whole; made
-// twice, it leaves nothing.
+// TestR28ARestartThatDiesLeavesOrphans checks a process that dies between the copies and the start. A sweep deletes the
+// copies. A repeated restart is complete, and a third one leaves no further payload.
 func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	t.Parallel()
 	dies := false
 	o := simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1, Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
 		if dies && call.Operation == "TransactWriteItems" {
-			return &smithy.GenericAPIError{Code: "ValidationException", Message: "it died"}
+			return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
 		}
 		return next()
 	}}
@@ -150,29 +152,29 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 		from := lastCut(past)
 		dies = true
 		if _, err := h.restarter().Restart(ctx, "i-1", client.FromEvent(from)); err == nil {
-			t.Fatal("it did not die")
+			t.Fatal("the restart did not fail")
 		}
 		dies = false
 		if n := len(h.keys("x/")); n <= len(before) {
-			t.Fatalf("%d payloads, %d before", n, len(before))
+			t.Fatalf("got %d payloads, want more than %d", n, len(before))
 		}
 		time.Sleep(49 * time.Hour)
 		h.sweep(ctx, c)
 		if keys := h.keys("x/"); !slices.Equal(keys, before) {
-			t.Errorf("the sweep left %v of %v", keys, before)
+			t.Errorf("the sweep left %v, want %v", keys, before)
 		}
 
 		id := must(h.restarter().Restart(ctx, "i-1", client.FromEvent(from)))
 		once := h.keys("x/")
 		time.Sleep(time.Second)
 		if again := must(h.restarter().Restart(ctx, "i-1", client.FromEvent(from))); again != id || !slices.Equal(h.keys("x/"), once) {
-			t.Errorf("%s, then %s, of %d payloads and %d", id, again, len(once), len(h.keys("x/")))
+			t.Errorf("got %s, then %s; got %d payloads, then %d", id, again, len(once), len(h.keys("x/")))
 		}
 	})
 }
 
-// TestR28ARestartOfWhatIsGoneIsRefused: payloads that are deleted while they are copied, as by a purge, have the restart refused, with the key, and nothing is
-// begun.
+// TestR28ARestartOfWhatIsGoneIsRefused checks a purge that deletes payloads while a restart copies them. The restart
+// fails with the key, and starts nothing.
 func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
@@ -184,16 +186,17 @@ func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 		}
 		_, err := h.restarter().Restart(ctx, "i-1", client.FromEvent(lastCut(past)), client.WithInstanceID("again"))
 		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || !errors.Is(err, perdure.ErrPayloadNotFound) || !strings.Contains(e.Key, old.ExecutionID) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want PayloadError for a missing payload of the old execution", err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "again"); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want ErrNotFound", err)
 		}
 	})
 }
 
-// TestR28AnExportedHistoryStaysSealed: what is exported without the codec has nothing in the clear, and what refers to a sealed payload in it is found.
-func TestR28AnExportedHistoryStaysSealed(t *testing.T) {
+// TestR28_exportWithoutCodec_staysEncoded checks that a history that was exported without the codec contains no plain
+// data, and that references to encoded payloads are found in it.
+func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
 	r := repairable()
@@ -211,25 +214,26 @@ func TestR28AnExportedHistoryStaysSealed(t *testing.T) {
 		ref, _ := place.ReferTo(events[i].Data).Reference()
 		doc := must(history.NewDocument("i-1", "listening", history.DocumentExecution{ExecutionID: in.ExecutionID, Number: 1, Events: events}))
 		if b := must(json.Marshal(doc)); strings.Contains(string(b), secret) {
-			t.Error("it has the secret")
+			t.Error("document contains the secret")
 		}
 		found, err := doc.Find(ref)
 		if err != nil || !history.Payload(found).IsEncoded() {
-			t.Errorf("%s, %v", found, err)
+			t.Errorf("got %s, error %v, want an encoded payload", found, err)
 		}
-		doc.Executions[0].Events[i].Data = history.Payload(fmt.Sprintf("%q", secret)) // opened by who exported it
+		doc.Executions[0].Events[i].Data = history.Payload(fmt.Sprintf("%q", secret)) // decoded by the exporter
 		if found, err := doc.Find(ref); err != nil || string(found) != fmt.Sprintf("%q", secret) {
-			t.Errorf("%s, %v", found, err)
+			t.Errorf("got %s, error %v, want the decoded payload", found, err)
 		}
 	})
 }
 
-// TestR28LargeInputsOfExclusiveKeys: on the queue of keys a work item refers to its input. It is read whatever way the item comes: twice, sent anew, redriven; and
-// where the bucket does not answer the key's activities go back, and run once it does, each once.
+// TestR28LargeInputsOfExclusiveKeys checks work items in the FIFO queue, which refer to their input. The worker reads
+// the input of a repeated, resent or redriven item. While the bucket is unavailable, the activities of the key are
+// released, and later each runs once.
 func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 	t.Parallel()
-	for name, again := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
-		"sent anew": func(ctx context.Context, h *hub, r provider.Record) error {
+	for name, resend := range map[string]func(ctx context.Context, h *hub, r provider.Record) error{
+		"resent": func(ctx context.Context, h *hub, r provider.Record) error {
 			items, _ := h.Provider.DecodeWorkItems(ctx, []provider.Record{r})
 			w := items[0].WorkItem
 			w.ResendCount++
@@ -259,16 +263,16 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 				h.turn(0)
 				records := h.receive(h.fifoURL())
 				if len(records) == 0 {
-					t.Fatal("nothing was sent")
+					t.Fatal("got no work items")
 				}
 				if err := h.Provider.DeleteRecords(ctx, fifo, records...); err != nil {
 					t.Fatal(err)
 				}
 				for i := range records {
 					if n := len(records[i].Body); n > 4<<10 {
-						t.Errorf("a record of %d bytes", n)
+						t.Errorf("got a record of %d bytes, want at most 4 KiB", n)
 					}
-					if err := again(ctx, h, records[i]); err != nil {
+					if err := resend(ctx, h, records[i]); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -286,19 +290,20 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 				wasDown := down
 				down = false
 				h.serveFor(3 * time.Hour)
-				if wasDown { // what goes back for long is sent anew, behind the others
+				if wasDown { // long-delayed items are resent after the others
 					slices.Sort(ran)
 				}
 				s := must(c.Status(ctx, "i-1"))
 				if got, err := client.Result[[]string](s); err != nil || marksOf(t, got...) != "abc" || fmt.Sprint(ran) != "[a b c]" {
-					t.Errorf("%s, ran %v, %v", s.Status, ran, err)
+					t.Errorf("got status %s, ran %v, error %v", s.Status, ran, err)
 				}
 			})
 		})
 	}
 }
 
-// TestR28ARestartOwnsWhatWasCarriedOver: what an earlier execution has handed on, in the bucket or sealed in its history, is the new instance's own.
+// TestR28ARestartOwnsWhatWasCarriedOver checks that carried-over events of an earlier execution, in the bucket or
+// encoded in its history, belong to the new instance.
 func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -311,14 +316,14 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})
 	codec := &turning{id: "turned"}
-	for name, text := range map[string]string{"in the bucket": largeText("e"), "sealed in history": strings.Repeat("e", 10<<10)} {
+	for name, text := range map[string]string{"in the bucket": largeText("e"), "encoded in history": strings.Repeat("e", 10<<10)} {
 		inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 			c := client.New(h.Provider, client.WithCodec(codec))
 			_ = must(c.Start(ctx, "carrying", 0, client.WithInstanceID("i-1")))
 			h.raiseBy(ctx, c, text)
 			h.serveFor(time.Hour)
 			if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != text {
-				t.Fatalf("%s: %v", name, err)
+				t.Fatalf("%s: got error %v", name, err)
 			}
 			past := h.events(h.first(ctx))
 			h.restart("i-1", "again", lastCut(past))
@@ -327,14 +332,14 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 			h.serveFor(time.Hour)
 			s := must(c.Status(ctx, "again"))
 			if got, err := client.Result[string](s); err != nil || got != text {
-				t.Errorf("%s: %s, %v", name, s.Status, err)
+				t.Errorf("%s: got status %s, error %v", name, s.Status, err)
 			}
 		})
 	}
 }
 
-// TestR28ARestartFetchesWhatWasCarriedOverSealed: what earlier executions have handed on by reference, more than a history shows at once, is fetched sealed as
-// it lies there, and opened by the new instance's code.
+// TestR28ARestartFetchesWhatWasCarriedOverSealed checks that a restart fetches encoded events that earlier executions
+// carried over by reference, and does not decode them. The code of the new instance decodes them.
 func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
 	t.Parallel()
 	const many = 40
@@ -366,14 +371,14 @@ func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%v, %v", got, err)
+			t.Fatalf("got %v, error %v", got, err)
 		}
 		h.restart("i-1", "again", 1)
 		h.purgeBy(ctx, c, "i-1")
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "again"))
 		if got, err := client.Result[[]string](s); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %v, %v", s.Status, got, err)
+			t.Errorf("got status %s, output %v, error %v", s.Status, got, err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// turning is a codec that turns every byte around and puts a number before them: nothing is encoded to the same twice.
+// turning is a codec that inverts every byte and adds a number, so that no two encodings are equal.
 type turning struct {
 	id string
 	n  atomic.Int64
@@ -49,7 +49,7 @@ func (c *turning) Decode(_ context.Context, p perdure.PayloadInfo, data []byte) 
 	return turned(data[8:]), nil
 }
 
-// fail has every call fail, until it is called with nil.
+// fail makes every call fail, until it is called with nil.
 func (c *turning) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *turning) failing() error {
 	return c.fails
 }
 
-// opened counts what was decoded of a kind, and forgets it.
+// opened returns the number of decoded payloads of a kind, and resets the record.
 func (c *turning) opened(kind perdure.PayloadKind) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func turned(b []byte) []byte {
 
 const secret = "4111-1111"
 
-// secretive gives and takes a secret wherever a program can.
+// secretive adds orchestrations that send and receive a secret in all possible ways.
 func secretive(r *perdure.Registry) {
 	perdure.AddActivity(r, "secret", func(ctx context.Context, s string) (string, error) {
 		perdure.Heartbeat(ctx, s)
@@ -133,8 +133,9 @@ func secretive(r *perdure.Registry) {
 	})
 }
 
-// TestR28NothingIsStoredInTheClear: with a codec, no call that a function or the client makes has a document of the program in it.
-func TestR28NothingIsStoredInTheClear(t *testing.T) {
+// TestR28_codec_storesNoPlainPayloads checks that with a codec, no call of a function or the client contains a plain
+// document.
+func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
@@ -144,7 +145,7 @@ func TestR28NothingIsStoredInTheClear(t *testing.T) {
 		_ = must(c.Start(ctx, "secretive", []string{secret}, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
 		if s := must(c.Status(ctx, "i-1")); string(s.CustomStatus) != fmt.Sprintf("%q", secret) {
-			t.Errorf("custom status %s, %+v", s.CustomStatus, s.EncodedCustomStatus)
+			t.Errorf("got custom status %s, encoded %+v", s.CustomStatus, s.EncodedCustomStatus)
 		}
 		if err := c.RaiseEvent(ctx, "i-1", "go", secret); err != nil {
 			t.Fatal(err)
@@ -153,23 +154,24 @@ func TestR28NothingIsStoredInTheClear(t *testing.T) {
 
 		s := must(c.Status(ctx, "i-1"))
 		if got, err := client.Result[string](s); err != nil || strings.Count(got, secret) != 5 {
-			t.Errorf("%q, %v, %s", got, err, s.Status)
+			t.Errorf("got %q, error %v, status %s", got, err, s.Status)
 		}
 		blind := must(client.New(h.Provider).Status(ctx, "i-1"))
 		if _, err := client.Result[string](blind); !errors.Is(err, perdure.ErrUnknownCodec) || blind.EncodedOutput == nil || blind.EncodedCustomStatus.Codec != "turned" {
-			t.Errorf("%+v, %v", blind, err)
+			t.Errorf("got %+v, error %v, want an encoded output and ErrUnknownCodec", blind, err)
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-				t.Errorf("%s has the secret: %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
 		h.checkRest()
 	})
 }
 
-// TestR28WhatAClientLeavesPlainIsSealed: what a client without the codec sends is sealed before it becomes history.
-func TestR28WhatAClientLeavesPlainIsSealed(t *testing.T) {
+// TestR28_plainDataFromClient_isEncodedInHistory checks that data from a client without the codec is encoded before it
+// is stored in history.
+func TestR28_plainDataFromClient_isEncodedInHistory(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
@@ -183,16 +185,17 @@ func TestR28WhatAClientLeavesPlainIsSealed(t *testing.T) {
 		h.serveFor(time.Hour)
 		in := must(h.Provider.ReadInstance(ctx, "i-1"))
 		if i := slices.IndexFunc(h.events(in), func(e history.Event) bool { return strings.Contains(string(must(json.Marshal(e))), secret) }); i >= 0 {
-			t.Errorf("event %d has the secret", i+1)
+			t.Errorf("event %d contains the secret", i+1)
 		}
 		if got := must(client.Result[string](must(client.New(h.Provider, client.WithCodec(codec)).Status(ctx, "i-1")))); got != secret {
-			t.Errorf("%q", got)
+			t.Errorf("got %q, want the secret", got)
 		}
 	})
 }
 
-// TestR28OldPayloadsAreReadAfterAChange: an instance goes on under a new codec, where the old one is given to read with; and under none.
-func TestR28OldPayloadsAreReadAfterAChange(t *testing.T) {
+// TestR28_codecChanges_oldPayloadsStayReadable checks that an instance continues with a new codec or none, if the old
+// codec is configured for decoding.
+func TestR28_codecChanges_oldPayloadsStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
@@ -210,14 +213,14 @@ func TestR28OldPayloadsAreReadAfterAChange(t *testing.T) {
 				}
 				h.serveFor(time.Hour)
 				if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != secret+"!" {
-					t.Errorf("%q, %v", got, err)
+					t.Errorf("got %q, error %v", got, err)
 				}
 			})
 		})
 	}
 }
 
-// deployWith replaces the orchestrators by one of another build and other codecs.
+// deployWith replaces the orchestrators with one of another build and other codecs.
 func (h *hub) deployWith(r *perdure.Registry, build string, codecs []perdure.Codec) {
 	h.t.Helper()
 	time.Sleep(time.Second)
@@ -231,8 +234,9 @@ func (h *hub) deployWith(r *perdure.Registry, build string, codecs []perdure.Cod
 	h.Orchestrators = []*dispatch.Orchestrator{o}
 }
 
-// TestR28ABuildWithoutTheCodecBlocks: the code is not given what it cannot read; the instance goes on in a build that has the codec.
-func TestR28ABuildWithoutTheCodecBlocks(t *testing.T) {
+// TestR28_buildWithoutCodec_blocksInstance checks that the code never receives a payload that it cannot read. The
+// instance continues in a build with the codec.
+func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
@@ -248,7 +252,7 @@ func TestR28ABuildWithoutTheCodecBlocks(t *testing.T) {
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "i-1"))
 		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, `codec "turned"`) {
-			t.Fatalf("%s, %+v", s.Status, s.Failure)
+			t.Fatalf("got status %s, failure %+v, want Blocked with the codec's ID", s.Status, s.Failure)
 		}
 
 		h.deployWith(r, "with", []perdure.Codec{codec})
@@ -257,13 +261,13 @@ func TestR28ABuildWithoutTheCodecBlocks(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != secret+"!" {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 	})
 }
 
-// TestR28AnOutageOfACodecBlocksNothing: turns and activities are tried again for as long as it takes.
-func TestR28AnOutageOfACodecBlocksNothing(t *testing.T) {
+// TestR28_codecOutage_blocksNothing checks that turns and activities are retried for as long as a codec is unavailable.
+func TestR28_codecOutage_blocksNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
@@ -278,21 +282,22 @@ func TestR28AnOutageOfACodecBlocksNothing(t *testing.T) {
 			codec.fail(errors.New("throttled"))
 			h.serveFor(10 * time.Minute)
 			if s := must(client.New(h.Provider).Status(ctx, "i-1")); s.Status == client.StatusBlocked || s.Status.Terminal() {
-				t.Fatalf("%s: %+v", s.Status, s.Failure)
+				t.Fatalf("got status %s during the outage, failure %+v", s.Status, s.Failure)
 			}
 			codec.fail(nil)
 			h.serveFor(2 * time.Second)
 		}
 		h.serveFor(2 * time.Hour)
 		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || strings.Count(got, secret) != 5 {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 		h.checkRest()
 	})
 }
 
-// TestR28InputsAreComparedByTheirDocuments: a replay finds another input in the same build, however inputs are encoded, and says so without showing it.
-func TestR28InputsAreComparedByTheirDocuments(t *testing.T) {
+// TestR28_inputChanges_isDetectedWithoutShowingIt checks that a replay in the same build detects another input
+// regardless of the encoding, and that the diagnosis does not show the input.
+func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
 	for name, changes := range map[string]bool{"as before": false, "another": true} {
@@ -301,11 +306,11 @@ func TestR28InputsAreComparedByTheirDocuments(t *testing.T) {
 			var now atomic.Bool
 			r := registry()
 			perdure.AddOrchestration(r, "changing", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				what := secret
+				input := secret
 				if now.Load() {
-					what = "5555-5555"
+					input = "5555-5555"
 				}
-				first := perdure.CallActivityByName[string](ctx, "unknown", what)
+				first := perdure.CallActivityByName[string](ctx, "unknown", input)
 				_, _ = perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
 				first.Cancel("enough")
 				return "done", nil
@@ -322,23 +327,24 @@ func TestR28InputsAreComparedByTheirDocuments(t *testing.T) {
 				s := must(c.Status(ctx, "i-1"))
 				if !changes {
 					if s.Status != client.StatusCompleted {
-						t.Errorf("%s: %+v", s.Status, s.Failure)
+						t.Errorf("got status %s, failure %+v, want Completed", s.Status, s.Failure)
 					}
 					return
 				}
 				if s.Status != client.StatusBlocked || s.Failure.Type != history.TypeNondeterminism {
-					t.Fatalf("%s: %+v", s.Status, s.Failure)
+					t.Fatalf("got status %s, failure %+v, want Blocked as nondeterministic", s.Status, s.Failure)
 				}
-				if said := string(must(json.Marshal(s.Failure))); strings.Contains(said, "4111") || strings.Contains(said, "5555") {
-					t.Errorf("the diagnosis shows what was encoded: %s", said)
+				if diagnosis := string(must(json.Marshal(s.Failure))); strings.Contains(diagnosis, "4111") || strings.Contains(diagnosis, "5555") {
+					t.Errorf("the diagnosis shows an encoded payload: %s", diagnosis)
 				}
 			})
 		})
 	}
 }
 
-// TestR28AReplayOpensWhatIsAwaited: results that no code takes are not opened, however often the history is replayed.
-func TestR28AReplayOpensWhatIsAwaited(t *testing.T) {
+// TestR28_replay_decodesOnlyAwaitedResults checks that results that no code awaits are never decoded, however often the
+// history is replayed.
+func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "picky", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -364,10 +370,10 @@ func TestR28AReplayOpensWhatIsAwaited(t *testing.T) {
 		}
 		h.serveFor(time.Minute)
 		if n := codec.opened(perdure.PayloadActivityResult); n != 1 {
-			t.Errorf("%d results were opened to replay the history, of the one that its code awaits", n)
+			t.Errorf("replay decoded %d results, want 1", n)
 		}
 		if got, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || got != 3 {
-			t.Errorf("%d, %v", got, err)
+			t.Errorf("got %d, error %v, want 3", got, err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// side counts calls of S3 that are made side by side, each of which takes 30 ms.
-type side struct {
+// concurrentCalls counts concurrent S3 calls of one operation. Each call takes 30 ms.
+type concurrentCalls struct {
 	operation string
 
 	mu         sync.Mutex
@@ -25,17 +25,17 @@ type side struct {
 	now, atMax int
 }
 
-func (s *side) intercept(_ context.Context, c simaws.Call, next func() error) error {
+func (s *concurrentCalls) intercept(_ context.Context, c simaws.Call, next func() error) error {
 	if c.Service != "S3" || c.Operation != s.operation {
 		return next()
 	}
 	s.count(1)
 	defer s.count(-1)
-	time.Sleep(30 * time.Millisecond) // virtual
+	time.Sleep(30 * time.Millisecond) // virtual time
 	return next()
 }
 
-func (s *side) count(n int) {
+func (s *concurrentCalls) count(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now += n
@@ -43,26 +43,27 @@ func (s *side) count(n int) {
 	s.atMax = max(s.atMax, s.now)
 }
 
-// many is how many large payloads a turn has.
+// many is the number of large payloads in a turn.
 const many = 60
 
-// wantSideBySide runs an instance of an orchestration, and wants as many calls, side by side and bounded.
-func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *side, calls int) {
+// wantSideBySide runs an orchestration, and checks the number of S3 calls and that they are concurrent and bounded.
+func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *concurrentCalls, calls int) {
 	t.Helper()
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: s.intercept}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, orchestration, 0, client.WithInstanceID("i-1")))
 		h.serveFor(time.Hour)
 		if n, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || n != many*len(largeText("x")) {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("got %d bytes, error %v", n, err)
 		}
 		if s.calls != calls || s.atMax < 8 || s.atMax > 16 {
-			t.Errorf("%d calls of %s, %d at once; want %d, 8 to 16 at once", s.calls, s.operation, s.atMax, calls)
+			t.Errorf("got %d calls of %s, at most %d concurrent; want %d, 8 to 16 concurrent", s.calls, s.operation, s.atMax, calls)
 		}
 	})
 }
 
-// TestR28ManyLargeResultsAreFetchedSideBySide: code that takes one result after the other waits for some calls of the bucket, not for each.
+// TestR28ManyLargeResultsAreFetchedSideBySide checks that code that awaits results one after the other waits for a few
+// batches of S3 calls, not for each call.
 func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -84,10 +85,11 @@ func TestR28ManyLargeResultsAreFetchedSideBySide(t *testing.T) {
 		}
 		return bytes, nil
 	})
-	wantSideBySide(t, r, "takes many", &side{operation: "GetObject"}, many)
+	wantSideBySide(t, r, "takes many", &concurrentCalls{operation: "GetObject"}, many)
 }
 
-// TestR28ManyLargeInputsAreStoredSideBySide: a turn that gives large inputs waits for some calls of the bucket, not for each.
+// TestR28ManyLargeInputsAreStoredSideBySide checks that a turn with many large inputs waits for a few batches of S3
+// calls, not for each call.
 func TestR28ManyLargeInputsAreStoredSideBySide(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -106,13 +108,13 @@ func TestR28ManyLargeInputsAreStoredSideBySide(t *testing.T) {
 		}
 		return bytes, nil
 	})
-	wantSideBySide(t, r, "gives many", &side{operation: "PutObject"}, many)
+	wantSideBySide(t, r, "gives many", &concurrentCalls{operation: "PutObject"}, many)
 }
 
-// bursting is a codec that panics over some documents.
-type bursting struct{ turning }
+// panickingCodec is a codec that panics for some documents.
+type panickingCodec struct{ turning }
 
-func (b *bursting) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
+func (b *panickingCodec) Decode(ctx context.Context, p perdure.PayloadInfo, data []byte) ([]byte, error) {
 	doc, err := b.turning.Decode(ctx, p, data)
 	if strings.Contains(string(doc), "burst") {
 		panic("index out of range")
@@ -120,12 +122,13 @@ func (b *bursting) Decode(ctx context.Context, p perdure.PayloadInfo, data []byt
 	return doc, err
 }
 
-// TestR28ACodecThatPanicsBlocksItsInstanceAlone: others of the batch go on, and with another build it does too.
-func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
+// TestR28_codecPanics_blocksOnlyItsInstance checks that other instances in the batch continue, and that the blocked
+// instance continues in a fixed build.
+func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	secretive(r)
-	codec := &bursting{turning{id: "turned"}}
+	codec := &panickingCodec{turning{id: "turned"}}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(&codec.turning))
 		for _, id := range []string{"bursts", "goes on"} {
@@ -137,25 +140,26 @@ func TestR28ACodecThatPanicsBlocksItsInstanceAlone(t *testing.T) {
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "bursts"))
 		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, "codec panicked") {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got status %s, failure %+v, want Blocked by a codec panic", s.Status, s.Failure)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "goes on"))); err != nil || got != "goes on!" {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 
-		h.deployWith(r, "mended", []perdure.Codec{&codec.turning})
+		h.deployWith(r, "fixed", []perdure.Codec{&codec.turning})
 		for range 4 {
 			_ = must(h.Timekeeper.Sweep(ctx))
 			h.serveFor(10 * time.Minute)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "bursts"))); err != nil || got != "bursts!" {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("got %q, error %v", got, err)
 		}
 	})
 }
 
-// TestR28APurgeThatDiesMidwayIsFinished: while the bucket deletes nothing the instance is being deleted, and then it is gone, with all that it had.
-func TestR28APurgeThatDiesMidwayIsFinished(t *testing.T) {
+// TestR28_purgeFailsMidway_isContinued checks that an instance stays Deleting while S3 deletes nothing, and that the
+// instance and its payloads are deleted afterwards.
+func TestR28_purgeFailsMidway_isContinued(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	bulky(r)
@@ -176,10 +180,10 @@ func TestR28APurgeThatDiesMidwayIsFinished(t *testing.T) {
 		h.serveFor(time.Minute)
 		refuses.Store(true)
 		if err := c.Purge(ctx, "i-1"); err == nil {
-			t.Error("the purge is done, and its payloads are there")
+			t.Error("purge succeeded although its payloads remain")
 		}
 		if s, err := c.Status(ctx, "i-1"); s.Status != client.StatusDeleting || len(h.keys("x/")) == 0 {
-			t.Errorf("%s, %v, %v", s.Status, err, h.keys("x/"))
+			t.Errorf("got status %s, error %v, payloads %v", s.Status, err, h.keys("x/"))
 		}
 		refuses.Store(false)
 		for range 4 {
@@ -187,7 +191,7 @@ func TestR28APurgeThatDiesMidwayIsFinished(t *testing.T) {
 			h.serveFor(10 * time.Minute)
 		}
 		if _, err := c.Status(ctx, "i-1"); !errors.Is(err, client.ErrNotFound) || len(h.keys("x/")) > 0 {
-			t.Errorf("%v, %v", err, h.keys("x/"))
+			t.Errorf("got error %v, payloads %v, want ErrNotFound and none", err, h.keys("x/"))
 		}
 	})
 }

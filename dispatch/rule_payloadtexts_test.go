@@ -13,8 +13,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// A codec says why it cannot decode with half a megabyte of text, which is more than an item of the table has: the instance is blocked all the same, and goes on.
-func TestR28ALongReasonBlocks(t *testing.T) {
+// A codec reports an error of half a megabyte, which exceeds an item of the table. The instance is blocked regardless,
+// and continues later.
+func TestR28_codecErrorTooLargeForItem_blocksInstance(t *testing.T) {
 	t.Parallel()
 	r, c := registry(), &turning{id: "turned"}
 	perdure.AddOrchestration(r, "hears-long", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -31,7 +32,7 @@ func TestR28ALongReasonBlocks(t *testing.T) {
 		h.serveFor(time.Hour)
 		s := must(hub.Status(ctx, id))
 		if s.Status != client.StatusBlocked || s.Failure == nil || s.Failure.Type != history.TypePayloadUnreadable {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got status %s, failure %+v, want Blocked", s.Status, s.Failure)
 		}
 		c.fail(nil)
 		if err := hub.RaiseEvent(ctx, id, "go", "again"); err != nil {
@@ -39,7 +40,7 @@ func TestR28ALongReasonBlocks(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		if s := must(hub.Status(ctx, id)); string(s.Output) != `"heard"` {
-			t.Errorf("%s, %s, %+v", s.Status, s.Output, s.Failure)
+			t.Errorf("got status %s, output %s, failure %+v", s.Status, s.Output, s.Failure)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// gathering registers an orchestration that takes large results of so many bytes in one turn, and another that takes nothing.
-func gathering(r *perdure.Registry, results, size int) {
+// addGathering adds an orchestration that awaits the given number of large results in one turn, and one that needs none.
+func addGathering(r *perdure.Registry, results, size int) {
 	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) { return mark + strings.Repeat("x", size), nil })
 	perdure.AddOrchestration(r, "gathers", func(ctx *perdure.OrchestrationContext, _ int) (bytes int, err error) {
 		var fs []*perdure.Future[string]
@@ -38,7 +38,7 @@ func gathering(r *perdure.Registry, results, size int) {
 	perdure.AddOrchestration(r, "beside", func(*perdure.OrchestrationContext, int) (string, error) { return "over", nil })
 }
 
-// slowBucket has each read take as long, in virtual time, unless it is given up.
+// slowBucket delays each S3 read by d in virtual time, or until its context ends.
 func slowBucket(d time.Duration) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		if c.Service == "S3" && c.Operation == "GetObject" && sleep.For(ctx, d) != nil {
@@ -48,16 +48,16 @@ func slowBucket(d time.Duration) simaws.Interceptor {
 	}
 }
 
-// turnFailed is what the log says of a turn that is tried again.
+// turnFailed is in the log record of a turn that is retried.
 const turnFailed = "event=" + logevent.TurnFailed
 
-// TestR28WhatAnInvocationHasReadIsThereForTheNext: 40 reads of 6 s, first one, then two, and soon sixteen side by side, take more than the
-// 28 s that an invocation has for them. The process keeps what it has read, and the next invocation in it reads the rest.
+// TestR28WhatAnInvocationHasReadIsThereForTheNext checks 40 reads of 6 s, of which up to sixteen are concurrent. They
+// exceed the 28 s of an invocation. The process caches the payloads, and its next invocation reads the rest.
 func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 	t.Parallel()
 	const results, size = 40, 300 << 10
 	r := registry()
-	gathering(r, results, size)
+	addGathering(r, results, size)
 	var log strings.Builder
 	o := simhub.Options{
 		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
@@ -68,21 +68,22 @@ func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 		_ = must(c.Start(ctx, "gathers", 0, client.WithInstanceID("i-1")))
 		h.serveFor(10 * time.Minute)
 		if n, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || n != results*(size+1) {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("got %d bytes, error %v", n, err)
 		}
 		if n := strings.Count(log.String(), turnFailed); n != 1 {
-			t.Errorf("%d turns failed, and one is to be too long:\n%s", n, log.String())
+			t.Errorf("got %d failed turns, want 1:\n%s", n, log.String())
 		}
 	})
 }
 
-// TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne: of what is too large to be kept a turn reads more than an invocation can. It is tried again, says
-// each time how far it has come and what it needs, harms nobody beside it, and is done once invocations are longer: nothing is lost, blocked or poison.
+// TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne checks payloads that are too large for the cache and for
+// one invocation. Each failed turn logs its progress and the needed setting. Other instances are unaffected. The turn
+// succeeds once invocations are longer, and nothing is lost, blocked or poison.
 func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 	t.Parallel()
 	const results, size = 6, 9 << 20
 	r := registry()
-	gathering(r, results, size)
+	addGathering(r, results, size)
 	var log strings.Builder
 	o := simhub.Options{
 		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
@@ -95,28 +96,29 @@ func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 		_ = must(c.Start(ctx, "beside", 0, client.WithInstanceID("i-2")))
 		h.serveFor(time.Second)
 		if s := must(c.Status(ctx, "i-2")); s.Status != client.StatusCompleted {
-			t.Errorf("beside it: %s", s.Status)
+			t.Errorf("other instance: got status %s, want Completed", s.Status)
 		}
 		if s := must(c.Status(ctx, "i-1")); s.Status != client.StatusRunning {
-			t.Errorf("%s, %+v", s.Status, s.Failure)
+			t.Errorf("got status %s, failure %+v, want Running", s.Status, s.Failure)
 		}
 		failed := 0
 		for line := range strings.Lines(log.String()) {
-			if !strings.Contains(line, turnFailed) || !strings.Contains(line, "deadline exceeded") { // the last was cut short by this test
+			// this test interrupted the last turn
+			if !strings.Contains(line, turnFailed) || !strings.Contains(line, "deadline exceeded") {
 				continue
 			}
 			if failed++; !strings.Contains(line, "the code read 4 large payloads with 37748748 bytes") || !strings.Contains(line, "InboxTimeout") {
-				t.Errorf("it does not say how far it came: %s", line)
+				t.Errorf("log lacks the progress of the turn: %s", line)
 			}
 		}
 		if failed < 3 {
-			t.Errorf("%d turns failed:\n%s", failed, log.String())
+			t.Errorf("got %d failed turns, want at least 3:\n%s", failed, log.String())
 		}
 
 		longer := must(simhub.New(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, On: h.Hub, InvocationLimit: 5 * time.Minute}))
 		longer.ServeFor(ctx, 10*time.Minute)
 		if n, err := client.Result[int](must(client.New(longer.Provider).Status(ctx, "i-1"))); err != nil || n != results*(size+1) {
-			t.Errorf("in a longer invocation: %d, %v", n, err)
+			t.Errorf("longer invocation: got %d bytes, error %v", n, err)
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// telling is an orchestration that is told texts by updates, and returns all of them when the event "end" comes. Its handler returns what it is told, and its
-// validator refuses what begins with "no".
+// telling adds an orchestration that receives texts by updates, and returns all of them at the event "end". Its handler
+// returns the text, and its validator rejects texts that begin with "no".
 func telling(r *perdure.Registry) *perdure.Registry {
 	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, told []string) ([]string, error) {
 		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
@@ -45,7 +45,7 @@ func telling(r *perdure.Registry) *perdure.Registry {
 	return r
 }
 
-// answered is what a client hears of an update.
+// answered is the result of an update as a client receives it.
 type answered struct {
 	result json.RawMessage
 	err    error
@@ -57,10 +57,10 @@ func (a answered) text() string {
 	return s
 }
 
-// tellBy has a client tell i-1 a text, while the hub serves.
+// tellBy sends an update from a client to i-1 while the hub runs.
 func (h *hub) tellBy(ctx context.Context, c *client.Client, id, text string) (a answered) {
 	h.t.Helper()
-	if c == nil { // one that has nothing in memory
+	if c == nil { // a client without a cache
 		c = client.New(h.Provider)
 	}
 	ctx, stop := context.WithTimeout(ctx, 2*time.Minute)
@@ -83,9 +83,10 @@ func (h *hub) raiseBy(ctx context.Context, c *client.Client, event string) {
 	h.serveFor(time.Minute)
 }
 
-// TestR28AnUpdateIsSealed: with a codec nothing of an update is stored in the clear: its input, received before the code begins or accepted, what its handler
-// returns, and the answer that lies beside the instance. Who has the codec is answered, and who does not is told what there is.
-func TestR28AnUpdateIsSealed(t *testing.T) {
+// TestR28_update_isStoredEncoded checks that with a codec, no part of an update is stored as plain data: its input,
+// received before the start or accepted, its handler's result, and the result item. A client with the codec receives
+// the result. A client without it receives an error with the encoded result.
+func TestR28_update_isStoredEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{Registry: telling(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
@@ -93,45 +94,46 @@ func TestR28AnUpdateIsSealed(t *testing.T) {
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
 		early := h.tellBy(ctx, c, "u-0", secret)
 		if got := h.tellBy(ctx, c, "u-1", secret); early.text() != secret || got.text() != secret || got.err != nil {
-			t.Errorf("%s %v, %s %v", early.result, early.err, got.result, got.err)
+			t.Errorf("got %s (error %v) and %s (error %v), want the secret twice", early.result, early.err, got.result, got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-2", "no"+secret); got.err == nil || strings.Contains(got.err.Error(), secret) {
-			t.Errorf("%s, %v", got.result, got.err)
+			t.Errorf("got %s, error %v, want a rejection without the secret", got.result, got.err)
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); strings.Contains(in, secret) {
-				t.Errorf("%s has the secret: %s", call.Operation, in)
+				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
-		got := h.tellBy(ctx, blind, "u-3", secret) // plain on its way, and sealed before it is history
+		got := h.tellBy(ctx, blind, "u-3", secret) // sent as plain data, encoded before it is stored in history
 		e, told := errors.AsType[*client.UpdateError](got.err)
 		if !told || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil || e.EncodedResult.Codec != "turned" || !errors.Is(got.err, perdure.ErrUnknownCodec) {
-			t.Errorf("%s, %v", got.result, got.err)
+			t.Errorf("got %s, error %v, want an encoded result", got.result, got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-3", ""); got.text() != secret {
-			t.Errorf("%s, %v", got.result, got.err)
+			t.Errorf("got %s, error %v, want the secret", got.result, got.err)
 		}
 		for _, e := range h.events(h.first(ctx)) {
 			if strings.Contains(string(must(json.Marshal(e))), secret) {
-				t.Errorf("event %d has the secret", e.ID)
+				t.Errorf("event %d contains the secret", e.ID)
 			}
 		}
 		h.raiseBy(ctx, c, "end")
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
-			t.Errorf("%v, %v", got, err)
+			t.Errorf("got %v, error %v", got, err)
 		}
 		h.checkRest()
 	})
 }
 
-// first is the instance i-1.
+// first returns the instance i-1.
 func (h *hub) first(ctx context.Context) provider.Instance {
 	h.t.Helper()
 	return must(h.Provider.ReadInstance(ctx, "i-1"))
 }
 
-// TestR28AnAnswerOutlivesItsExecution: large inputs and results of updates lie in the bucket. An answer has a copy of its own: it is good when its execution is
-// erased, and when it is given again after the copy has expired. What was received before the code began, or is handed on, is the execution's own.
+// TestR28AnAnswerOutlivesItsExecution checks that large inputs and results of updates are in the bucket. A result has
+// its own copy: it can be read after its execution is erased, and is stored again after the copy has expired. Inputs
+// that were received before the start or carried over belong to the execution.
 func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: telling(registry()), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
@@ -139,37 +141,38 @@ func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1"), client.WithDelay(30*time.Second)))
 		first := h.first(ctx).ExecutionID
 		if got := h.tellBy(ctx, c, "u-0", largeText("a")); got.err != nil || marksOf(t, got.text()) != "a" {
-			t.Errorf("%v", got.err)
+			t.Errorf("u-0: got error %v", got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-1", largeText("b")); got.err != nil || marksOf(t, got.text()) != "b" {
-			t.Errorf("%v", got.err)
+			t.Errorf("u-1: got error %v", got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-2", "no"+largeText("c")); got.err == nil {
-			t.Errorf("%s", got.result)
+			t.Errorf("u-2: got %s, want a rejection", got.result)
 		}
 
-		time.Sleep(61 * 24 * time.Hour) // the answers are over, and what they refer to
+		time.Sleep(61 * 24 * time.Hour) // the result items and their payloads have expired
 		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
-		h.deployWith(telling(registry()), "fresh", nil) // whose processes have nothing in memory
+		h.deployWith(telling(registry()), "fresh", nil) // with empty caches
 		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
-			t.Errorf("answered again: %v", got.err)
+			t.Errorf("repeated update: got error %v", got.err)
 		}
 
 		h.raiseBy(ctx, c, "anew")
-		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil { // as when the execution is erased
+		// as an erased execution has lost them
+		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
-			t.Errorf("once its execution is erased: %v", got.err)
+			t.Errorf("after its execution is erased: got error %v", got.err)
 		}
 		h.raiseBy(ctx, c, "end")
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ab" {
-			t.Errorf("%s, %v", marksOf(t, got...), err)
+			t.Errorf("got %s, error %v, want ab", marksOf(t, got...), err)
 		}
 	})
 }
 
-// keysOf are the keys of an execution's payloads.
+// keysOf returns the keys of an execution's payloads.
 func (h *hub) keysOf(ctx context.Context, executionID string) (keys []string) {
 	h.t.Helper()
 	for _, p := range must(h.Provider.Payloads().ListPayloads(ctx, provider.PayloadPrefix(executionID), "")) {
@@ -178,8 +181,9 @@ func (h *hub) keysOf(ctx context.Context, executionID string) (keys []string) {
 	return keys
 }
 
-// TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn: without a bucket a result above 200 KiB is the update's failure, and an input the client's error.
-func TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn(t *testing.T) {
+// TestR28_updateResultWithoutBucket_failsAboveTheLimit checks that without a bucket, an update with a result above 200
+// KiB fails.
+func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "growing", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -196,14 +200,15 @@ func TestR28AResultOfAnUpdateGoesByTheLimitOfItsTurn(t *testing.T) {
 			got := h.tellBy(ctx, c, "u-1", "a")
 			e, told := errors.AsType[*client.UpdateError](got.err)
 			if bucket && (got.err != nil || marksOf(t, got.text()) != "a") || !bucket && (!told || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
-				t.Errorf("bucket %t: %.100s, %v", bucket, got.result, got.err)
+				t.Errorf("bucket=%t: got %.100s, error %v", bucket, got.result, got.err)
 			}
 		})
 	}
 }
 
-// TestR28ABuildWithoutTheCodecKeepsUpdates: it can neither judge nor reject an update. The instance is blocked, and the next build takes it.
-func TestR28ABuildWithoutTheCodecKeepsUpdates(t *testing.T) {
+// TestR28_buildWithoutCodec_keepsUpdates checks that a build without the codec neither accepts nor rejects an update.
+// The instance is blocked, and the next build processes the update.
+func TestR28_buildWithoutCodec_keepsUpdates(t *testing.T) {
 	t.Parallel()
 	r := telling(registry())
 	codec := &turning{id: "turned"}
@@ -215,12 +220,12 @@ func TestR28ABuildWithoutTheCodecKeepsUpdates(t *testing.T) {
 		short, stop := context.WithTimeout(ctx, 30*time.Second)
 		defer stop()
 		if got := h.tellBy(short, c, "u-1", secret); !errors.Is(got.err, context.DeadlineExceeded) {
-			t.Errorf("%s, %v", got.result, got.err)
+			t.Errorf("got %s, error %v, want a timeout", got.result, got.err)
 		}
 		h.deployWith(r, "seeing", []perdure.Codec{codec})
 		h.serveFor(time.Hour)
 		if got := h.tellBy(ctx, c, "u-1", ""); got.text() != secret {
-			t.Errorf("%s, %v", got.result, got.err)
+			t.Errorf("got %s, error %v, want the secret", got.result, got.err)
 		}
 	})
 }
