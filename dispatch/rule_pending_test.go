@@ -23,17 +23,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// question is how the activity "ask" is called, which hands its token to the test, and what it does then.
+// question is the input of the activity "ask", which passes its completion token to the test.
 type question struct {
 	StartToClose, Heartbeat, ScheduleToClose, Every time.Duration
 	Waited                                          bool
-	// Takes is how long it goes on once it has handed over its token, Once that it does so in its first run alone; Fails is that it returns an error then.
+	// Takes is how long the activity runs after it has passed its token. Once limits Takes to the first run. Fails
+	// makes the activity return an error.
 	Takes time.Duration
 	Once  bool
-	// Beats is that it sends a heartbeat before it returns.
+	// Beats makes the activity send a heartbeat before it returns.
 	Beats bool
 	Fails bool
-	// GivesUp is after how long the orchestration gives the answer up; 0: never.
+	// GivesUp is when the orchestration cancels the activity; 0 means never.
 	GivesUp time.Duration
 }
 
@@ -56,7 +57,7 @@ func (q question) options() (opts []perdure.ActivityCallOption) {
 	return opts
 }
 
-// handedToken is a token that was handed over.
+// handedToken is a completion token that the activity passed to the test.
 type handedToken struct {
 	token   string
 	attempt int
@@ -90,20 +91,20 @@ func (a *asking) ask(ctx context.Context, q question) (string, error) {
 	return "", fmt.Errorf("asked: %w", perdure.ErrPending)
 }
 
-// handedOver are the tokens so far.
+// handedOver returns the tokens of all runs so far.
 func (a *asking) handedOver() []handedToken {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return append([]handedToken(nil), a.tokens...)
 }
 
-// last is the token of the n-th run, from 0.
+// token returns the token of the n-th run, starting at 0.
 func (a *asking) token(n int) string {
 	a.t.Helper()
 	if tokens := a.handedOver(); n < len(tokens) {
 		return tokens[n].token
 	}
-	a.t.Fatalf("the activity has run %d times", len(a.handedOver()))
+	a.t.Fatalf("got %d runs of the activity, too few", len(a.handedOver()))
 	return ""
 }
 
@@ -134,7 +135,7 @@ func askingOn(t *testing.T, o simhub.Options, f func(ctx context.Context, a *ask
 	})
 }
 
-// begin starts an instance, and serves it until its activity is pending.
+// begin starts an instance, and runs the hub until its activity is pending.
 func (a *asking) begin(q question) provider.Instance {
 	a.t.Helper()
 	in := a.start("asks", q)
@@ -146,7 +147,7 @@ func (a *asking) complete(n int, result string) error {
 	return a.client.CompleteActivity(a.t.Context(), a.token(n), result)
 }
 
-// beatWhile sends a heartbeat a minute while the functions run, for so many minutes.
+// beatWhile sends a heartbeat every minute while the hub runs for the given minutes.
 func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 	go func() {
 		for range minutes {
@@ -159,12 +160,12 @@ func (a *asking) beatWhile(ctx context.Context, token string, minutes int) {
 	a.serveFor(time.Duration(minutes) * time.Minute)
 }
 
-// wantEnd fails unless an instance has ended with a text, which it need not be all of.
+// wantEnd fails unless an instance has ended with an output that contains want.
 func (a *asking) wantEnd(in provider.Instance, want string) {
 	a.t.Helper()
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), want) {
-		a.t.Errorf("ended with %s, want %q, %v", end.Output, want, err)
+		a.t.Errorf("ended with %s, want %q, error %v", end.Output, want, err)
 	}
 }
 
@@ -172,18 +173,18 @@ func (a *asking) wantEnd(in provider.Instance, want string) {
 func (a *asking) wantOpen(in provider.Instance) {
 	a.t.Helper()
 	if end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID); err == nil {
-		a.t.Fatalf("it has ended with %s", end.Output)
+		a.t.Fatalf("instance has ended with %s, want running", end.Output)
 	}
 }
 
 func wantProblem(t *testing.T, err error, want client.TokenErrorReason) {
 	t.Helper()
 	if got, ok := errors.AsType[*client.TokenError](err); !ok || got.Reason != want {
-		t.Errorf("%v, want %s", err, want)
+		t.Errorf("got error %v, want token error %s", err, want)
 	}
 }
 
-func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
+func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -192,11 +193,11 @@ func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
 		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.NextCheckAt.IsZero() || r.Pending.Name != "ask" {
-			t.Errorf("%+v", r)
+			t.Errorf("got retry state %+v, want a pending attempt 1 without a check", r)
 		}
 		p, err := a.client.Pending(ctx, in.InstanceID, "", 0)
 		if err != nil || p.Total != 1 || p.Items[0].ResultPendingSince.IsZero() || p.Items[0].NoWorker || p.Items[0].LastError != nil || p.Items[0].Attempt != 1 {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got pending activities %+v, error %v", p, err)
 		}
 
 		if err := a.complete(0, "forty-two"); err != nil {
@@ -207,15 +208,15 @@ func TestR26AnActivityIsCompletedFromOutside(t *testing.T) {
 		wantProblem(t, a.complete(0, "again"), client.TokenExecutionEnded)
 		a.checkRest()
 		if n := len(a.handedOver()); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("got %d runs, want 1", n)
 		}
 		if token := a.token(0); strings.Contains(logged.String(), token[3:40]) {
-			t.Error("the token is in the log")
+			t.Error("log contains the token")
 		}
 	})
 }
 
-func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
+func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
@@ -224,13 +225,13 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 			err := a.client.CompleteActivity(ctx, bad, "no")
 			wantProblem(t, err, client.TokenInvalid)
 			if !errors.Is(err, provider.ErrInvalidToken) || bad != "" && len(bad) > 5 && strings.Contains(err.Error(), bad) {
-				t.Errorf("%v", err)
+				t.Errorf("got error %v, want ErrInvalidToken without the token", err)
 			}
 		}
 		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1, Queue: "default"}
 		work, err := a.Provider.VerifyCompletionToken(ctx, provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
 		if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); !ok || foreign.Hub != "elsewhere" || work.ActivityID != 0 {
-			t.Errorf("%+v, %v", work, err)
+			t.Errorf("got %+v, error %v, want ForeignTokenError", work, err)
 		}
 
 		if err := a.client.FailActivity(ctx, good, errors.New("not me")); err != nil {
@@ -240,13 +241,13 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 		err = a.client.CompleteActivity(ctx, good, "late")
 		wantProblem(t, err, client.TokenSuperseded)
 		if got, _ := errors.AsType[*client.TokenError](err); got.CurrentAttempt != 2 || got.InstanceID != in.InstanceID || got.ActivityID != 3 {
-			t.Errorf("%+v", got)
+			t.Errorf("got token error %+v, want attempt 2 of activity 3", got)
 		}
 		_, err = a.client.HeartbeatActivity(ctx, good, nil)
 		wantProblem(t, err, client.TokenSuperseded)
 		wantProblem(t, a.client.FailActivity(ctx, good, errors.New("late")), client.TokenSuperseded)
 		if a.token(1) == good {
-			t.Error("two attempts have one token")
+			t.Error("two attempts have the same token")
 		}
 		if err := a.complete(1, "second"); err != nil {
 			t.Fatal(err)
@@ -263,13 +264,13 @@ func TestR26ATokenSaysWhyItDoesNothing(t *testing.T) {
 		_, err = a.client.HeartbeatActivity(ctx, a.token(1), "where")
 		wantProblem(t, err, client.TokenExecutionEnded)
 		if left := a.item("x#"+in.ExecutionID, "a#0000000003"); len(left) > 0 {
-			t.Errorf("%v is left of a purged instance", left)
+			t.Errorf("purged instance still has %v", left)
 		}
 	})
 }
 
-// The activity has ended, and its execution goes on.
-func TestR26ATokenOfAnActivityThatHasEndedSaysSo(t *testing.T) {
+// The activity has ended, and its execution continues.
+func TestR26_tokenOfEndedActivity_isRejected(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{GivesUp: time.Hour})
@@ -285,8 +286,8 @@ func TestR26ATokenOfAnActivityThatHasEndedSaysSo(t *testing.T) {
 	})
 }
 
-// A result that could not be sent has not ended its attempt, of which there were heartbeats: it is sent again.
-func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
+// A result that could not be sent does not end its attempt, even after heartbeats. The caller can send it again.
+func TestR26_resultSendFails_canBeSentAgain(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: time.Hour})
@@ -301,7 +302,7 @@ func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
 			return next()
 		})
 		if err := a.complete(0, "lost"); err == nil {
-			t.Fatal("it was sent")
+			t.Fatal("the send of the result did not fail")
 		}
 		away = false
 		if _, err := a.client.HeartbeatActivity(ctx, a.token(0), "still there"); err != nil {
@@ -310,15 +311,15 @@ func TestR26AResultThatCouldNotBeSentIsSentAgain(t *testing.T) {
 		if err := a.complete(0, "sent"); err != nil {
 			t.Fatal(err)
 		}
-		_, err := a.client.HeartbeatActivity(ctx, a.token(0), "still there") // before a turn has taken the result
+		_, err := a.client.HeartbeatActivity(ctx, a.token(0), "still there") // before a turn has consumed the result
 		wantProblem(t, err, client.TokenActivityEnded)
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "sent")
 	})
 }
 
-// Interleaving: the holder completes before the activity has returned ErrPending, or an error.
-func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
+// Interleaving: the token holder completes the activity before its code returns ErrPending or an error.
+func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]question{
 		"pending":              {Takes: time.Minute, StartToClose: time.Hour},
@@ -337,7 +338,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 							t.Fatal(err)
 						}
 						a.serveFor(10 * time.Minute)
-					} else { // both messages are in one turn
+					} else { // one turn consumes both messages
 						a.interfere(a.holdBack(a.Provider.Config().InboxURL, 30*time.Second))
 						if err := a.complete(0, "early"); err != nil {
 							t.Fatal(err)
@@ -346,7 +347,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 					}
 					a.wantEnd(in, "early")
 					if r := a.retryOf(in); r.Pending != nil || r.Attempt > 1 || len(a.handedOver()) > 1 {
-						t.Errorf("%+v, ran %d times", r, len(a.handedOver()))
+						t.Errorf("got retry state %+v after %d runs, want one run and no pending attempt", r, len(a.handedOver()))
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -356,7 +357,7 @@ func TestR26AHolderMayBeFasterThanTheActivity(t *testing.T) {
 	}
 }
 
-// holdBack lets nothing be received from a queue for a while.
+// holdBack makes receives from a queue fail for a while.
 func (a *asking) holdBack(queueURL string, d time.Duration) simaws.Interceptor {
 	until := time.Now().Add(d + 15*time.Second)
 	return func(_ context.Context, c simaws.Call, next func() error) error {
@@ -367,7 +368,7 @@ func (a *asking) holdBack(queueURL string, d time.Duration) simaws.Interceptor {
 	}
 }
 
-func TestR26ALimitEndsAPendingAttempt(t *testing.T) {
+func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		q    question
@@ -408,12 +409,12 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 		a.serveFor(12 * time.Minute)
 		runs := a.handedOver()
 		if len(runs) != 2 || runs[1].attempt != 2 || runs[1].token == runs[0].token {
-			t.Fatalf("%+v", runs)
+			t.Fatalf("got runs %+v, want a second attempt with another token", runs)
 		}
 		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
 		wantProblem(t, err, client.TokenSuperseded)
 		if r := a.retryOf(in); r.Attempt != 2 || r.Pending == nil || r.Error.Type != history.TypeTimeout {
-			t.Errorf("%+v", r)
+			t.Errorf("got retry state %+v, want a pending attempt 2 after a timeout", r)
 		}
 		if err := a.complete(1, "done"); err != nil {
 			t.Fatal(err)
@@ -425,8 +426,8 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 	})
 }
 
-// A heartbeat puts the limit off, for as long as there are any, with one timer for each limit that passes.
-func TestR26HeartbeatsKeepAPendingAttemptAlive(t *testing.T) {
+// Each heartbeat extends the heartbeat timeout. There is one timer for each timeout that passes.
+func TestR26_heartbeats_keepPendingAttemptOpen(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
@@ -440,22 +441,22 @@ func TestR26HeartbeatsKeepAPendingAttemptAlive(t *testing.T) {
 			}
 		}
 		if timers < hours*12-3 || timers > hours*60/4+3 {
-			t.Errorf("%d timers in %d hours", timers, hours)
+			t.Errorf("got %d timers in %d hours", timers, hours)
 		}
 		a.wantOpen(in)
 		events := len(a.events(in))
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
 		if events > 4 {
-			t.Errorf("history has %d events", events)
+			t.Errorf("got %d history events, want at most 4", events)
 		}
 		a.checkRest()
 	})
 }
 
-// Interleaving: a heartbeat comes between the look at the record and the decision that the attempt is out of time. It counts, or it is told
-// that it does not.
-func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
+// Interleaving: a heartbeat arrives between the read of the activity record and the write that times out the attempt.
+// The heartbeat counts, or the holder receives an error.
+func TestR26_heartbeatDuringTimeoutCheck_countsOrIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
@@ -463,7 +464,7 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 			var once sync.Once
 			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
-				var told, toldLate error
+				var beatErr, lateErr error
 				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 					u, ok := c.Input.(*dynamodb.UpdateItemInput)
 					if !ok || !strings.Contains(*u.UpdateExpression, "#overOf = ") {
@@ -471,9 +472,9 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 					}
 					beat := func() {
 						once.Do(func() {
-							_, told = a.client.HeartbeatActivity(ctx, a.token(0), nil)
+							_, beatErr = a.client.HeartbeatActivity(ctx, a.token(0), nil)
 							if after {
-								toldLate = a.complete(0, "late")
+								lateErr = a.complete(0, "late")
 							}
 						})
 					}
@@ -489,15 +490,15 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 				a.serveFor(5 * time.Minute)
 				if !after {
 					a.wantOpen(in)
-					if told != nil {
-						t.Errorf("told %v", told)
+					if beatErr != nil {
+						t.Errorf("heartbeat: got error %v", beatErr)
 					}
 					a.serveFor(4 * time.Minute)
 					a.wantOpen(in)
 					a.serveFor(time.Minute)
 				} else {
-					wantProblem(t, told, client.TokenActivityEnded)
-					wantProblem(t, toldLate, client.TokenActivityEnded)
+					wantProblem(t, beatErr, client.TokenActivityEnded)
+					wantProblem(t, lateErr, client.TokenActivityEnded)
 				}
 				a.wantEnd(in, "heartbeat timeout")
 				a.checkRest()
@@ -506,8 +507,9 @@ func TestR26AHeartbeatBesideTheLookCounts(t *testing.T) {
 	}
 }
 
-// Interleaving: a limit fires while the completion is in the inbox. The first message decides, and there is one outcome.
-func TestR26ALimitBesideACompletion(t *testing.T) {
+// Interleaving: a timeout fires while the completion is in the inbox. The first message decides, and there is one
+// outcome.
+func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{0, time.Minute} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -522,7 +524,7 @@ func TestR26ALimitBesideACompletion(t *testing.T) {
 				a.serveFor(10 * time.Minute)
 				a.wantEnd(in, "just in time")
 				if n := len(a.handedOver()); n != 1 {
-					t.Errorf("it ran %d times", n)
+					t.Errorf("got %d runs, want 1", n)
 				}
 				a.checkRest()
 			})
@@ -530,7 +532,7 @@ func TestR26ALimitBesideACompletion(t *testing.T) {
 	}
 }
 
-func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
+func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
@@ -542,7 +544,7 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 		}
 		a.serveFor(10 * time.Minute)
 		if runs := a.handedOver(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
-			t.Fatalf("%+v, %+v", runs, a.retryOf(in))
+			t.Fatalf("got runs %+v, retry state %+v, want one retry", runs, a.retryOf(in))
 		}
 		if err := a.client.FailActivity(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
 			t.Fatal(err)
@@ -550,31 +552,32 @@ func TestR26AFailureThatIsSentTwiceIsOneNextAttempt(t *testing.T) {
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "never")
 		if err := a.client.FailActivity(ctx, a.token(1), perdure.ErrPending); err == nil {
-			t.Error("an attempt failed with ErrPending")
+			t.Error("FailActivity with ErrPending did not fail")
 		}
 		a.checkRest()
 	})
 }
 
-// The activity is cancelled while it is pending: nobody waits for its end, the holder hears it, and what it sends is recorded.
-func TestR26AHolderHearsACancel(t *testing.T) {
+// A pending activity is cancelled without WaitForCancellation. The holder learns of the cancel, and its messages are
+// recorded.
+func TestR26_pendingActivityCancelled_heartbeatReportsIt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{StartToClose: time.Hour, GivesUp: 5 * time.Minute})
 		if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || c.Requested {
-			t.Fatalf("%+v, %v", c, err)
+			t.Fatalf("got cancel state %+v, error %v, want no request", c, err)
 		}
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "failed: ")
 		_, err := a.client.HeartbeatActivity(ctx, a.token(0), nil)
-		wantProblem(t, err, client.TokenExecutionEnded) // the instance is over, too
+		wantProblem(t, err, client.TokenExecutionEnded) // the instance has also ended
 		a.serveFor(2 * time.Hour)
 		a.checkRest()
 	})
 }
 
-// The cancelled activity is waited for: until its holder ends it, or its grace is over.
-func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
+// A cancelled activity with WaitForCancellation is awaited until its holder ends it, or the grace period ends.
+func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T) {
 	t.Parallel()
 	const grace = 2 * time.Minute
 	for name, test := range map[string]struct {
@@ -594,7 +597,7 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 					a.serveFor(time.Minute)
 					a.wantOpen(in)
 					if c, err := a.client.HeartbeatActivity(ctx, a.token(0), nil); err != nil || !c.Requested {
-						t.Fatalf("%+v, %v", c, err)
+						t.Fatalf("got cancel state %+v, error %v, want a request", c, err)
 					}
 					if test.end != nil {
 						if err := test.end(a); err != nil {
@@ -608,7 +611,7 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 					}
 					a.wantEnd(in, test.want)
 					if n := a.cancelNote(in); n.Outcome != test.how || n.SeenAt == nil {
-						t.Errorf("ended as %q, and saw the cancel at %v", n.Outcome, n.SeenAt)
+						t.Errorf("got outcome %q, cancel observed at %v", n.Outcome, n.SeenAt)
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -618,8 +621,8 @@ func TestR26TheEndOfAPendingActivityIsWaitedFor(t *testing.T) {
 	}
 }
 
-// The cancel is decided before the worker has handed the activity over.
-func TestR26APendingActivityThatIsCancelledBeforeHasItsGrace(t *testing.T) {
+// The cancel is committed before the worker reports the activity as pending.
+func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{CancellationGracePeriod: 3 * time.Minute}, func(_ context.Context, a *asking) {
 		in := a.start("asks", question{Waited: true, GivesUp: time.Minute, Takes: 2 * time.Minute})
@@ -628,16 +631,16 @@ func TestR26APendingActivityThatIsCancelledBeforeHasItsGrace(t *testing.T) {
 		a.serveFor(30 * time.Second)
 		a.wantEnd(in, "cancelled")
 		if how := a.endedAs(in); how != history.OutcomeAbandoned {
-			t.Errorf("ended as %q", how)
+			t.Errorf("got outcome %q, want abandoned", how)
 		}
 		a.checkRest()
 	})
 }
 
-// endedAs is how the activity of an instance ended that was cancelled.
+// endedAs returns the outcome of an instance's cancelled activity.
 func (a *asking) endedAs(in provider.Instance) string { return a.cancelNote(in).Outcome }
 
-// cancelNote is what its end says of the cancel.
+// cancelNote returns the cancel details in the end of a cancelled activity.
 func (a *asking) cancelNote(in provider.Instance) (n history.CancelDetails) {
 	a.t.Helper()
 	for _, e := range a.events(in) {
@@ -648,14 +651,15 @@ func (a *asking) cancelNote(in provider.Instance) (n history.CancelDetails) {
 	return n
 }
 
-// handsOver reports whether a call sends that an attempt is pending.
+// handsOver reports whether a call sends a message that an attempt is pending.
 func handsOver(c simaws.Call) bool {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
 	return ok && len(in.Entries) > 0 && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityPending"`)
 }
 
-// The worker dies after it has sent that the attempt is pending, and before its record is deleted: the code does not run beside its request.
-func TestR26AWorkerThatDiesBehindItsHandoverRunsNothingAgain(t *testing.T) {
+// The worker dies after it has reported the attempt as pending, and before it deletes the record. The code does not run
+// again.
+func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprint(waited), func(t *testing.T) {
@@ -663,10 +667,10 @@ func TestR26AWorkerThatDiesBehindItsHandoverRunsNothingAgain(t *testing.T) {
 			intercept, crashed := crashOnce(true, handsOver)
 			askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
-				by := a.retryOf(in).NextCheckID
+				checkID := a.retryOf(in).NextCheckID
 				a.serveFor(time.Hour)
-				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.NextCheckID != by || by == "" {
-					t.Errorf("ran %d times, %+v", len(a.handedOver()), r)
+				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.NextCheckID != checkID || checkID == "" {
+					t.Errorf("got %d runs, retry state %+v", len(a.handedOver()), r)
 				}
 				if err := a.complete(0, "once"); err != nil {
 					t.Fatal(err)
@@ -679,8 +683,9 @@ func TestR26AWorkerThatDiesBehindItsHandoverRunsNothingAgain(t *testing.T) {
 	}
 }
 
-// The worker dies before it has sent that the attempt is pending: the code runs again, with the same token, which the first holder has.
-func TestR26AWorkerThatDiesBeforeItsHandoverRunsAgainWithTheSameToken(t *testing.T) {
+// The worker dies before it reports the attempt as pending. The code runs again with the same token, so the first
+// holder can still complete the activity.
+func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.T) {
 	t.Parallel()
 	intercept, crashed := crashOnce(false, func(c simaws.Call) bool {
 		u, ok := c.Input.(*dynamodb.UpdateItemInput)
@@ -691,7 +696,7 @@ func TestR26AWorkerThatDiesBeforeItsHandoverRunsAgainWithTheSameToken(t *testing
 		a.serveFor(time.Hour)
 		runs := a.handedOver()
 		if !crashed.Load() || len(runs) != 2 || runs[0].token != runs[1].token {
-			t.Fatalf("%+v", runs)
+			t.Fatalf("got runs %+v, want 2 with the same token", runs)
 		}
 		if err := a.complete(0, "the first"); err != nil {
 			t.Fatal(err)
@@ -702,14 +707,14 @@ func TestR26AWorkerThatDiesBeforeItsHandoverRunsAgainWithTheSameToken(t *testing
 	})
 }
 
-// The last heartbeat of its worker counts for an attempt that is handed over then, and its details are kept.
-func TestR26TheHeartbeatsOfItsWorkerCount(t *testing.T) {
+// The last heartbeat of the worker counts for an attempt that becomes pending, and its details are stored.
+func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		began := time.Now()
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Beats: true})
 		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || string(r.Details) != `"there"` {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("got activity record %+v, error %v, want the details", r, err)
 		}
 		a.serveFor(9*time.Minute - time.Since(began) - time.Second)
 		a.wantOpen(in)
@@ -719,8 +724,9 @@ func TestR26TheHeartbeatsOfItsWorkerCount(t *testing.T) {
 	})
 }
 
-// The first attempt was out of time, and whoever had its token may still be at it: the end of the second, which is cancelled, is not all there is to wait for.
-func TestR26AnAttemptThatWasOutOfTimeIsGivenUpForTheWait(t *testing.T) {
+// The first attempt timed out, and its holder may still be working. The end of the second, cancelled attempt is
+// therefore not the end of all work.
+func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *asking) {
 		in := a.begin(question{Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute})
@@ -732,15 +738,16 @@ func TestR26AnAttemptThatWasOutOfTimeIsGivenUpForTheWait(t *testing.T) {
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "cancelled")
 		if how := a.endedAs(in); how != history.OutcomeAbandoned {
-			t.Errorf("ended as %q", how)
+			t.Errorf("got outcome %q, want abandoned", how)
 		}
 		a.serveFor(time.Hour)
 		a.checkRest()
 	})
 }
 
-// The holder of a cancelled attempt, whose end is waited for, is silent for too long: that is the end, and its policy tries nothing again.
-func TestR26ACancelledAttemptThatIsOutOfTimeIsTheLast(t *testing.T) {
+// The holder of a cancelled, awaited attempt sends no heartbeat in time. This ends the activity, and the retry policy
+// does not apply.
+func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{CancellationGracePeriod: time.Hour}, func(_ context.Context, a *asking) {
 		in := a.begin(question{Waited: true, Heartbeat: 2 * time.Minute, Every: time.Minute, GivesUp: time.Minute})
@@ -750,14 +757,15 @@ func TestR26ACancelledAttemptThatIsOutOfTimeIsTheLast(t *testing.T) {
 		a.wantEnd(in, "failed")
 		a.serveFor(2 * time.Hour)
 		if n := len(a.handedOver()); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("got %d runs, want 1", n)
 		}
 		a.checkRest()
 	})
 }
 
-// A timer of another time than the next look's, as one of before that was late, moves nothing on, though there was a heartbeat since.
-func TestR26ATimerOfAnotherTimeMovesNothingOn(t *testing.T) {
+// A timer for another time than the next check, for instance a late earlier one, does not move the check, even after a
+// heartbeat.
+func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
@@ -772,15 +780,16 @@ func TestR26ATimerOfAnotherTimeMovesNothingOn(t *testing.T) {
 		})
 		a.serveFor(time.Minute)
 		if r := a.retryOf(in); !r.NextCheckAt.Equal(before.NextCheckAt) || r.NextCheckID != before.NextCheckID {
-			t.Errorf("the next look was at %v by %s, and is at %v by %s", before.NextCheckAt, before.NextCheckID, r.NextCheckAt, r.NextCheckID)
+			t.Errorf("next check was at %v by %s, got %v by %s", before.NextCheckAt, before.NextCheckID, r.NextCheckAt, r.NextCheckID)
 		}
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
 	})
 }
 
-// For half an hour it cannot be written beside an activity that it is pending. One whose end is waited for goes back to its queue: a copy must not send an
-// end while somebody has the token. Any other is handed over all the same.
+// For half an hour the pending state of an activity cannot be written. An activity with WaitForCancellation is released
+// to its queue: a copy must not report the end while a caller holds the token. Any other activity becomes pending
+// regardless.
 func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, waited := range []bool{false, true} {
@@ -797,11 +806,11 @@ func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.
 				in := a.begin(question{Waited: waited})
 				a.serveFor(10 * time.Minute)
 				if p := a.retryOf(in).Pending; p == nil != waited {
-					t.Errorf("after ten minutes: %+v", p)
+					t.Errorf("after ten minutes: got pending %+v", p)
 				}
 				a.serveFor(time.Hour)
 				if p := a.retryOf(in).Pending; p == nil {
-					t.Error("it is not handed over")
+					t.Error("activity is not pending")
 				}
 				if err := a.complete(0, "the first"); err != nil {
 					t.Fatal(err)
@@ -813,19 +822,19 @@ func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.
 	}
 }
 
-// Its worker has stopped it, as its invocation was about to end, before it says that it is pending: it may be another's by now, so it is begun again, and that
-// run is the one that is handed over.
-func TestR26WhatItsWorkerHasStoppedIsBegunAgain(t *testing.T) {
+// The worker stops an activity at the end of its invocation, before the activity is reported as pending. Another worker
+// may have it by then, so it runs again, and the second run becomes pending.
+func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *asking) {
 		in := a.start("asks", question{Takes: 55 * time.Second, Once: true})
 		a.serveFor(30 * time.Minute)
 		runs := a.handedOver()
 		if len(runs) != 2 || runs[0].token != runs[1].token {
-			t.Fatalf("%+v", runs)
+			t.Fatalf("got runs %+v, want 2 with the same token", runs)
 		}
 		if p := a.retryOf(in).Pending; p == nil || p.Since.Before(runs[1].at) {
-			t.Errorf("%+v, and the second run began at %v", p, runs[1].at)
+			t.Errorf("got pending %+v, want since the second run at %v", p, runs[1].at)
 		}
 		if err := a.complete(1, "the second"); err != nil {
 			t.Fatal(err)
@@ -836,14 +845,15 @@ func TestR26WhatItsWorkerHasStoppedIsBegunAgain(t *testing.T) {
 	})
 }
 
-// A process dies, or a call fails, at any call of an attempt that times out, is tried again, is kept alive and completed: it ends as without.
-func TestR26ACrashAtAnyCallOfAPendingActivity(t *testing.T) {
+// A process dies, or a call fails, at any call of an activity that times out, is retried, sends heartbeats and is
+// completed. The end is the same.
+func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
-		"dies after":  func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
-		"fails":       func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
-		"is lost":     func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
+		"dies before":   func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
+		"dies after":    func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
+		"fails":         func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
+		"response lost": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
 	} {
 		for _, q := range []question{
 			{Heartbeat: 10 * time.Minute, Every: time.Minute, StartToClose: 3 * time.Hour},
@@ -861,14 +871,14 @@ func TestR26ACrashAtAnyCallOfAPendingActivity(t *testing.T) {
 	}
 }
 
-// throughTrouble lets a first attempt run out of time, keeps the second alive for a while, and completes it.
+// throughTrouble lets the first attempt time out, keeps the second open for a while, and completes it.
 func (a *asking) throughTrouble(n int64, q question) {
 	in := a.start("asks", q)
 	a.serveFor(40 * time.Minute)
 	runs := a.handedOver()
 	last := runs[len(runs)-1]
 	if last.attempt > 3 || last.attempt < 2 {
-		a.t.Errorf("call %d: %+v", n, runs)
+		a.t.Errorf("call %d: got runs %+v, want attempt 2 or 3 last", n, runs)
 	}
 	token := func() string { runs := a.handedOver(); return runs[len(runs)-1].token }
 	a.insist(func() error { _, err := a.client.HeartbeatActivity(a.t.Context(), token(), "there"); return err })
@@ -877,7 +887,7 @@ func (a *asking) throughTrouble(n int64, q question) {
 	a.serveFor(12 * time.Hour)
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
 	if err != nil || !strings.Contains(string(end.Output), "in the end") && !strings.Contains(string(end.Output), "timeout") {
-		a.t.Errorf("call %d: ended with %s, %v", n, end.Output, err)
+		a.t.Errorf("call %d: ended with %s, error %v", n, end.Output, err)
 	}
 	times := map[int]int{}
 	for _, r := range a.handedOver() {
@@ -890,7 +900,7 @@ func (a *asking) throughTrouble(n int64, q question) {
 	}
 }
 
-// insist repeats a call as a holder would.
+// insist retries a call as a token holder would.
 func (a *asking) insist(call func() error) {
 	for range 20 {
 		err := call()
@@ -899,11 +909,11 @@ func (a *asking) insist(call func() error) {
 		}
 		a.serveFor(5 * time.Second)
 	}
-	a.t.Error("a call does not get through")
+	a.t.Error("call failed 20 times")
 }
 
-// Every message arrives twice, and so does every work item: one timer, one attempt after another, one outcome.
-func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
+// Every timer message is sent twice, and there is still one timer, one attempt at a time, and one outcome.
+func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{Environments: 2}, func(ctx context.Context, a *asking) {
 		a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -918,11 +928,11 @@ func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
 		a.beatWhile(ctx, a.token(0), 30)
 		if n := len(a.handedOver()); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("got %d runs, want 1", n)
 		}
 		a.serveFor(8 * time.Minute)
 		if n := len(a.handedOver()); n != 2 || a.retryOf(in).Attempt != 2 {
-			t.Errorf("it ran %d times, %+v", n, a.retryOf(in))
+			t.Errorf("got %d runs, want 2; retry state %+v", n, a.retryOf(in))
 		}
 		if err := a.complete(1, "once"); err != nil {
 			t.Fatal(err)
@@ -933,7 +943,7 @@ func TestR26EveryMessageOfAPendingActivityTwice(t *testing.T) {
 	})
 }
 
-// The queues are lost with all that was in them, and a reconciliation goes on with what the table has: the time of a pending attempt is kept.
+// All queues are lost. A reconciliation continues from the table, and keeps the timeouts of a pending attempt.
 func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -953,18 +963,18 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 		a.serveFor(50 * time.Minute)
 		a.wantOpen(in)
 		if n := len(a.handedOver()); n != 1 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("got %d runs, want 1", n)
 		}
 		a.serveFor(15 * time.Minute)
 		a.wantEnd(in, "start-to-close")
 	})
 }
 
-// handedFor is how long the one attempt of hands-over may take that is not tried again.
+// handedFor is the start-to-close timeout of the single attempt of hands-over.
 const handedFor = 12 * time.Hour
 
-// handsOverAndWaits waits for an activity that is completed from outside: of its first attempt with it, or of its second, once the first was
-// out of time.
+// handsOverAndWaits waits for an activity that the test completes by its token. If late is set, the first attempt times
+// out and the second is completed.
 func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
 	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handedFor)}
 	if late {
@@ -973,11 +983,11 @@ func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, er
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
 
-// answeredMeanwhile answers what an instance waits for as #3.
+// answeredMeanwhile completes activity 3 of an instance.
 func answeredMeanwhile(h *hub, in provider.Instance) { answersMeanwhile(h, in, 1, 3) }
 
-// answersMeanwhile completes an activity that an instance has scheduled in a segment, after seven minutes: with the token of whichever attempt is the current one
-// by then, and insistently, as who is not sure whether a call came through.
+// answersMeanwhile completes an activity after seven minutes with the token of the current attempt. It repeats its
+// calls like a caller that got no response.
 func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 	c, begun := client.New(h.Provider), time.Now()
 	call := func(attempt int) error {

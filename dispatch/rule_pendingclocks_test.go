@@ -10,12 +10,12 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// holderBy is a holder of tokens whose clock is off by some time.
+// holderBy returns a client whose clock is off by the given duration.
 func (a *asking) holderBy(off time.Duration) *client.Client {
 	return client.New(a.Provider, client.WithClock(func() time.Time { return time.Now().Add(off) }))
 }
 
-// beatEvery has a holder send a heartbeat now and then, while the functions run.
+// beatEvery sends heartbeats at an interval while the hub runs for d.
 func (a *asking) beatEvery(ctx context.Context, holder *client.Client, token string, every, d time.Duration) {
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -38,8 +38,9 @@ func (a *asking) beatEvery(ctx context.Context, holder *client.Client, token str
 	<-done
 }
 
-// A holder's clock is a month ahead: its heartbeat counts, once, and not for a month. One by a right clock counts behind it.
-func TestR26AHeartbeatOfTomorrowKeepsNothingAliveForEver(t *testing.T) {
+// The clock of a token holder is a month ahead. Its heartbeat counts once, not for a month, and later heartbeats by a
+// correct clock count.
+func TestR26_heartbeatFromTheFuture_countsOnce(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
@@ -55,8 +56,9 @@ func TestR26AHeartbeatOfTomorrowKeepsNothingAliveForEver(t *testing.T) {
 	})
 }
 
-// A holder's clock is behind by more than the timeout, or ahead: its heartbeats keep the attempt alive, as it is answered.
-func TestR26HeartbeatsByAnotherClockCount(t *testing.T) {
+// The clock of a token holder is behind by more than the timeout, or ahead. Its accepted heartbeats keep the attempt
+// open.
+func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-time.Hour, -6 * time.Minute, -2 * time.Minute, 6 * time.Minute, time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
@@ -73,8 +75,8 @@ func TestR26HeartbeatsByAnotherClockCount(t *testing.T) {
 	}
 }
 
-// The first attempt's holder was ahead of the second's: the heartbeats of the second count all the same.
-func TestR26AHeartbeatOfTheNextAttemptCountsBehindALaterOne(t *testing.T) {
+// The clock of the first attempt's holder was ahead of the second's. The heartbeats of the second still count.
+func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
@@ -87,13 +89,13 @@ func TestR26AHeartbeatOfTheNextAttemptCountsBehindALaterOne(t *testing.T) {
 		a.serveFor(90 * time.Second)
 		a.beatEvery(ctx, a.client, a.token(1), time.Minute, 30*time.Minute)
 		if n := len(a.handedOver()); n != 2 {
-			t.Errorf("it ran %d times", n)
+			t.Errorf("got %d runs, want 2", n)
 		}
 		a.wantOpen(in)
 	})
 }
 
-// A heartbeat timeout is about as short as the time in which a heartbeat is not written again.
+// The heartbeat timeout is about as short as the interval in which heartbeats are not written again.
 func TestR26HeartbeatsOfAShortTimeoutAreWritten(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -108,8 +110,8 @@ func TestR26HeartbeatsOfAShortTimeoutAreWritten(t *testing.T) {
 	})
 }
 
-// A holder's clock says that the activity's whole time is over, which it is not: its heartbeat counts, and so does its result.
-func TestR26AResultByAnotherClockCounts(t *testing.T) {
+// By the clock of a token holder, the schedule-to-close timeout has expired. Its heartbeat and result still count.
+func TestR26_resultWithWrongClock_counts(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -124,14 +126,14 @@ func TestR26AResultByAnotherClockCounts(t *testing.T) {
 			}
 			a.serveFor(time.Minute)
 			a.wantEnd(in, "forty-two")
-			a.serveFor(time.Hour) // its timers are over
+			a.serveFor(time.Hour) // until its timers have fired
 			a.checkRest()
 		})
 	}
 }
 
-// A failure by a clock that is a month ahead, or behind, is followed by the next attempt after the policy's delay.
-func TestR26AFailureByAnotherClockIsTriedAgainInTime(t *testing.T) {
+// A failure by a clock that is a month ahead or behind is retried after the delay of the policy.
+func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-30 * 24 * time.Hour, 30 * 24 * time.Hour} {
 		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
@@ -142,11 +144,11 @@ func TestR26AFailureByAnotherClockIsTriedAgainInTime(t *testing.T) {
 			}
 			a.serveFor(8 * time.Minute)
 			if n := len(a.handedOver()); n != 1 {
-				t.Errorf("%v: %d attempts after 8 minutes", off, n)
+				t.Errorf("clock off by %v: got %d attempts after 8 minutes, want 1", off, n)
 			}
 			a.serveFor(4 * time.Minute)
 			if n := len(a.handedOver()); n != 2 {
-				t.Fatalf("%v: %d attempts after 12 minutes", off, n)
+				t.Fatalf("clock off by %v: got %d attempts after 12 minutes, want 2", off, n)
 			}
 			if err := a.complete(1, "forty-two"); err != nil {
 				t.Fatal(err)

@@ -8,8 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// The instance is paused while its activity is pending: its time goes on, and what its holder sends waits for the resume.
-func TestR26APauseKeepsWhatAHolderSends(t *testing.T) {
+// The instance is paused while its activity is pending. Timeouts continue, and results from the token holder are parked
+// until the resume.
+func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{StartToClose: 20 * time.Hour, Heartbeat: 5 * time.Minute, ScheduleToClose: 30 * time.Hour, Every: time.Minute})
@@ -29,13 +30,14 @@ func TestR26APauseKeepsWhatAHolderSends(t *testing.T) {
 		while(func() { a.beatEvery(ctx, a.client, a.token(0), time.Minute, 8*time.Hour) })
 		a.wantOpen(in)
 		if n := len(a.handedOver()); n != 1 {
-			t.Errorf("it ran %d times, though its holder is alive", n)
+			t.Errorf("got %d runs despite heartbeats, want 1", n)
 		}
-		while(func() { a.serveFor(3 * time.Minute) }) // attempts go on (R14)
+		while(func() { a.serveFor(3 * time.Minute) }) // attempts continue during a pause (R14)
 		if n := len(a.handedOver()); n != 2 {
-			t.Fatalf("it ran %d times, and its first holder is silent: %+v", n, a.handedOver())
+			t.Fatalf("got %d runs, want 2 after the heartbeat timeout: %+v", n, a.handedOver())
 		}
-		if _, err := a.client.HeartbeatActivity(ctx, a.token(1), nil); err != nil { // its time is nearly over
+		// shortly before the heartbeat timeout
+		if _, err := a.client.HeartbeatActivity(ctx, a.token(1), nil); err != nil {
 			t.Fatal(err)
 		}
 		while(func() {

@@ -12,7 +12,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Of hundreds of activities that one process completes the last costs what the first does: it does not read what became of all the others.
+// The last of hundreds of activities that one process completes costs as much as the first: the process does not read
+// the outcomes of the others.
 func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
 	t.Parallel()
 	const asked = 200
@@ -44,7 +45,7 @@ func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
 		in := h.start("asks-all", asked)
 		h.serveFor(time.Minute)
 		if len(tokens) != asked {
-			t.Fatalf("%d tokens", len(tokens))
+			t.Fatalf("got %d tokens, want %d", len(tokens), asked)
 		}
 		result := strings.Repeat("r", 20<<10)
 		var reads []float64
@@ -57,7 +58,7 @@ func TestR26TheLastOfHundredsIsCompletedAsTheFirst(t *testing.T) {
 			h.serveFor(time.Second)
 		}
 		if first, last := reads[1], reads[asked-1]; last > 2*first {
-			t.Errorf("the first costs %v units to read, the last %v", first, last)
+			t.Errorf("first completion reads %v units, last one %v", first, last)
 		}
 		h.finish(in)
 		h.checkRest()

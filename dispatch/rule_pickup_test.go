@@ -19,14 +19,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleavings of what a queue moves to its dead letters, and of the watch that picks it up:
-//   - it is sent again less than five minutes after it was sent first, when SQS still takes it for a repeat;
-//   - the watch dies after it has sent it, and sends it again;
-//   - it is moved away again, and again;
-//   - it had been consumed, by a turn whose outputs could never be sent: its new number is above the watermark;
-//   - another message of its instance came in between, and its turn continued as new.
+// These tests recover dead letters. Interleavings:
+//   - The sweeper sends a message again within five minutes, while SQS still deduplicates it.
+//   - The sweeper dies after it has sent the message, and sends it again.
+//   - The message becomes a dead letter again and again.
+//   - A turn had consumed the message, but its outputs could never be sent. The sequence number of the recovered
+//     message is above the watermark.
+//   - Another message arrives first, and its turn continues as new.
 
-// pickUp lets the watch look, until what was moved is picked up.
+// pickUp runs one sweep, which recovers dead letters.
 func (h *hub) pickUp(ctx context.Context) {
 	h.t.Helper()
 	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
@@ -34,8 +35,8 @@ func (h *hub) pickUp(ctx context.Context) {
 	}
 }
 
-// A message that its queue gives up within minutes of its being sent is not lost: whatever it tells.
-func TestR13WhatIsPickedUpIsNoRepeatOfWhatItWas(t *testing.T) {
+// A message of any kind that becomes a dead letter within minutes is not lost.
+func TestR13_recoveredDeadLetter_isNotDeduplicated(t *testing.T) {
 	t.Parallel()
 	for name, send := range map[string]func(h *hub, in provider.Instance){
 		"event": func(h *hub, in provider.Instance) { h.raise(in, "e", 7) },
@@ -64,19 +65,19 @@ func TestR13WhatIsPickedUpIsNoRepeatOfWhatItWas(t *testing.T) {
 					h.pickUp(ctx)
 					records := h.receive("sim://inbox.fifo")
 					if len(records) != 1 {
-						t.Fatalf("picked up for the %d. time, there are %d records: it is lost", n, len(records))
+						t.Fatalf("recovery %d: got %d records, want 1", n, len(records))
 					}
 					_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
 					time.Sleep(time.Minute)
-					h.pickUp(ctx) // what was kept is let be
+					h.pickUp(ctx) // the copy in the dead-letter queue is left alone
 				}
 			})
 		})
 	}
 }
 
-// An instance whose one message was moved away twice goes on, and has it once.
-func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
+// The only message of an instance becomes a dead letter twice. The instance continues, and consumes the message once.
+func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -85,7 +86,8 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 		for range 2 {
 			h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
 			sent := 0
-			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error { // the watch dies when it has sent it
+			// the sweeper dies after it has sent the message
+			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *send.QueueUrl == "sim://inbox.fifo" {
 					if sent++; sent == 1 {
 						_ = next()
@@ -95,7 +97,7 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 				return next()
 			})
 			if _, err := h.Timekeeper.Sweep(ctx); err == nil {
-				t.Error("the look says nothing of it")
+				t.Error("sweep did not report the failure")
 			}
 			h.interfere(nil)
 			time.Sleep(70 * time.Second)
@@ -104,12 +106,12 @@ func TestR13AnEventThatIsPickedUpTwiceArrivesOnce(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.raise(in, "f", 2)
 		if end := h.finish(in); string(end.Output) != "7" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s, want 7", end.String(), end.Output)
 		}
 	})
 }
 
-// moveAway has the turns of a message, of whose sends some are refused for a night, until its queue moves it to the dead letters.
+// moveAway runs turns of a message while selected sends fail, until the message becomes a dead letter.
 func (h *hub) moveAway(refused func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -123,21 +125,21 @@ func (h *hub) moveAway(refused func(*sqs.SendMessageBatchInput) bool) {
 		time.Sleep(6 * time.Minute)
 	}
 	if left := h.receive("sim://inbox.fifo"); len(left) > 0 {
-		h.t.Fatal("it is still in the inbox")
+		h.t.Fatal("message is still in the inbox")
 	}
 	h.interfere(nil)
 }
 
-// sendsWork reports whether work items are sent, startsOther whether another orchestration is started.
+// sendsWork reports whether a call sends work items. startsOther reports whether it starts another orchestration.
 func sendsWork(send *sqs.SendMessageBatchInput) bool { return *send.QueueUrl == "sim://default" }
 
 func startsOther(send *sqs.SendMessageBatchInput) bool {
 	return strings.Contains(*send.Entries[0].MessageBody, `"kind":"start"`)
 }
 
-// A turn has consumed a message, and what it caused could not be sent for a night. The message is moved away meanwhile; picked up, it
-// leads back to what was never sent, also when another message came first.
-func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
+// A turn consumed a message, and its outputs could not be sent for a night. The message becomes a dead letter. Its
+// recovery causes a redispatch of the outputs, even if another message arrived first.
+func TestR13_recoveredDeadLetter_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]bool{"alone": false, "another came first": true} {
 		t.Run(name, func(t *testing.T) {
@@ -151,15 +153,15 @@ func TestR13WhatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 				}
 				h.pickUp(ctx)
 				if end := h.finish(in); string(end.Output) != "2" {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s, output %s, want 2", end.String(), end.Output)
 				}
 			})
 		})
 	}
 }
 
-// The same of a start by message, whose instance is there already, and of an execution that has continued as new meanwhile.
-func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
+// The same holds for a start message whose instance exists, and for an execution that has since continued as new.
+func TestR13_recoveredStart_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]provider.Message{
 		"start":           {Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: history.Payload("2"), StartID: "start-1"},
@@ -176,15 +178,16 @@ func TestR13AStartThatIsPickedUpLeadsBackToWhatWasNeverSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				if end := h.finish(in); string(end.Output) != "2" {
-					t.Errorf("ended with %s %s", end.String(), end.Output)
+					t.Errorf("ended with %s, output %s, want 2", end.String(), end.Output)
 				}
 			})
 		})
 	}
 }
 
-// Two messages that were picked up come together, of which one does not say when it was moved away, as of a release before this one: each leads back.
-func TestR13WhatIsPickedUpTogetherLeadsBackToAllOfIt(t *testing.T) {
+// Two recovered messages arrive together. One lacks the time at which it became a dead letter, as in an earlier
+// release. Each causes a redispatch.
+func TestR13_deadLettersRecoveredTogether_redispatchBothTurns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 2)
@@ -196,12 +199,13 @@ func TestR13WhatIsPickedUpTogetherLeadsBackToAllOfIt(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "a", Times: 1, MovedAt: &now}})
 		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "b", Times: 1}})
 		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s, want 2", end.String(), end.Output)
 		}
 	})
 }
 
-// What a client has asked of an instance is picked up when that is purged, and another one has its id: it is not that one's.
+// A client's request becomes a dead letter. The instance is purged, and its ID is started again before the recovery.
+// The new incarnation is unaffected.
 func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]provider.Message{
@@ -232,7 +236,7 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 					h.serveFor(time.Minute)
 					now, err := h.Provider.ReadInstance(ctx, "i-1")
 					if untouched := now.Status == history.StatusRunning; err != nil || untouched != again {
-						t.Errorf("the instance is %q, %v", now.Status, err)
+						t.Errorf("got status %q, error %v", now.Status, err)
 					}
 					h.wantEmpty()
 				})
@@ -241,7 +245,7 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 	}
 }
 
-// continues is a registry with an orchestration that continues as new at once, before it is a chain of two.
+// continues returns a registry with an orchestration that continues as new n times before it runs a chain of two.
 func continues() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "on-and-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -253,8 +257,9 @@ func continues() *perdure.Registry {
 	return r
 }
 
-// A message's turn has started another orchestration, which could not be sent for a night; the message is moved away, and before it is picked up those
-// behind it have had their turns. The instance has continued as new meanwhile, so that the turn is of an execution that is long over.
+// A turn starts another orchestration, and this start cannot be sent for a night. Its message becomes a dead letter,
+// and later messages are processed first. The instance continues as new, so the turn belongs to a past execution when
+// the message is recovered.
 func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
 	t.Parallel()
 	for _, executions := range []int{1, 2, 5} {
@@ -276,7 +281,7 @@ func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
 					h.pickUp(ctx)
 					h.serveFor(time.Hour)
 					if kid, err := h.Provider.ReadInstance(ctx, "kid"); err != nil || kid.Status != history.StatusCompleted {
-						t.Errorf("what was started is %q, %v", kid.Status, err)
+						t.Errorf("started instance: got status %q, error %v, want Completed", kid.Status, err)
 					}
 				})
 			})
@@ -284,13 +289,14 @@ func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
 	}
 }
 
+// starting is the input of the orchestration "starts".
 type starting struct {
 	ByEvent bool
 	Left    int
 	Started bool
 }
 
-// starts is a registry with an orchestration that starts another one, and continues as new at each event.
+// starts returns a registry with an orchestration that starts another one, and continues as new after each event.
 func starts() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "starts", func(ctx *perdure.OrchestrationContext, s starting) (int, error) {
@@ -312,8 +318,9 @@ func starts() *perdure.Registry {
 	return r
 }
 
-// What is stopped again and again, as processes that poll are by deployments, uses up no deliveries for it.
-func TestAStoppedProcessSpendsNoDeliveries(t *testing.T) {
+// A process that is stopped again and again, like polling processes by deployments, does not use up the deliveries of a
+// record.
+func TestPoll_processStoppedRepeatedly_usesUpNoDeliveries(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)
@@ -328,9 +335,9 @@ func TestAStoppedProcessSpendsNoDeliveries(t *testing.T) {
 			}, dispatch.PollOptions{Concurrency: 1, GracePeriod: -1, Logger: slog.New(slog.DiscardHandler)})
 			stop()
 		}
-		t.Logf("%d deliveries in an hour of a process that is stopped every 2.3 seconds", deliveries)
+		t.Logf("%d deliveries in an hour to a process that is stopped every 2.3 seconds", deliveries)
 		if deliveries > 30 {
-			t.Errorf("%d deliveries", deliveries)
+			t.Errorf("got %d deliveries, want at most 30", deliveries)
 		}
 	})
 }

@@ -22,16 +22,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleavings that could hurt:
-//   - an outage lets the count of a healthy record grow, and its process then dies once for a reason of its own;
-//   - a poison record and healthy ones are in one batch: each death costs all a delivery, and those that began bear a mark;
-//   - a process dies twice a second of something else, with whatever it has in hand;
-//   - the process dies between the copy to the dead letters, the outcome and the delete: each is repeated, none is lost;
-//   - the code dies in the replay of a cold instance, before its turn;
-//   - a queue moves a record away that no code has ever run for;
-//   - an instance is parked as poison, and another build, or more memory, mends it.
+// Interleavings of these tests:
+//   - An outage raises the receive count of a healthy record, and then its process dies once for another reason.
+//   - A batch has poison and healthy records. Each death costs all of them a delivery, and started records have crash
+//     markers.
+//   - A process dies twice a second for another reason, with all its records.
+//   - The process dies between the dead letter, the outcome and the delete. Each is repeated, and none is lost.
+//   - The code dies during the replay of an uncached instance, before its turn.
+//   - SQS moves a record to the dead letters although no code has run for it.
+//   - An instance is blocked as poison, and another build or more memory fixes it.
 
-// deadly is an activity whose process dies whenever it runs, while alive is false.
+// deadly is an activity that kills its process in each run while alive is false.
 type deadly struct {
 	ran   atomic.Int64
 	alive atomic.Bool
@@ -45,8 +46,8 @@ func (d *deadly) run(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// poisonous is a registry with an activity "deadly", an orchestration that calls it, and says how it ended, and one that calls inc
-// n times at once beside it.
+// poisonous returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy activities
+// and returns how it ended.
 func poisonous(d *deadly) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "deadly", d.run)
@@ -66,10 +67,10 @@ func poisonous(d *deadly) *perdure.Registry {
 	return r
 }
 
-// crashable is what lets processes die.
+// crashable is an interceptor with which processes can die.
 var crashable = simhub.Crash(func(simaws.Call) (bool, bool) { return false, false })
 
-// dead are the dead letters of a queue, and why they are there.
+// dead returns the dead letters of a queue and their reasons.
 func (h *hub) dead(url string) (bodies, reasons []string) {
 	h.t.Helper()
 	for {
@@ -90,43 +91,43 @@ func (h *hub) dead(url string) (bodies, reasons []string) {
 	}
 }
 
-// wantDead fails unless a queue has one dead letter, with a reason that contains why.
+// wantDead fails unless a queue has one dead letter with a reason that contains why.
 func (h *hub) wantDead(url, why string) {
 	h.t.Helper()
 	bodies, reasons := h.dead(url)
 	if len(bodies) != 1 {
-		h.t.Errorf("%d dead letters in %s, want one: %v", len(bodies), url, reasons)
+		h.t.Errorf("got %d dead letters in %s, want 1: %v", len(bodies), url, reasons)
 	}
 	for _, r := range reasons {
 		if r == "" || !strings.Contains(r, why) {
-			h.t.Errorf("a dead letter of %s is there for %q, want %q", url, r, why)
+			h.t.Errorf("got dead letter in %s with reason %q, want %q", url, r, why)
 		}
 	}
 }
 
-func TestR13AnActivityThatTakesItsProcessDownFails(t *testing.T) {
+func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
 	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("poisoned", 0))
 		if string(end.Output) != `"0, poison true"` {
-			t.Errorf("ended with %s %s", end.Kind, end.Output)
+			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 		}
-		if n := d.ran.Load(); n != 13 { // two without a mark, one beside others, and ten alone
-			t.Errorf("it ran %d times", n)
+		if n := d.ran.Load(); n != 13 { // two without a crash marker, one in a batch, and ten alone
+			t.Errorf("got %d runs, want 13", n)
 		}
 		h.wantDead("sim://default-dead", "poison")
 		if left := h.receive("sim://default"); len(left) > 0 {
-			t.Error("the work item is still there")
+			t.Error("work item is still in the queue")
 		}
 	})
 }
 
-// Each call of the delivery that finds the poison may be the last of its process.
-func TestR13ACrashWhilePoisonIsDealtWithLosesNothing(t *testing.T) {
+// The process that finds the poison dies at each of its calls.
+func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
-		for n := int64(1); n <= 4; n++ { // read, mark, dead letter, outcome
+		for n := int64(1); n <= 4; n++ { // read, crash marker, dead letter, outcome
 			t.Run(fmt.Sprintf("%d/after=%v", n, after), func(t *testing.T) {
 				t.Parallel()
 				d := &deadly{}
@@ -138,10 +139,10 @@ func TestR13ACrashWhilePoisonIsDealtWithLosesNothing(t *testing.T) {
 				inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crash}, func(_ context.Context, h *hub) {
 					end := h.finish(h.start("poisoned", 0))
 					if string(end.Output) != `"0, poison true"` || d.ran.Load() > 14 {
-						t.Errorf("ended with %s %s after %d deliveries", end.Kind, end.Output, d.ran.Load())
+						t.Errorf("ended with %s, output %s after %d deliveries", end.Kind, end.Output, d.ran.Load())
 					}
 					if bodies, _ := h.dead("sim://default-dead"); len(bodies) == 0 {
-						t.Error("no dead letter")
+						t.Error("got no dead letter, want at least 1")
 					}
 				})
 			})
@@ -149,8 +150,8 @@ func TestR13ACrashWhilePoisonIsDealtWithLosesNothing(t *testing.T) {
 	}
 }
 
-// The neighbours of a poison record lose two deliveries by it. Then it comes after them.
-func TestR13APoisonRecordDoesNotTakeItsNeighboursAlong(t *testing.T) {
+// A poison record costs the other records of its batch two deliveries. Then it runs after them.
+func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
 	r := poisonous(d)
@@ -158,7 +159,7 @@ func TestR13APoisonRecordDoesNotTakeItsNeighboursAlong(t *testing.T) {
 		in := h.start("poisoned", 5)
 		end := h.finish(in)
 		if string(end.Output) != `"15, poison true"` {
-			t.Errorf("ended with %s %s", end.Kind, end.Output)
+			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 		}
 		var neighbours, poison time.Time
 		for _, e := range h.events(in) {
@@ -171,15 +172,15 @@ func TestR13APoisonRecordDoesNotTakeItsNeighboursAlong(t *testing.T) {
 			}
 		}
 		if took := neighbours.Sub(in.CreatedAt); took > 31*time.Minute+30*time.Second || !poison.After(neighbours) {
-			t.Errorf("the neighbours took %v: more than two visibility timeouts, and two leases", took)
+			t.Errorf("healthy activities took %v: more than two visibility timeouts and two leases", took)
 		}
 		h.wantDead("sim://default-dead", "poison")
 	})
 }
 
-// The same of turns: an instance that kills its process may take the others of its batch along in three deliveries, and in the fourth
-// stand before them. Then it is the one with the most marks, and comes last.
-func TestR13APoisonTurnDoesNotTakeItsNeighboursAlong(t *testing.T) {
+// The same holds for turns. An instance that kills its process may affect the others of its batch in three deliveries,
+// and run before them in the fourth. Then it has the most crash markers and runs last.
+func TestR13_poisonTurn_delaysItsBatchBriefly(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(ctx context.Context, h *hub) {
@@ -189,16 +190,16 @@ func TestR13APoisonTurnDoesNotTakeItsNeighboursAlong(t *testing.T) {
 		}
 		h.serveFor(6*time.Minute + 10*time.Second)
 		if now := h.read(provider.Instance{InstanceID: "healthy"}); now.Status != provider.StatusCompleted {
-			t.Errorf("after four visibility timeouts the neighbour is %s", now.Status)
+			t.Errorf("healthy instance: got status %s after four visibility timeouts, want Completed", now.Status)
 		}
 		if left := h.read(provider.Instance{InstanceID: "i-1"}); left.Status != provider.StatusPending {
-			t.Errorf("the other is %s", left.Status)
+			t.Errorf("poison instance: got status %s, want Pending", left.Status)
 		}
 	})
 }
 
-// An outage is no death, however long: neither of reads, nor of writes, nor of queues.
-func TestR13AnOutageOfTwoHoursPoisonsNothing(t *testing.T) {
+// An outage does not count as a death, however long it is, of reads, writes or queues.
+func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 	t.Parallel()
 	down := map[string]func(c simaws.Call) bool{
 		"reads":  func(c simaws.Call) bool { return c.Operation == "GetItem" || c.Operation == "Query" },
@@ -215,7 +216,7 @@ func TestR13AnOutageOfTwoHoursPoisonsNothing(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				in := h.start("chain", 2)
-				if name != "reads" { // else the first read of the first turn hangs already
+				if name != "reads" { // otherwise the outage already affects the first turn
 					h.turn(0)
 				}
 				began := time.Now()
@@ -226,7 +227,7 @@ func TestR13AnOutageOfTwoHoursPoisonsNothing(t *testing.T) {
 					return next()
 				})
 				if end := h.finish(in); string(end.Output) != "2" {
-					t.Errorf("ended with %s", end.String())
+					t.Errorf("ended with %s, want output 2", end.String())
 				}
 				h.checkRest()
 				_ = ctx
@@ -235,9 +236,9 @@ func TestR13AnOutageOfTwoHoursPoisonsNothing(t *testing.T) {
 	}
 }
 
-// Interleaving: an outage has raised a record's count beyond the limit; then the process dies, twice, for reasons that are not its
-// code's.
-func TestR13ADeathAfterAnOutageIsNoPoison(t *testing.T) {
+// Interleaving: an outage raises the receive count of a record above the limit. Then its process dies twice for reasons
+// other than its code.
+func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
 	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
@@ -246,19 +247,19 @@ func TestR13ADeathAfterAnOutageIsNoPoison(t *testing.T) {
 		for range 20 {
 			_ = h.Provider.AbandonRecords(ctx, "default", 0, h.receive("sim://default")...)
 		}
-		h.serveFor(45 * time.Second) // two deaths: its lease is over after 30 s
+		h.serveFor(45 * time.Second) // two deaths: the run lease expires after 30 s
 		if n := d.ran.Load(); n != 2 {
-			t.Fatalf("%d deaths", n)
+			t.Fatalf("got %d deaths, want 2", n)
 		}
 		d.alive.Store(true)
 		if end := h.finish(in); string(end.Output) != `"no poison"` {
-			t.Errorf("ended with %s", end.Output)
+			t.Errorf("ended with %s, want no poison", end.Output)
 		}
 	})
 }
 
-// What a worker cannot run, or cannot tell, is sent anew before its queue gives it up.
-func TestR13AHandledFailureUsesUpNoDeliveries(t *testing.T) {
+// A work item that a worker cannot run or report is resent before SQS moves it to the dead letters.
+func TestR13_handledFailures_useUpNoDeliveries(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -280,35 +281,35 @@ func TestR13AHandledFailureUsesUpNoDeliveries(t *testing.T) {
 			}
 		}
 		if most > 50 || deliveries < 100 || deliveries > 1000 {
-			t.Errorf("%d deliveries in 12 hours, the most of one record %d", deliveries, most)
+			t.Errorf("got %d deliveries in 12 hours, at most %d of one record", deliveries, most)
 		}
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 1", end.String())
 		}
 		h.checkRest()
 	})
 }
 
-// An activity that runs into the end of its invocation each time, and leaves nothing to go on from, would do so for ever: its attempt
-// fails, in a way that may be tried again.
-func TestAnActivityThatNeverFitsItsInvocationFails(t *testing.T) {
+// An activity always exceeds its invocation and sends no heartbeat, so it would never end. Its attempt fails with a
+// retryable error.
+func TestActivity_exceedsEachInvocationWithoutHeartbeat_fails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: poisonousJob()}, func(ctx context.Context, h *hub) {
 		in := h.start("long", 0)
 		h.turn(0)
 		deliveries := h.serveInvocations(ctx, poisonousJob(), time.Minute)
 		if deliveries != 3 {
-			t.Errorf("%d deliveries", deliveries)
+			t.Errorf("got %d deliveries, want 3", deliveries)
 		}
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || end.Error.Cause.NonRetryable {
-			t.Errorf("ended with %s %+v", end.Kind, end.Error)
+			t.Errorf("ended with %s %+v, want a retryable timeout", end.Kind, end.Error)
 		}
 		h.checkRest()
 	})
 }
 
-// poisonousJob is a registry with an activity that takes longer than an invocation.
+// poisonousJob returns a registry with an activity that takes longer than an invocation.
 func poisonousJob() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "long", func(ctx context.Context, _ int) (int, error) {
@@ -321,8 +322,8 @@ func poisonousJob() *perdure.Registry {
 	return r
 }
 
-// serveInvocations gives what is visible in the work queue to a worker, an invocation of so long each, until nothing is left, and counts
-// the deliveries.
+// serveInvocations passes the visible records of the work queue to a worker in invocations of the given length until
+// none is left, and returns the number of deliveries.
 func (h *hub) serveInvocations(ctx context.Context, r *perdure.Registry, long time.Duration) (deliveries int) {
 	h.t.Helper()
 	w := h.worker(r)
@@ -341,7 +342,7 @@ func (h *hub) serveInvocations(ctx context.Context, r *perdure.Registry, long ti
 	return deliveries
 }
 
-// fatal is an orchestration whose turn takes the process down after an event, while alive is false.
+// fatal is an orchestration whose turn kills the process after an event while alive is false.
 type fatal struct {
 	alive, dies atomic.Bool
 	ran         atomic.Int64
@@ -362,7 +363,7 @@ func (f *fatal) registry() *perdure.Registry {
 	return r
 }
 
-// crash kills the process of a turn that has reached the fatal line: at its commit, the first call after it.
+// crash kills the process of a fatal turn at its commit, the first call after the turn.
 func (f *fatal) crash() simaws.Interceptor {
 	return simhub.Crash(func(c simaws.Call) (bool, bool) {
 		in, put := c.Input.(*dynamodb.PutItemInput)
@@ -370,20 +371,21 @@ func (f *fatal) crash() simaws.Interceptor {
 	})
 }
 
-// A function of few seconds never has five left: what is to run alone does all the same, with most of an invocation before it.
-func TestR13SuspectsRunInAFunctionOfFewSeconds(t *testing.T) {
+// A function with a short timeout never has five seconds left. Suspects still run alone, with most of an invocation
+// available.
+func TestR13_shortFunctionTimeout_suspectsStillRun(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash(), InvocationLimit: 3 * time.Second}, func(_ context.Context, h *hub) {
 		in := h.start("fatal", 0)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
-			t.Errorf("the instance is %s %+v after %d runs", now.Status, now.Diagnosis, f.ran.Load())
+			t.Errorf("got status %s, diagnosis %+v after %d runs, want Blocked as poison", now.Status, now.Diagnosis, f.ran.Load())
 		}
 	})
 }
 
-func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
+func TestR13_turnKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -396,11 +398,11 @@ func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 				h.serveFor(2 * time.Hour)
 				now := h.read(in)
 				if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
-					t.Fatalf("after %d deliveries it is %s: %+v", f.ran.Load(), now.Status, now.Diagnosis)
+					t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison", f.ran.Load(), now.Status, now.Diagnosis)
 				}
 				h.wantDead("sim://inbox-dead.fifo", "poison")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
-					t.Errorf("no other build has reported, and the watch woke %d, %v", woken, err)
+					t.Errorf("got %d wakes, error %v, want 0 without a new build", woken, err)
 				}
 				f.alive.Store(true)
 				h.resumes(ctx, in, f)
@@ -409,9 +411,9 @@ func TestR13ATurnThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 	}
 }
 
-// The same of the first turn of an execution that continues as new: it is the message of the turn before that leads to it, and is
-// shown to people, though nothing that it brought is parked.
-func TestR13APoisonTurnAfterContinueAsNewIsInTheDeadLetters(t *testing.T) {
+// The same holds for the first turn of an execution that continued as new. The message of the previous turn causes it,
+// and becomes a dead letter although none of its inputs are parked.
+func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	r := f.registry()
@@ -426,25 +428,25 @@ func TestR13APoisonTurnAfterContinueAsNewIsInTheDeadLetters(t *testing.T) {
 		in := h.start("fatal-next", 1)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
 		h.wantDead("sim://inbox-dead.fifo", "poison")
 		f.alive.Store(true)
 		time.Sleep(time.Second)
-		mended := h.orchestrator(r, "mended")
+		fixed := h.orchestrator(r, "fixed")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Errorf("the watch woke %d, %v", woken, err)
+			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
-		h.give(mended)
+		h.give(fixed)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID); err != nil || string(end.Output) != "7" {
-			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+			t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 		}
 	})
 }
 
-// Interleaving: nobody dies, but each delivery loses the answer to its mark, or the call that takes it away fails at first, and then
-// fails for a reason that is not its code's. A process that lives leaves no mark.
-func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
+// Interleaving: no process dies. In each delivery, the response to the crash marker is lost or its removal fails at
+// first, and then a call fails for another reason. A live process leaves no crash marker.
+func TestR13_processSurvives_crashMarkerIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []string{"mark", "unmark"} {
 		t.Run(lost, func(t *testing.T) {
@@ -476,7 +478,7 @@ func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
 					return next()
 				})
 				if end := h.finish(in); string(end.Output) != "1" || failures != 40 {
-					t.Errorf("after %d failures it ended with %s %s", failures, end.String(), end.Output)
+					t.Errorf("after %d failures: ended with %s, output %s, want 1", failures, end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -484,24 +486,25 @@ func TestR13AMarkOfAProcessThatLivesIsTakenAway(t *testing.T) {
 	}
 }
 
-// resumes lets a build report in which a blocked instance can go on, and wants it to: with what was parked.
+// resumes reports a build that fixes a blocked instance, and fails unless the instance continues with its parked
+// inputs.
 func (h *hub) resumes(ctx context.Context, in provider.Instance, f *fatal) {
 	h.t.Helper()
 	time.Sleep(time.Second)
-	mended := h.orchestrator(f.registry(), "mended")
+	fixed := h.orchestrator(f.registry(), "fixed")
 	if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-		h.t.Errorf("the watch woke %d, %v", woken, err)
+		h.t.Errorf("got %d wakes, error %v, want 1", woken, err)
 	}
-	h.give(mended)
+	h.give(fixed)
 	end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil || string(end.Output) != "7" {
-		h.t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+		h.t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 	}
 	h.events(in)
 }
 
-// The code dies in the replay already, before the turn has anything to do.
-func TestR13AReplayThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
+// The code dies during the replay, before its turn.
+func TestR13_replayKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	f.alive.Store(true)
@@ -522,25 +525,25 @@ func TestR13AReplayThatTakesItsProcessDownBlocksItsInstance(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypePoison {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
 		if n := replays.Load(); n != 13 {
-			t.Errorf("replayed in %d deliveries", n)
+			t.Errorf("got replays in %d deliveries, want 13", n)
 		}
 		f.alive.Store(true)
 		time.Sleep(time.Second)
-		mended := h.orchestrator(r, "mended")
+		fixed := h.orchestrator(r, "fixed")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Errorf("the watch woke %d, %v", woken, err)
+			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
-		h.give(mended)
+		h.give(fixed)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
-			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+			t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 		}
 	})
 }
 
-// blockedAsPoison is an instance of which a turn has killed its process until it was blocked.
+// blockedAsPoison returns an instance whose turn killed its process until the instance was blocked.
 func (h *hub) blockedAsPoison() provider.Instance {
 	h.t.Helper()
 	in := h.start("fatal", 1)
@@ -550,7 +553,7 @@ func (h *hub) blockedAsPoison() provider.Instance {
 	return in
 }
 
-// More memory is no new build: each message that comes to an instance which is blocked as poison has one try, and no more.
+// More memory is not a new build. Each message for an instance that is blocked as poison causes one attempt.
 func TestR13AMessageToABlockedInstanceHasOneTry(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
@@ -559,31 +562,31 @@ func TestR13AMessageToABlockedInstanceHasOneTry(t *testing.T) {
 		h.raise(in, "f", 2)
 		h.serveFor(time.Hour)
 		if n := f.ran.Load(); n != 14 || h.read(in).Status != provider.StatusBlocked {
-			t.Errorf("it ran %d times, and is %s", n, h.read(in).Status)
+			t.Errorf("got %d runs, status %s, want 14 and Blocked", n, h.read(in).Status)
 		}
 		f.alive.Store(true)
 		h.raise(in, "g", 3)
 		if end := h.finish(in); string(end.Output) != "7" || h.read(in).Status != provider.StatusCompleted {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 7", end.String())
 		}
 	})
 }
 
-func TestR13ABlockedInstanceCanBeTerminatedWithoutItsCode(t *testing.T) {
+func TestR13_blockedAsPoison_canBeTerminated(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(_ context.Context, h *hub) {
 		in := h.blockedAsPoison()
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, Text: "enough"})
 		if end := h.finish(in); end.Kind != history.OrchestrationTerminated {
-			t.Errorf("ended with %s", end.Kind)
+			t.Errorf("ended with %s, want terminated", end.Kind)
 		}
 	})
 }
 
-// A history that cannot be read takes no turn, ever: at the limit the instance is shown as blocked, and what came for it is in the
-// dead letters. Once it can be read, a wake brings it back.
-func TestR13AHistoryThatCannotBeReadBlocksItsInstance(t *testing.T) {
+// An unreadable history never has a turn. At the delivery limit the instance is blocked, and its messages become dead
+// letters. Once the history is readable, a wake continues the instance.
+func TestR13_unreadableHistory_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add"), CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -593,12 +596,12 @@ func TestR13AHistoryThatCannotBeReadBlocksItsInstance(t *testing.T) {
 		h.raise(in, "e", 5)
 		h.serveFor(10 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("below the limit it is %s", now.Status)
+			t.Errorf("below the limit: got status %s, want Running", now.Status)
 		}
 		h.serveFor(time.Hour)
 		now := h.read(in)
 		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeCorrupt || !strings.Contains(now.Diagnosis.Message, "h#0000000001") {
-			t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Fatalf("got status %s, diagnosis %+v, want Blocked as corrupt", now.Status, now.Diagnosis)
 		}
 		h.wantDead("sim://inbox-dead.fifo", "h#0000000001")
 		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aTable(), Item: sound}); err != nil {
@@ -606,22 +609,22 @@ func TestR13AHistoryThatCannotBeReadBlocksItsInstance(t *testing.T) {
 		}
 		later := h.orchestrator(sleeper(1, "add"), "later")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
-			t.Errorf("the watch woke %d, %v", woken, err)
+			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
 		h.give(later)
 		if now := h.read(in); now.Status != provider.StatusRunning || now.Diagnosis != nil {
-			t.Errorf("mended, it is %s: %+v", now.Status, now.Diagnosis)
+			t.Errorf("after the repair: got status %s, diagnosis %+v, want Running", now.Status, now.Diagnosis)
 		}
 		h.raise(in, "f", 6)
 		h.give(later)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "6" {
-			t.Errorf("ended with %s %s, %v", end.Kind, end.Output, err)
+			t.Errorf("ended with %s, output %s, error %v, want 6", end.Kind, end.Output, err)
 		}
 	})
 }
 
-// A queue gives up what it has delivered a hundred times, and tells nobody, though no code has ever run: the watch picks it up.
-func TestR13WhatAQueueMovedAwayIsPickedUp(t *testing.T) {
+// SQS moves a record to the dead letters after a hundred deliveries, although no code has run. The sweeper recovers it.
+func TestR13_deadLetterOfQueue_isRecovered(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		orchestration string
@@ -646,11 +649,11 @@ func TestR13WhatAQueueMovedAwayIsPickedUp(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)
-				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // what was picked up is left alone
+				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // the recovered copy is left alone
 					t.Fatal(err)
 				}
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted || c.want != "" && string(end.Output) != c.want {
-					t.Errorf("ended with %s %s", end.Kind, end.Output)
+					t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 				}
 				h.wantDead(h.Provider.Config().DeadLetters[name], "picked up")
 			})
@@ -658,7 +661,7 @@ func TestR13WhatAQueueMovedAwayIsPickedUp(t *testing.T) {
 	}
 }
 
-// exhaust delivers what is in a queue until the queue moves it to its dead letters.
+// exhaust receives the record of a queue until SQS moves it to the dead letters.
 func (h *hub) exhaust(ctx context.Context, queue, url string) {
 	h.t.Helper()
 	for n := 0; ; n++ {
@@ -667,7 +670,7 @@ func (h *hub) exhaust(ctx context.Context, queue, url string) {
 		case len(records) == 0 && n > 0:
 			return
 		case len(records) != 1 || n == 100:
-			h.t.Fatalf("%d records in the %d. delivery", len(records), n+1)
+			h.t.Fatalf("got %d records in delivery %d, want 1", len(records), n+1)
 		}
 		if err := h.Provider.AbandonRecords(ctx, queue, 0, records...); err != nil {
 			h.t.Fatal(err)
@@ -675,8 +678,8 @@ func (h *hub) exhaust(ctx context.Context, queue, url string) {
 	}
 }
 
-// The watch dies at each call of a look: nothing is lost, and nothing done twice.
-func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
+// The sweeper dies at each call of a sweep. Nothing is lost, and nothing happens twice.
+func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 3; n++ { // send, copy, delete
@@ -699,7 +702,7 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 						return errors.New("the process has died")
 					})
 					if _, err := h.Timekeeper.Sweep(ctx); err == nil {
-						t.Error("the look says nothing of it")
+						t.Error("sweep did not report the failure")
 					}
 					h.interfere(nil)
 					time.Sleep(2 * time.Minute)
@@ -707,7 +710,7 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 					if end := h.finish(in); string(end.Output) != "1" {
-						t.Errorf("ended with %s %s", end.Kind, end.Output)
+						t.Errorf("ended with %s, output %s, want 1", end.Kind, end.Output)
 					}
 					h.wantDead("sim://inbox-dead.fifo", "picked up")
 				})
@@ -716,9 +719,9 @@ func TestR13ACrashOfTheWatchLosesNothing(t *testing.T) {
 	}
 }
 
-// The first two deliveries cost nothing: see TestWhatAChainOfTenCosts. From the third on it is a write, and where the record goes back
-// one more.
-func TestWhatWatchingCosts(t *testing.T) {
+// The first two deliveries cost nothing, see TestWhatAChainOfTenCosts. From the third on, each costs one write, and one
+// more if the record is released.
+func TestCrashMarker_fromThirdDelivery_costsOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
@@ -729,10 +732,10 @@ func TestWhatWatchingCosts(t *testing.T) {
 		h.Cloud.ResetCounts()
 		must(dispatch.NewWorker(registry(), h.Provider, nil)).HandleRecords(ctx, h.receive("sim://default"))
 		if n := h.Cloud.Counts()["DynamoDB.UpdateItem"]; n != 1 {
-			t.Errorf("%d updates, want the mark", n)
+			t.Errorf("got %d updates, want 1 for the crash marker", n)
 		}
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 1", end.String())
 		}
 	})
 }
@@ -742,7 +745,7 @@ func aTable() *string {
 	return &name
 }
 
-// damage spoils a segment.
+// damage overwrites a segment with unreadable events.
 func (h *hub) damage(segment map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
 	spoiled := maps.Clone(segment)
@@ -752,15 +755,15 @@ func (h *hub) damage(segment map[string]ddbtypes.AttributeValue) {
 	}
 }
 
-// What is done with is deleted before an instance begins that may take the process down.
+// Finished records are deleted before an instance runs that may kill the process.
 func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		doubtful := h.start("nothing", 1)
+		suspect := h.start("nothing", 1)
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
-			if n == 2 { // in this one it dies
-				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: doubtful.ExecutionID, Record: records[0]}); err != nil {
+			if n == 2 { // the process dies in this delivery
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: suspect.ExecutionID, Record: records[0]}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -774,22 +777,22 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 			if c.Operation == "DeleteMessageBatch" {
 				deleted.Store(true)
 			}
-			if p, ok := c.Input.(*dynamodb.PutItemInput); ok && text(p.Item, "pk") == "x#"+doubtful.ExecutionID && begun.CompareAndSwap(false, true) {
+			if p, ok := c.Input.(*dynamodb.PutItemInput); ok && text(p.Item, "pk") == "x#"+suspect.ExecutionID && begun.CompareAndSwap(false, true) {
 				if !deleted.Load() {
-					t.Error("it begins, and the records of the others are still there")
+					t.Error("the suspect starts before the records of the others are deleted")
 				}
 			}
 			return next()
 		})
 		if failed := h.turn(0); len(failed) > 0 || !begun.Load() {
-			t.Errorf("failed %v, begun: %v", failed, begun.Load())
+			t.Errorf("got failed records %v, suspect started: %v", failed, begun.Load())
 		}
 	})
 }
 
-// A warm instance replays nothing: its turn is watched all the same, and the mark goes when it is done, or has failed in a way that
-// its code had no part in.
-func TestR13AWarmTurnIsWatched(t *testing.T) {
+// A cached instance replays nothing, but its turn has a crash marker too. The marker is removed after the turn, or
+// after a failure that its code did not cause.
+func TestR13_warmTurn_hasCrashMarker(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(2, "add")}, func(ctx context.Context, h *hub) {
 		in := h.start("sleeper", 0)
@@ -801,7 +804,7 @@ func TestR13AWarmTurnIsWatched(t *testing.T) {
 		from := len(h.made())
 		h.turn(0)
 		if ops := strings.Join(h.operations(from), " "); !strings.Contains(ops, "UpdateItem PutItem") || strings.Count(ops, "UpdateItem") != 1 {
-			t.Errorf("a mark and the commit are expected: %s", ops)
+			t.Errorf("got calls %s, want a crash marker and the commit", ops)
 		}
 		h.raise(in, "f", 2)
 		for range 10 {
@@ -815,13 +818,13 @@ func TestR13AWarmTurnIsWatched(t *testing.T) {
 		})
 		for range 5 {
 			if failed := h.turn(0); len(failed) != 1 {
-				t.Fatalf("failed %v", failed)
+				t.Fatalf("got failed records %v, want 1", failed)
 			}
 			time.Sleep(10 * time.Minute)
 		}
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 3", end.String())
 		}
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stepping is a registry with an activity that takes so many steps of a minute, and goes on from its heartbeat; from a step on it gets
-// nowhere, if that is not 0. An orchestration calls it with a policy.
+// stepping returns a registry with an activity of several steps of a minute that continues from its heartbeat details.
+// From step stuckFrom on, unless 0, it makes no progress. An orchestration calls the activity with a policy.
 func stepping(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "steps", func(ctx context.Context, _ int) (int, error) {
@@ -41,8 +41,8 @@ func stepping(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registr
 	return r
 }
 
-// An activity may take fifty invocations, as long as each leaves a heartbeat to go on from.
-func TestAnActivityThatMakesProgressMayTakeFiftyInvocations(t *testing.T) {
+// An activity may take fifty invocations if each leaves a heartbeat to continue from.
+func TestActivity_makesProgress_mayTakeFiftyInvocations(t *testing.T) {
 	t.Parallel()
 	r := stepping(50, 0, perdure.RetryPolicy{MaxAttempts: 1})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
@@ -50,16 +50,16 @@ func TestAnActivityThatMakesProgressMayTakeFiftyInvocations(t *testing.T) {
 		h.turn(0)
 		deliveries := h.serveInvocations(ctx, r, 2*time.Minute)
 		end := h.finish(in)
-		t.Logf("%d deliveries, over %v", deliveries, end.Time.Sub(in.CreatedAt))
+		t.Logf("%d deliveries over %v", deliveries, end.Time.Sub(in.CreatedAt))
 		if end.Kind != history.OrchestrationCompleted || string(end.Output) != "50" || deliveries < 50 {
-			t.Errorf("after %d deliveries it ended with %s %s %+v", deliveries, end.Kind, end.Output, end.Error)
+			t.Errorf("after %d deliveries: ended with %s, output %s, error %+v", deliveries, end.Kind, end.Output, end.Error)
 		}
 		h.checkRest()
 	})
 }
 
-// One that stops making progress has failed after three more, and what it says then is that.
-func TestAnActivityThatStopsMakingProgressFails(t *testing.T) {
+// An activity that stops making progress fails with a timeout after three more deliveries.
+func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 	t.Parallel()
 	r := stepping(50, 5, perdure.RetryPolicy{MaxAttempts: 1})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
@@ -68,13 +68,13 @@ func TestAnActivityThatStopsMakingProgressFails(t *testing.T) {
 		deliveries := h.serveInvocations(ctx, r, 2*time.Minute)
 		end := h.finish(in)
 		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || deliveries != 8 {
-			t.Errorf("after %d deliveries it ended with %s %+v", deliveries, end.Kind, end.Error)
+			t.Errorf("after %d deliveries: ended with %s %+v", deliveries, end.Kind, end.Error)
 		}
 	})
 }
 
-// One whose processes are killed is no poison for it, as long as each has left a heartbeat to go on from; what kills without one is, after as
-// many deaths as ever.
+// An activity whose processes are killed is not poison as long as each process leaves a heartbeat with progress.
+// Without progress it is poison after the usual number of deaths.
 func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 	t.Parallel()
 	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
@@ -86,45 +86,45 @@ func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 				h.turn(0)
 				deliveries := h.killWorkers(ctx, r, 150*time.Second)
 				end := h.finish(in)
-				t.Logf("%d deliveries, over %v: %s", deliveries, end.Time.Sub(in.CreatedAt), end.Kind)
+				t.Logf("%d deliveries over %v: %s", deliveries, end.Time.Sub(in.CreatedAt), end.Kind)
 				if stuckFrom == 0 && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "50") {
-					t.Errorf("after %d deliveries it ended with %s %s %+v", deliveries, end.Kind, end.Output, end.Error)
+					t.Errorf("after %d deliveries: ended with %s, output %s, error %+v", deliveries, end.Kind, end.Output, end.Error)
 				}
-				const deaths = 13 // that are not forgotten; and two steps in each process before
+				const deaths = 13 // counted deaths, after processes of two steps each
 				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
-					t.Errorf("after %d deliveries it ended with %s %+v", deliveries, end.Kind, end.Error)
+					t.Errorf("after %d deliveries: ended with %s %+v, want poison", deliveries, end.Kind, end.Error)
 				}
 			})
 		})
 	}
 }
 
-// killWorkers gives what is in the work queue to workers whose processes are killed after so long, until nothing is left, and returns how
-// many deliveries that took.
-func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, life time.Duration) (deliveries int) {
+// killWorkers passes records of the work queue to workers whose processes are killed after the given time, until none
+// is left. It returns the number of deliveries.
+func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, lifetime time.Duration) (deliveries int) {
 	h.interfere(hang(time.Now(), nil, false))
 	for idle := 0; idle < 60; idle++ {
 		if records := h.receive("sim://default"); len(records) > 0 {
 			idle, deliveries = 0, deliveries+len(records)
 			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
-			go w.HandleRecords(context.WithValue(ctx, function{}, time.Now().Add(life)), records)
+			go w.HandleRecords(context.WithValue(ctx, function{}, time.Now().Add(lifetime)), records)
 		}
 		time.Sleep(10 * time.Second)
 	}
 	return deliveries
 }
 
-// function is a run of a function that is killed when its time is over.
+// function is the context key of a function's deadline, at which it is killed.
 type function struct{}
 
-// invoke hands records to a function as Lambda does, and deletes what it has done.
+// invoke passes records to a function as Lambda does, and deletes the processed records.
 func (h *hub) invoke(ctx context.Context, queue string, timeout time.Duration, handle func(context.Context, []provider.Record) []string, records []provider.Record) {
 	end := time.Now().Add(timeout)
 	limited, stop := context.WithDeadline(context.WithValue(ctx, function{}, end), end)
 	defer stop()
 	failed := handle(limited, records)
 	if !time.Now().Before(end) {
-		return // it was killed
+		return // the function was killed
 	}
 	for _, r := range records {
 		if !slices.Contains(failed, r.ID) {
@@ -133,7 +133,7 @@ func (h *hub) invoke(ctx context.Context, queue string, timeout time.Duration, h
 	}
 }
 
-// For an hour calls hang, and take the functions with them when their time is over. That makes no poison of code that is well.
+// For an hour calls hang, and the functions are killed at their deadlines. Healthy code does not become poison.
 func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 	t.Parallel()
 	services := map[string]func(simaws.Call) bool{
@@ -169,7 +169,7 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 					}
 					end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 					if err != nil || string(end.Output) != "3" {
-						t.Errorf("after %d deliveries of a message it ended with %s %s, %v", most, end.String(), end.Output, err)
+						t.Errorf("after %d deliveries of a message: ended with %s, output %s, error %v", most, end.String(), end.Output, err)
 					}
 					h.wantNoDead("sim://default-dead")
 					h.wantNoDead("sim://inbox-dead.fifo")
@@ -179,8 +179,8 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 	}
 }
 
-// hang lets the calls of functions hang until a time: they are done or not, and nobody hears of it. A function whose time is over makes
-// none any more.
+// hang blocks the calls of functions until a time. The calls are executed or not, and no response arrives. After its
+// deadline, a function makes no more calls.
 func hang(until time.Time, affected func(simaws.Call) bool, done bool) simaws.Interceptor {
 	return func(ctx context.Context, c simaws.Call, next func() error) error {
 		end, ok := ctx.Value(function{}).(time.Time)

@@ -14,12 +14,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lateKey marks the calls of a worker that is late.
+// lateKey marks the calls of a late worker.
 type lateKey struct{}
 
-// Interleaving: a worker's heartbeat is under way, in a process that was frozen, say, while its instance is purged, and lands at any step of
-// the purge, or after the last. Its details must not stay for ever.
-func TestR17AHeartbeatThatIsWrittenAfterThePurgeLeavesNothing(t *testing.T) {
+// Interleaving: a heartbeat of a frozen worker process is written at any step of the purge of its instance, or after
+// the purge. Its details must not remain.
+func TestR17_heartbeatWrittenDuringPurge_leavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]bool{"the first": false, "a later one": true} {
 		t.Run(name, func(t *testing.T) {
@@ -31,20 +31,21 @@ func TestR17AHeartbeatThatIsWrittenAfterThePurgeLeavesNothing(t *testing.T) {
 				})
 			}
 			if steps < 5 {
-				t.Errorf("%d steps", steps)
+				t.Errorf("got %d steps, want at least 5", steps)
 			}
 		})
 	}
 }
 
-// purgeWithALateBeat lets a heartbeat land before the n-th call of a purge, or after the last, and says how many there were.
+// purgeWithALateBeat writes a heartbeat before the n-th call of a purge, or after the last, and returns the number of
+// calls.
 func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (calls int64) {
 	const sk = "a#0000000006"
 	in := h.start("again-with", loop{Left: 1})
 	h.turn(0)
 	time.Sleep(time.Minute)
 	h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
-	h.turn(0) // #6 is scheduled
+	h.turn(0) // schedules activity 6
 	beat := func(ctx context.Context) error {
 		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{ActivityID: 6, Details: json.RawMessage(`"half way"`), LastHeartbeatAt: time.Now()})
 	}
@@ -82,7 +83,7 @@ func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (cal
 	}
 	h.interfere(nil)
 	if left := h.item("x#"+in.ExecutionID, sk); left != nil {
-		h.t.Errorf("written before call %d of the purge's %d, it left %s", n, calls, text(left, "details"))
+		h.t.Errorf("written before call %d of %d: heartbeat left %s", n, calls, text(left, "details"))
 	}
 	return calls
 }

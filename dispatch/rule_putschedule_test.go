@@ -14,9 +14,9 @@ import (
 	"github.com/perdure/perdure/schedule"
 )
 
-// A deleted schedule is put again, and ends between the look at its instance and the order, which nobody receives: the put makes it anew. One that is put
-// while it lingers goes on.
-func TestAPutBesideTheEndOfItsScheduleIsNotLost(t *testing.T) {
+// A deleted schedule is created again, and ends between the client's read and its message, which nobody receives. The
+// call then creates it anew. If the call precedes the end, the schedule continues.
+func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"before its end": 0, "at its end": 2 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestAPutBesideTheEndOfItsScheduleIsNotLost(t *testing.T) {
 				}
 				<-served
 				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning || got.Started != 1 || got.Deleting {
-					t.Errorf("%+v, %v", got, err)
+					t.Errorf("got schedule %+v, error %v, want Running", got, err)
 				}
 			})
 		})

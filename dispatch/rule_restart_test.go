@@ -21,10 +21,10 @@ import (
 
 // Tests of R30 (docs/internals/rules.md).
 
-// restarter restarts instances of a hub.
+// restarter returns a client that restarts instances of the hub.
 func (h *hub) restarter() *client.Client { return client.New(h.Provider, client.WithClock(time.Now)) }
 
-// restart restarts an instance that is over, from an event.
+// restart restarts an ended instance from an event.
 func (h *hub) restart(id, as string, from int64) provider.Instance {
 	h.t.Helper()
 	now, err := h.restarter().Restart(h.t.Context(), id, client.FromEvent(from), client.WithInstanceID(as))
@@ -34,13 +34,13 @@ func (h *hub) restart(id, as string, from int64) provider.Instance {
 	return must(h.Provider.ReadInstance(h.t.Context(), now))
 }
 
-// Whatever an orchestration does, it can be restarted from each event behind which its code had come to rest, and ends as it did: what had
-// ended by then is not done again, and the rest is.
+// Every orchestration can be restarted from each event after which its code waited, and ends as before. Settled tasks
+// do not run again, and open tasks do.
 func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		if slices.Contains([]string{"tells-the-dead", "meets", "talks", "tells", "taken", "calls", "calls-the-dead"}, s.name) {
-			continue // what becomes of it depends on another instance, which is over by now
+			continue // the result depends on another instance, which has ended
 		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,12 +62,12 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 					h.driveAgain(s, again, past[:i+1])
 					end := h.finish(again)
 					if s.want != "" && (end.Kind != want.Kind || string(end.Output) != string(want.Output)) {
-						t.Errorf("restarted from %d it ends with %s %s, want %s", past[i].ID, end.String(), end.Output, want.Output)
+						t.Errorf("restarted from event %d: ended with %s, output %s, want %s", past[i].ID, end.String(), end.Output, want.Output)
 					}
 					h.wantKept(again, past[:i+1])
 				}
 				if restarts == 0 {
-					t.Error("there is no event to restart from")
+					t.Error("got no restart point")
 				}
 				h.checkRest()
 			})
@@ -75,7 +75,8 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 	}
 }
 
-// driveAgain does for a restarted instance what a client does in the scenario, as far as it was not done by the cut.
+// driveAgain sends the client's messages of the scenario to a restarted instance, unless they precede the restart
+// point.
 func (h *hub) driveAgain(s scenario, in provider.Instance, past []history.Event) {
 	h.t.Helper()
 	switch s.name {
@@ -83,18 +84,18 @@ func (h *hub) driveAgain(s scenario, in provider.Instance, past []history.Event)
 		for n := range 3 {
 			h.raise(in, fmt.Sprint("e", n), n)
 		}
-	case "updates": // those that were taken by the cut, and the events, are known by their ids
+	case "updates": // updates and events before the restart point are known by their IDs
 		updatedMeanwhile(h, in)
 	case "hands-over":
-		segment, activityID := int64(1), int64(4) // behind the start and the restart
+		segment, activityID := int64(1), int64(4) // after the start and the restart
 		if len(past) >= 3 {
-			segment, activityID = 0, 3 // it was taken over
+			segment, activityID = 0, 3 // copied
 		}
 		answersMeanwhile(h, in, segment, activityID)
 	}
 }
 
-// wantKept fails unless an instance has taken over the past: what ends it, if that is an input, for its first turn.
+// wantKept fails unless an instance has copied all past events. A trailing input is parked for its first turn.
 func (h *hub) wantKept(in provider.Instance, past []history.Event) {
 	h.t.Helper()
 	events := h.events(must(h.Provider.ReadInstance(h.t.Context(), in.InstanceID)))
@@ -102,25 +103,25 @@ func (h *hub) wantKept(in provider.Instance, past []history.Event) {
 		return e.Kind == history.ExecutionRestarted && e.ExecutionID == in.ExecutionID
 	})
 	if at < 0 {
-		h.t.Fatalf("none of %d events says that it was restarted", len(events))
+		h.t.Fatalf("got none of %d events with the restart", len(events))
 	}
 	from := events[at].Parent
 	if from == nil || from.EventID != int64(len(past)) || events[0].StartID != in.StartID {
-		h.t.Errorf("it is said to be from %+v", from)
+		h.t.Errorf("got restart origin %+v", from)
 	}
 	kept := append(slices.Clone(events[:at]), events[at].Inputs...)
 	if len(kept) != len(past) {
-		h.t.Fatalf("%d events were taken over of %d", len(kept), len(past))
+		h.t.Fatalf("got %d copied events, want %d", len(kept), len(past))
 	}
 	for i := range past {
 		if kept[i].Kind != past[i].Kind || kept[i].SourceEventID != past[i].SourceEventID || !kept[i].Time.Equal(past[i].Time) {
-			h.t.Errorf("%s was taken over as %s", past[i].String(), kept[i].String())
+			h.t.Errorf("event %s was copied as %s", past[i].String(), kept[i].String())
 		}
 	}
 }
 
-// A function dies before or after its n-th call, for every n there is, while a restarted instance goes on: what it has taken over is sent, and
-// it ends as it did.
+// A function dies before or after its n-th call, for every n, while a restarted instance continues. Its open tasks are
+// sent, and it ends as before.
 func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
@@ -137,8 +138,8 @@ func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
 	}
 }
 
-// crashRestartAt restarts a scenario from where its first turn was done, with a crash at the n-th call of a function from then on, and reports whether
-// there was such a call.
+// crashRestartAt restarts a scenario after its first turn, with a crash at the n-th call of a function from then on,
+// and reports whether there was such a call.
 func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
@@ -157,7 +158,7 @@ func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool
 		begun = true
 		again := h.restart(in.InstanceID, "again", from)
 		if end := h.finish(again); end.Kind != want.Kind || s.want != "" && string(end.Output) != string(want.Output) {
-			t.Errorf("crash at call %d: ended with %s %s, want %s", n, end.String(), end.Output, want.Output)
+			t.Errorf("crash at call %d: ended with %s, output %s, want %s", n, end.String(), end.Output, want.Output)
 		}
 		h.wantKept(again, past[:from])
 		if err := h.CheckRest(ctx); err != nil {
@@ -167,7 +168,7 @@ func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool
 	return calls.Load() >= n
 }
 
-// cutAt returns the first event from some event on behind which a history can be cut, or its first event where there is none.
+// cutAt returns the first restart point at or after event from, or the first event if there is none.
 func cutAt(past []history.Event, from int64) int64 {
 	for ; from < int64(len(past)); from++ {
 		if history.CheckRestartPoint(past, from) == nil {
@@ -177,7 +178,7 @@ func cutAt(past []history.Event, from int64) int64 {
 	return 1
 }
 
-// chores are what an orchestration of these tests has done, in activities that leave a trace.
+// chores records the calls of an activity.
 type chores struct {
 	mu   sync.Mutex
 	done []string
@@ -209,7 +210,8 @@ func (c *chores) mend() {
 	c.fail = false
 }
 
-// order reserves, tells somebody and starts something, ships and bills at once, and says who it was all the time.
+// order reserves, starts a detached orchestration, ships and bills concurrently, and returns its identity and random
+// numbers before and after.
 func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	numbers := ctx.Rand()
 	said := []string{ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID()}
@@ -242,37 +244,37 @@ func choresRegistry(c *chores) *perdure.Registry {
 	return r
 }
 
-// What was under way is done anew, whatever has become of it since, and however long ago that was; what had ended is not. Until the cut the code is
-// who it was.
+// A restart runs open tasks again, regardless of their later outcome and age, but not settled tasks. Up to the restart
+// point, the code sees its old identity.
 func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 	t.Parallel()
 	c := &chores{fail: true}
 	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
 		in := h.start("order", 1)
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed {
-			t.Fatalf("ended with %s", end.String())
+			t.Fatalf("ended with %s, want failed", end.String())
 		}
 		c.take()
 		c.mend()
 		past := h.events(in)
 		ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
 		instances := len(must(h.Provider.ListInstances(ctx, provider.ListQuery{})).Instances)
-		time.Sleep(40 * 24 * time.Hour) // longer than a start is repeated
+		time.Sleep(40 * 24 * time.Hour) // longer than starts are deduplicated
 
 		again := h.restart(in.InstanceID, "again", past[ship].ID)
 		h.serveFor(time.Second)
 		if did := c.take(); !slices.Equal(did, []string{"bill i-1", "ship"}) {
-			t.Errorf("did %q", did)
+			t.Errorf("got activities %q, want the bill and ship", did)
 		}
 		end := h.finish(again)
 		if end.Kind != history.OrchestrationCompleted {
-			t.Fatalf("ended with %s: %+v", end.String(), end.Error)
+			t.Fatalf("ended with %s: %+v, want completed", end.String(), end.Error)
 		}
 		said := strings.Split(strings.Trim(string(end.Output), `"`), ",")
 		if said[0] != "i-1" || said[3] != "again" || said[1] == said[4] || said[2] == said[5] {
-			t.Errorf("it was %q", said)
+			t.Errorf("got identities %q", said)
 		}
-		h.wantInstances(instances + 2) // itself and a child, but nothing detached
+		h.wantInstances(instances + 2) // the new instance and a child, but no detached instance
 		h.checkRest()
 
 		events := h.events(again)
@@ -280,16 +282,16 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 			e := &events[i]
 			switch {
 			case e.Kind == history.TimerFired && e.Time.After(past[0].Time.Add(41*24*time.Hour).Add(time.Minute)):
-				t.Errorf("a timer that was due is fired at %v", e.Time)
+				t.Errorf("overdue timer fired at %v", e.Time)
 			case e.Kind == history.SubOrchestrationScheduled && !strings.HasPrefix(e.InstanceID, "again:"+again.ExecutionID):
-				t.Errorf("the child is %s", e.InstanceID)
+				t.Errorf("got child ID %s", e.InstanceID)
 			}
 		}
 	})
 }
 
-// The numbers that the code draws before the cut are those that it drew then, in each replay, and each later restart.
-func TestR30ARestartOfARestart(t *testing.T) {
+// The code draws the same random numbers before the restart point in each replay and each later restart.
+func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 	t.Parallel()
 	c := &chores{}
 	inBubble(t, simhub.Options{Registry: choresRegistry(c), Environments: 1}, func(_ context.Context, h *hub) {
@@ -298,7 +300,7 @@ func TestR30ARestartOfARestart(t *testing.T) {
 		for _, r := range []struct {
 			of, as  string
 			shipped bool
-			who     [2]string // until the shipping, and behind it
+			who     [2]string // instance ID before and after shipping
 		}{{"i-1", "b", false, [2]string{"i-1", "b"}}, {"b", "c", false, [2]string{"i-1", "c"}}, {"b", "d", true, [2]string{"i-1", "b"}}} {
 			past := h.events(must(h.Provider.ReadInstance(t.Context(), r.of)))
 			ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
@@ -311,28 +313,28 @@ func TestR30ARestartOfARestart(t *testing.T) {
 			got := strings.Split(strings.Trim(string(end.Output), `"`), ",")
 			said[r.as] = got
 			if got[0] != r.who[0] || got[3] != r.who[1] || got[1] != said["i-1"][1] || got[2] != said["i-1"][2] {
-				t.Errorf("%s said %q", r.as, got)
+				t.Errorf("%s: got %q", r.as, got)
 			}
 			if r.who[1] == "b" && (got[4] != said["b"][4] || got[5] != said["b"][5]) {
-				t.Errorf("%s said %q behind the shipping, %q said %q", r.as, got, "b", said["b"])
+				t.Errorf("%s: got %q after shipping; %q: got %q", r.as, got, "b", said["b"])
 			}
 		}
 		if said["b"][5] == said["c"][5] || said["b"][5] == said["i-1"][5] {
-			t.Errorf("two have one id: %q", said)
+			t.Errorf("two instances have the same random ID: %q", said)
 		}
 		h.checkRest()
 	})
 }
 
-// Two who restart one end from one event at once have one instance, and what is under way is not restarted.
-func TestR30TheSameRestartTwice(t *testing.T) {
+// Concurrent restarts from the same event start one instance. A running instance cannot be restarted.
+func TestR30_sameRestartTwice_startsOneInstance(t *testing.T) {
 	t.Parallel()
 	c := &chores{}
 	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
 		in := h.start("order", 1)
 		h.serveFor(time.Second)
 		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err, client.ErrNotEnded) {
-			t.Errorf("a restart of what is under way is %v", err)
+			t.Errorf("restart of a running instance: got error %v, want ErrNotEnded", err)
 		}
 		h.finish(in)
 		instances := len(must(h.Provider.ListInstances(ctx, provider.ListQuery{})).Instances)
@@ -344,7 +346,7 @@ func TestR30TheSameRestartTwice(t *testing.T) {
 		}
 		all.Wait()
 		if len(slices.Compact(slices.Clone(ids))) != 1 {
-			t.Errorf("four restarts are %q", ids)
+			t.Errorf("four restarts: got IDs %q, want one", ids)
 		}
 		h.wantInstances(instances + 1)
 		h.finish(must(h.Provider.ReadInstance(ctx, ids[0])))
@@ -352,8 +354,8 @@ func TestR30TheSameRestartTwice(t *testing.T) {
 	})
 }
 
-// A child with an id of the code's own cannot be started twice: the restart says so, until it is purged.
-func TestR30AChildWhoseIDIsInUse(t *testing.T) {
+// A child with an ID of the user's choice cannot be started twice. The restart fails until the child is purged.
+func TestR30_childIDInUse_restartFails(t *testing.T) {
 	t.Parallel()
 	r := choresRegistry(&chores{})
 	perdure.AddOrchestration(r, "names", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
@@ -366,11 +368,11 @@ func TestR30AChildWhoseIDIsInUse(t *testing.T) {
 		from := past[slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.SubOrchestrationScheduled })].ID
 		_, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(from))
 		if !errors.Is(err, client.ErrAlreadyExists) || !strings.Contains(err.Error(), "the-child") {
-			t.Fatalf("a restart beside its child is %v", err)
+			t.Fatalf("got error %v, want ErrAlreadyExists for the child", err)
 		}
 		h.purge("the-child")
 		if end := h.finish(h.restart(in.InstanceID, "again", from)); string(end.Output) != string(want.Output) {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 	})
 }

@@ -19,9 +19,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Restarts from an event that meet other changes (R30 in docs/internals/rules.md).
+// Restarts from an event that are concurrent with other changes (R30 in docs/internals/rules.md).
 
-// restartEach restarts an instance from each event that it can be restarted from, and purges it before any of these has had a turn.
+// restartEach restarts an instance from each restart point, and purges the old instance before the first turns of the
+// new ones.
 func (h *hub) restartEach(in provider.Instance) (all []provider.Instance) {
 	h.t.Helper()
 	over := h.read(in)
@@ -32,15 +33,15 @@ func (h *hub) restartEach(in provider.Instance) (all []provider.Instance) {
 		}
 	}
 	if len(all) == 0 {
-		h.t.Fatal("there is no event to restart from")
+		h.t.Fatal("got no restart point")
 	}
 	h.purge(in.InstanceID)
 	return all
 }
 
-// Large documents lie in earlier executions, in other segments, or among what was parked, and events refer to them: a restart has them all, also once
-// the old instance is purged.
-func TestR30DocumentsOutliveTheOldInstance(t *testing.T) {
+// Events refer to large documents in earlier executions, other segments, or parked inputs. A restart has them all, even
+// after the old instance is purged.
+func TestR30_oldInstanceIsPurged_documentsRemain(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]int{"carried from execution to execution": 2, "in one execution": 7} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +62,7 @@ func TestR30DocumentsOutliveTheOldInstance(t *testing.T) {
 				for _, again := range h.restartEach(in) {
 					h.post(again, 7)
 					if end := h.finish(again); string(end.Output) != "7" {
-						t.Errorf("%s ended with %s %s %v", again.InstanceID, end.Kind, end.Output, end.Error)
+						t.Errorf("%s ended with %s, output %s, error %v, want 7", again.InstanceID, end.Kind, end.Output, end.Error)
 					}
 				}
 				h.checkRest()
@@ -70,8 +71,9 @@ func TestR30DocumentsOutliveTheOldInstance(t *testing.T) {
 	}
 }
 
-// The old instance is purged while it is restarted: before its history is read there is none, and behind that the new one has all that it needs.
-func TestR30APurgeAtAnyCallOfTheRestart(t *testing.T) {
+// The old instance is purged during a restart. Either the restart finds no history, or the new instance has all its
+// documents.
+func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 	t.Parallel()
 	refused, made := 0, 0
 	for n, more := int64(1), true; more && !t.Failed(); n++ {
@@ -98,7 +100,7 @@ func TestR30APurgeAtAnyCallOfTheRestart(t *testing.T) {
 				refused++
 				h.wantInstances(min(1, int(max(n-calls.Load(), 0))))
 			case err != nil:
-				t.Errorf("a purge at call %d: %v", n, err)
+				t.Errorf("purge at call %d: got error %v", n, err)
 			default:
 				made++
 				again := must(h.Provider.ReadInstance(ctx, id))
@@ -110,12 +112,13 @@ func TestR30APurgeAtAnyCallOfTheRestart(t *testing.T) {
 		more = calls.Load() >= n
 	}
 	if refused == 0 || made == 0 {
-		t.Errorf("%d restarts were refused, %d made", refused, made)
+		t.Errorf("got %d failed and %d successful restarts, want both", refused, made)
 	}
 }
 
-// An instance that is blocked, or paused, and terminated so, can be restarted from there: what was parked is taken, in the order in which it came.
-func TestR30WhatWasParkedIsTaken(t *testing.T) {
+// A blocked or paused instance that was terminated can be restarted. Its parked inputs are consumed in the order of
+// their arrival.
+func TestR30_parkedInputs_areConsumedInOrder(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("pauses", pausing{Events: 3})
@@ -127,23 +130,23 @@ func TestR30WhatWasParkedIsTaken(t *testing.T) {
 		}
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID})
 		if end := h.finish(in); end.Kind != history.OrchestrationTerminated {
-			t.Fatalf("ended with %s", end.String())
+			t.Fatalf("ended with %s, want terminated", end.String())
 		}
 		past := h.events(h.read(in))
 		parked := past[lastOf(past, history.InputsParked)].ID
 		again := h.restart(in.InstanceID, "again", parked)
 		h.serveFor(time.Second)
 		if now := h.read(again); now.Status != provider.StatusRunning && now.Status != provider.StatusCompleted {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("got status %s, want Running or Completed", now.Status)
 		}
 		if end := h.finish(again); string(end.Output) != `"heard [0 1 2]"` {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-func TestR30WhatWasBlockedGoesOnInTheCodeOfToday(t *testing.T) {
+func TestR30_blockedInstance_continuesInFixedCode(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(3, "plus")}, func(ctx context.Context, h *hub) {
 		in := h.block(sleeper(3, "add"))
@@ -153,18 +156,18 @@ func TestR30WhatWasBlockedGoesOnInTheCodeOfToday(t *testing.T) {
 		h.turn(0)
 		past := h.events(h.read(in))
 		if !h.read(in).Status.Terminal() {
-			t.Fatalf("it is %s", h.read(in).Status)
+			t.Fatalf("got status %s, want Terminated", h.read(in).Status)
 		}
 
 		again := h.restart(in.InstanceID, "again", past[lastOf(past, history.InputsParked)].ID)
 		h.give(h.orchestrator(sleeper(3, "add"), "after"))
 		if end := must(h.Provider.ReadTerminalEvent(ctx, again.ExecutionID)); string(end.Output) != "3" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s, want 3", end.String(), end.Output)
 		}
 	})
 }
 
-// lastOf is where the last event of a kind is.
+// lastOf returns the index of the last event of a kind.
 func lastOf(events []history.Event, kind history.Kind) int {
 	for i := len(events) - 1; ; i-- {
 		if events[i].Kind == kind {
@@ -173,8 +176,8 @@ func lastOf(events []history.Event, kind history.Kind) int {
 	}
 }
 
-// Two restarts of one end from different events are two instances, and each is made once.
-func TestR30RestartsFromTwoEvents(t *testing.T) {
+// Restarts from different events are different instances, and each is started once.
+func TestR30_restartsFromDifferentEvents_areDifferentInstances(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 3)
@@ -193,18 +196,18 @@ func TestR30RestartsFromTwoEvents(t *testing.T) {
 		}
 		ids[must(h.restarter().Restart(ctx, in.InstanceID))] = true
 		if h.wantInstances(int(cuts) + 2); int64(len(ids)) != cuts+1 {
-			t.Errorf("restarts from %d events, and one from the beginning, are %d instances", cuts, len(ids))
+			t.Errorf("got %d instances, want %d", len(ids), cuts+1)
 		}
 		for id := range ids {
 			if end := h.finish(must(h.Provider.ReadInstance(ctx, id))); string(end.Output) != string(want.Output) {
-				t.Errorf("%s ended with %s %s", id, end.String(), end.Output)
+				t.Errorf("%s ended with %s, output %s", id, end.String(), end.Output)
 			}
 		}
 		h.checkRest()
 	})
 }
 
-// charges is a body that charges once, and has a bug in what it makes of the receipt.
+// charges is an orchestration that charges once, and then has a bug until mended is set.
 type charges struct {
 	mu      sync.Mutex
 	charged int
@@ -238,8 +241,9 @@ func (c *charges) registry(opts ...perdure.ActivityOption) *perdure.Registry {
 	return r
 }
 
-// What code has failed on is what it is restarted from: the outcome is taken anew by the code of today, and what it is the outcome of is not run again.
-func TestR30TheLastInputIsTakenByTheCodeOfToday(t *testing.T) {
+// A restart from the input that the code failed on delivers the outcome to the current code. The task of the outcome
+// does not run again.
+func TestR30_restartFromLastInput_currentCodeConsumesIt(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]perdure.ActivityOption{"queued": nil, "inline": {perdure.Inline()}} {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +252,7 @@ func TestR30TheLastInputIsTakenByTheCodeOfToday(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: c.registry(opts...)}, func(ctx context.Context, h *hub) {
 				in := h.start("buys", 1)
 				if end := h.finish(in); end.Kind != history.OrchestrationFailed {
-					t.Fatalf("ended with %s", end.String())
+					t.Fatalf("ended with %s, want failed", end.String())
 				}
 				c.mu.Lock()
 				c.mended = true
@@ -257,7 +261,7 @@ func TestR30TheLastInputIsTakenByTheCodeOfToday(t *testing.T) {
 				from := past[lastOf(past, history.ActivityCompleted)].ID
 				again := h.restart(in.InstanceID, "again", from)
 				if end := h.finish(again); string(end.Output) != `"receipt 1"` || c.charged != 1 {
-					t.Errorf("ended with %s %s, charged %d times", end.String(), end.Output, c.charged)
+					t.Errorf("ended with %s, output %s, charged %d times", end.String(), end.Output, c.charged)
 				}
 				h.wantReplays(c.registry(opts...), h.read(again))
 				h.checkRest()
@@ -267,8 +271,8 @@ func TestR30TheLastInputIsTakenByTheCodeOfToday(t *testing.T) {
 	}
 }
 
-// A token of the old execution completes nothing of the new one, whose activity has another.
-func TestR30ATokenOfTheOldExecution(t *testing.T) {
+// A token of the old execution cannot complete the activity of the new execution, which has another token.
+func TestR30_tokenOfOldExecution_isRejected(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("hands-over", false)
@@ -280,20 +284,21 @@ func TestR30ATokenOfTheOldExecution(t *testing.T) {
 		again := h.restart(in.InstanceID, "again", 3)
 		h.serveFor(time.Minute)
 		if err := client.New(h.Provider).CompleteActivity(ctx, token, "too late"); err == nil {
-			t.Error("the old token is taken")
+			t.Error("got no error for the old token")
 		}
 		h.serveFor(time.Minute)
 		h.wantStatus(again, provider.StatusRunning)
 		answersMeanwhile(h, again, 0, 3)
 		if end := h.finish(again); string(end.Output) != `"answered"` {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// Where a cancel waits for an end the history cannot be cut: whoever would tell of that tells the old execution. The error says where it can.
-func TestR30ACutWhereACancelWaits(t *testing.T) {
+// No restart is possible while a cancel waits for an end, because the worker sends that end to the old execution. The
+// error names the field.
+func TestR30_restartWhileCancelWaits_isRejected(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "slow", func(ctx context.Context, _ int) (int, error) {
@@ -313,7 +318,7 @@ func TestR30ACutWhereACancelWaits(t *testing.T) {
 		past := h.events(in)
 		asked := past[lastOf(past, history.ActivityCancelRequested)].ID
 		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(asked)); !isFieldError(err, "from") {
-			t.Errorf("a restart where a cancel waits is %v", err)
+			t.Errorf("got error %v, want a FieldError", err)
 		}
 		for i := range past {
 			if history.CheckRestartPoint(past, past[i].ID) != nil {
@@ -323,7 +328,7 @@ func TestR30ACutWhereACancelWaits(t *testing.T) {
 			h.serveFor(5 * time.Second)
 			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: again.InstanceID, StartID: again.StartID, Reason: "requested"})
 			if end := h.finish(again); end.Kind != history.OrchestrationCancelled {
-				t.Errorf("restarted from %d it ends with %s", past[i].ID, end.String())
+				t.Errorf("restarted from event %d: ended with %s, want cancelled", past[i].ID, end.String())
 			}
 		}
 		h.checkRest()
@@ -335,8 +340,9 @@ func isFieldError(err error, field string) bool {
 	return is && f.Field == field
 }
 
-// A restarted instance is paused, or terminated, before it has had a turn: what it has taken over is sent all the same, or ended.
-func TestR30AnOrderBeforeTheFirstTurn(t *testing.T) {
+// A restarted instance is paused, terminated or cancelled before its first turn. Its open tasks are still sent, or
+// ended.
+func TestR30_pauseOrEndBeforeFirstTurn_applies(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]func(h *hub, in provider.Instance){
 		"paused": func(h *hub, in provider.Instance) {
@@ -365,7 +371,7 @@ func TestR30AnOrderBeforeTheFirstTurn(t *testing.T) {
 					h.loseWake()
 					order(h, again)
 					if end := h.finish(again); name == "paused" && string(end.Output) != string(want.Output) {
-						t.Errorf("%s ended with %s %s", s.name, end.String(), end.Output)
+						t.Errorf("%s ended with %s, output %s", s.name, end.String(), end.Output)
 					}
 					h.checkRest()
 				})
@@ -374,7 +380,7 @@ func TestR30AnOrderBeforeTheFirstTurn(t *testing.T) {
 	}
 }
 
-// A history of which more is to be written than a transaction takes is refused with what to do, and nothing is started. What came before fits.
+// A restart that exceeds one transaction is rejected and starts nothing. A restart from an earlier event fits.
 func TestR30ARestartOfTooMuch(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -399,21 +405,21 @@ func TestR30ARestartOfTooMuch(t *testing.T) {
 		past := h.events(in)
 		last := cutAt(past, past[len(past)-3].ID)
 		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(last)); !isFieldError(err, "from") || !errors.Is(err, provider.ErrTooLarge) {
-			t.Fatalf("a restart of too much is %v", err)
+			t.Fatalf("got error %v, want a FieldError with ErrTooLarge", err)
 		}
 		h.wantInstances(1)
 
 		again := h.restart(in.InstanceID, "again", cutAt(past, last/2))
 		h.serveFor(time.Second)
 		if now := h.read(again); now.Status != provider.StatusRunning {
-			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Errorf("got status %s, diagnosis %+v, want Running", now.Status, now.Diagnosis)
 		}
 		h.terminate(again)
 		h.checkRest()
 	})
 }
 
-// terminate ends an instance.
+// terminate terminates an instance.
 func (h *hub) terminate(in provider.Instance) {
 	h.t.Helper()
 	h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID})

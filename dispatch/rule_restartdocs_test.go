@@ -13,9 +13,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// The last input that a restart takes over lies in history once, parked in ExecutionRestarted: the first turn refers to it where it is larger than a
-// reference, and copies it where it is not.
-func TestR30TheLastInputLiesInHistoryOnce(t *testing.T) {
+// The last input that a restart copies is stored once in history, parked in ExecutionRestarted. The first turn refers
+// to it if it is larger than a reference, and copies it otherwise.
+func TestR30_lastInput_isStoredOnce(t *testing.T) {
 	t.Parallel()
 	for name, large := range map[string]bool{"large": true, "small": false} {
 		t.Run(name, func(t *testing.T) {
@@ -37,15 +37,15 @@ func TestR30TheLastInputLiesInHistoryOnce(t *testing.T) {
 				past := h.events(in)
 				again := h.restart(in.InstanceID, "again", past[lastOf(past, history.ExternalEventRaised)].ID)
 				if end := h.finish(again); string(end.Output) != fmt.Sprint(len(text)) {
-					t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
+					t.Errorf("ended with %s, output %s, error %v", end.String(), end.Output, end.Error)
 				}
 				stored := h.stored(h.read(again).ExecutionID)
 				parked, raised := stored[lastOf(stored, history.ExecutionRestarted)], stored[lastOf(stored, history.ExternalEventRaised)]
 				if _, inline := parked.Inputs[0].Data.Document(); !inline || len(parked.Inputs) != 1 {
-					t.Errorf("parked: %s", parked.Inputs[0].Data)
+					t.Errorf("parked input: got %s, want one document", parked.Inputs[0].Data)
 				}
 				if _, inline := raised.Data.Document(); inline == large {
-					t.Errorf("taken: %.100s", raised.Data)
+					t.Errorf("consumed input: got %.100s", raised.Data)
 				}
 				h.wantReplays(r, h.read(again))
 				h.checkRest()
@@ -54,10 +54,11 @@ func TestR30TheLastInputLiesInHistoryOnce(t *testing.T) {
 	}
 }
 
-// More documents of earlier executions than a history shows of one event: a restart has them all, also once the old instance is purged.
+// Earlier executions have more documents than a read of one event resolves. A restart has them all, even after the old
+// instance is purged.
 func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 	t.Parallel()
-	const letters = 30 // of 180 KB: more than provider.MaxResolvedBytes
+	const letters = 30 // of 180 KB each: more than provider.MaxResolvedBytes
 	text := func(n int) string { return fmt.Sprint(n, strings.Repeat("0123456789", 18<<10)) }
 	r := registry()
 	perdure.AddOrchestration(r, "collects", func(ctx *perdure.OrchestrationContext, execution int) (int, error) {
@@ -76,7 +77,7 @@ func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 				return n, err
 			}
 			if got != text(n) {
-				return n, fmt.Errorf("letter %d is not as it was sent: %.10s", n, got)
+				return n, fmt.Errorf("letter %d was altered: %.10s", n, got)
 			}
 		}
 		return letters, nil
@@ -89,7 +90,7 @@ func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 		h.serveFor(2 * time.Hour)
 		h.raise(in, "e1", 1)
 		if end := h.finish(in); string(end.Output) != fmt.Sprint(letters) {
-			t.Fatalf("ended with %s %s %v", end.String(), end.Output, end.Error)
+			t.Fatalf("ended with %s, output %s, error %v", end.String(), end.Output, end.Error)
 		}
 		past := h.events(h.read(in))
 		shown := 0
@@ -99,13 +100,13 @@ func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 			}
 		}
 		if shown == 0 || shown == letters {
-			t.Fatalf("%d of %d letters are shown: the test is about what is not", shown, letters)
+			t.Fatalf("got %d of %d letters resolved, want some but not all", shown, letters)
 		}
 		again := h.restart(in.InstanceID, "again", past[lastOf(past, history.ExternalEventRaised)].ID)
 		h.purge(in.InstanceID)
-		h.Hub = must(simhub.New(simhub.Options{Registry: r, On: h.Hub})) // processes that have read nothing before
+		h.Hub = must(simhub.New(simhub.Options{Registry: r, On: h.Hub})) // processes with empty caches
 		if end := h.finish(again); string(end.Output) != fmt.Sprint(letters) {
-			t.Errorf("ended with %s %s %v", end.String(), end.Output, end.Error)
+			t.Errorf("ended with %s, output %s, error %v", end.String(), end.Output, end.Error)
 		}
 		h.checkRest()
 	})

@@ -1,12 +1,13 @@
 package dispatch_test
 
-// What a retention deletes nobody asks for, so nobody would notice if it were the wrong thing. What could hurt:
+// Nobody requests what a retention deletes, so nobody would notice a wrong deletion. Interleavings of these tests:
 //
-//   - Whoever ends an instance dies before the status, or the status is written by a repeated dispatch: it would never be due.
-//   - A past execution is erased that a redelivered message, or an event that was carried over, leads back to.
-//   - The renewer dies in the middle, or is away for days: what was due then is behind where it looks.
-//   - An instance is purged, and its id used again, while it is being deleted.
-//   - The chain of executions ends in nothing: lists, deletions and dispatches that go back along it would fail.
+//   - The process that ends an instance dies before it writes the status, or a redispatch writes the status. The
+//     instance must still have a deletion day.
+//   - A redelivered message or a carried-over event refers to a past execution that was erased.
+//   - The renewer dies during a sweep, or does not run for days, so that due days are in the past.
+//   - An instance is purged and its ID started again during its deletion.
+//   - The chain of executions is interrupted. Lists, deletions and dispatches that follow it would fail.
 
 import (
 	"context"
@@ -29,7 +30,7 @@ import (
 
 const days = 24 * time.Hour
 
-// watch is a look of the renewer.
+// watch runs one sweep.
 func (h *hub) watch() {
 	h.t.Helper()
 	if _, err := h.Timekeeper.Sweep(h.t.Context()); err != nil {
@@ -37,7 +38,7 @@ func (h *hub) watch() {
 	}
 }
 
-// begin starts an instance under its own id.
+// begin starts an instance with its own ID.
 func (h *hub) begin(id, name string, input any) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start-" + id})
@@ -47,7 +48,7 @@ func (h *hub) begin(id, name string, input any) provider.Instance {
 	return in
 }
 
-// executions are the numbers of those that are left, the current one first.
+// executions returns the numbers of the remaining executions, the current one first.
 func (h *hub) executions(id string) (numbers []int64) {
 	h.t.Helper()
 	for x, err := range h.Provider.ListExecutions(h.t.Context(), id) {
@@ -59,13 +60,13 @@ func (h *hub) executions(id string) (numbers []int64) {
 	return numbers
 }
 
-// withRetentions has orchestrations of one name that are kept for as long as they say.
+// withRetentions returns a registry with orchestrations that set their own retention.
 func withRetentions() *perdure.Registry {
 	r := registry()
 	body := func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil }
 	perdure.AddOrchestration(r, "kept", body, perdure.WithRetention(perdure.RetainForever))
 	perdure.AddOrchestration(r, "brief", body, perdure.WithRetention(3*days))
-	// periodic continues as new every six hours, until it has done so n times.
+	// periodic continues as new every six hours for n times
 	perdure.AddOrchestration(r, "periodic", periodic)
 	return r
 }
@@ -80,7 +81,7 @@ func periodic(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return perdure.ContinueAsNew[int](ctx, n-1)
 }
 
-func TestR21AFinishedInstanceIsDeletedWhenItsRetentionIsOver(t *testing.T) {
+func TestR21_retentionExpires_instanceIsDeleted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
 		time.Sleep(time.Hour) // virtual time begins at midnight, when days end
@@ -91,31 +92,31 @@ func TestR21AFinishedInstanceIsDeletedWhenItsRetentionIsOver(t *testing.T) {
 		waits := h.begin("waits", "sums", 0)
 		one := h.read(provider.Instance{InstanceID: "nothing"})
 		h.serveFor(time.Minute)
-		goneOn := map[string]int{}
+		deletedOn := map[string]int{}
 		for day := range 40 {
 			time.Sleep(days)
 			h.watch()
 			for _, id := range ids {
-				if _, err := h.Provider.ReadInstance(h.t.Context(), id); errors.Is(err, provider.ErrNotFound) && goneOn[id] == 0 {
-					goneOn[id] = day + 1
+				if _, err := h.Provider.ReadInstance(h.t.Context(), id); errors.Is(err, provider.ErrNotFound) && deletedOn[id] == 0 {
+					deletedOn[id] = day + 1
 				}
 			}
 		}
-		if goneOn["nothing"] != 31 || goneOn["brief"] != 4 || goneOn["kept"] != 0 {
-			t.Errorf("deleted on these days: %v, want 31 as the hub says, 4 as the code says, and what is kept never", goneOn)
+		if deletedOn["nothing"] != 31 || deletedOn["brief"] != 4 || deletedOn["kept"] != 0 {
+			t.Errorf("got deletion days %v, want 31 by the hub, 4 by the code, and none for kept", deletedOn)
 		}
 		h.wantStubs(one.ExecutionID, 2)
 		if it := h.item("i#nothing", "i"); text(it, "deleted") == "" || it["due"] != nil || it["ttl"] == nil {
-			t.Errorf("there is no tombstone, but %v", it)
+			t.Errorf("got item %v, want a tombstone", it)
 		}
 		if now := h.read(waits); now.Status != provider.StatusRunning {
-			t.Errorf("what waits is %s", now.Status)
+			t.Errorf("waiting instance: got status %s, want Running", now.Status)
 		}
 	})
 }
 
-// An end costs no call more; with a retention it costs an entry of the index, without one nothing.
-func TestR21WhatARetentionCosts(t *testing.T) {
+// An end makes no additional call. A retention costs one index entry.
+func TestR21_retention_costsOneIndexEntry(t *testing.T) {
 	t.Parallel()
 	cost := func(retention time.Duration) (calls map[string]int64, units float64) {
 		inBubble(t, simhub.Options{Retention: retention}, func(_ context.Context, h *hub) {
@@ -129,14 +130,14 @@ func TestR21WhatARetentionCosts(t *testing.T) {
 	calls, units := cost(0)
 	more, unitsMore := cost(days)
 	if fmt.Sprint(calls) != fmt.Sprint(more) || unitsMore != units+1 {
-		t.Errorf("an end takes %v and %v units; with a retention %v and %v", calls, units, more, unitsMore)
+		t.Errorf("an end takes %v and %v units; with a retention %v and %v units", calls, units, more, unitsMore)
 	}
 	t.Logf("an end takes %v units, with a retention %v", units, unitsMore)
 }
 
-// Interleaving: the function that ends the instance dies before it writes the status. The redelivered message has the dispatch repeated,
-// and that says when it is due.
-func TestR21AnEndThatIsDispatchedAgainIsDueAsWell(t *testing.T) {
+// Interleaving: the function that ends the instance dies before it writes the status. The redelivered message causes a
+// redispatch, which writes the deletion day.
+func TestR21_statusWrittenByRedispatch_hasDeletionDay(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2, Retention: 30 * days}, func(_ context.Context, h *hub) {
 		in := h.start("nothing", 1)
@@ -150,7 +151,7 @@ func TestR21AnEndThatIsDispatchedAgainIsDueAsWell(t *testing.T) {
 		h.interfere(nil)
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusCompleted {
-			t.Fatalf("it is %s", now.Status)
+			t.Fatalf("got status %s, want Completed", now.Status)
 		}
 		time.Sleep(31 * days)
 		h.watch()
@@ -158,9 +159,9 @@ func TestR21AnEndThatIsDispatchedAgainIsDueAsWell(t *testing.T) {
 	})
 }
 
-// An eternal orchestration of 1,000 executions, four a day: past ones go when they are out of date, and no others; the instance goes on
-// without noticing; and in the end all of it goes.
-func TestR21AnEternalOrchestrationKeepsWhatItsRetentionSays(t *testing.T) {
+// An eternal orchestration has 1,000 executions, four per day. Past executions are erased when they are out of date,
+// and no others. The instance continues, and is finally deleted completely.
+func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const executions, keep = 1000, 30
@@ -179,16 +180,16 @@ func TestR21AnEternalOrchestrationKeepsWhatItsRetentionSays(t *testing.T) {
 		}
 		now := h.read(in)
 		if now.ExecutionNumber != executions || now.Status != provider.StatusRunning {
-			t.Fatalf("execution %d, %s", now.ExecutionNumber, now.Status)
+			t.Fatalf("got execution %d with status %s", now.ExecutionNumber, now.Status)
 		}
 		if least < keep*4 || most > (keep+2)*4 {
-			t.Errorf("from %d to %d executions are left, of which there are four a day: want those of %d days, and of one more", least, most, keep)
+			t.Errorf("got %d to %d remaining executions at four per day, want those of %d days and one more", least, most, keep)
 		}
-		t.Logf("of %d executions, four a day, from %d to %d were there at a time", executions, least, most)
+		t.Logf("of %d executions, four per day, %d to %d existed at a time", executions, least, most)
 		left := h.executions(in.InstanceID)
 		for i, n := range left {
 			if n != int64(executions-i) {
-				t.Fatalf("executions %v: there is a gap", left)
+				t.Fatalf("executions %v have a gap", left)
 			}
 		}
 		h.raise(in, "last", 1)
@@ -201,7 +202,8 @@ func TestR21AnEternalOrchestrationKeepsWhatItsRetentionSays(t *testing.T) {
 	})
 }
 
-// Past executions stay for as long as a message may lead back to them, however short the retention: 14 days in a queue, and as long in its dead letters.
+// Past executions remain as long as a message may refer to them, however short the retention is: 14 days in a queue,
+// and 14 more as a dead letter.
 func TestR21PastExecutionsOutliveMessages(t *testing.T) {
 	t.Parallel()
 	r := withRetentions()
@@ -213,19 +215,19 @@ func TestR21PastExecutionsOutliveMessages(t *testing.T) {
 			h.watch()
 		}
 		if n := len(h.executions(in.InstanceID)); n < 29*4 {
-			t.Errorf("after 29 days %d executions are left", n)
+			t.Errorf("after 29 days: got %d executions", n)
 		}
 		for range 7 {
 			h.serveFor(days)
 			h.watch()
 		}
 		if n := len(h.executions(in.InstanceID)); n < 30*4 || n > 32*4 {
-			t.Errorf("after 36 days %d executions are left", n)
+			t.Errorf("after 36 days: got %d executions", n)
 		}
 	})
 }
 
-// An execution whose event another still refers to stays, and those that are younger with it.
+// An execution remains while a later execution refers to one of its events, and so do all executions after it.
 func TestR21WhatIsReferredToStays(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -239,12 +241,14 @@ func TestR21WhatIsReferredToStays(t *testing.T) {
 			ids = append(ids, x.ExecutionID)
 		}
 		slices.Reverse(ids)
-		for i := range ids[8:] { // an event of 11 waits to this day, and one of 8 did so up to 13, which stays for the sake of the other
+		// an event of execution 11 is still referenced; one of execution 8 was, up to execution 13, which itself must
+		// remain
+		for i := range ids[8:] {
 			h.refer(ids[8+i], ids[min(7+3*(i/5), 10)])
 		}
 		h.watch()
 		if left := h.executions(in.InstanceID); left[len(left)-1] != 8 {
-			t.Errorf("the oldest execution is %d, want 8", left[len(left)-1])
+			t.Errorf("got oldest execution %d, want 8", left[len(left)-1])
 		}
 		for i := range ids[8:] {
 			h.refer(ids[8+i], "")
@@ -252,12 +256,12 @@ func TestR21WhatIsReferredToStays(t *testing.T) {
 		time.Sleep(days)
 		h.watch()
 		if left := h.executions(in.InstanceID); left[len(left)-1] < 55 {
-			t.Errorf("the oldest execution is %d, though nothing refers to it any more", left[len(left)-1])
+			t.Errorf("got oldest execution %d although nothing refers to it", left[len(left)-1])
 		}
 	})
 }
 
-// refer sets what an execution's start refers to.
+// refer sets the reference of an execution's start.
 func (h *hub) refer(executionID, to string) {
 	h.t.Helper()
 	it := h.item("x#"+executionID, "h#0000000000")
@@ -271,9 +275,10 @@ func (h *hub) refer(executionID, to string) {
 	}
 }
 
-// Interleaving: the renewer dies at any call, and at times is away for days. What it has left is done by later looks, and nothing else
-// is deleted. The instances have ended on ten days, some are large, some have continued as new, and one goes on.
-func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
+// Interleaving: the renewer dies at any call, and sometimes does not run for days. Later sweeps complete its work, and
+// nothing else is deleted. The instances ended on ten days. Some are large, some have continued as new, and one is
+// running.
+func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	r := withRetentions()
@@ -288,8 +293,8 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 	for seed := range uint64(3) {
 		inBubble(t, simhub.Options{Registry: r, Retention: 30 * days}, func(_ context.Context, h *hub) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			lives := h.begin("lives", "periodic", 600)
-			var over []string
+			running := h.begin("lives", "periodic", 600)
+			var ended []string
 			for day := range 10 {
 				for i, name := range []string{"nothing", "long", "then-waits"} {
 					id := fmt.Sprintf("%s-%d", name, day)
@@ -298,7 +303,7 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 						h.raise(in, "1", 1)
 						h.raise(in, "2", 2)
 					}
-					over = append(over, id)
+					ended = append(ended, id)
 				}
 				h.serveFor(days)
 			}
@@ -330,30 +335,30 @@ func TestR21ARenewerThatDiesAndIsAwayLeavesNothing(t *testing.T) {
 				h.watch()
 				time.Sleep(3 * time.Minute)
 			}
-			time.Sleep(days) // of which no executions are
+			time.Sleep(days) // a day without executions
 			h.watch()
-			for _, id := range over {
+			for _, id := range ended {
 				h.wantNone(id)
 			}
-			left := h.executions(lives.InstanceID)
-			now := h.read(lives)
+			left := h.executions(running.InstanceID)
+			now := h.read(running)
 			if now.Status.Terminal() || left[0] != now.ExecutionNumber || len(left) < 28*4 || len(left) > 32*4 {
-				t.Errorf("seed %d: the one that goes on is %s at execution %d, and has %d from %d on", seed, now.Status, now.ExecutionNumber, len(left), left[len(left)-1])
+				t.Errorf("seed %d: running instance has status %s at execution %d, and %d executions from %d on", seed, now.Status, now.ExecutionNumber, len(left), left[len(left)-1])
 			}
-			for x, err := range h.Provider.ListExecutions(h.t.Context(), lives.InstanceID) {
+			for x, err := range h.Provider.ListExecutions(h.t.Context(), running.InstanceID) {
 				if err != nil || x.Number == now.ExecutionNumber {
 					continue
 				}
-				h.events(provider.Instance{InstanceID: lives.InstanceID, ExecutionID: x.ExecutionID})
+				h.events(provider.Instance{InstanceID: running.InstanceID, ExecutionID: x.ExecutionID})
 			}
-			h.purge(lives.InstanceID)
-			h.wantNone(lives.InstanceID)
+			h.purge(running.InstanceID)
+			h.wantNone(running.InstanceID)
 		})
 	}
 }
 
-// Interleaving: an instance had continued as new before its hub deleted anything, in a release that did not note which execution was
-// the first. It is searched for once; the renewer dies meanwhile.
+// Interleaving: an instance continued as new in a release that did not record the first execution. The sweeper searches
+// it once, and dies during the search.
 func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: withRetentions(), Retention: 30 * days}, func(_ context.Context, h *hub) {
@@ -381,18 +386,18 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 		_, _ = h.Timekeeper.Sweep(h.t.Context())
 		h.interfere(nil)
 		if at := text(h.item("i#a", "i"), "seeking"); at == "" {
-			t.Error("how far the search has come is not known")
+			t.Error("the progress of the search was not stored")
 		}
 		time.Sleep(days)
 		h.watch()
 		if left := h.executions(in.InstanceID); len(left) > 32*4 {
-			t.Errorf("%d executions are left", len(left))
+			t.Errorf("got %d executions, want at most 128", len(left))
 		}
 	})
 }
 
-// Interleaving: the instance is purged, and its id started anew, between the renewer's look and its deletion. The new life is none of
-// its business.
+// Interleaving: the instance is purged, and its ID started again, between the renewer's read and its deletion. The new
+// incarnation is unaffected.
 func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Retention: 15 * days}, func(ctx context.Context, h *hub) {
@@ -413,11 +418,11 @@ func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
 		})
 		h.watch()
 		if now := h.read(provider.Instance{InstanceID: "a"}); now.StartID != "another" || now.Status != provider.StatusCompleted {
-			t.Errorf("the new life is %+v", now)
+			t.Errorf("got %+v, want the new incarnation Completed", now)
 		}
 		h.watch()
 		if now := h.read(provider.Instance{InstanceID: "a"}); now.Status != provider.StatusCompleted {
-			t.Errorf("the new life is %+v", now)
+			t.Errorf("got %+v, want the new incarnation Completed", now)
 		}
 	})
 }
