@@ -20,19 +20,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// stubbornness is an activity that fails until an attempt, and how it is tried again.
+// stubbornness is the input of an activity that fails until an attempt, and its retry policy.
 type stubbornness struct {
-	SucceedsAt int           // the attempt; 0: none
-	Every      time.Duration // the wait between attempts
-	Most       int           // attempts; 0: any number
-	Takes      time.Duration // each
+	SucceedsAt int           // attempt that succeeds; 0 means none
+	Every      time.Duration // interval between attempts
+	Most       int           // maximum number of attempts; 0 means no limit
+	Takes      time.Duration // duration of an attempt
 }
 
 func (s stubbornness) policy() perdure.CallOption {
 	return perdure.WithRetry(perdure.RetryPolicy{InitialInterval: s.Every, MaxInterval: s.Every, BackoffCoefficient: 1, MaxAttempts: s.Most})
 }
 
-// trial is what has been tried on a hub.
+// trial is a hub that records the attempts of its activity "try".
 type trial struct {
 	*hub
 
@@ -58,23 +58,23 @@ func (tr *trial) note(ctx context.Context) int {
 	return a.Attempt
 }
 
-// ran are the runs so far.
+// ran returns the runs so far.
 func (tr *trial) ran() []run {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return append([]run(nil), tr.runs...)
 }
 
-// wantRuns fails unless there were these runs, in order.
+// wantRuns fails unless exactly the given runs happened, in order.
 func (tr *trial) wantRuns(want ...string) {
 	tr.t.Helper()
 	if got := fmt.Sprint(tr.ran()); got != fmt.Sprint(want) {
-		tr.t.Errorf("runs %s, want %s", got, want)
+		tr.t.Errorf("got runs %s, want %s", got, want)
 	}
 }
 
-// trying runs a test on a hub whose activity "try" is stubborn, as #3 of the orchestration "tries".
-func trying(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *trial)) {
+// withRetryHub runs a test on a hub with the activity "try", which is activity 3 of the orchestration "tries".
+func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *trial)) {
 	t.Helper()
 	tr := &trial{}
 	r := registry()
@@ -113,7 +113,7 @@ func trying(t *testing.T, o simhub.Options, test func(ctx context.Context, tr *t
 	})
 }
 
-// retryOf is which attempt the activity #3 is at.
+// retryOf returns the retry state of activity 3.
 func (h *hub) retryOf(in provider.Instance) provider.ActivityRetry {
 	h.t.Helper()
 	r, err := h.Provider.ReadRetry(h.t.Context(), in.ExecutionID, 3)
@@ -123,12 +123,12 @@ func (h *hub) retryOf(in provider.Instance) provider.ActivityRetry {
 	return r
 }
 
-// Interleaving: a queue delivers an attempt twice, both run, both fail. One of the two failures leads to the next attempt.
+// Interleaving: SQS delivers an attempt twice, and both runs fail. One of the two failures causes the next attempt.
 func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
 	t.Parallel()
 	const instances, attempts = 40, 6
 	for seed := range uint64(5) {
-		trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+		withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 			tr.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.02, Reorder: true})
 			var all []provider.Instance
 			for i := range instances {
@@ -141,18 +141,18 @@ func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
 			n := len(tr.ran())
 			t.Logf("seed %d: %d runs, %d without duplicates", seed, n, instances*attempts)
 			if n < instances*attempts || n > instances*attempts*103/100 {
-				t.Errorf("seed %d: %d runs, want %d and no more than 3%% above", seed, n, instances*attempts)
+				t.Errorf("seed %d: got %d runs, want %d and at most 3%% more", seed, n, instances*attempts)
 			}
 			tr.checkRest()
 		})
 	}
 }
 
-// Nothing can be deleted for a minute: what was told is delivered again, and so is what told it.
-func TestR14AfterAMinuteOfFailedDeletesAllIsAsBefore(t *testing.T) {
+// Deletes fail for a minute, so SQS redelivers processed outcomes and work items.
+func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 	t.Parallel()
 	const instances, attempts = 40, 20
-	trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 		began := time.Now()
 		from, to := began.Add(3*time.Minute), began.Add(4*time.Minute)
 		var refused atomic.Int64
@@ -174,18 +174,18 @@ func TestR14AfterAMinuteOfFailedDeletesAllIsAsBefore(t *testing.T) {
 		twice := map[string]int{}
 		for _, r := range tr.ran() {
 			if twice[r.String()]++; twice[r.String()] > 1 && r.at.After(to.Add(time.Minute)) {
-				t.Errorf("%s ran %d times, the last at %v", r, twice[r.String()], r.at.Sub(began))
+				t.Errorf("%s ran %d times, the last time at %v", r, twice[r.String()], r.at.Sub(began))
 			}
 		}
 		t.Logf("%d runs, %d without the minute, in which %d deletes failed", len(tr.ran()), instances*attempts, refused.Load())
 		if refused.Load() == 0 {
-			t.Error("no delete has failed")
+			t.Error("got no failed deletes")
 		}
 		tr.checkRest()
 	})
 }
 
-// waysToGiveUp are the ways in which an activity that waits for its next attempt, #3 of its instance, is given up.
+// waysToGiveUp returns the ways in which activity 3 ends while it waits for its next attempt.
 func waysToGiveUp() map[string]func(tr *trial, in provider.Instance) {
 	return map[string]func(tr *trial, in provider.Instance){
 		"a cancelled activity": func(tr *trial, in provider.Instance) {
@@ -206,15 +206,15 @@ func waysToGiveUp() map[string]func(tr *trial, in provider.Instance) {
 	}
 }
 
-// The retry of a policy without limit ends with its instance, and with its activity: nothing else has to be done for it.
-func TestR14AChainEndsByItself(t *testing.T) {
+// An unlimited retry ends with its instance or its activity, without further work.
+func TestR14_activityEnds_unlimitedRetryEnds(t *testing.T) {
 	t.Parallel()
 	endless := stubbornness{Every: time.Minute}
 	for name, end := range waysToGiveUp() {
-		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by delay, and by a timer
+		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by a message delay, and by a timer
 			t.Run(fmt.Sprint(name, " that waits for ", wait), func(t *testing.T) {
 				t.Parallel()
-				trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+				withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 					s := endless
 					s.Every = wait
 					in := tr.startAs("a", "tries-until", s)
@@ -232,18 +232,18 @@ func TestR14AChainEndsByItself(t *testing.T) {
 	}
 }
 
-// Waits beyond what a queue can delay are exact, by schedules and by hops.
-func TestR14RetriesOfAnHourAndADayAreExact(t *testing.T) {
+// Intervals beyond the maximum message delay are exact, by schedules and by requeued timers.
+func TestR14_longIntervals_areExact(t *testing.T) {
 	t.Parallel()
 	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		for _, every := range []time.Duration{14 * time.Minute, time.Hour, 26 * time.Hour} {
 			t.Run(fmt.Sprint(timers, every), func(t *testing.T) {
 				t.Parallel()
-				trying(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
+				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
 					in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 4, Every: every})
 					tr.serveFor(every + every/2)
 					if r := tr.retryOf(in); r.Attempt != 3 || r.At.Sub(in.CreatedAt)-2*every > time.Second || r.Error.Message != "attempt 2" {
-						t.Errorf("in between: %+v", r)
+						t.Errorf("between attempts: got retry state %+v", r)
 					}
 					tr.serveFor(5 * every)
 					tr.wantRuns("a#3.1", "a#3.2", "a#3.3", "a#3.4")
@@ -260,29 +260,30 @@ func TestR14RetriesOfAnHourAndADayAreExact(t *testing.T) {
 	}
 }
 
-// No turn, no segment, no event: a thousand failures leave a history as it was.
-func TestR14FailuresDoNotGrowAHistory(t *testing.T) {
+// A thousand failures add no turn, segment or event to a history.
+func TestR14_failures_doNotGrowHistory(t *testing.T) {
 	t.Parallel()
-	trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 		in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 1001, Every: 5 * time.Second})
 		tr.serveFor(4998 * time.Second)
 		before := tr.events(in)
 		if n := len(tr.ran()); n != 1000 || len(before) != 3 {
-			t.Errorf("%d runs, history %v", n, before)
+			t.Errorf("got %d runs, history %v", n, before)
 		}
 		tr.serveFor(time.Minute)
 		events := tr.events(in)
 		if last := events[len(events)-2]; len(events) != 6 || last.Attempt != 1001 || last.Kind != history.ActivityCompleted {
-			t.Errorf("history %v", events)
+			t.Errorf("got history %v", events)
 		}
 		tr.checkRest()
 	})
 }
 
-// What a failure costs a warm instance: one transaction and one send; of the segment that scheduled the activity one read for a thousand.
-func TestWhatARetryCosts(t *testing.T) {
+// A failure costs a cached instance one transaction and one send. The segment that scheduled the activity is read once
+// per thousand.
+func TestR14_retry_costsOneTransactionAndOneSend(t *testing.T) {
 	t.Parallel()
-	trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 		tr.startAs("a", "tries", stubbornness{SucceedsAt: 1000, Every: 5 * time.Second})
 		tr.serveFor(12 * time.Second) // three runs, the last of which has failed
 		tr.Cloud.ResetCounts()
@@ -290,16 +291,16 @@ func TestWhatARetryCosts(t *testing.T) {
 		c := tr.Cloud.Counts()
 		t.Logf("100 failures: %v, %+v", c, tr.Cloud.Capacity())
 		if c["DynamoDB.TransactWriteItems"] != 100 || c["SQS.SendMessageBatch"] != 200 || c["DynamoDB.PutItem"]+c["DynamoDB.UpdateItem"] != 0 {
-			t.Errorf("100 failures: %v", c)
+			t.Errorf("100 failures: got calls %v", c)
 		}
-		// Of the worker: is it cancelled, has it ended, is it the current attempt, what did the last one leave.
+		// The worker reads the cancel record, the end, the current attempt, and the heartbeat details.
 		if c["DynamoDB.GetItem"] != 200 || c["DynamoDB.Query"] != 200 {
-			t.Errorf("100 failures: %v", c)
+			t.Errorf("100 failures: got calls %v", c)
 		}
 	})
 }
 
-// failed is a failure as a worker tells it.
+// failed returns a failed outcome as a worker sends it.
 func failed(id int64, attempt int, run string, retryAt time.Time) provider.ActivityOutcome {
 	o := provider.ActivityOutcome{ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "E", Message: run}}
 	if !retryAt.IsZero() {
@@ -308,16 +309,16 @@ func failed(id int64, attempt int, run string, retryAt time.Time) provider.Activ
 	return o
 }
 
-// tell tells outcomes of an instance in one message, and lets the orchestrator take it.
+// tell sends outcomes of an instance in one message, and runs the orchestrator.
 func (tr *trial) tell(in provider.Instance, outcomes ...provider.ActivityOutcome) {
 	tr.t.Helper()
 	tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, Outcomes: outcomes})
 	if failed := tr.turn(0); len(failed) > 0 {
-		tr.t.Errorf("failed %v", failed)
+		tr.t.Errorf("got failed records %v", failed)
 	}
 }
 
-// wantSent fails unless these attempts lie in the work queue, and takes them.
+// wantSent fails unless exactly the given attempts are in the work queue, and deletes them.
 func (tr *trial) wantSent(want ...int) {
 	tr.t.Helper()
 	got := []int{}
@@ -326,14 +327,14 @@ func (tr *trial) wantSent(want ...int) {
 		_ = tr.Provider.DeleteRecords(tr.t.Context(), "default", it.Record)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(append([]int{}, want...)) {
-		tr.t.Errorf("attempts %v were sent, want %v", got, want)
+		tr.t.Errorf("got attempts %v in the queue, want %v", got, want)
 	}
 }
 
-// told runs a test on the instance "a", whose attempts only the test tells of.
+// told runs a test on the instance "a", whose outcomes only the test sends.
 func told(t *testing.T, test func(ctx context.Context, tr *trial, in provider.Instance, now time.Time)) {
 	t.Helper()
-	trying(t, simhub.Options{Environments: 2}, func(ctx context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{Environments: 2}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries", stubbornness{Every: time.Minute})
 		tr.turn(0)
 		tr.wantSent(1)
@@ -341,7 +342,8 @@ func told(t *testing.T, test func(ctx context.Context, tr *trial, in provider.In
 	})
 }
 
-// Which failure counts: that of the current attempt, once. What is told again has the same attempt sent again, if it may not have been.
+// Only the first failure of the current attempt counts. A repeated failure causes the same attempt to be sent again,
+// unless it was certainly sent.
 func TestR14WhichFailureCounts(t *testing.T) {
 	t.Parallel()
 	none := time.Time{}
@@ -353,7 +355,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 			tr.tell(in, failed(3, 1, "r.2", now))
 			tr.wantSent()
 			if r := tr.retryOf(in); r.Attempt != 2 || r.Run != "r.1" || r.Error.Message != "r.1" {
-				t.Errorf("%+v", r)
+				t.Errorf("got retry state %+v, want attempt 2 after r.1", r)
 			}
 		})
 	})
@@ -363,11 +365,11 @@ func TestR14WhichFailureCounts(t *testing.T) {
 			tr.tell(in, failed(3, 1, "r.1", now))
 			tr.tell(in, failed(3, 1, "r.2", none))
 			if events := tr.events(in); len(events) != 3 {
-				t.Errorf("%v", events)
+				t.Errorf("got history %v", events)
 			}
 			tr.tell(in, failed(3, 2, "s.1", none))
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed || events[len(events)-2].Attempt != 2 {
-				t.Errorf("%v", events)
+				t.Errorf("got history %v", events)
 			}
 		})
 	})
@@ -377,7 +379,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 			tr.tell(in, failed(3, 1, "r.1", none), failed(3, 1, "r.2", now))
 			tr.wantSent()
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed {
-				t.Errorf("%v", events)
+				t.Errorf("got history %v", events)
 			}
 		})
 	})
@@ -385,10 +387,10 @@ func TestR14WhichFailureCounts(t *testing.T) {
 		t.Parallel()
 		told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 			tr.tell(in, failed(3, 1, "r.1", now))
-			tr.complete(in, 1, 3) // of attempt 1
+			tr.complete(in, 1, 3) // completes attempt 1
 			tr.turn(0)
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationCompleted {
-				t.Errorf("%v", events)
+				t.Errorf("got history %v", events)
 			}
 		})
 	})
@@ -399,7 +401,7 @@ func TestR14WhichFailureCounts(t *testing.T) {
 			tr.tell(in, failed(3, 1, "r.1", now))
 			tr.wantSent()
 			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationCompleted {
-				t.Errorf("%v", events)
+				t.Errorf("got history %v", events)
 			}
 		})
 	})
@@ -412,13 +414,14 @@ func TestR14WhichFailureCounts(t *testing.T) {
 	})
 }
 
-// Interleavings: the process dies after the attempt is the current one and before it is sent; its message is delivered again, to the same
-// environment or to another, or it is picked up from the dead letters as another message. The same attempt is sent, when it was due.
-func TestR14AFailureThatIsToldAgainSendsTheSameAttempt(t *testing.T) {
+// Interleavings: the process dies after it has stored the next attempt and before it sends it. SQS redelivers the
+// message to the same or another environment, or the sweeper recovers it from the dead letters as another message. The
+// same attempt is sent with its original due time.
+func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 	t.Parallel()
 	for _, env := range []int{0, 1} {
-		for _, how := range []string{"delivered", "picked up"} {
-			t.Run(fmt.Sprint(how, " again by ", env), func(t *testing.T) {
+		for _, how := range []string{"redelivered", "recovered"} {
+			t.Run(fmt.Sprint(how, " to ", env), func(t *testing.T) {
 				t.Parallel()
 				told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 					refuse := true
@@ -432,22 +435,22 @@ func TestR14AFailureThatIsToldAgainSendsTheSameAttempt(t *testing.T) {
 					m := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", at)}}
 					tr.send(m)
 					if failed := tr.turn(0); len(failed) != 1 || tr.retryOf(in).Attempt != 2 {
-						t.Fatalf("failed %v, %+v", failed, tr.retryOf(in))
+						t.Fatalf("got failed records %v, retry state %+v", failed, tr.retryOf(in))
 					}
 					refuse = false
 					time.Sleep(3 * time.Second)
-					if how == "picked up" {
+					if how == "recovered" {
 						_ = tr.Provider.DeleteRecords(t.Context(), provider.QueueInbox, tr.receive("sim://inbox.fifo")...)
 						time.Sleep(10 * time.Minute)
 						tr.send(m)
 					}
 					if failed := tr.turn(env); len(failed) > 0 {
-						t.Fatalf("failed %v", failed)
+						t.Fatalf("got failed records %v", failed)
 					}
 					time.Sleep(10 * time.Second)
 					items := tr.workItems()
 					if len(items) != 1 || items[0].Attempt != 2 || !items[0].NotBefore.Equal(at.Truncate(time.Millisecond)) {
-						t.Errorf("%+v", items)
+						t.Errorf("got work items %+v, want attempt 2 when it was due", items)
 					}
 				})
 			})
@@ -455,34 +458,34 @@ func TestR14AFailureThatIsToldAgainSendsTheSameAttempt(t *testing.T) {
 	}
 }
 
-// A message that could not be deleted tells again of an attempt that this process has sent: no copy is.
-func TestR14WhatWasSentIsNotSentAgainByTheSameProcess(t *testing.T) {
+// A message that could not be deleted refers to an attempt that this process has sent. The process sends no copy.
+func TestR14_failureRedeliveredToSameProcess_sendsNoCopy(t *testing.T) {
 	t.Parallel()
 	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 		for range 3 {
 			tr.tell(in, failed(3, 1, "r.1", now))
-			time.Sleep(6 * time.Minute) // so that the queue takes the next
+			time.Sleep(6 * time.Minute) // beyond the deduplication interval of SQS
 		}
 		tr.wantSent(2)
 	})
 }
 
-// Interleaving: an environment that is behind takes a failure for that of an open activity. The fence tells it.
-func TestR14AStaleViewRetriesNothing(t *testing.T) {
+// Interleaving: a stale environment takes a failure for that of an open activity. The condition of its write fails.
+func TestR14_staleView_retriesNothing(t *testing.T) {
 	t.Parallel()
 	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 		tr.complete(in, 1, 3)
-		tr.turn(1) // environment 0 is warm, and does not know
+		tr.turn(1) // environment 0 has a stale cache
 		tr.tell(in, failed(3, 1, "r.1", now))
 		tr.wantSent()
 		if r := tr.retryOf(in); r.Attempt != 0 {
-			t.Errorf("%+v", r)
+			t.Errorf("got retry state %+v, want none", r)
 		}
 	})
 }
 
-// Some of a message's activities are tried again, some settle, one is unknown to every queue: each goes its way, and the turn is one.
-func TestR14AMessageOfMixedOutcomes(t *testing.T) {
+// One message has activities that are retried, one that settles, and one that is unknown. Each is handled, in one turn.
+func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "four", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
@@ -503,39 +506,39 @@ func TestR14AMessageOfMixedOutcomes(t *testing.T) {
 		tr.tell(in, outcomes...)
 		tr.wantSent(2, 2)
 		if events := tr.events(in); len(events) != 8 || events[7].Kind != history.ActivityCompleted || events[7].SourceEventID != 4 {
-			t.Errorf("%v", events)
+			t.Errorf("got history %v, want the completion of activity 4 last", events)
 		}
 	})
 }
 
-// An instance whose code cannot go on: its activities do, and no failure of theirs is parked while another attempt follows.
-func TestR14ABlockedInstancesActivitiesAreTriedAgain(t *testing.T) {
+// The activities of an instance whose code is blocked are retried. A failure is not parked if another attempt follows.
+func TestR14_blockedInstance_activitiesAreRetried(t *testing.T) {
 	t.Parallel()
-	trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 6, Every: time.Hour})
 		tr.turn(0)
-		mended := tr.Orchestrators[0]
+		fixed := tr.Orchestrators[0]
 		tr.Orchestrators[0] = tr.orchestrator(perdure.NewRegistry(), "without")
 		tr.raise(in, "", 1)
 		tr.serveFor(2*time.Hour + time.Minute)
 		tr.wantRuns("a#3.1", "a#3.2", "a#3.3")
 		if now := tr.read(in); now.Status != provider.StatusBlocked {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("got status %s, want Blocked", now.Status)
 		}
-		tr.serveFor(4 * time.Hour) // with the sixth it succeeds
+		tr.serveFor(4 * time.Hour) // the sixth attempt succeeds
 		events := tr.events(in)
 		parked := []history.Event{}
 		for _, e := range events {
 			parked = append(parked, e.Inputs...)
 		}
 		if len(parked) != 2 || parked[1].Kind != history.ActivityCompleted || parked[1].Attempt != 6 {
-			t.Errorf("parked: %v", parked)
+			t.Errorf("got parked inputs %v, want the event and the completion", parked)
 		}
 		time.Sleep(time.Second)
-		if err := mended.ReportBuild(ctx); err != nil {
+		if err := fixed.ReportBuild(ctx); err != nil {
 			t.Fatal(err)
 		}
-		tr.Orchestrators[0] = mended
+		tr.Orchestrators[0] = fixed
 		if _, err := tr.Timekeeper.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -546,8 +549,9 @@ func TestR14ABlockedInstancesActivitiesAreTriedAgain(t *testing.T) {
 	})
 }
 
-// Code that cannot go on is not asked about failures: nothing of them is delivered again or parked, and the instance is not blocked for them.
-func TestR14RetriesNeedNoCode(t *testing.T) {
+// A retry needs no code. In a build without the code, no failure is redelivered or parked, and the instance is not
+// blocked.
+func TestR14_buildWithoutCode_retriesContinue(t *testing.T) {
 	t.Parallel()
 	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 		without := tr.orchestrator(perdure.NewRegistry(), "without")
@@ -556,24 +560,25 @@ func TestR14RetriesNeedNoCode(t *testing.T) {
 			m.Outcomes = append(m.Outcomes, failed(3, attempt, fmt.Sprint("r.", attempt), now), failed(3, attempt, fmt.Sprint("s.", attempt), now))
 			tr.send(m)
 			if failed := tr.give(without); len(failed) > 0 {
-				t.Fatalf("failed %v", failed)
+				t.Fatalf("got failed records %v", failed)
 			}
 			tr.wantSent(attempt + 1)
 		}
 		if events := tr.events(in); len(events) != 3 || tr.read(in).Status != provider.StatusRunning {
-			t.Errorf("it is %s, %v", tr.read(in).Status, events)
+			t.Errorf("got status %s, history %v", tr.read(in).Status, events)
 		}
 	})
 }
 
-// An attempt that waits and the schedule-to-close time of its activity are both schedules, and messages, of one activity.
+// A waiting attempt and the schedule-to-close timeout are both schedules and messages of one activity.
 func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 	t.Parallel()
 	for _, timers := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
-		for _, takes := range []time.Duration{time.Second, time.Hour} { // the last attempt is made, or is still made when time is over
+		// the last attempt has ended, or is running, when the timeout expires
+		for _, takes := range []time.Duration{time.Second, time.Hour} {
 			t.Run(fmt.Sprint(timers, takes), func(t *testing.T) {
 				t.Parallel()
-				trying(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
+				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
 					in := tr.startAs("a", "tries-in-time", stubbornness{Every: time.Hour, Takes: takes})
 					end := tr.finish(in)
 					want := "[a#3.1 a#3.2 a#3.3 a#3.4]"
@@ -581,7 +586,7 @@ func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 						want = "[a#3.1 a#3.2]"
 					}
 					if got := fmt.Sprint(tr.ran()); got != want || end.Kind != history.OrchestrationFailed {
-						t.Errorf("runs %s, want %s, ended with %s", got, want, end.String())
+						t.Errorf("got runs %s, want %s; ended with %s", got, want, end.String())
 					}
 					tr.checkRest()
 				})
@@ -590,14 +595,14 @@ func TestR14AnAttemptThatWaitsIsNotTheScheduleToCloseTime(t *testing.T) {
 	}
 }
 
-// Interleaving: one batch has what makes the instance continue as new, and a failure of the execution before. Its next attempt, which is due
-// when that is over, does not run.
-func TestR14AFailureBehindAContinueAsNew(t *testing.T) {
+// Interleaving: one batch has the event that makes the instance continue as new, and a failure of the earlier
+// execution. The next attempt of the earlier execution does not run.
+func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"the event", "the failure"} {
 		t.Run(first+" first", func(t *testing.T) {
 			t.Parallel()
-			trying(t, simhub.Options{}, func(_ context.Context, tr *trial) {
+			withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 				in := tr.startAs("a", "tries-anew", stubbornness{Every: time.Minute})
 				tr.serveFor(30 * time.Second)
 				failure := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now().Add(2*time.Second))}}
@@ -611,22 +616,23 @@ func TestR14AFailureBehindAContinueAsNew(t *testing.T) {
 				tr.serveFor(10 * time.Second)
 				for _, r := range tr.ran()[1:] {
 					if r.attempt != 1 {
-						t.Errorf("%s ran", r)
+						t.Errorf("attempt %s ran, want only first attempts", r)
 					}
 				}
 				tr.serveFor(time.Hour)
 				if tr.checkRest(); tr.read(in).ExecutionID == in.ExecutionID || len(tr.ran()) != 2 {
-					t.Errorf("it has not continued as new, or %v ran", tr.ran())
+					t.Errorf("instance did not continue as new, or runs were %v", tr.ran())
 				}
 			})
 		})
 	}
 }
 
-// The queue of an activity is gone by its second attempt: it has failed, and its orchestration hears of it (R9).
-func TestR14AnAttemptThatCanNeverBeSentFailsTheActivity(t *testing.T) {
+// The queue of an activity no longer exists at its second attempt. The activity fails, and its orchestration receives
+// the failure (R9).
+func TestR14_queueIsGone_activityFails(t *testing.T) {
 	t.Parallel()
-	trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries", stubbornness{Every: time.Second})
 		tr.turn(0)
 		where := tr.Provider.Config()
@@ -641,16 +647,16 @@ func TestR14AnAttemptThatCanNeverBeSentFailsTheActivity(t *testing.T) {
 		tr.Provider = p
 		tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", time.Now())}})
 		if failed := o.HandleRecords(ctx, tr.receive("sim://inbox.fifo")); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v", failed)
 		}
 		events := tr.events(in)
 		if len(events) != 6 || events[4].Kind != history.OutputFailed || events[5].Kind != history.OrchestrationFailed {
-			t.Errorf("%v", events)
+			t.Errorf("got history %v", events)
 		}
 	})
 }
 
-// registryOf knows "tries", which only schedules.
+// registryOf returns a registry with "tries" whose activity always succeeds.
 func registryOf(tr *trial) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "try", func(ctx context.Context, _ stubbornness) (int, error) { return tr.note(ctx), nil })
@@ -660,53 +666,54 @@ func registryOf(tr *trial) *perdure.Registry {
 	return r
 }
 
-// Interleaving: a process that was frozen writes the retry of an instance that is deleted meanwhile. Nothing is left of it.
-func TestR14NothingIsWrittenForADeletedInstance(t *testing.T) {
+// Interleaving: a frozen process writes the retry state of an instance that has since been deleted. Nothing of it
+// remains.
+func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	t.Parallel()
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
-		frozen, melted := make(chan struct{}), make(chan struct{})
+		frozen, resumed := make(chan struct{}), make(chan struct{})
 		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if w, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && w.TransactItems[0].ConditionCheck != nil && frozen != nil {
 				close(frozen)
 				frozen = nil
-				<-melted
+				<-resumed
 			}
 			return next()
 		})
 		began := frozen
 		tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", now)}})
-		over := make(chan bool)
+		done := make(chan bool)
 		go func() {
 			tr.turn(0)
-			close(over)
+			close(done)
 		}()
 		<-began
 		if err := tr.Provider.DeleteInstance(ctx, "a", true); err != nil {
 			t.Fatal(err)
 		}
-		close(melted)
-		<-over
+		close(resumed)
+		<-done
 		tr.wantSent()
 		tr.wantMortal(in.ExecutionID)
 	})
 }
 
-// A process dies before and after every single call, and loses the answer of every one, while four activities are tried three times:
-// each succeeds, and no attempt runs more than twice.
+// A process dies before or after any call, or a call fails or its response is lost, while an activity has three
+// attempts. The activity succeeds, and no attempt runs more than twice.
 func TestR14ACrashAtAnyCallOfARetry(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
-		"dies after":  func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
-		"fails":       func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
-		"is lost":     func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
+		"dies before":   func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
+		"dies after":    func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
+		"fails":         func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
+		"response lost": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
 	} {
 		for _, every := range []time.Duration{time.Minute, time.Hour} {
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
 				t.Parallel()
 				for n, more := int64(1), true; more; n++ {
 					intercept, calls := fault(n)
-					trying(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, tr *trial) {
+					withRetryHub(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, tr *trial) {
 						in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 3, Every: every})
 						tr.serveFor(12 * time.Hour)
 						tr.wantOutput(in, "3")

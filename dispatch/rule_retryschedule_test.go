@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// An attempt that waits for hours has a schedule. When its activity is given up, in whatever way, that goes, and what is cold knows of
-// it as well as what is warm.
+// An attempt that waits for hours has a schedule. When its activity ends in any way, the schedule is deleted, by cached
+// and uncached instances.
 func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 	t.Parallel()
 	for name, end := range waysToGiveUp() {
@@ -28,16 +28,16 @@ func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 				if cold {
 					o.CacheBytes = 1
 				}
-				trying(t, o, func(_ context.Context, tr *trial) {
+				withRetryHub(t, o, func(_ context.Context, tr *trial) {
 					in := tr.startAs("a", "tries-until", stubbornness{Every: 5 * time.Hour})
 					tr.serveFor(6 * time.Hour)
 					if n := tr.Cloud.Schedules.Count(); n != 1 {
-						t.Fatalf("%d schedules", n)
+						t.Fatalf("got %d schedules, want 1", n)
 					}
 					end(tr, in)
 					tr.serveFor(time.Minute)
 					if n := tr.Cloud.Schedules.Count(); n != 0 {
-						t.Errorf("%d schedules are left", n)
+						t.Errorf("got %d schedules, want 0", n)
 					}
 					tr.serveFor(24 * time.Hour)
 					tr.wantRuns("a#3.1", "a#3.2")
@@ -48,36 +48,37 @@ func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 	}
 }
 
-// The same where the activity's schedule-to-close time is over while it waits for its next attempt. A worker of a release before sends
-// such attempts.
+// The schedule-to-close timeout of the activity expires while it waits for its next attempt. Workers of an earlier
+// release send such attempts.
 func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
 	t.Parallel()
-	trying(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
+	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries-in-time", stubbornness{Every: 5 * time.Hour}) // 17.5 hours
 		tr.serveFor(11 * time.Hour)
 		tr.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Activity: true})
 		tr.serveFor(time.Minute)
 		if n := tr.Cloud.Schedules.Count(); n != 0 {
-			t.Errorf("%d schedules are left", n)
+			t.Errorf("got %d schedules, want 0", n)
 		}
 		if end, err := tr.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
-			t.Errorf("ended with %s, %v", end.String(), err)
+			t.Errorf("ended with %s, error %v, want failed", end.String(), err)
 		}
 	})
 }
 
-// What has no retries, or has not been there for long, costs no look for them when it is given up.
-func TestR15NoRetryIsLookedForWhereThereCanBeNone(t *testing.T) {
+// When an activity without retries, or one that was scheduled recently, is cancelled, the turn does not read the retry
+// state.
+func TestR15_noRetryPossible_retryStateIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		policy bool
 		after  time.Duration
-		looks  int
+		reads  int
 	}{
-		"no policy":   {false, 5 * time.Hour, 0},
-		"moments ago": {true, 10 * time.Minute, 0},
-		"it may have": {true, 5 * time.Hour, 1},
-		"of all, one": {true, 6 * time.Hour, 1},
+		"no policy":        {false, 5 * time.Hour, 0},
+		"recent activity":  {true, 10 * time.Minute, 0},
+		"policy":           {true, 5 * time.Hour, 1},
+		"one read for all": {true, 6 * time.Hour, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,20 +100,20 @@ func TestR15NoRetryIsLookedForWhereThereCanBeNone(t *testing.T) {
 				h.raise(in, "e", 7)
 				before := len(h.made())
 				h.turn(0)
-				looks := 0
+				reads := 0
 				for _, call := range h.made()[before:] {
 					if q, ok := call.Input.(*dynamodb.QueryInput); ok {
 						sk, _ := q.ExpressionAttributeValues[":sk"].(*ddbtypes.AttributeValueMemberS)
 						if sk != nil && sk.Value[:2] == "r#" {
-							looks++
+							reads++
 						}
 					}
 				}
-				if looks != c.looks {
-					t.Errorf("%d looks, want %d: %v", looks, c.looks, h.operations(before))
+				if reads != c.reads {
+					t.Errorf("got %d reads, want %d: %v", reads, c.reads, h.operations(before))
 				}
 				if deletes := slices.Contains(h.operations(before), "DeleteSchedule"); deletes {
-					t.Error("a schedule was deleted that never was")
+					t.Error("a schedule was deleted that did not exist")
 				}
 			})
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// deepError has causes, with long messages that JSON writes in six bytes a character.
+// deepError has several causes with long messages, in characters that JSON escapes in six bytes.
 type deepError struct{ causes int }
 
 // Error implements error.
@@ -28,12 +28,13 @@ func (e *deepError) Unwrap() error {
 	return &deepError{e.causes - 1}
 }
 
-// The outcome of an activity whose end is waited for, or that runs at most once, is kept beside its last details. The longest of both are more than an item has:
-// a result takes the place of the details, and a failure, after which another attempt takes those up, is cut.
-func TestR23TheLongestOutcomeIsKeptBesideTheLongestDetails(t *testing.T) {
+// The outcome of an activity with WaitForCancellation or AtMostOnce is stored beside its last heartbeat details. The
+// longest of both exceed an item. A result replaces the details, and a failure is truncated, because the next attempt
+// needs the details.
+func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 	t.Parallel()
 	details := strings.Repeat("d", perdure.MaxPayloadBytes-2)
-	for name, option := range map[string]perdure.ActivityCallOption{"waited for": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
+	for name, option := range map[string]perdure.ActivityCallOption{"awaited": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
 		for fails := range 2 {
 			t.Run(fmt.Sprintf("%s, fails %d times", name, fails), func(t *testing.T) {
 				t.Parallel()
@@ -47,7 +48,7 @@ func TestR23TheLongestOutcomeIsKeptBesideTheLongestDetails(t *testing.T) {
 						return "", &deepError{4}
 					}
 					if left, _ := perdure.HeartbeatDetails[string](ctx); fails > 0 && left != details {
-						t.Errorf("%d bytes of details are left", len(left))
+						t.Errorf("got %d bytes of details", len(left))
 					}
 					perdure.Heartbeat(ctx, details)
 					time.Sleep(2 * time.Second)
@@ -59,12 +60,12 @@ func TestR23TheLongestOutcomeIsKeptBesideTheLongestDetails(t *testing.T) {
 				})
 				inBubble(t, simhub.Options{Registry: r, Logger: slog.New(slog.NewTextHandler(log, nil))}, func(_ context.Context, h *hub) {
 					if end := h.finish(h.start("copies", 0)); string(end.Output) != "204798" || runs.Load() != int64(1+fails) {
-						t.Errorf("%s %v, %d runs", end.Output, end.Error, runs.Load())
+						t.Errorf("got output %s, error %v, %d runs", end.Output, end.Error, runs.Load())
 					}
 					h.checkRest()
 				})
 				if n := log.count(logevent.ActivityOutcomeNotStored) + log.count(logevent.ActivityOutcomeSentUnstored); n > 0 {
-					t.Errorf("%d outcomes could not be kept", n)
+					t.Errorf("got %d outcomes that could not be stored", n)
 				}
 			})
 		}

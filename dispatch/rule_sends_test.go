@@ -19,10 +19,9 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// What is sent once is not sent again: a dispatch that is repeated leaves out what is known to be taken, and what workers send anew does
-// not multiply.
+// A redispatch skips outputs that are known to be sent, and resends by workers do not multiply work items.
 
-// half makes half of all calls fail for an hour: which, is a matter of what they are about and how often it was tried.
+// half makes half of all calls fail for an hour, depending on their content and the number of tries.
 func (h *hub) half() {
 	began, tries := time.Now(), map[string]int{}
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -30,7 +29,7 @@ func (h *hub) half() {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok {
 			about = *in.Entries[0].MessageBody
 		}
-		if about == "ReceiveMessage" { // the test's own
+		if about == "ReceiveMessage" { // made by the test
 			return next()
 		}
 		h.mu.Lock()
@@ -49,8 +48,8 @@ func (h *hub) half() {
 	})
 }
 
-// In an hour in which half of all calls fail a turn's message comes again and again: of each turn, however small, all that SQS has taken
-// is left out the next time.
+// Half of all calls fail for an hour, so SQS redelivers the message of a turn again and again. Every redispatch skips
+// the outputs that SQS has accepted, for turns of any size.
 func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 20, 300, 1000} {
@@ -69,23 +68,24 @@ func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
 					}
 				}
 				sent, all := sentBy(h.made()), 0
-				maps.DeleteFunc(sent, func(about string, _ int) bool { return !strings.HasSuffix(about, " timer 0") }) // that of a refresh
+				// ignore a status refresh
+				maps.DeleteFunc(sent, func(about string, _ int) bool { return !strings.HasSuffix(about, " timer 0") })
 				for _, times := range sent {
 					all += times
 				}
 				most := slices.Max(slices.Collect(maps.Values(sent)))
 				t.Logf("%d activities, %d deliveries of their turn: sent %.2f times each, one of them %d times", n, deliveries, float64(all)/float64(n), most)
 				if len(sent) != n || float64(all) > 2.5*float64(n) || most > 5 {
-					t.Errorf("%d of %d were sent, by %d messages, one of them %d times", len(sent), n, all, most)
+					t.Errorf("got %d of %d outputs sent by %d messages, one of them %d times", len(sent), n, all, most)
 				}
 			})
 		})
 	}
 }
 
-// What a repeated dispatch has sent, no later one sends again: the message of a turn may be delivered a hundred times. That costs a read
-// and a write once, and a read each time; nothing, where there is nothing left to send.
-func TestR9WhatARepeatedDispatchHasSentIsNotSentAgain(t *testing.T) {
+// A message may be delivered a hundred times, and outputs that one redispatch has sent are not sent again. This costs
+// one read and one write once, and one read for each delivery. It costs nothing if all outputs are settled.
+func TestR9_redispatch_sendsEachOutputOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	inBubble(t, simhub.Options{Registry: broad(), Environments: 2}, func(ctx context.Context, h *hub) {
@@ -95,8 +95,8 @@ func TestR9WhatARepeatedDispatchHasSentIsNotSentAgain(t *testing.T) {
 			h.Orchestrators[i%2].HandleRecords(ctx, records)
 		}
 		for about, times := range sentBy(h.made()) {
-			if times != 2 { // by the first dispatch, of which nothing is known, and by the second
-				t.Errorf("%s was sent %d times", about, times)
+			if times != 2 { // by the first dispatch, which recorded nothing, and by the second
+				t.Errorf("%s was sent %d times, want 2", about, times)
 			}
 		}
 		notes := 0
@@ -106,20 +106,20 @@ func TestR9WhatARepeatedDispatchHasSentIsNotSentAgain(t *testing.T) {
 			}
 		}
 		if note := h.item("x#"+in.ExecutionID, "o#0000000002#taken"); notes != 1 || note["ttl"] == nil {
-			t.Errorf("%d notes, the last is %v", notes, note)
+			t.Errorf("got %d notes, the last is %v", notes, note)
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)
 		}
 		if note := h.item("x#"+in.ExecutionID, "o#0000000002#taken"); note != nil {
-			t.Errorf("the purge has left %v", note)
+			t.Errorf("purge left %v", note)
 		}
 	})
 }
 
-// In an hour in which half of all calls fail a worker cannot tell most outcomes at once. That must not make copies of their work items,
-// of which each makes more.
-func TestR13AnHourInWhichHalfOfAllCallsFailMultipliesNoWork(t *testing.T) {
+// Half of all calls fail for an hour, so a worker cannot send most outcomes at once. This must not multiply copies of
+// work items.
+func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	sent, ran, all := 0, 0, 0
@@ -146,8 +146,8 @@ func TestR13AnHourInWhichHalfOfAllCallsFailMultipliesNoWork(t *testing.T) {
 			sent, ran, all = max(sent, times), max(ran, p.ran[activity]), all+times
 		}
 	}
-	t.Logf("%d hubs of %d activities: work items were sent %.2f times each, one of them %d times; the code of one began %d times", seeds, n, float64(all)/seeds/n, sent, ran)
+	t.Logf("%d hubs of %d activities: work items were sent %.2f times each, one of them %d times; one activity started %d times", seeds, n, float64(all)/seeds/n, sent, ran)
 	if sent > 5 || ran > 12 || all > 2*seeds*n {
-		t.Errorf("work items were sent up to %d times, and began up to %d times", sent, ran)
+		t.Errorf("work items were sent up to %d times, and started up to %d times", sent, ran)
 	}
 }

@@ -15,19 +15,23 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: a zombie and a live session hold [a start (covered), its repeat, an outcome]. The live one redispatches for the
-// start; the zombie commits the turn of the outcome and dies before it sends. The live one finds the instance there when it comes
-// to the repeat, and so reads a head that covers the outcome: only a second redispatch sends what its turn decided.
-func TestR4AStartThatIsFoundThereRedispatchesAnew(t *testing.T) {
+// Interleaving:
+//  1. A zombie and a live session hold a start (consumed), its repetition, and an outcome. The live session
+//     redispatches for the start.
+//  2. The zombie commits the turn of the outcome and dies before it sends.
+//  3. For the repetition, the live session finds that the instance exists, and reads a head that covers the outcome.
+//     Only a second redispatch sends the outputs of that turn.
+func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 		start := provider.Message{Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "start-1"}
 		if err := h.Provider.EnqueueForOrchestrator(ctx, start); err != nil {
 			t.Fatal(err)
 		}
-		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo")) // dies before its records are deleted
+		// the process dies before it deletes the records
+		h.Orchestrators[0].HandleRecords(ctx, h.receive("sim://inbox.fifo"))
 		h.workItems()
-		time.Sleep(6 * time.Minute) // longer than SQS knows a repeat
+		time.Sleep(6 * time.Minute) // longer than the deduplication interval of SQS
 		if err := h.Provider.EnqueueForOrchestrator(ctx, start); err != nil {
 			t.Fatal(err)
 		}
@@ -52,18 +56,20 @@ func TestR4AStartThatIsFoundThereRedispatchesAnew(t *testing.T) {
 		failed := h.Orchestrators[1].HandleRecords(ctx, batch)
 		h.interfere(nil)
 		if !done {
-			t.Fatal("the repeat of the start was not tried")
+			t.Fatal("the repeated start was not tried")
 		}
 		h.acknowledge(batch, failed)
 		if end := h.finish(in); string(end.Output) != "2" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 2", end.String())
 		}
 	})
 }
 
-// Interleaving: two sessions hold one start, the second since the first stood still. The first makes the instance, commits its first turn and dies before it
-// sends. The second finds the instance there, whose turn this message has led to: no other message leads back to it.
-func TestR4AStartThatIsFoundThereLeadsBackToItsTurn(t *testing.T) {
+// Interleaving:
+//  1. Two sessions hold one start message, because the first was frozen.
+//  2. The first creates the instance, commits its first turn, and dies before it sends.
+//  3. The second finds that the instance exists, and must redispatch that turn: no other message causes a redispatch.
+func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for _, delivery := range []int{1, 3} {
 		t.Run(fmt.Sprint("delivery ", delivery), func(t *testing.T) {
@@ -101,7 +107,7 @@ func TestR4AStartThatIsFoundThereLeadsBackToItsTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 				if end := h.finish(in); string(end.Output) != "2" {
-					t.Errorf("ended with %s", end.String())
+					t.Errorf("ended with %s, want output 2", end.String())
 				}
 				h.checkRest()
 			})

@@ -15,9 +15,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: the response to the write of the instance is lost, and before that write is made again the instance has continued as new, woken by
-// whoever knew its id. The first execution is history: what it has caused is found there by whoever is led back to it.
-func TestR11ALostResponseTakesBackNothingOfAnInstanceThatWentOn(t *testing.T) {
+// Interleaving: the response to the write of the instance is lost. Before the write is retried, another message wakes
+// the instance, and it continues as new. The first execution must remain in history, because a redispatch may need its
+// outputs.
+func TestR11_lostResponseAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		lost := false
@@ -31,7 +32,7 @@ func TestR11ALostResponseTakesBackNothingOfAnInstanceThatWentOn(t *testing.T) {
 			}
 			h.send(provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"})
 			h.finish(must(h.Provider.ReadInstance(ctx, "i-1")))
-			return &ddbtypes.RequestLimitExceeded{Message: aws.String("the response was lost")}
+			return &ddbtypes.RequestLimitExceeded{Message: aws.String("response lost")}
 		})
 		in := h.start("again-at-once", 2)
 		h.interfere(nil)
@@ -46,13 +47,14 @@ func TestR11ALostResponseTakesBackNothingOfAnInstanceThatWentOn(t *testing.T) {
 			}
 		}
 		if in.ExecutionNumber != 3 || executions != 3 {
-			t.Errorf("it found execution %d; %d executions are there", in.ExecutionNumber, executions)
+			t.Errorf("got execution %d and %d executions, want 3 and 3", in.ExecutionNumber, executions)
 		}
 	})
 }
 
-// Interleaving: the process that starts a child dies between its two writes, or its second write fails, with each delivery. The message comes again, and
-// its next try takes the place of what the one before has written: of an hour of trouble nothing is left that no purge finds.
+// Interleaving: the process that starts a child dies between its two writes, or its second write fails, in each
+// delivery. Each retry replaces what the previous one has written. After an hour of failures no item remains that a
+// purge does not find.
 func TestR11AStartThatComesAgainTakesThePlaceOfItsTries(t *testing.T) {
 	t.Parallel()
 	for _, dies := range []bool{false, true} {
@@ -79,7 +81,7 @@ func TestR11AStartThatComesAgainTakesThePlaceOfItsTries(t *testing.T) {
 				}
 			}
 			if now := h.read(provider.Instance{InstanceID: "c"}); len(starts) != 1 || now.Status != provider.StatusCompleted || tries != 3 {
-				t.Errorf("dies %v: after %d tries it is %s, and %d first segments were written: %v", dies, tries, now.Status, len(starts), starts)
+				t.Errorf("dies=%v: after %d tries: got status %s and %d first segments: %v", dies, tries, now.Status, len(starts), starts)
 			}
 		})
 	}

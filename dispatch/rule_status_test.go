@@ -20,9 +20,10 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A status that nothing depends on is written at best: a turn whose status could not be written is done, and a refresh writes it later.
+// A status that nothing depends on is best effort: a turn succeeds if its status write fails, and a refresh writes the
+// status later.
 
-// statusesThrottled refuses every update of an instance for so long, and counts the refusals.
+// statusesThrottled throttles all updates of instances until a time, and counts them.
 type statusesThrottled struct {
 	until   time.Time
 	refused atomic.Int64
@@ -46,7 +47,7 @@ func (s *statusesThrottled) intercept(_ context.Context, c simaws.Call, next fun
 	return next()
 }
 
-// runs counts how often each activity ran.
+// runs counts the runs of each activity.
 type runs struct {
 	mu sync.Mutex
 	of map[string]int
@@ -73,8 +74,8 @@ func (r *runs) all() (activities, all int) {
 	return len(r.of), all
 }
 
-// statusRegistry has an orchestration that calls activities, shows what it does, and waits; one that just calls them; and one that
-// goes on in another execution.
+// statusRegistry returns a registry with an orchestration that calls activities, sets its custom status and waits, one
+// that only calls them, and one that continues as new.
 func statusRegistry(r *runs) *perdure.Registry {
 	g := registry()
 	perdure.AddActivity(g, "count", r.count)
@@ -92,7 +93,7 @@ func statusRegistry(r *runs) *perdure.Registry {
 		}
 		ctx.SetCustomStatus("waiting")
 		v, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
-		if err != nil { // it is cancelled, and has to clean up
+		if err != nil { // cancelled; clean up
 			safe := perdure.WithoutCancel(ctx)
 			_, _ = perdure.WaitForExternalEvent[int](safe, "add").Await(safe)
 		}
@@ -103,7 +104,7 @@ func statusRegistry(r *runs) *perdure.Registry {
 		if n > 0 {
 			return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		}
-		ctx.SetCustomStatus("first life")
+		ctx.SetCustomStatus("first execution")
 		if _, err := perdure.CreateTimer(ctx, time.Minute).Await(ctx); err != nil {
 			return 0, err
 		}
@@ -116,13 +117,13 @@ func (h *hub) wantShown(id string, status provider.RuntimeStatus, custom string)
 	h.t.Helper()
 	in, err := h.Provider.ReadInstance(h.t.Context(), id)
 	if err != nil || in.Status != status || string(in.CustomStatus) != custom {
-		h.t.Errorf("%s is shown as %s, %s, %v; want %s, %s", id, in.Status, in.CustomStatus, err, status, custom)
+		h.t.Errorf("%s: got status %s, custom status %s, error %v; want %s, %s", id, in.Status, in.CustomStatus, err, status, custom)
 	}
 }
 
-// For an hour no instance can be updated. Work goes on as ever, ends are told again until they are written, and a quarter of an hour
-// after that every status is what history says.
-func TestAnHourOfThrottledStatusesRunsNoActivityTwice(t *testing.T) {
+// Instance items cannot be updated for an hour. Instances continue, ends are redelivered until they are written, and a
+// quarter of an hour later every status matches history.
+func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 	t.Parallel()
 	ran, throttled := &runs{of: map[string]int{}}, &statusesThrottled{}
 	inBubble(t, simhub.Options{Registry: statusRegistry(ran), Intercept: throttled.intercept}, func(ctx context.Context, h *hub) {
@@ -136,28 +137,28 @@ func TestAnHourOfThrottledStatusesRunsNoActivityTwice(t *testing.T) {
 		for range 7 {
 			h.serveFor(10 * time.Minute)
 			if _, err := h.Timekeeper.Sweep(ctx); err != nil && time.Now().After(throttled.until) {
-				t.Error(err) // until then it cannot note what it has looked at either
+				t.Error(err) // until then, the sweeper cannot store its progress either
 			}
 		}
 		activities, all := ran.all()
-		t.Logf("%d activities ran %d times; %d updates were refused, %d refreshes asked for", activities, all, throttled.refused.Load(), throttled.asked.Load())
+		t.Logf("%d activities ran %d times; %d updates were throttled, %d refreshes sent", activities, all, throttled.refused.Load(), throttled.asked.Load())
 		if activities != 100 || all != 100 {
-			t.Errorf("%d activities ran %d times", activities, all)
+			t.Errorf("got %d activities and %d runs, want 100 each", activities, all)
 		}
 		h.wantShown("waits", provider.StatusRunning, `"waiting"`)
 		h.wantShown("is-cancelled", provider.StatusCancelling, `"waiting"`)
 		h.wantShown("ends", provider.StatusCompleted, "")
-		h.wantShown("goes-on", provider.StatusRunning, `"first life"`)
+		h.wantShown("goes-on", provider.StatusRunning, `"first execution"`)
 		for _, id := range []string{"waits", "is-cancelled", "goes-on"} {
 			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: id, Name: "add", EventID: "e", Data: history.Payload("1")})
 		}
 		h.serveFor(time.Hour)
-		h.checkRest() // no refresh goes on for ever
+		h.checkRest() // no refresh remains
 	})
 }
 
-// Without the watch, the refreshes alone bring every status, and there are few of them however long it takes.
-func TestARefreshThatFailsIsTriedAgain(t *testing.T) {
+// Without the sweeper, refreshes alone write every status, and their number is bounded.
+func TestStatusRefresh_fails_isRetried(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]time.Duration{"a moment": 10 * time.Second, "two minutes": 2 * time.Minute, "a day": day} {
 		t.Run(name, func(t *testing.T) {
@@ -169,15 +170,15 @@ func TestARefreshThatFailsIsTriedAgain(t *testing.T) {
 				h.serveFor(outage + 16*time.Minute)
 				h.wantShown("i-1", provider.StatusRunning, `"waiting"`)
 				if asked, most := throttled.asked.Load(), int64(8+outage/(15*time.Minute)); asked > most {
-					t.Errorf("%d refreshes in %v", asked, outage)
+					t.Errorf("got %d refreshes in %v", asked, outage)
 				}
 			})
 		})
 	}
 }
 
-// A table that can be neither read nor written holds up no message behind a refresh.
-func TestARefreshThatCannotReadHoldsNothingUp(t *testing.T) {
+// Failing reads of the table during a refresh do not delay later messages.
+func TestStatusRefresh_readFails_laterMessagesAreProcessed(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: statusRegistry(&runs{of: map[string]int{}})}, func(_ context.Context, h *hub) {
 		in := h.startAs("i-1", "shows", 1)
@@ -194,22 +195,23 @@ func TestARefreshThatCannotReadHoldsNothingUp(t *testing.T) {
 			provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "2", Data: history.Payload("1")},
 		)
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v", failed)
 		}
 		h.interfere(nil)
 		if events := h.events(in); events[len(events)-1].EventID != "2" {
-			t.Errorf("the event behind it: %v", events)
+			t.Errorf("event after the refresh is missing: %v", events)
 		}
 		time.Sleep(5 * time.Minute)
 		timers, _ := h.Provider.DecodeTimers(h.receive("sim://timers"))
 		if len(timers) != 1 || timers[0].Refresh != 4 || timers[0].TimerID != 2 || timers[0].ExecutionID != in.ExecutionID || timers[0].Segment != 1 {
-			t.Errorf("timers %+v", timers)
+			t.Errorf("got timers %+v, want the refresh again", timers)
 		}
 	})
 }
 
-// The release before knows no refresh: its renewer fires a timer of that id, which no code waits for, not even that of a delayed start.
-func TestARefreshThatAnOlderRenewerFiresChangesNothing(t *testing.T) {
+// An earlier release ignores refreshes. Its renewer fires a timer with that ID, which no code and no delayed start
+// waits for.
+func TestStatusRefresh_firedByOlderRenewer_changesNothing(t *testing.T) {
 	t.Parallel()
 	throttled := &statusesThrottled{}
 	inBubble(t, simhub.Options{Intercept: throttled.intercept}, func(ctx context.Context, h *hub) {
@@ -218,7 +220,7 @@ func TestARefreshThatAnOlderRenewerFiresChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.raise(in, "early", 1) // kept until its time; the status cannot be written
+		h.raise(in, "early", 1) // parked until the start time; the status cannot be written
 		h.turn(0)
 		before := h.events(in)
 		time.Sleep(10 * time.Minute)
@@ -235,12 +237,12 @@ func TestARefreshThatAnOlderRenewerFiresChangesNothing(t *testing.T) {
 			}
 		}
 		if len(before) < 3 || len(fired) != 1 {
-			t.Fatalf("%d events, fired %v", len(before), fired)
+			t.Fatalf("got %d events, fired timers %v", len(before), fired)
 		}
 		h.send(fired[0])
 		h.turn(0)
 		if after := h.events(in); len(after) != len(before) {
-			t.Errorf("history went on: %v", after[len(before):])
+			t.Errorf("the timer added events: %v", after[len(before):])
 		}
 	})
 }

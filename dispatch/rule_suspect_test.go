@@ -17,7 +17,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// naps is a registry with an activity that takes as long as it is told, and an orchestration that calls it for each of its input.
+// naps returns a registry with an activity of the given durations, and an orchestration that calls it for each duration
+// of its input.
 func naps(running, most *atomic.Int64) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "nap", func(ctx context.Context, d time.Duration) (int, error) {
@@ -42,7 +43,7 @@ func naps(running, most *atomic.Int64) *perdure.Registry {
 	return r
 }
 
-// suspect marks the work items that pick says, as if their processes had died, and returns all of them in their fourth delivery.
+// suspect stores crash markers for the selected work items, and returns all work items in their fourth delivery.
 func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []provider.Record {
 	h.t.Helper()
 	for range 2 {
@@ -61,11 +62,12 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	return h.receive("sim://default")
 }
 
-// Interleaving: a suspect waits for a minute, until the others of its batch are done, and its queue would take it for given up after
-// half of one. It is leased meanwhile, and run by nobody else; and when its process dies while it waits, it is back in half a minute.
+// Interleaving: a suspect waits for a minute until the others of its batch are done, while its lease would expire after
+// half a minute. The lease is renewed, and no other process runs the suspect. If its process dies while it waits, SQS
+// redelivers the suspect within half a minute.
 func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]bool{"it has its turn": false, "the process dies": true} {
+	for name, dies := range map[string]bool{"suspect runs": false, "the process dies": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var running, most atomic.Int64
@@ -74,7 +76,7 @@ func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 				h.start("naps", []time.Duration{time.Minute, time.Second})
 				h.turn(0)
 				records := h.suspect(ctx, func(id int64) bool { return id == 4 })
-				began, over := time.Now(), make(chan []string, 1)
+				began, done := time.Now(), make(chan []string, 1)
 				if dies {
 					h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 						if time.Since(began) > 40*time.Second && c.Operation != "ReceiveMessage" {
@@ -83,21 +85,21 @@ func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 						return next()
 					})
 				}
-				go func() { over <- h.worker(r).HandleRecords(ctx, records) }()
+				go func() { done <- h.worker(r).HandleRecords(ctx, records) }()
 				for !dies && time.Since(began) < 70*time.Second {
 					time.Sleep(time.Second)
 					if again := h.receive("sim://default"); len(again) > 0 {
-						t.Fatalf("after %v it is delivered again", time.Since(began))
+						t.Fatalf("redelivered after %v", time.Since(began))
 					}
 				}
 				if dies {
 					time.Sleep(75 * time.Second)
 					if again := h.receive("sim://default"); len(again) != 2 {
-						t.Errorf("%v after their process died %d are back", time.Since(began)-40*time.Second, len(again))
+						t.Errorf("%v after the process died: got %d records, want 2", time.Since(began)-40*time.Second, len(again))
 					}
 				}
-				if failed := <-over; len(failed) > 0 != dies || most.Load() != 1 {
-					t.Errorf("failed %v, %d ran at once", failed, most.Load())
+				if failed := <-done; len(failed) > 0 != dies || most.Load() != 1 {
+					t.Errorf("got failed records %v, %d concurrent runs", failed, most.Load())
 				}
 			})
 		})
@@ -116,19 +118,19 @@ func TestR13_suspectSucceeds_itsMarksAreTakenAway(t *testing.T) {
 			return h.item("x#"+in.ExecutionID, "p#3#"+records[0].ID)["begun"].(*ddbtypes.AttributeValueMemberN).Value
 		}
 		if n := marks(); n != "1" {
-			t.Errorf("%s marks before it runs", n)
+			t.Errorf("got %s crash markers before the run, want 1", n)
 		}
 		if failed := h.worker(r).HandleRecords(ctx, records); len(failed) > 0 || most.Load() != 1 {
-			t.Errorf("failed %v, %d ran", failed, most.Load())
+			t.Errorf("got failed records %v, %d concurrent runs", failed, most.Load())
 		}
 		if n := marks(); n != "0" {
-			t.Errorf("%s marks after it has run", n)
+			t.Errorf("got %s crash markers after the run, want 0", n)
 		}
 	})
 }
 
-// A process that polls has several batches in hand: of the suspects in them it runs one at a time.
-func TestR13AProcessRunsOneSuspectAtATime(t *testing.T) {
+// A polling process has several batches. It runs one suspect of all of them at a time.
+func TestR13_severalBatches_oneSuspectRunsAtATime(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)
@@ -141,22 +143,22 @@ func TestR13AProcessRunsOneSuspectAtATime(t *testing.T) {
 		for i := range records {
 			batches.Go(func() {
 				if failed := w.HandleRecords(ctx, records[i:i+1]); len(failed) > 0 {
-					t.Errorf("failed %v", failed)
+					t.Errorf("got failed records %v", failed)
 				}
 			})
 		}
 		batches.Wait()
 		if most.Load() != 1 {
-			t.Errorf("%d ran at once", most.Load())
+			t.Errorf("got %d concurrent runs, want 1", most.Load())
 		}
 		if end := h.finish(in); string(end.Output) != "3" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 3", end.String())
 		}
 	})
 }
 
-// A suspect for which the invocation has no time left goes back unmarked: it has not begun.
-func TestR13ASuspectThatDoesNotFitGoesBackUnmarked(t *testing.T) {
+// A suspect that does not fit the rest of the invocation is released without a crash marker: it has not started.
+func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
 	t.Parallel()
 	var running, most atomic.Int64
 	r := naps(&running, &most)
@@ -167,30 +169,31 @@ func TestR13ASuspectThatDoesNotFitGoesBackUnmarked(t *testing.T) {
 		invocation, stop := context.WithTimeout(ctx, time.Minute)
 		defer stop()
 		if failed := h.worker(r).HandleRecords(invocation, records); len(failed) != 2 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v, want 2", failed)
 		}
 		synctest.Wait()
 		for _, it := range h.workItemsAfter(20 * time.Second) {
 			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record})
-			if want := int(it.ActivityID) - 3; err != nil || died != want { // the first was unmarked by who lives, the other bears its one
-				t.Errorf("#%d bears %d marks, %v", it.ActivityID, died, err)
+			// the live process removed the marker of the first; the second keeps its one
+			if want := int(it.ActivityID) - 3; err != nil || died != want {
+				t.Errorf("activity %d: got %d crash markers, error %v", it.ActivityID, died, err)
 			}
 		}
 	})
 }
 
-// workItemsAfter are those that are visible after a while.
+// workItemsAfter returns the visible work items after a while.
 func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 	h.t.Helper()
 	time.Sleep(d)
 	items := h.workItems()
 	if len(items) != 2 {
-		h.t.Errorf("%d work items", len(items))
+		h.t.Errorf("got %d work items, want 2", len(items))
 	}
 	return items
 }
 
-// The same when it is sent anew, since calls failed before anybody asked for its marks.
+// The same if the work item is resent because calls failed before its crash markers were read.
 func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
@@ -205,12 +208,13 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 			return crashable(ctx, c, next)
 		})
 		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 || failures.Load() < most {
-			t.Errorf("it ran %d times, and ended with %s after %d failures", d.ran.Load(), end.Output, failures.Load())
+			t.Errorf("got %d runs, output %s after %d failures", d.ran.Load(), end.Output, failures.Load())
 		}
 	})
 }
 
-// The marks of a record count on when its queue has moved it away and the watch picks it up: what kills is found out all the same.
+// Crash markers of a record still count after the sweeper recovers the record from the dead letters. Poison is detected
+// regardless.
 func TestR13MarksOutliveTheirRecord(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
@@ -223,7 +227,7 @@ func TestR13MarksOutliveTheirRecord(t *testing.T) {
 		h.exhaust(ctx, "default", "sim://default")
 		h.pickUp(ctx)
 		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 {
-			t.Errorf("it ran %d times, and ended with %s", d.ran.Load(), end.Output)
+			t.Errorf("got %d runs, output %s", d.ran.Load(), end.Output)
 		}
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// countRaised counts the external events of a history.
+// countRaised counts the external events in a history.
 func countRaised(events []history.Event) (n int) {
 	for i := range events {
 		if events[i].Kind == history.ExternalEventRaised {
@@ -33,7 +33,7 @@ func countRaised(events []history.Event) (n int) {
 	return n
 }
 
-// turns lets the orchestrator take what is in the inbox, a batch after the other, until nothing is.
+// turns runs the orchestrator on all batches in the inbox until it is empty.
 func (h *hub) turns() {
 	h.t.Helper()
 	for {
@@ -43,14 +43,14 @@ func (h *hub) turns() {
 		}
 		failed := h.Orchestrators[0].HandleRecords(h.t.Context(), records)
 		if len(failed) > 0 {
-			h.t.Fatalf("%d messages failed", len(failed))
+			h.t.Fatalf("got %d failed messages, want 0", len(failed))
 		}
 		_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, records...)
 	}
 }
 
-// Each message arrives twice, the second time as a message of its own, as after the five minutes in which the queue knows the first.
-func TestR24EveryMessageTwiceIsOneEvent(t *testing.T) {
+// Each message is sent twice, with another deduplication ID, as after the five minutes in which SQS deduplicates.
+func TestR24_messageSentTwice_isOneEvent(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
@@ -71,15 +71,15 @@ func TestR24EveryMessageTwiceIsOneEvent(t *testing.T) {
 			})
 			in := h.start("talks", tells{Events: 5, Anew: anew})
 			if end := h.finish(in); string(end.Output) != `"5 delivered; heard [0 1 2 3 4]"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// Any call of a function fails, or its response is lost: what one instance is sent arrives in order.
-func TestR24EventsArriveInOrderWhateverFails(t *testing.T) {
+// Any call fails, or its response is lost. Events between two instances still arrive in order.
+func TestR24_anyCallFails_eventsArriveInOrder(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		for n, made := int64(1), true; made; n++ {
@@ -87,7 +87,7 @@ func TestR24EventsArriveInOrderWhateverFails(t *testing.T) {
 			inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
 				in := h.start("talks", tells{Events: 4, Anew: true})
 				if end := h.finish(in); string(end.Output) != `"4 delivered; heard [0 1 2 3]"` {
-					t.Errorf("call %d fails: ended with %s %s", n, end.String(), end.Output)
+					t.Errorf("call %d fails: ended with %s, output %s", n, end.String(), end.Output)
 				}
 				h.checkRest()
 			})
@@ -96,7 +96,7 @@ func TestR24EventsArriveInOrderWhateverFails(t *testing.T) {
 	}
 }
 
-// What the inbox has taken before another call failed is noted, and a repeated dispatch leaves it out, however much later it comes.
+// Messages that the inbox accepted before another call failed are recorded, and no later redispatch sends them again.
 func TestR24WhatWasTakenIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -115,19 +115,19 @@ func TestR24WhatWasTakenIsNotSentAgain(t *testing.T) {
 		})
 		in := h.start("tells", tells{To: "c", Events: 2})
 		if left := h.turn(0); len(left) != 1 {
-			t.Fatalf("%d messages failed, want the wake", len(left))
+			t.Fatalf("got %d failed messages, want the wake", len(left))
 		}
-		time.Sleep(10 * time.Minute) // the queue has forgotten the first event
+		time.Sleep(10 * time.Minute) // SQS has forgotten the deduplication ID of the first event
 		h.serveFor(time.Hour)
 		h.wantOutput(in, `"2 delivered"`)
 		if sent != 3 {
-			t.Errorf("%d sends, want one of the first event and two of the second", sent)
+			t.Errorf("got %d sends, want one of the first event and two of the second", sent)
 		}
 	})
 }
 
-// A batch may be taken in part, whatever is behind what was not taken: no request has two messages of one instance.
-func TestR24NoBatchHasTwoMessagesOfOneInstance(t *testing.T) {
+// SQS may accept a batch partially, in any order. No batch has two messages for one instance.
+func TestR24_batch_hasOneMessagePerInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("talks", tells{Events: 25})
@@ -152,18 +152,18 @@ func TestR24NoBatchHasTwoMessagesOfOneInstance(t *testing.T) {
 			}
 		}
 		if sent != 25 {
-			t.Errorf("%d events sent, want 25", sent)
+			t.Errorf("got %d events sent, want 25", sent)
 		}
 	})
 }
 
-// Interleaving: the process dies after it has answered that nobody is there, and before the message is deleted. Then a client
-// starts the instance. Had the event a place there, its sender would have been told the contrary.
-func TestR24WhatWasToldUndeliveredIsNeverDelivered(t *testing.T) {
+// Interleaving: the process dies after it has responded that the receiver does not exist, and before it deletes the
+// message. Then a client starts the receiver. The event must not arrive, because the sender has received the contrary.
+func TestR24_eventReportedUndelivered_neverArrives(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]func(h *hub, m provider.Message, kept []provider.Record){
-		"it is delivered again": func(*hub, provider.Message, []provider.Record) { time.Sleep(2 * time.Minute) },
-		"a copy comes": func(h *hub, m provider.Message, kept []provider.Record) {
+		"message is redelivered": func(*hub, provider.Message, []provider.Record) { time.Sleep(2 * time.Minute) },
+		"copy arrives": func(h *hub, m provider.Message, kept []provider.Record) {
 			_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, kept...)
 			time.Sleep(6 * time.Minute)
 			h.send(m)
@@ -177,7 +177,7 @@ func TestR24WhatWasToldUndeliveredIsNeverDelivered(t *testing.T) {
 				records := h.receive(h.Provider.Config().InboxURL)
 				items, _ := h.Provider.DecodeOrchestrationItems(records)
 				if failed := h.Orchestrators[0].HandleRecords(t.Context(), records); len(failed) > 0 {
-					t.Fatal("it failed")
+					t.Fatal("got failed records, want none")
 				}
 				receiver := h.startAs("c", "hears", hearing{Left: 1})
 				again(h, items[0].Messages[0].Message, records)
@@ -185,14 +185,15 @@ func TestR24WhatWasToldUndeliveredIsNeverDelivered(t *testing.T) {
 				h.serveFor(time.Hour)
 				h.wantOutput(sender, `"1 absent"`)
 				if n := countRaised(h.events(receiver)); n != 0 {
-					t.Error("its sender was told that it is not delivered, and it is")
+					t.Error("receiver has an event that was reported as undelivered")
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: a process finds nobody, and is frozen before it writes that down. Meanwhile the instance starts. The event is its own.
+// Interleaving: a process finds no receiver, and is frozen before it records that. Meanwhile the receiver starts. It
+// receives the event.
 func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -213,9 +214,9 @@ func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 	})
 }
 
-// Interleaving: a start was prepared an hour ago, and is committed once its id was told to be nobody's, before that message is deleted. The instance
-// says that it began before the event was sent, and was not there.
-func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testing.T) {
+// Interleaving: a start was prepared an hour ago. It is committed after an event for its ID was refused, and before
+// that message is deleted. By its start time, the instance existed when the event was sent.
+func TestR24_startCommittedAfterRefusal_eventNeverArrives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		late := must(h.Provider.PrepareStart(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "late"}))
@@ -223,7 +224,7 @@ func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testi
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turn(0)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Config().InboxURL)); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("got failed records, want none")
 		}
 		if _, err := h.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)}); err != nil {
 			t.Fatal(err)
@@ -231,16 +232,17 @@ func TestR24WhatWasToldUndeliveredDoesNotReachAStartThatIsCommittedLate(t *testi
 		if err := late.Wake(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.serveFor(time.Hour) // the message is delivered again
+		h.serveFor(time.Hour) // SQS redelivers the message
 		h.wantOutput(sender, `"1 absent"`)
 		if n := countRaised(h.events(h.read(provider.Instance{InstanceID: "c"}))); n != 0 {
-			t.Error("its sender was told that it is not delivered, and it is")
+			t.Error("receiver has an event that was reported as undelivered")
 		}
 	})
 }
 
-// An instance that was over is purged, and its id used again: what was told to be late for the first life is not the second one's.
-func TestR24AnEventForTheLastLifeIsNotTheNextOnes(t *testing.T) {
+// An ended instance is purged, and its ID is used again. An event that was refused for the first incarnation does not
+// arrive at the second.
+func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		first := h.startAs("c", "nothing", 1)
@@ -249,22 +251,22 @@ func TestR24AnEventForTheLastLifeIsNotTheNextOnes(t *testing.T) {
 		h.turn(0)
 		records := h.receive(h.Provider.Config().InboxURL)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, records); len(failed) > 0 {
-			t.Fatal("it failed")
+			t.Fatal("got failed records, want none")
 		}
 		if err := h.Provider.DeleteInstance(ctx, first.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
 		second := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second"}))
-		h.serveFor(time.Hour) // the message is delivered again
+		h.serveFor(time.Hour) // SQS redelivers the message
 		h.wantOutput(sender, `"1 over"`)
 		if n := countRaised(h.events(second)); n != 0 {
-			t.Error("its sender was told that it is not delivered, and it is")
+			t.Error("receiver has an event that was reported as undelivered")
 		}
 	})
 }
 
-// What is purged while events are on their way to it is not there any more.
-func TestR24AnEventForAPurgedInstance(t *testing.T) {
+// A receiver that is purged before its events arrive does not exist any more.
+func TestR24_receiverIsPurged_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startAs("c", "hears", hearing{Left: 9})
@@ -279,8 +281,8 @@ func TestR24AnEventForAPurgedInstance(t *testing.T) {
 	})
 }
 
-// Interleaving: the event is the first message of an instance whose code ends without waiting for anything. The turn consumes it as its trigger,
-// no code could take it, and the process dies before it has told the sender.
+// Interleaving: the event is the first message of an instance whose code ends without waiting. The turn consumes the
+// event as its trigger, no code receives it, and the process dies before it responds to the sender.
 func TestR24AnEventThatTriggersATurnThatEndsIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ orchestration, want string }{
@@ -311,7 +313,7 @@ func TestR24AnEventThatTriggersATurnThatEndsIsAnswered(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: r, Intercept: intercept}, func(_ context.Context, h *hub) {
 				sender := h.start("tells", tells{To: "c", Events: 1})
 				h.turn(0)
-				h.startAs("c", tt.orchestration, 1) // its wake is behind the event
+				h.startAs("c", tt.orchestration, 1) // its wake follows the event
 				h.serveFor(time.Hour)
 				h.wantOutput(sender, tt.want)
 				h.events(h.read(provider.Instance{InstanceID: "c"}))
@@ -328,8 +330,8 @@ func sendsKind(c simaws.Call, kind provider.MessageKind) bool {
 	})
 }
 
-// A blocked instance keeps the event for the build that mends it: it is delivered, and the sender goes on.
-func TestR24ABlockedInstanceHasTheEvent(t *testing.T) {
+// A blocked instance parks the event for the fixed build: the event counts as delivered, and the sender continues.
+func TestR24_receiverIsBlocked_eventIsDelivered(t *testing.T) {
 	t.Parallel()
 	waits := sleeper(1, "add")
 	inBubble(t, simhub.Options{Registry: waits}, func(ctx context.Context, h *hub) {
@@ -344,7 +346,7 @@ func TestR24ABlockedInstanceHasTheEvent(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.wantOutput(sender, `"1 delivered"`)
 		if s := h.read(receiver).Status; s != provider.StatusBlocked {
-			t.Errorf("the receiver is %s", s)
+			t.Errorf("receiver: got status %s, want Blocked", s)
 		}
 		if err := h.Deploy(ctx, waits, "b3"); err != nil {
 			t.Fatal(err)
@@ -354,7 +356,7 @@ func TestR24ABlockedInstanceHasTheEvent(t *testing.T) {
 	})
 }
 
-// An order to terminate a blocked instance is behind the event in one batch: nothing of it runs any more.
+// A termination of a blocked instance follows the event in one batch. No code runs any more.
 func TestR24AnEventBeforeTheEndOfABlockedInstance(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: sleeper(1, "add")}, func(ctx context.Context, h *hub) {
@@ -373,8 +375,8 @@ func TestR24AnEventBeforeTheEndOfABlockedInstance(t *testing.T) {
 	})
 }
 
-// What is told goes out, though the one who tells is over in the same turn, is cancelled, or is in a scope that is over.
-func TestR24WhatIsToldGoesOutWhateverBecomesOfTheSender(t *testing.T) {
+// An event is sent even if its sender ends in the same turn, is cancelled, or raised it in a cancelled scope.
+func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "tells-in-a-scope", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
@@ -393,7 +395,7 @@ func TestR24WhatIsToldGoesOutWhateverBecomesOfTheSender(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "tells-and-fails", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		perdure.RaiseEvent(ctx, to, "add", 7)
-		return "", fmt.Errorf("it failed")
+		return "", fmt.Errorf("failed")
 	})
 	for name, want := range map[string]string{
 		"tells-in-a-scope":   `"cancelled (dropped_future); cancelled (dropped_future)"`,
@@ -415,8 +417,8 @@ func TestR24WhatIsToldGoesOutWhateverBecomesOfTheSender(t *testing.T) {
 	}
 }
 
-// Ids are texts: what travels in a path in another form is itself here.
-func TestR24IDsOfAllKinds(t *testing.T) {
+// IDs may contain any characters, also characters that are escaped in paths.
+func TestR24_unusualInstanceIDs_eventsArrive(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"a b/ç~2:€", "~dGVzdA", strings.Repeat("x", 1024)} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -430,8 +432,8 @@ func TestR24IDsOfAllKinds(t *testing.T) {
 	}
 }
 
-// A turn raises ten thousand events in one instance, which has them all in order.
-func TestR24TenThousandEventsOfOneTurn(t *testing.T) {
+// One turn raises ten thousand events in an instance, which receives them all in order.
+func TestR24_tenThousandEventsOfOneTurn_arriveInOrder(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	const events = 10_000
@@ -449,8 +451,8 @@ func TestR24TenThousandEventsOfOneTurn(t *testing.T) {
 	})
 }
 
-// A receiver that was there long before is not asked what it must not hear, and a young one once.
-func TestR24WhatAnEventCosts(t *testing.T) {
+// A receiver that started long ago does not read refusals, and a recent one reads them once.
+func TestR24_event_costsNoReadForOldReceivers(t *testing.T) {
 	t.Parallel()
 	for _, old := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -468,7 +470,7 @@ func TestR24WhatAnEventCosts(t *testing.T) {
 				want = 0
 			}
 			if got := h.Cloud.Counts(); got["DynamoDB.GetItem"] != want || got["DynamoDB.Query"] != 0 || got["DynamoDB.PutItem"] != 1 {
-				t.Errorf("calls %v, want %d reads", got, want)
+				t.Errorf("got calls %v, want %d reads", got, want)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// damagedReceiver is an instance "c" whose history cannot be read, and that is shown as blocked so.
+// damagedReceiver returns an instance "c" with an unreadable history that is shown as blocked.
 func damagedReceiver(h *hub) provider.Instance {
 	h.t.Helper()
 	in := h.startAs("c", "hears", hearing{Left: 9})
@@ -19,14 +19,14 @@ func damagedReceiver(h *hub) provider.Instance {
 	h.raise(in, "e", 5)
 	h.serveFor(2 * time.Hour)
 	if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeCorrupt {
-		h.t.Fatalf("it is %s: %+v", now.Status, now.Diagnosis)
+		h.t.Fatalf("got status %s, diagnosis %+v, want Blocked as corrupt", now.Status, now.Diagnosis)
 	}
 	return in
 }
 
-// An order to terminate an instance whose history cannot be read stands behind an event of another instance: it is carried out, and the
-// sender hears that nobody takes the event.
-func TestR24AnEventBeforeTheEndOfADamagedInstance(t *testing.T) {
+// A termination of an instance with an unreadable history follows an event of another instance. The instance is
+// terminated, and the sender receives a refusal.
+func TestR24_damagedReceiverIsTerminated_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{CacheBytes: -1}, func(_ context.Context, h *hub) {
 		in := damagedReceiver(h)
@@ -35,21 +35,21 @@ func TestR24AnEventBeforeTheEndOfADamagedInstance(t *testing.T) {
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})
 		h.serveFor(2 * time.Hour)
 		if now := h.read(in); now.Status != provider.StatusTerminated {
-			t.Errorf("the receiver is %s", now.Status)
+			t.Errorf("receiver: got status %s, want Terminated", now.Status)
 		}
 		h.wantOutput(sender, `"1 over"`)
 	})
 }
 
-// That an instance is over is known without its history.
-func TestR24AnEventBehindTheEndOfADamagedInstance(t *testing.T) {
+// The status shows the end of an instance whose history is unreadable.
+func TestR24_damagedReceiverHasEnded_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{CacheBytes: -1}, func(_ context.Context, h *hub) {
 		in := damagedReceiver(h)
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "c"})
 		h.serveFor(time.Hour)
 		if now := h.read(in); now.Status != provider.StatusTerminated {
-			t.Fatalf("the receiver is %s", now.Status)
+			t.Fatalf("receiver: got status %s, want Terminated", now.Status)
 		}
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.serveFor(2 * time.Hour)

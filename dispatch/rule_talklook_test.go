@@ -14,7 +14,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// eventFor is an event for "c", which an execution has raised at a time of its clock.
+// eventFor returns an event for "c" that an execution has sent at a time of its clock.
 func eventFor(executionID string, n int, at time.Time) provider.Message {
 	const eventID = 3
 	return provider.Message{
@@ -23,7 +23,8 @@ func eventFor(executionID string, n int, at time.Time) provider.Message {
 	}
 }
 
-// afterARefusal runs f where an event was refused for want of a receiver, which has begun since; its copy is sent once the queue has forgotten it.
+// afterARefusal runs f after an event was refused for lack of a receiver and the receiver has started. SQS has
+// forgotten the deduplication ID of the event.
 func afterARefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message)) {
 	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -37,19 +38,20 @@ func afterARefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver pr
 	})
 }
 
-// The sender's clock is ahead: by it, the receiver had a turn long before the event was sent, which was refused before that turn.
-func TestR24ClocksMayDiffer(t *testing.T) {
+// The sender's clock is ahead. By this clock, the receiver had its first turn long before the event was sent, although
+// the event was refused before that turn.
+func TestR24_senderClockAhead_refusedEventNeverArrives(t *testing.T) {
 	t.Parallel()
 	afterARefusal(t, 4*time.Minute, func(h *hub, receiver provider.Instance, again provider.Message) {
 		h.send(again)
 		h.turns()
 		if n := countRaised(h.events(receiver)); n != 0 {
-			t.Error("its sender was told that it is not delivered, and it is")
+			t.Error("receiver has an event that was reported as undelivered")
 		}
 	})
 }
 
-// The copy of an event that was refused stands before and behind others in one batch: these arrive.
+// A batch has a copy of a refused event between other events. The other events arrive.
 func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
 	t.Parallel()
 	afterARefusal(t, 0, func(h *hub, receiver provider.Instance, again provider.Message) {
@@ -57,25 +59,25 @@ func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
 		h.send(again)
 		h.send(eventFor("rx", 3, time.Now()))
 		if failed := h.turn(0); len(failed) > 0 {
-			t.Errorf("%d messages failed", len(failed))
+			t.Errorf("got %d failed messages, want 0", len(failed))
 		}
 		h.turns()
 		h.wantOutput(receiver, "[2,3]")
 	})
 }
 
-// A young receiver looks once what it must not hear, though each batch is a turn, and each event another execution.
+// A recent receiver reads refusals once, although each batch is a turn, and each event may be another execution.
 func TestR24AReceiverLooksOnce(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 			h.startAs("c", "hears", hearing{Left: 9, Anew: anew})
 			h.turns()
-			looks := 0
+			reads := 0
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*dynamodb.GetItemInput)
 				if ok && in.Key["sk"].(*types.AttributeValueMemberS).Value == "e" {
-					looks++
+					reads++
 				}
 				return next()
 			})
@@ -83,8 +85,8 @@ func TestR24AReceiverLooksOnce(t *testing.T) {
 				h.send(eventFor(x, n, time.Now()))
 				h.turns()
 			}
-			if looks != 1 {
-				t.Errorf("it looked %d times", looks)
+			if reads != 1 {
+				t.Errorf("got %d reads of refusals, want 1", reads)
 			}
 		})
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// What is over has sent all that it told. Its purge sends nothing again: who heard it may have another life by then, which knows nothing of
-// the first.
-func TestR24APurgeTellsNothingAgain(t *testing.T) {
+// An ended instance has sent all its events. Its purge sends none again, because the receiver's ID may belong to
+// another incarnation by then.
+func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	for _, sender := range []string{"tells", "tells-and-ends"} {
 		t.Run(sender, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestR24APurgeTellsNothingAgain(t *testing.T) {
 				}
 				h.serveFor(time.Hour)
 				if n := countRaised(h.events(second)); n != 0 || sent != 0 {
-					t.Errorf("an event of the first life was sent %d times more, and came %d times to the second", sent, n)
+					t.Errorf("got %d more sends of the event, and %d events at the second incarnation, want 0", sent, n)
 				}
 			})
 		})

@@ -15,53 +15,54 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: two processes refuse an event each, of one id at the same moment. Both are written down, and not for ever.
-func TestR24TwoRefusalsAtOnceAreBothWrittenDown(t *testing.T) {
+// Interleaving: two processes refuse one event each for the same ID concurrently. Both refusals are recorded, and
+// expire.
+func TestR24_concurrentRefusals_areBothRecorded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		one := &provider.InboxMessage{Message: eventFor("px", 1, time.Now())}
 		other := &provider.InboxMessage{Message: eventFor("qx", 2, time.Now())}
-		met := false
+		raced := false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if c.Operation == "TransactWriteItems" && !met {
-				met = true
+			if c.Operation == "TransactWriteItems" && !raced {
+				raced = true
 				if err := h.Provider.RejectEvents(ctx, "", other); err != nil {
 					t.Error(err)
 				}
 			}
 			return next()
 		})
-		for range 2 { // it is there already the second time: it is replaced, and not created
+		for range 2 { // the second time the item exists and is replaced
 			if err := h.Provider.RejectEvents(ctx, "", one); err != nil {
 				t.Fatal(err)
 			}
-			met, one.Parent.EventID, other.Parent.EventID = false, 7, 7
+			raced, one.Parent.EventID, other.Parent.EventID = false, 7, 7
 		}
 		refused := must(h.Provider.ReadRejectedEvents(ctx, "c"))
 		if !refused.Has(&one.Message) || !refused.Has(&other.Message) {
-			t.Errorf("written down is %v", refused)
+			t.Errorf("got refusals %v, want both", refused)
 		}
 		ttl, err := strconv.ParseInt(h.item("i#c", "e")["ttl"].(*types.AttributeValueMemberN).Value, 10, 64)
 		if left := time.Until(time.Unix(ttl, 0)); err != nil || left < 28*24*time.Hour || left > 31*24*time.Hour {
-			t.Errorf("it is kept for %v, %v", left, err)
+			t.Errorf("got a lifetime of %v, error %v, want about 30 days", left, err)
 		}
 	})
 }
 
-// Of an instance that is being deleted all but the tombstone is done: nobody takes the event any more.
-func TestR24AnEventForAnInstanceThatIsBeingDeleted(t *testing.T) {
+// The deletion of an instance is complete except for its tombstone. The instance receives no more events.
+func TestR24_receiverIsBeingDeleted_eventIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startAs("c", "hears", hearing{Left: 9})
 		h.turns()
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && in.Item["deleted"] != nil {
-				return errors.New("the process is gone")
+				return errors.New("process died")
 			}
 			return next()
 		})
 		if err := h.Provider.DeleteInstance(ctx, "c", true); err == nil {
-			t.Fatal("the deletion has come to its end")
+			t.Fatal("the deletion did not fail")
 		}
 		h.interfere(nil)
 		sender := h.start("tells", tells{To: "c", Events: 1})

@@ -15,19 +15,17 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A long timer waits a quarter of an hour in its queue before it gets a schedule. Where the turn that cancels it commits
-// meanwhile:
-//
-//	before the creation     the look after the creation finds it
-//	creation .. look        the same, and the turn deletes the schedule, too
-//	after the look          the turn deletes the schedule
-//	and the renewer dies between creation and look: the timer's record comes again
+// A long timer is in its queue for 15 minutes before it gets a schedule. The turn that cancels the timer may commit:
+//   - before the schedule is created: the check after the creation finds the cancel
+//   - between the creation and the check: the check finds it, and the turn also deletes the schedule
+//   - after the check: the turn deletes the schedule
+//   - while the renewer dies between the creation and the check: SQS redelivers the timer
 
-// wantNoTimer fails unless a day passes in which nothing comes of a timer.
+// wantNoTimer fails if a schedule remains, or a timer fires within two days.
 func (h *hub) wantNoTimer() {
 	h.t.Helper()
 	if n := h.Cloud.Schedules.Count(); n > 0 {
-		h.t.Errorf("%d schedules are left", n)
+		h.t.Errorf("got %d schedules, want 0", n)
 	}
 	h.Cloud.ResetCounts()
 	h.serveFor(2 * day)
@@ -36,11 +34,11 @@ func (h *hub) wantNoTimer() {
 	}
 }
 
-func TestR15ATimerThatIsCancelledInItsQueueLeavesNoSchedule(t *testing.T) {
+func TestR15_timerCancelledInQueue_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(h *hub, in provider.Instance){
 		"cancelled": func(h *hub, in provider.Instance) { h.raise(in, "e", 1) },
-		"its execution is over": func(h *hub, in provider.Instance) {
+		"execution ended": func(h *hub, in provider.Instance) {
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		},
 	} {
@@ -58,7 +56,7 @@ func TestR15ATimerThatIsCancelledInItsQueueLeavesNoSchedule(t *testing.T) {
 	}
 }
 
-// A start with a delay has a timer that no event creates or cancels: it is nobody's once the instance is over.
+// A delayed start has a timer that no event creates or cancels. The timer is obsolete after the end of the instance.
 func TestR15ADelayedStartThatIsTerminatedLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -73,8 +71,8 @@ func TestR15ADelayedStartThatIsTerminatedLeavesNoSchedule(t *testing.T) {
 	})
 }
 
-// What is deleted meanwhile has stubs for a history, which say as much.
-func TestR15ATimerOfADeletedInstanceLeavesNoSchedule(t *testing.T) {
+// The stubs of a deleted history show that the timer is obsolete.
+func TestR15_instanceDeleted_timerLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("waits-a-day", 0)
@@ -86,8 +84,8 @@ func TestR15ATimerOfADeletedInstanceLeavesNoSchedule(t *testing.T) {
 	})
 }
 
-// What came in the quarter of an hour may fill several pages of a query.
-func TestR15TheSecondLookReadsOn(t *testing.T) {
+// The events of these 15 minutes may fill several pages of a query.
+func TestR15_checkAfterCreation_readsAllPages(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -105,8 +103,8 @@ func TestR15TheSecondLookReadsOn(t *testing.T) {
 	})
 }
 
-// Of several timers the look deletes the schedules of those that are cancelled, and no other.
-func TestR15TheOthersKeepTheirSchedules(t *testing.T) {
+// If an instance has several timers, the check deletes only the schedules of cancelled timers.
+func TestR15_otherTimers_keepTheirSchedules(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "two", func(ctx *perdure.OrchestrationContext, _ int) (time.Duration, error) {
@@ -125,16 +123,16 @@ func TestR15TheOthersKeepTheirSchedules(t *testing.T) {
 		h.raise(in, "e", 1)
 		h.serveFor(20 * time.Minute)
 		if n := h.Cloud.Schedules.Count(); n != 1 {
-			t.Errorf("%d schedules, want that of the timer which is waited for", n)
+			t.Errorf("got %d schedules, want that of the awaited timer", n)
 		}
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3600000000000" {
-			t.Errorf("ended with %s %s", end.Kind, end.Output)
+			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleaving: the turn commits after the schedule is there, and before the look.
+// Interleaving: the turn commits after the creation of the schedule and before the check.
 func TestR15ACancelBetweenCreationAndLook(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -153,16 +151,17 @@ func TestR15ACancelBetweenCreationAndLook(t *testing.T) {
 			return err
 		})
 		if failed := h.Timekeeper.HandleRecords(ctx, h.receive("sim://timers")); len(failed) > 0 || !created {
-			t.Errorf("failed %v, created: %v", failed, created)
+			t.Errorf("got failed records %v, schedule created: %v", failed, created)
 		}
 		if n := h.Cloud.Schedules.Count(); n > 0 {
-			t.Errorf("%d schedules are left", n)
+			t.Errorf("got %d schedules, want 0", n)
 		}
 	})
 }
 
-// Interleaving: the renewer dies between creation and look, at its query or after it; and the cancel is in history before.
-func TestR15ACrashBeforeTheSecondLook(t *testing.T) {
+// Interleaving: the cancel is in history, and the renewer dies between the creation of the schedule and the check,
+// before or after its query.
+func TestR15_crashBeforeCheck_leavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]bool{"before the query": false, "after it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +178,7 @@ func TestR15ACrashBeforeTheSecondLook(t *testing.T) {
 				h = hub
 				hub.serveFor(20 * time.Minute)
 				if !crashed.Load() {
-					t.Error("nothing has crashed")
+					t.Error("no process has crashed")
 				}
 				hub.wantNoTimer()
 			})
@@ -187,8 +186,8 @@ func TestR15ACrashBeforeTheSecondLook(t *testing.T) {
 	}
 }
 
-// A look that fails is made again, with the record: the timer is neither lost nor left.
-func TestR15ALookThatFailsIsRepeated(t *testing.T) {
+// A failed check is repeated with its record. The timer is neither lost nor left.
+func TestR15_checkFails_isRepeated(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("timer", 3*time.Hour)
@@ -202,19 +201,19 @@ func TestR15ALookThatFailsIsRepeated(t *testing.T) {
 		})
 		h.serveFor(4 * time.Hour)
 		if failures != 3 {
-			t.Errorf("%d looks failed", failures)
+			t.Errorf("got %d failed checks, want 3", failures)
 		}
 		h.wantExact(in, 3*time.Hour)
 		h.wantNothingLeft()
 	})
 }
 
-// wantScheduleDeleted serves until a timer has got its schedule, which must be gone then.
+// wantScheduleDeleted runs the hub until a timer has got its schedule, and fails unless the schedule is deleted.
 func (h *hub) wantScheduleDeleted() {
 	h.t.Helper()
 	h.serveFor(20 * time.Minute)
 	if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; n != 1 {
-		h.t.Errorf("%d schedules were created: the test shows nothing", n)
+		h.t.Errorf("got %d created schedules, want 1: the test shows nothing", n)
 	}
 	h.wantNoTimer()
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// startsAnother is a registry whose orchestration starts another, which nobody waits for, and then continues as new; the next execution
-// waits for the events that were carried over to it, and adds them up.
+// startsAnother returns a registry with an orchestration that starts a detached orchestration and continues as new. Its
+// next execution adds up the carried-over events.
 func startsAnother(events int) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "nothing", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
@@ -43,12 +43,15 @@ func startsAnother(events int) *perdure.Registry {
 	return r
 }
 
-// Interleaving: a delayed start, and an event that a turn without code consumes. At its time the body starts another and continues as
-// new, before it has consumed anything: that turn's trigger is not behind any watermark. The process dies after the commit: when the
-// trigger comes again, it is for the next execution, and nobody looks back.
-func TestI3ADetachedStartSurvivesACrashInAFirstTurnAfterADelay(t *testing.T) {
+// Interleaving:
+//  1. A turn without code consumes an event of a delayed start.
+//  2. At the start time, the code starts a detached orchestration and continues as new before it consumes anything. The
+//     trigger of that turn is not below any watermark.
+//  3. The process dies after the commit. The redelivered trigger belongs to the next execution, so no message causes a
+//     redispatch of the first.
+func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 	t.Parallel()
-	for _, late := range []bool{false, true} { // with late, an event brings the first turn, before the timer
+	for _, late := range []bool{false, true} { // if late, an event causes the first turn before the timer does
 		for _, after := range []bool{false, true} {
 			t.Run("late="+strconv.FormatBool(late)+"/after="+strconv.FormatBool(after), func(t *testing.T) {
 				t.Parallel()
@@ -74,11 +77,11 @@ func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed boo
 			h.serveFor(delay / 2)
 			h.receive(h.Provider.Config().TimersURL)
 			time.Sleep(delay)
-			h.raise(in, "early", 1) // the queue does not know the first any more, but the instance does
+			h.raise(in, "early", 1) // SQS has forgotten the first copy, but the instance has not
 		}
 		h.raise(in, "late", 2)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
-			t.Errorf("crash at call %d: ended with %s %s, want 3", n, end.String(), end.Output)
+			t.Errorf("crash at call %d: ended with %s, output %s, want 3", n, end.String(), end.Output)
 		}
 		if err := h.CheckRest(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
@@ -88,18 +91,21 @@ func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed boo
 	return calls.Load() >= n && !t.Failed()
 }
 
-// Interleaving: an orchestration continues as new more often than an invocation goes along with, and starts another in each execution.
-// The message that leads on in the next invocation is an event that came in between, which nobody has consumed when the process dies.
+// Interleaving:
+//  1. An orchestration continues as new more often than one invocation allows, and starts a detached orchestration in
+//     each execution.
+//  2. The next invocation is caused by an event that arrived in between. The process dies before any execution consumes
+//     the event.
 func TestI3ADetachedStartSurvivesACrashBehindTheHundredthExecution(t *testing.T) {
 	t.Parallel()
-	var calls []int64 // about the hundredth execution
+	var calls []int64 // around the hundredth execution
 	crashBehindAHundred(t, 0, false, func(number, executions int64) {
 		if executions > 97 && executions < 103 {
 			calls = append(calls, number)
 		}
 	})
 	if len(calls) < 10 || len(calls) > 100 {
-		t.Fatalf("%d calls", len(calls))
+		t.Fatalf("got %d calls, want 10 to 100", len(calls))
 	}
 	for _, after := range []bool{false, true} {
 		for batch := range slices.Chunk(calls, len(calls)/4+1) {
@@ -122,7 +128,7 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		if left == 0 {
 			return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		}
-		if left > 9 { // about where an invocation ends is enough, and cheap
+		if left > 9 { // only the executions around the end of an invocation start others
 			return perdure.ContinueAsNew[int](ctx, left-1)
 		}
 		if _, err := perdure.StartOrchestration(ctx, "nothing", left); err != nil {
@@ -134,7 +140,7 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		in := h.start("continues", executions)
 		h.raise(in, "e", 7)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
-			t.Errorf("crash at call %d: ended with %s %s, want 7", n, end.String(), end.Output)
+			t.Errorf("crash at call %d: ended with %s, output %s, want 7", n, end.String(), end.Output)
 		}
 		if err := h.CheckRest(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
@@ -143,7 +149,8 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 	})
 }
 
-// crashSeen kills the function that makes the n-th call of all functions, and tells of each call how many executions had been begun.
+// crashSeen kills the function that makes the n-th call of all functions, and passes each call with the number of
+// executions to seen.
 func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.Interceptor {
 	intercept, _ := simhub.CrashAt(n, after)
 	var mu sync.Mutex
@@ -153,7 +160,7 @@ func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.
 			mu.Lock()
 			number++
 			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && tx.TransactItems[len(tx.TransactItems)-1].Update != nil {
-				begun++ // a start updates nothing
+				begun++ // the transaction of a start has no update
 			}
 			seen(number, begun)
 			mu.Unlock()
@@ -162,18 +169,18 @@ func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.
 	}
 }
 
-// The same, with letters that nobody has observed yet: they are handed on by reference through all these executions. One more comes when
-// the invocation has gone along with a hundred.
+// The same with unobserved letters that all these executions carry over by reference. One more letter arrives after a
+// hundred executions of one invocation.
 func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
 	t.Parallel()
-	var calls []int64 // about the hundredth execution
+	var calls []int64 // around the hundredth execution
 	lettersBehindAHundred(t, 0, false, func(number, executions int64) {
 		if executions > 98 && executions < 103 {
 			calls = append(calls, number)
 		}
 	})
 	if len(calls) < 5 || len(calls) > 100 {
-		t.Fatalf("%d calls", len(calls))
+		t.Fatalf("got %d calls, want 5 to 100", len(calls))
 	}
 	for _, after := range []bool{false, true} {
 		t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
@@ -204,7 +211,7 @@ func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, 
 				return 0, err
 			}
 			if got != newLetter(i) {
-				return 0, fmt.Errorf("letter %d came where %d was due, or not as it was sent", got.N, i)
+				return 0, fmt.Errorf("got letter %d, want %d unaltered", got.N, i)
 			}
 		}
 		return letters, nil
@@ -219,6 +226,6 @@ func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, 
 		})
 		h.serveFor(2 * time.Hour)
 		h.wantAll(ctx, in, letters)
-		h.wantStoredOnce(in, letters+1) // and what made it go
+		h.wantStoredOnce(in, letters+1) // and the event that starts it
 	})
 }
