@@ -23,25 +23,25 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// changing is what an orchestration does while it is updated.
+// changing is the input of an orchestration that is updated while it waits.
 type changing struct {
-	Events int      // that it waits for
-	Anew   bool     // it continues as new at each event
-	Done   bool     // it ends behind the updates that are under way
-	Late   bool     // it handles updates once the first event has come
-	Heard  []string // before
+	Events int      // events that it waits for
+	Anew   bool     // continue as new after each event
+	Done   bool     // await update handlers before the end
+	Late   bool     // set the update handler after the first event
+	Heard  []string // by earlier executions
 }
 
-// change is what an update asks for. Its handler says it, waits for an event if that is given, and says it again.
+// change is the input of an update. Its handler records Say, waits for an event if Wait is set, and records Say again.
 type change struct {
 	Say, Wait, Until string
 	Refuse, Fail     string
-	Raise            bool // an event "add" in its own instance
+	Raise            bool // raise an event "add" in its own instance
 }
 
 var errChange = errors.New("change refused")
 
-// changesWhile waits for events and is updated meanwhile. It says what it heard, in order.
+// changesWhile waits for events while it is updated. It returns everything that it received, in order.
 func changesWhile(ctx *perdure.OrchestrationContext, c changing) (string, error) {
 	heard := c.Heard
 	if !c.Late {
@@ -93,7 +93,7 @@ func handleChanges(ctx *perdure.OrchestrationContext, heard *[]string) error {
 		if c.Wait != "" {
 			if _, err := perdure.WaitForExternalEvent[int](ctx, c.Wait).Await(ctx); err != nil {
 				*heard = append(*heard, "cleaned up")
-				return "cleaned up", nil //nolint:nilerr // it cleans up
+				return "cleaned up", nil // clean up
 			}
 			*heard = append(*heard, c.Say+"!")
 		}
@@ -132,7 +132,7 @@ func (h *hub) raiseGo(in provider.Instance) {
 	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", Data: history.Payload("1")})
 }
 
-// wantUpdated fails unless an update is answered so: with this result, failure or reason.
+// wantUpdated fails unless an update has the given outcome, and a result, error or reason that contains says.
 func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.UpdateOutcome, says string) {
 	h.t.Helper()
 	a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id)
@@ -142,19 +142,19 @@ func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.Upda
 	}
 	if err != nil || a.Outcome != outcome || !strings.Contains(got, says) || a.StartID != in.StartID || a.UpdateID != id {
 		const shown = 200
-		h.t.Errorf("update %s is answered with %s %.*s, %v; want %s %.*s", id, a.Outcome, shown, got, err, outcome, shown, says)
+		h.t.Errorf("update %s: got %s %.*s, error %v; want %s %.*s", id, a.Outcome, shown, got, err, outcome, shown, says)
 	}
 }
 
-// wantUnanswered fails if an update has an answer.
+// wantUnanswered fails if an update has a result.
 func (h *hub) wantUnanswered(in provider.Instance, id string) {
 	h.t.Helper()
 	if a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id); !errors.Is(err, provider.ErrNotFound) {
-		h.t.Errorf("update %s is answered with %+v, %v", id, a, err)
+		h.t.Errorf("update %s: got %+v, error %v, want no result", id, a, err)
 	}
 }
 
-// isAnswer reports whether a call writes the answer to an update.
+// isAnswer reports whether a call writes the result of an update.
 func isAnswer(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
@@ -162,7 +162,7 @@ func isAnswer(c simaws.Call) bool {
 	})
 }
 
-// storedAnswers counts the answers that lie beside an instance.
+// storedAnswers counts the result items of an instance.
 func (h *hub) storedAnswers(instanceID string) int {
 	h.t.Helper()
 	return len(h.answersOf(instanceID))
@@ -193,9 +193,9 @@ func changes(t *testing.T, o simhub.Options, c changing, test func(ctx context.C
 	})
 }
 
-// An update has its place among the messages of its instance: its handler starts between the event before it and that behind it, and has run as far
-// as it can before the latter is taken.
-func TestR27AnUpdateHasItsPlace(t *testing.T) {
+// An update keeps its position among the messages of its instance. Its handler starts after the previous event, and
+// runs until it waits before the next event is consumed.
+func TestR27_update_keepsItsPositionAmongEvents(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 2}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.raise(in, "e1", 1)
@@ -206,23 +206,24 @@ func TestR27AnUpdateHasItsPlace(t *testing.T) {
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"1 changed"`)
 		h.wantUpdated(in, "u2", provider.UpdateRejected, "refused: change refused: no after 2")
 		if end := h.finish(in); string(end.Output) != `"1 changed 2"` {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		events := h.events(in)
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.UpdateAccepted })
 		if a := events[i]; a.Name != "change" || a.EventID != "u1" || a.RequestedBy != "ann" || events[i+1].Kind != history.UpdateCompleted || events[i+1].SourceEventID != a.ID {
-			t.Errorf("history has %+v, %+v", a, events[i+1])
+			t.Errorf("got events %+v, %+v", a, events[i+1])
 		}
 		if n := countKinds(events, history.TurnStarted); n != 2 {
-			t.Errorf("%d turns, want the first and one", n)
+			t.Errorf("got %d turns, want the first and one", n)
 		}
 		h.wantReplays(addChanging(registry()), in)
 		h.checkRest()
 	})
 }
 
-// Interleavings: a message comes twice, at once, behind others, once its handler is done, and in the next execution: it is one update.
-func TestR27EveryMessageTwice(t *testing.T) {
+// A message is sent twice: at once, after others, after the end of its handler, and in the next execution. It remains
+// one update.
+func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
 		inBubble(t, simhub.Options{Environments: 2, Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
@@ -230,7 +231,7 @@ func TestR27EveryMessageTwice(t *testing.T) {
 			in := h.start("changes", changing{Events: 3, Anew: anew, Done: true})
 			h.serveFor(time.Second)
 			again := func() {
-				time.Sleep(6 * time.Minute) // the queue has forgotten the first
+				time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 				h.update(in, "u1", change{Say: "again"})
 				h.update(in, "u2", change{Say: "again"})
 				h.serveFor(time.Second)
@@ -249,7 +250,7 @@ func TestR27EveryMessageTwice(t *testing.T) {
 			}
 			end := h.finish(in)
 			if string(end.Output) != `"a a! 0 1 2"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a a!"`)
 			h.wantUpdated(in, "u2", provider.UpdateRejected, "refused: change refused: b")
@@ -258,7 +259,7 @@ func TestR27EveryMessageTwice(t *testing.T) {
 	}
 }
 
-// sentTwice has every message that is sent to the inbox come twice, the second time as one of its own.
+// sentTwice sends every message to the inbox twice, the second time with another deduplication ID.
 func sentTwice(ctx context.Context, h *hub) simaws.Interceptor {
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -277,8 +278,8 @@ func sentTwice(ctx context.Context, h *hub) simaws.Interceptor {
 	}
 }
 
-// Of two callers with one id the one counts whose message comes first. Both get its answer.
-func TestR27TwoCallersWithOneID(t *testing.T) {
+// If two callers use the same ID, the first message counts. Both callers receive its result.
+func TestR27_twoCallersWithOneID_shareTheFirstResult(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.send(updateMessage(in, "u1", encoded(t, change{Say: "first", Wait: "go"})))
@@ -291,17 +292,17 @@ func TestR27TwoCallersWithOneID(t *testing.T) {
 		c := client.New(h.Provider)
 		for range 2 {
 			if got, err := c.Update(ctx, in.InstanceID, "change", change{Say: "third"}, client.WithUpdateID("u1")); err != nil || string(got) != `"first first!"` {
-				t.Errorf("answered %s, %v", got, err)
+				t.Errorf("got %s, error %v, want the first result", got, err)
 			}
 		}
 		if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
-			t.Errorf("what is answered is sent again: %s", left[0].Body)
+			t.Errorf("an update with a result was sent again: %s", left[0].Body)
 		}
 	})
 }
 
-// Once the answer has had its time, an update that is sent again is answered by history, or as forgotten: where the execution that took it is over. An answer that
-// comes to be known after all takes the place of that.
+// After the result item has expired, a repeated update receives its result from history, or result_expired if the
+// execution that accepted it has ended. A result that becomes known later replaces result_expired.
 func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -337,8 +338,8 @@ func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
 	}
 }
 
-// A copy in the batch in which its update is taken is no update that is over: nobody is told that it is forgotten.
-func TestR27ACopyInOneBatchForgetsNothing(t *testing.T) {
+// A copy in the batch that accepts the update does not cause the result "forgotten".
+func TestR27_copyInOneBatch_writesOneResult(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
 		written := 0
@@ -354,24 +355,26 @@ func TestR27ACopyInOneBatchForgetsNothing(t *testing.T) {
 		h.turn(0)
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
 		if written != 1 {
-			t.Errorf("%d answers were written, want one", written)
+			t.Errorf("got %d results written, want 1", written)
 		}
 	})
 }
 
-// Interleaving: the validator rejects, the commit does not come about, and the message is taken again by a process whose validator accepts. What was committed
-// counts, and nobody has seen the other.
-func TestR27WhatIsCommittedCounts(t *testing.T) {
+// Interleaving:
+//  1. The validator rejects the update (or accepts it), and the commit fails.
+//  2. SQS redelivers the message to a process whose validator decides differently.
+//  3. Only the committed decision counts.
+func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 	t.Parallel()
 	for name, rejectsFirst := range map[string]bool{"rejected first": true, "accepted first": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var asked atomic.Int64
+			var validated atomic.Int64
 			r := registry()
 			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 				err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) { return "done", nil },
 					perdure.WithValidator(func(change) error {
-						if first := asked.Add(1) == 1; first == rejectsFirst {
+						if first := validated.Add(1) == 1; first == rejectsFirst {
 							return errChange
 						}
 						return nil
@@ -392,7 +395,7 @@ func TestR27WhatIsCommittedCounts(t *testing.T) {
 					return next()
 				})
 				if lost := h.turn(0); len(lost) != 1 || !failed {
-					t.Fatalf("%d messages failed", len(lost))
+					t.Fatalf("got %d failed messages, want 1", len(lost))
 				}
 				h.wantUnanswered(in, "u1")
 				h.serveFor(time.Minute)
@@ -401,20 +404,21 @@ func TestR27WhatIsCommittedCounts(t *testing.T) {
 					want = provider.UpdateCompleted
 				}
 				h.wantUpdated(in, "u1", want, "")
-				if n := countKinds(h.events(in), history.UpdateRejected) + countKinds(h.events(in), history.UpdateAccepted); n != 1 || asked.Load() != 2 {
-					t.Errorf("%d are in history, asked %d times", n, asked.Load())
+				if n := countKinds(h.events(in), history.UpdateRejected) + countKinds(h.events(in), history.UpdateAccepted); n != 1 || validated.Load() != 2 {
+					t.Errorf("got %d decisions in history, and %d validations", n, validated.Load())
 				}
 				h.wantReplays(r, in)
-				if asked.Load() != 2 {
-					t.Error("a replay has asked the validator")
+				if validated.Load() != 2 {
+					t.Error("the replay called the validator")
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: the turn that rejects or completes an update is committed, and its process dies before the answer is written, or as it is. The message leads back to it.
-func TestR27AnAnswerSurvivesItsProcess(t *testing.T) {
+// Interleaving: the turn that rejects or completes an update is committed, and its process dies before or after it
+// writes the result. The redelivered message causes a redispatch.
+func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%t", after), func(t *testing.T) {
@@ -425,7 +429,7 @@ func TestR27AnAnswerSurvivesItsProcess(t *testing.T) {
 				h.update(in, "u2", change{Say: "yes"})
 				h.serveFor(10 * time.Minute)
 				if !crashed.Load() {
-					t.Fatal("nothing has crashed")
+					t.Fatal("no process has crashed")
 				}
 				h.wantUpdated(in, "u1", provider.UpdateRejected, "no after 0")
 				h.wantUpdated(in, "u2", provider.UpdateCompleted, `"yes"`)
@@ -437,8 +441,9 @@ func TestR27AnAnswerSurvivesItsProcess(t *testing.T) {
 	}
 }
 
-// The answer that cannot be written for an hour keeps the messages of its turn, and all that comes behind them. Then it is written.
-func TestR27AnAnswerThatCannotBeWritten(t *testing.T) {
+// A result cannot be written for some time. The messages of its turn and all later messages stay in the inbox. Then the
+// result is written.
+func TestR27_resultWriteFails_laterMessagesWait(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -453,15 +458,16 @@ func TestR27AnAnswerThatCannotBeWritten(t *testing.T) {
 		h.wantUnanswered(in, "u1")
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != `"a 1"` {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
 		h.checkRest()
 	})
 }
 
-// An update that comes with the start is taken in the first turn, behind the first wait of the body. One for an instance that is to begin later is kept until then.
-func TestR27AnUpdateBeforeTheCodeBegins(t *testing.T) {
+// An update that arrives with the start is processed in the first turn, after the first wait of the code. A delayed
+// start stores updates until the start time.
+func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{"with the start": 0, "to a delayed start": time.Hour} {
 		for _, size := range []int{0, 60 << 10} {
@@ -479,7 +485,7 @@ func TestR27AnUpdateBeforeTheCodeBegins(t *testing.T) {
 						h.serveFor(time.Minute)
 					}
 					h.update(in, "u2", change{Refuse: "b"})
-					time.Sleep(6 * time.Minute) // the queue has forgotten the first
+					time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 					h.update(in, "u0", change{Say: "a copy"})
 					h.serveFor(time.Minute)
 					if delay > 0 {
@@ -499,8 +505,8 @@ func TestR27AnUpdateBeforeTheCodeBegins(t *testing.T) {
 	}
 }
 
-// What has come for an instance that ends before it begins was never taken.
-func TestR27AnUpdateOfWhatNeverBegins(t *testing.T) {
+// An instance that ends before its first turn never accepted its updates.
+func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
 		in := must(h.Provider.StartOrchestration(ctx, provider.Start{
@@ -512,15 +518,16 @@ func TestR27AnUpdateOfWhatNeverBegins(t *testing.T) {
 		h.turns()
 		h.wantUnanswered(in, "u1")
 		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("the caller is told %v", err)
+			t.Errorf("got error %v, want ErrEnded", err)
 		}
 		h.serveFor(2 * time.Hour)
 		h.checkRest()
 	})
 }
 
-// A handler that is set later is not there before: what comes first is rejected, what comes behind is accepted, in one batch too, and in each replay.
-func TestR27AHandlerThatIsSetLater(t *testing.T) {
+// Before the code sets its handler, updates are rejected. Later updates are accepted, also in the same batch and in
+// each replay.
+func TestR27_handlerSetLater_earlierUpdatesAreRejected(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 2, Late: true}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "early"})
@@ -536,22 +543,22 @@ func TestR27AHandlerThatIsSetLater(t *testing.T) {
 	})
 }
 
-// Handlers that wait run side by side: each is resumed as it becomes able to.
-func TestR27HandlersRunSideBySide(t *testing.T) {
+// Waiting handlers run concurrently, and each continues when it can.
+func TestR27_waitingHandlers_runConcurrently(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1, Done: true}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "a", Until: "b"})
 		h.serveFor(time.Minute)
 		h.update(in, "u2", change{Say: "b", Until: "a", Wait: "go"})
-		h.serveFor(5 * time.Minute) // the timer of the moment in which serving has stopped may have to come again
+		h.serveFor(5 * time.Minute) // a timer that fires as the hub stops may be redelivered
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a b"`)
 		h.wantUnanswered(in, "u2")
 		h.raise(in, "e1", 1)
 		h.serveFor(time.Minute)
-		h.wantStatus(in, provider.StatusRunning) // it waits for its updates
+		h.wantStatus(in, provider.StatusRunning) // waits for its update handlers
 		h.raiseGo(in)
 		if end := h.finish(in); string(end.Output) != `"a b 1 b!"` {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		h.checkRest()
 	})

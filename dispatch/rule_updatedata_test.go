@@ -11,12 +11,12 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// reading is an orchestration that reads texts, as updates, and says of each how it begins and how long it is.
+// reading is the input of an orchestration that reads texts as updates, and returns the start and length of each.
 type reading struct {
-	Left  int      // that it still reads
-	Alone bool     // one at a time
-	Slow  bool     // each takes an activity
-	Read  []string // so far
+	Left  int      // texts that it still expects
+	Alone bool     // serialize the handler
+	Slow  bool     // call an activity for each text
+	Read  []string // texts so far
 }
 
 func reads(ctx *perdure.OrchestrationContext, r reading) ([]string, error) {
@@ -48,7 +48,7 @@ func reads(ctx *perdure.OrchestrationContext, r reading) ([]string, error) {
 
 func describeText(text string) string { return fmt.Sprintf("%.3s:%d", text, len(text)) }
 
-// textsOf are texts of so many bytes, each of which begins with its number.
+// textsOf returns n texts of the given size, each of which starts with its number.
 func textsOf(n, bytes int) (texts []string) {
 	for i := range n {
 		texts = append(texts, fmt.Sprintf("%03d", i)+strings.Repeat("x", bytes-3))
@@ -56,7 +56,8 @@ func textsOf(n, bytes int) (texts []string) {
 	return texts
 }
 
-// wantRead sends texts to one instance, each an update by which the instance may be started, and wants them to be read as they were sent.
+// wantRead sends texts to one instance as updates that may start it, and fails unless the instance reads them
+// unaltered.
 func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	t.Helper()
 	o.Registry = registry()
@@ -84,7 +85,8 @@ func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	})
 }
 
-// An update's input is there for its handler in the very turn that takes it, however large it is: with the start, while nothing else runs, and behind others.
+// The input of an update is available to its handler in the turn that accepts it, regardless of its size: with the
+// start, alone, and after other updates.
 func TestR27LargeInputsAreThereInTheTurnThatTakesThem(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{"warm": {}, "cold": {CacheBytes: -1}} {
@@ -101,9 +103,9 @@ func TestR27LargeInputsAreThereInTheTurnThatTakesThem(t *testing.T) {
 	}
 }
 
-// More than memory is to hold of what waits lies where it came, and is read from there.
+// Waiting inputs beyond the memory limit are read from history.
 func TestR27LargeInputsThatWaitLieInHistory(t *testing.T) {
 	t.Parallel()
-	const waiting, bytes = 50, 150_000 // 7.5 MB, of which memory holds 4
+	const waiting, bytes = 50, 150_000 // 7.5 MB, and the memory limit is 4 MB
 	wantRead(t, simhub.Options{}, reading{Left: waiting, Alone: true, Slow: true}, textsOf(waiting, bytes))
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// A paused instance keeps an update as it came. Its caller is told that it is paused; validated it is when it goes on.
-func TestR27APausedInstanceIsUpdatedWhenItGoesOn(t *testing.T) {
+// A paused instance parks an update unvalidated. Its caller learns that the instance is paused. The update is validated
+// after the resume.
+func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.pause(in, "p1")
@@ -29,7 +30,7 @@ func TestR27APausedInstanceIsUpdatedWhenItGoesOn(t *testing.T) {
 		h.update(in, "u1", change{Refuse: "b"})
 		h.update(in, "u2", change{Say: "a"})
 		h.turn(0)
-		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 		h.update(in, "u2", change{Say: "a copy"})
 		h.turn(0)
 		h.wantUnanswered(in, "u1")
@@ -46,7 +47,7 @@ func TestR27APausedInstanceIsUpdatedWhenItGoesOn(t *testing.T) {
 	})
 }
 
-// wantTellsPending fails unless a caller of an update is told that there is no answer in time, and what the instance is.
+// wantTellsPending fails unless a caller of an update receives a timeout with the status of the instance.
 func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want provider.RuntimeStatus) {
 	h.t.Helper()
 	short, stop := context.WithTimeout(ctx, 10*time.Second)
@@ -57,15 +58,15 @@ func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want p
 		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"}, client.WithUpdateID("asked"))
 		e, told := errors.AsType[*client.UpdateError](err)
 		if !told || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" || !errors.Is(err, context.DeadlineExceeded) {
-			h.t.Errorf("the caller is told %v, want that it is %s", err, want)
+			h.t.Errorf("got error %v, want pending with status %s", err, want)
 		}
 	}()
 	h.serveFor(20 * time.Second)
 	<-done
 }
 
-// A blocked instance keeps an update, for the build that mends it.
-func TestR27ABlockedInstanceIsUpdatedWhenItIsMended(t *testing.T) {
+// A blocked instance parks an update for the fixed build.
+func TestR27_blockedInstance_processesUpdateInFixedBuild(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 2}, func(ctx context.Context, h *hub, in provider.Instance) {
 		broken := registry()
@@ -81,7 +82,7 @@ func TestR27ABlockedInstanceIsUpdatedWhenItIsMended(t *testing.T) {
 		h.wantStatus(in, provider.StatusBlocked)
 		h.wantUnanswered(in, "u1")
 		h.wantTellsPending(ctx, in, provider.StatusBlocked)
-		if err := h.Deploy(ctx, addChanging(registry()), "mended"); err != nil {
+		if err := h.Deploy(ctx, addChanging(registry()), "fixed"); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
@@ -96,8 +97,9 @@ func TestR27ABlockedInstanceIsUpdatedWhenItIsMended(t *testing.T) {
 	})
 }
 
-// Code that has not the handler any more of an update that history has accepted parts from that history, and is blocked with both sides.
-func TestR27AHandlerThatIsGone(t *testing.T) {
+// Code without the handler of an accepted update differs from its history. The instance is blocked, and its diagnosis
+// shows both sides.
+func TestR27_handlerIsRemoved_blocksInstance(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "a", Wait: "go"})
@@ -113,14 +115,14 @@ func TestR27AHandlerThatIsGone(t *testing.T) {
 		h.serveFor(30 * time.Minute)
 		now := h.read(in)
 		if now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeNondeterminism || !strings.Contains(now.Diagnosis.Expected, `UpdateAccepted "change"`) || !strings.Contains(now.Diagnosis.Got, "no handler") {
-			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Errorf("got status %s, diagnosis %+v, want Blocked as nondeterministic", now.Status, now.Diagnosis)
 		}
 	})
 }
 
-// The end of an execution leaves the handlers that have not returned, whatever way it ends, and each caller is told how. A handler that has returned before it is answered as
-// always.
-func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
+// Any end of an execution aborts the handlers that have not returned, and each caller receives the kind of end. A
+// handler that returns before the end has its usual result.
+func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 	t.Parallel()
 	waits := change{Say: "a", Wait: "go"}
 	for name, c := range map[string]struct {
@@ -129,28 +131,28 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 		outcome  provider.UpdateOutcome
 		says     string
 	}{
-		"it ends while the handler waits": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+		"ends while the handler waits": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.raise(in, "e1", 1)
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted)},
-		"it ends in the turn that accepts": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+		"ends in the turn that accepts": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted)},
-		"the handler returns in the turn of the end": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+		"handler returns in the turn of the end": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.raiseGo(in)
 			h.raise(in, "e1", 1)
 		}, provider.UpdateCompleted, `"a a!"`},
-		"it continues as new": {changing{Events: 2, Anew: true}, func(h *hub, in provider.Instance) {
+		"continues as new": {changing{Events: 2, Anew: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
 			h.turns()
 			h.raise(in, "e2", 2)
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationContinuedAsNew)},
-		"it continues as new behind it": {changing{Events: 2, Anew: true, Done: true}, func(h *hub, in provider.Instance) {
+		"continues as new after the handler": {changing{Events: 2, Anew: true, Done: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
 			h.turns()
@@ -158,19 +160,19 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 			h.turns()
 			h.raise(in, "e2", 2)
 		}, provider.UpdateCompleted, `"a 1 a!"`},
-		"it is terminated": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+		"terminated": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationTerminated)},
-		"it is terminated while it is paused": {changing{Events: 1}, func(h *hub, in provider.Instance) {
+		"terminated while paused": {changing{Events: 1}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.pause(in, "p1")
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationTerminated)},
-		"it is cancelled": {changing{Events: 1, Done: true}, func(h *hub, in provider.Instance) {
+		"cancelled": {changing{Events: 1, Done: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
 			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
@@ -189,8 +191,8 @@ func TestR27AnEndLeavesWhatIsNotDone(t *testing.T) {
 	}
 }
 
-// An end that needs no code answers as well: of code that fails when it parts from its history.
-func TestR27AnEndWithoutCodeAnswers(t *testing.T) {
+// An end without code, here of code that fails on nondeterminism, also aborts open updates.
+func TestR27_endWithoutCode_abortsUpdates(t *testing.T) {
 	t.Parallel()
 	failing := func(name string) *perdure.Registry {
 		r := registry()
@@ -210,14 +212,14 @@ func TestR27AnEndWithoutCodeAnswers(t *testing.T) {
 		}
 		h.raiseGo(in)
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want failed by nondeterminism", end.String())
 		}
 		h.wantUpdated(in, "u1", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
 		h.checkRest()
 	})
 }
 
-// An instance whose history cannot be read, and that is terminated: its status says that it is over, and the caller is told so.
+// An instance with an unreadable history is terminated. Its status shows the end, and the caller receives ErrEnded.
 func TestR27TheEndOfADamagedInstance(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{CacheBytes: -1}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
@@ -228,13 +230,13 @@ func TestR27TheEndOfADamagedInstance(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.wantStatus(in, provider.StatusTerminated)
 		if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("the caller is told %v", err)
+			t.Errorf("got error %v, want ErrEnded", err)
 		}
 	})
 }
 
-// An update behind the event on which the code continues as new is the next execution's.
-func TestR27AnUpdateBehindContinueAsNew(t *testing.T) {
+// An update after the event that makes the code continue as new belongs to the next execution.
+func TestR27_updateAfterContinueAsNew_reachesNextExecution(t *testing.T) {
 	t.Parallel()
 	for _, parked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {
@@ -257,7 +259,7 @@ func TestR27AnUpdateBehindContinueAsNew(t *testing.T) {
 					h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, "")
 					a := must(h.Provider.ReadUpdate(t.Context(), in.InstanceID, fmt.Sprint("u", n)))
 					if now := h.read(in); a.ExecutionID != now.ExecutionID || now.ExecutionNumber != 2 {
-						t.Errorf("update %d was taken by %s, and the second execution is %s", n, a.ExecutionID, now.ExecutionID)
+						t.Errorf("update %d: accepted by execution %s, want the second execution %s", n, a.ExecutionID, now.ExecutionID)
 					}
 				}
 			})
@@ -265,8 +267,9 @@ func TestR27AnUpdateBehindContinueAsNew(t *testing.T) {
 	}
 }
 
-// What has come before the code began, and for which it did not wait, is the next execution's as well, with what is large.
-func TestR27ContinueAsNewHandsOnWhatItHasNotTaken(t *testing.T) {
+// Updates that arrived before the first turn, and for which the code did not wait, are carried over to the next
+// execution, including large inputs.
+func TestR27_continueAsNew_carriesOverUnprocessedUpdates(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 60 << 10} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
@@ -301,8 +304,8 @@ func TestR27ContinueAsNewHandsOnWhatItHasNotTaken(t *testing.T) {
 	}
 }
 
-// A cancel of the instance ends the waits of a handler. It cleans up, and what it returns then is the answer.
-func TestR27ACancelledHandlerAnswers(t *testing.T) {
+// A cancel of the instance ends the waits of a handler. The handler cleans up, and its return value is the result.
+func TestR27_cancelledHandler_returnsItsResult(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
@@ -321,7 +324,7 @@ func TestR27ACancelledHandlerAnswers(t *testing.T) {
 		h.turn(0)
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
 		if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want cancelled", end.String())
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"cleaned up"`)
 		h.wantReplays(r, in)
@@ -329,9 +332,9 @@ func TestR27ACancelledHandlerAnswers(t *testing.T) {
 	})
 }
 
-// A handler that takes its process down is poison: the instance is blocked, and its message lies among the dead letters. The same update sent once more is
-// another message, and is kept as all that comes to a blocked instance.
-func TestR27AnUpdateThatTakesItsProcessDown(t *testing.T) {
+// A handler that kills its process is poison. The instance is blocked, and its message becomes a dead letter. The
+// repeated update is another message, which is parked like all messages for a blocked instance.
+func TestR27_handlerKillsItsProcess_blocksItsInstance(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
 	r := registry()
@@ -351,13 +354,13 @@ func TestR27AnUpdateThatTakesItsProcessDown(t *testing.T) {
 		h.serveFor(2 * time.Hour)
 		now := h.read(in)
 		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
-			t.Fatalf("after %d deliveries it is %s: %+v", f.ran.Load(), now.Status, now.Diagnosis)
+			t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison", f.ran.Load(), now.Status, now.Diagnosis)
 		}
 		h.wantDead("sim://inbox-dead.fifo", "poison")
 		h.update(in, "u1", change{})
 		h.serveFor(time.Hour)
-		if n := f.ran.Load(); n != 14 { // as each message to an instance that is blocked as poison
-			t.Errorf("it ran %d times", n)
+		if n := f.ran.Load(); n != 14 { // one more for each message to an instance that is blocked as poison
+			t.Errorf("got %d runs, want 14", n)
 		}
 		h.wantUnanswered(in, "u1")
 		f.alive.Store(true)
@@ -366,13 +369,14 @@ func TestR27AnUpdateThatTakesItsProcessDown(t *testing.T) {
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"done"`)
 		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"done"`)
 		if n := countKinds(h.events(in), history.UpdateAccepted); n != 2 {
-			t.Errorf("%d updates were accepted", n)
+			t.Errorf("got %d accepted updates, want 2", n)
 		}
 	})
 }
 
-// A validator only reads. One that decides or panics rejects the update; one that blocks has its instance blocked, as code does that waits for what is no future.
-func TestR27AValidatorMayOnlyRead(t *testing.T) {
+// A validator may only read. If it schedules, waits or panics, the update is rejected. If it blocks, the instance is
+// blocked, like other code that waits for anything but futures.
+func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 	t.Parallel()
 	var hung atomic.Int64
 	r := registry()
@@ -404,7 +408,7 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 				case "panics":
 					panic("no")
 				case "reads":
-					ctx.Logger().Info("it must be silent")
+					ctx.Logger().Info("must not be logged")
 					if ctx.Now().IsZero() || ctx.NewUUID() == "" || ctx.InstanceID() != "i-1" {
 						return errChange
 					}
@@ -428,8 +432,8 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 			h.turns()
 			h.wantUpdated(in, say, provider.UpdateRejected, want)
 		}
-		if events := h.events(in); len(events) != before+10 { // each a turn and a rejection
-			t.Errorf("history has %v", events)
+		if events := h.events(in); len(events) != before+10 { // a turn and a rejection for each
+			t.Errorf("got history %v", events)
 		}
 		h.send(updateMessage(in, "bad", history.Payload(`{"say":7}`)))
 		h.update(in, "reads", change{Say: "reads"})
@@ -441,36 +445,37 @@ func TestR27AValidatorMayOnlyRead(t *testing.T) {
 		h.update(in, "blocks", change{Say: "blocks"})
 		h.serveFor(30 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockingCall || !strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
-			t.Errorf("it is %s: %+v", now.Status, now.Diagnosis)
+			t.Errorf("got status %s, diagnosis %+v, want Blocked by the validator", now.Status, now.Diagnosis)
 		}
 		h.wantUnanswered(in, "blocks")
-		time.Sleep(2 * time.Hour) // until it has come back
+		time.Sleep(2 * time.Hour) // until the validator has returned
 		if n := hung.Load(); n > 0 {
-			t.Errorf("the handler ran %d times behind a validator that was given up", n)
+			t.Errorf("handler ran %d times after its validator was abandoned", n)
 		}
 	})
 }
 
-// There is no such instance; it is over; it is purged while the caller waits; another life of the id does not take it.
-func TestR27AnUpdateOfNoInstance(t *testing.T) {
+// An update of an instance that does not exist, has ended, or is purged while the caller waits fails. The next
+// incarnation of the ID does not accept the update.
+func TestR27_instanceDoesNotExist_updateFails(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		c := client.New(h.Provider)
 		if _, err := c.Update(ctx, "nobody", "change", change{}); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("of nobody: %v", err)
+			t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
 		}
 		h.pause(in, "p1")
 		h.turn(0)
-		told := make(chan error, 1)
+		result := make(chan error, 1)
 		go func() {
 			_, err := c.Update(ctx, in.InstanceID, "change", change{Say: "a"}, client.WithUpdateID("u1"))
-			told <- err
+			result <- err
 		}()
 		h.serveFor(time.Minute)
 		h.purge(in.InstanceID)
 		h.serveFor(time.Minute)
-		if err := <-told; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrEnded) {
-			t.Errorf("of one that is purged: %v", err)
+		if err := <-result; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrEnded) {
+			t.Errorf("purged instance: got error %v, want ErrNotFound or ErrEnded", err)
 		}
 
 		old := updateMessage(in, "u2", encoded(t, change{Say: "a"}))
@@ -478,48 +483,49 @@ func TestR27AnUpdateOfNoInstance(t *testing.T) {
 		h.send(old)
 		h.serveFor(time.Minute)
 		if n := countKinds(h.events(next), history.UpdateAccepted); n != 0 {
-			t.Errorf("%d updates of the life before were taken", n)
+			t.Errorf("got %d updates of the earlier incarnation, want 0", n)
 		}
 		h.wantUnanswered(in, "u2")
 		h.raise(next, "e1", 1)
 		h.finish(next)
 		if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("of one that is over: %v", err)
+			t.Errorf("ended instance: got error %v, want ErrEnded", err)
 		}
 		h.checkRest()
 	})
 }
 
-// A caller who waits for an instance that ends before it has taken the update is told that it is over.
-func TestR27AnUpdateThatComesTooLate(t *testing.T) {
+// An instance ends before it accepts the update. The caller receives ErrEnded.
+func TestR27_instanceEndsFirst_callerReceivesErrEnded(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.raise(in, "e1", 1)
-		told := make(chan error, 1)
+		result := make(chan error, 1)
 		go func() {
 			_, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{Say: "a"})
-			told <- err
+			result <- err
 		}()
 		h.serveFor(time.Minute)
-		if err := <-told; !errors.Is(err, client.ErrEnded) {
-			t.Errorf("it is told %v", err)
+		if err := <-result; !errors.Is(err, client.ErrEnded) {
+			t.Errorf("got error %v, want ErrEnded", err)
 		}
 		h.checkRest()
 	})
 }
 
-// Interleaving: the instance is purged between the commit and the write of the answer, or has answers when it is purged. None is left behind.
-func TestR27APurgeLeavesNoAnswer(t *testing.T) {
+// Interleaving: the instance is purged between the commit and the write of a result, or has results when it is purged.
+// None remains.
+func TestR27_purge_leavesNoResult(t *testing.T) {
 	t.Parallel()
-	for name, over := range map[string]bool{"by force": false, "once it is over": true} {
+	for name, over := range map[string]bool{"by force": false, "after the end": true} {
 		for _, meanwhile := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, as it is answered: %t", name, meanwhile), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, during the result write: %t", name, meanwhile), func(t *testing.T) {
 				t.Parallel()
 				changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 					h.update(in, "u0", change{Say: "a"})
 					h.turn(0)
 					if h.storedAnswers("i-1") != 1 {
-						t.Fatal("there is no answer")
+						t.Fatal("got no result, want 1")
 					}
 					if meanwhile {
 						purged := false
@@ -536,7 +542,7 @@ func TestR27APurgeLeavesNoAnswer(t *testing.T) {
 						h.raise(in, "e1", 1)
 					}
 					if failed := h.turn(0); len(failed) > 0 {
-						t.Errorf("%d messages failed", len(failed))
+						t.Errorf("got %d failed messages, want 0", len(failed))
 					}
 					h.interfere(nil)
 					if !meanwhile {
@@ -546,7 +552,7 @@ func TestR27APurgeLeavesNoAnswer(t *testing.T) {
 					}
 					h.wantNone(in.InstanceID)
 					if n := h.storedAnswers("i-1"); n != 0 {
-						t.Errorf("%d answers are left", n)
+						t.Errorf("got %d results, want 0", n)
 					}
 					h.serveFor(time.Hour)
 					h.checkRest()
@@ -556,7 +562,7 @@ func TestR27APurgeLeavesNoAnswer(t *testing.T) {
 	}
 }
 
-// An answer that comes while the answers of its instance are being erased is not written: nothing would erase it.
+// A result is not written while the results of its instance are being deleted, because nothing would delete it.
 func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
@@ -576,13 +582,13 @@ func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
 		})
 		h.purge(in.InstanceID)
 		if n := h.storedAnswers(in.InstanceID); n != 0 || !late {
-			t.Errorf("%d answers are left, late=%t", n, late)
+			t.Errorf("got %d results, want 0; late=%t", n, late)
 		}
 	})
 }
 
-// A purge of many answers dies at any of its calls: the next call of it leaves none.
-func TestR27APurgeOfManyAnswersGoesOn(t *testing.T) {
+// A purge of many results dies at any of its calls. The next purge deletes the rest.
+func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		for n := range 40 {
@@ -608,13 +614,13 @@ func TestR27APurgeOfManyAnswersGoesOn(t *testing.T) {
 		}
 		h.wantNone("i-1")
 		if n := h.storedAnswers("i-1"); n != 0 || deletes.Load() == 0 {
-			t.Errorf("%d answers are left after %d calls", n, calls)
+			t.Errorf("got %d results after %d calls, want 0", n, calls)
 		}
 		h.checkRest()
 	})
 }
 
-// Ten updates of 150 KB whose results have as much are taken in as many turns as they need, in their order.
+// Ten updates of 150 KB with results of that size are processed in order, in as many turns as they need.
 func TestR27LargeUpdates(t *testing.T) {
 	t.Parallel()
 	r := registry()
@@ -649,7 +655,7 @@ func TestR27LargeUpdates(t *testing.T) {
 			}
 			h.raise(in, "e1", 1)
 			if end := h.finish(in); string(end.Output) != `"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009"` {
-				t.Errorf("ended with %s %s", end.String(), end.Output)
+				t.Errorf("ended with %s, output %s", end.String(), end.Output)
 			}
 			h.wantReplays(r, in)
 			h.checkRest()
@@ -657,8 +663,8 @@ func TestR27LargeUpdates(t *testing.T) {
 	}
 }
 
-// A result that is too large is the failure of its update, and nothing else.
-func TestR27AResultThatIsTooLarge(t *testing.T) {
+// An oversized result fails only its update.
+func TestR27_oversizedResult_failsItsUpdate(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
@@ -675,13 +681,14 @@ func TestR27AResultThatIsTooLarge(t *testing.T) {
 		h.turn(0)
 		a := must(h.Provider.ReadUpdate(t.Context(), "i-1", "u1"))
 		if a.Outcome != provider.UpdateCompleted || a.Error == nil || a.Error.Type != history.TypePayloadTooLarge {
-			t.Errorf("answered with %+v", a)
+			t.Errorf("got result %+v, want a payload error", a)
 		}
 	})
 }
 
-// Queues that are lost: a reconciliation answers what was taken. What was on its way is lost, and the caller's repeat is a new message.
-func TestR27AReconciliationAnswers(t *testing.T) {
+// The queues are lost. A reconciliation writes the results of accepted updates. Updates in the queues are lost, and a
+// repeated call sends a new message.
+func TestR27_reconciliation_writesResults(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		dead := false
@@ -710,8 +717,9 @@ func TestR27AReconciliationAnswers(t *testing.T) {
 	})
 }
 
-// A panic of a handler fails the orchestration, since half of a change may be made; an error is the answer, and no more.
-func TestR27AHandlerThatPanics(t *testing.T) {
+// A panic of a handler fails the orchestration, because its change may be half done. An error of a handler only fails
+// the update.
+func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
@@ -735,7 +743,7 @@ func TestR27AHandlerThatPanics(t *testing.T) {
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, "called in an update handler, which it would wait for")
 		h.update(in, "u2", change{Say: "panic"})
 		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypePanic {
-			t.Errorf("ended with %s: %+v", end.String(), end.Error)
+			t.Errorf("ended with %s: %+v, want a panic", end.String(), end.Error)
 		}
 		h.wantUpdated(in, "u2", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
 		h.wantReplays(r, in)
@@ -743,8 +751,8 @@ func TestR27AHandlerThatPanics(t *testing.T) {
 	})
 }
 
-// A retention, or a job, deletes what is over at once where it is small: not where there are answers, which are erased first.
-func TestR27ARetentionErasesAnswers(t *testing.T) {
+// A retention or a job deletes a small ended instance in one step, unless it has results, which are deleted first.
+func TestR27_retention_deletesResults(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Retention: 3 * days}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "a"})
@@ -755,16 +763,17 @@ func TestR27ARetentionErasesAnswers(t *testing.T) {
 		time.Sleep(4 * days)
 		h.watch()
 		if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("it is still there: %v", err)
+			t.Errorf("got error %v, want ErrNotFound", err)
 		}
 		if n := h.storedAnswers(in.InstanceID); n != 0 {
-			t.Errorf("%d answers are left", n)
+			t.Errorf("got %d results, want 0", n)
 		}
 	})
 }
 
-// What an earlier life of the id has left, as a copy of the table may have it, is no answer of this one, and does not stand in its way.
-func TestR27AnAnswerOfAnotherLife(t *testing.T) {
+// A result item of an earlier incarnation, for instance from a restored table, is not a result of this one, and does
+// not block it.
+func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "old"})
@@ -781,7 +790,7 @@ func TestR27AnAnswerOfAnotherLife(t *testing.T) {
 		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: left[0]}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first update
 		h.update(next, "u1", change{Say: "new"})
 		h.turns()
 		h.wantUpdated(next, "u1", provider.UpdateCompleted, `"new"`)

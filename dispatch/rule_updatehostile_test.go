@@ -13,18 +13,19 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// addNamed has a client call an operation of the entity under an id of its choice, and give up before there is an answer.
+// addNamed calls an operation of the entity under the given ID, and times out before there is a result.
 func (h *hub) addNamed(ctx context.Context, id string, n int) {
 	h.t.Helper()
 	short, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
 	_, err := client.New(h.Provider).CallEntity(short, "sum", "k", "add", n, client.WithUpdateID(id))
 	if e, told := errors.AsType[*client.UpdateError](err); !told || e.Code != client.UpdatePending {
-		h.t.Errorf("the caller is told %v", err)
+		h.t.Errorf("got error %v, want pending", err)
 	}
 }
 
-// addMany sends as many operations as an entity takes before it continues as new, and more than the ids that it hands on.
+// addMany sends enough operations to make the entity continue as new, and more than the number of IDs that it carries
+// over.
 func (h *hub) addMany() {
 	h.t.Helper()
 	for n := range int64(1300) {
@@ -32,23 +33,23 @@ func (h *hub) addMany() {
 	}
 }
 
-// A call is made again before it is answered, since much waits before it: both messages are in the inbox, and between them the entity continues as new and
-// takes more updates than the ids that it hands on. It is taken once.
-func TestR27ACallThatIsRepeatedWhileItWaitsIsTakenOnce(t *testing.T) {
+// A call is repeated before it is processed, and both messages are in the inbox. Between them the entity continues as
+// new, and processes more updates than the number of IDs that it carries over. The operation runs once.
+func TestR27_callRepeatedBeforeProcessing_runsOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startAs(sumInstance.InstanceID, perdure.EntityOrchestrationName("sum"), nil)
 		h.turns()
 		h.addNamed(ctx, "same", 1_000_000)
 		h.addMany()
-		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first call
 		h.addNamed(ctx, "same", 1_000_000)
 		h.turns()
 		h.wantSum(`{"Total":1001300,"Operations":1301}`)
 	})
 }
 
-// The same while the entity is paused: all is parked, and the executions behind the pause hand it on.
+// The same while the entity is paused: both calls are parked, and later executions carry them over.
 func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	joins := func(executionID string) provider.Message {
@@ -75,16 +76,17 @@ func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 				h.resume(in, "r1")
 				h.turns()
 				h.wantSum(`{"Total":1001300,"Operations":1301}`)
-				if told := h.toldOf("px2"); name != "a client" && (len(told) != 1 || string(told[0].Result) != "1000000") {
-					t.Errorf("the second is told %+v", told)
+				if received := h.toldOf("px2"); name != "a client" && (len(received) != 1 || string(received[0].Result) != "1000000") {
+					t.Errorf("second caller: got %+v", received)
 				}
 			})
 		})
 	}
 }
 
-// Two orchestrations join an update with which the instance ends: that whose message comes behind it in one batch has its answer, too.
-func TestR31AnUpdateThatEndsItsInstanceIsJoinedInItsBatch(t *testing.T) {
+// Two orchestrations call the same update, which ends the instance. The second caller, whose message is in the same
+// batch, also receives the result.
+func TestR31_updateEndsItsInstance_bothCallersReceiveTheResult(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "ended", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -109,8 +111,8 @@ func TestR31AnUpdateThatEndsItsInstanceIsJoinedInItsBatch(t *testing.T) {
 		h.turns()
 		h.wantStatus(in, provider.StatusCompleted)
 		for _, executionID := range []string{"px", "qx"} {
-			if told := h.toldOf(executionID); len(told) != 1 || string(told[0].Result) != "5" {
-				t.Errorf("%s is told %+v", executionID, told)
+			if received := h.toldOf(executionID); len(received) != 1 || string(received[0].Result) != "5" {
+				t.Errorf("%s: got %+v, want result 5", executionID, received)
 			}
 		}
 	})

@@ -12,20 +12,20 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// updating is an orchestration whose handlers call activities.
+// updating is the input of an orchestration whose update handlers call activities.
 type updating struct {
-	Events int  // that it waits for
-	Anew   bool // it continues as new at each, behind the updates that are under way
+	Events int  // events that it waits for
+	Anew   bool // continue as new after each event and its open handlers
 	Sum    int
 }
 
-// addition is what an update asks for: activities, each of which adds one.
+// addition is the input of an update: the numbers of activities, each of which adds one.
 type addition struct {
 	Inline, Queued int
 	Refuse         bool
 }
 
-// updatesWhile adds up what its updates ask for, until its events have come.
+// updatesWhile adds up the results of its updates until its events have arrived.
 func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 	err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, s addition) (int, error) {
 		v := 0
@@ -59,13 +59,13 @@ func updatesWhile(ctx *perdure.OrchestrationContext, u updating) (int, error) {
 	return u.Sum, err
 }
 
-// updatedMeanwhile updates an instance of two events: some are refused, and some come twice.
+// updatedMeanwhile updates an instance that waits for two events. Some updates are rejected, and some are sent twice.
 func updatedMeanwhile(h *hub, in provider.Instance) {
 	change := func(id string, s addition) { h.send(updateMessage(in, id, encoded(h.t, s))) }
 	change("u1", addition{Inline: 2})
 	change("u2", addition{Queued: 1, Inline: 1})
 	change("u3", addition{Refuse: true})
-	h.serveFor(10 * time.Minute) // the queue has forgotten them
+	h.serveFor(10 * time.Minute) // SQS forgets the deduplication IDs
 	change("u1", addition{Inline: 7})
 	h.raise(in, "e1", 1)
 	change("u4", addition{Inline: 1})
@@ -75,8 +75,9 @@ func updatedMeanwhile(h *hub, in provider.Instance) {
 	h.raise(in, "e2", 2)
 }
 
-// A handler runs inline activities in the invocation that accepts its update, which it answers without a worker; two handlers of a batch run theirs side by side.
-func TestR27AHandlerRunsInlineActivities(t *testing.T) {
+// A handler runs inline activities in the invocation that accepts its update, without a worker. Handlers of one batch
+// run their inline activities concurrently.
+func TestR27_handler_runsInlineActivities(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("updates", updating{Events: 1})
@@ -91,14 +92,14 @@ func TestR27AHandlerRunsInlineActivities(t *testing.T) {
 		h.wantReplays(registry(), in)
 		h.raise(in, "e1", 1)
 		if end := h.finish(in); string(end.Output) != "6" {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s, want 6", end.String(), end.Output)
 		}
 		h.checkRest()
 	})
 }
 
-// A handler whose inline activity kills its process, once: the update is accepted by the turn that is made again, and once.
-func TestR27AnInlineActivityOfAHandlerThatKillsItsProcess(t *testing.T) {
+// The inline activity of a handler kills its process once. The repeated turn accepts the update once.
+func TestR27_inlineActivityKillsItsProcess_updateIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", func(ctx context.Context, n int) (int, error) {
@@ -115,7 +116,7 @@ func TestR27AnInlineActivityOfAHandlerThatKillsItsProcess(t *testing.T) {
 		h.serveFor(time.Hour)
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, "1")
 		if n := countKinds(h.events(in), history.UpdateAccepted); n != 1 {
-			t.Errorf("%d were accepted", n)
+			t.Errorf("got %d accepted updates, want 1", n)
 		}
 		h.raise(in, "e1", 1)
 		h.finish(in)
@@ -123,8 +124,9 @@ func TestR27AnInlineActivityOfAHandlerThatKillsItsProcess(t *testing.T) {
 	})
 }
 
-// What a validator draws is drawn again by the code behind it, also where the code holds the source: no replay asks the validator.
-func TestR27AValidatorDrawsNothing(t *testing.T) {
+// The code draws the random numbers of a validator again, even if it holds the source. A replay does not call the
+// validator.
+func TestR27_validatorDrawsRandomNumbers_codeDrawsTheSame(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {

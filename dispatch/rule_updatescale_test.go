@@ -16,30 +16,30 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Two callers who send one id at once have one answer: that of the input whose message comes first.
-func TestR27OneIDAtOnce(t *testing.T) {
+// Callers that use the same ID concurrently receive one result, that of the first message.
+func TestR27_concurrentCallersWithOneID_shareOneResult(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		const callers = 5
-		answers := make(chan string, callers)
+		results := make(chan string, callers)
 		for n := range callers {
 			go func() {
 				got, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{Say: fmt.Sprint("s", n)}, client.WithUpdateID("u1"))
-				answers <- fmt.Sprint(string(got), err)
+				results <- fmt.Sprint(string(got), err)
 			}()
 		}
 		h.serveFor(time.Minute)
-		first := <-answers
+		first := <-results
 		if !strings.HasPrefix(first, `"s`) {
-			t.Errorf("answered %s", first)
+			t.Errorf("got %s", first)
 		}
 		for range callers - 1 {
-			if got := <-answers; got != first {
-				t.Errorf("answered %s and %s", first, got)
+			if got := <-results; got != first {
+				t.Errorf("got different results %s and %s", first, got)
 			}
 		}
 		if n := countKinds(h.events(in), history.UpdateAccepted); n != 1 {
-			t.Errorf("%d were accepted", n)
+			t.Errorf("got %d accepted updates, want 1", n)
 		}
 		h.raise(in, "e1", 1)
 		h.finish(in)
@@ -47,7 +47,8 @@ func TestR27OneIDAtOnce(t *testing.T) {
 	})
 }
 
-// Of what comes to a delayed start ten are kept: the turn in which its code begins takes them all. The others are told so, whatever the validator would say.
+// A delayed start stores ten updates, so that its first turn can process all of them. Further updates are rejected,
+// regardless of the validator.
 func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
@@ -61,7 +62,7 @@ func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 		h.serveFor(time.Minute)
 		h.wantUpdated(in, "u10", provider.UpdateRejected, history.RejectedLimit)
 		h.wantUpdated(in, "u11", provider.UpdateRejected, history.RejectedLimit)
-		time.Sleep(6 * time.Minute) // the queue has forgotten the first
+		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 		h.update(in, "u3", change{Say: "a copy"})
 		h.serveFor(time.Minute)
 		h.wantUnanswered(in, "u3")
@@ -73,8 +74,9 @@ func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 	})
 }
 
-// A handler awaits an activity while its instance is cancelled: the activity is, and what the handler returns then is the answer.
-func TestR27ACancelWhileAHandlerAwaitsAnActivity(t *testing.T) {
+// An instance is cancelled while a handler awaits an activity. The activity is cancelled, and the handler's return
+// value is the result.
+func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
@@ -97,7 +99,7 @@ func TestR27ACancelWhileAHandlerAwaitsAnActivity(t *testing.T) {
 		h.wantUnanswered(in, "u1")
 		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
 		if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
-			t.Errorf("ended with %s: %+v", end.String(), end.Error)
+			t.Errorf("ended with %s: %+v, want cancelled", end.String(), end.Error)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"undone"`)
 		h.wantReplays(r, in)
@@ -105,7 +107,8 @@ func TestR27ACancelWhileAHandlerAwaitsAnActivity(t *testing.T) {
 	})
 }
 
-// A thousand handlers run at a time. What comes beyond is rejected; the end answers all that it leaves.
+// A thousand handlers may run concurrently, and further updates are rejected. The end of the instance aborts all open
+// updates.
 func TestR27AThousandHandlersAtATime(t *testing.T) {
 	t.Parallel()
 	const most = 1000
@@ -126,8 +129,8 @@ func TestR27AThousandHandlersAtATime(t *testing.T) {
 	})
 }
 
-// Ten thousand updates of one execution are each taken once and answered, and a purge leaves none of the answers.
-func TestR27TenThousandUpdates(t *testing.T) {
+// Ten thousand updates of one execution are processed once and have a result, and a purge deletes all results.
+func TestR27_tenThousandUpdates_areProcessedOnce(t *testing.T) {
 	t.Parallel()
 	shortrun.Skip(t)
 	const many = 10_000
@@ -153,21 +156,21 @@ func TestR27TenThousandUpdates(t *testing.T) {
 			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, fmt.Sprint(n+1))
 		}
 		if n := countKinds(h.events(in), history.UpdateCompleted); n != many {
-			t.Errorf("%d are done", n)
+			t.Errorf("got %d completed updates, want %d", n, many)
 		}
 		h.update(in, "u7", change{})
 		h.raise(in, "e1", 1)
 		if end := h.finish(in); string(end.Output) != fmt.Sprintf(`"%d"`, many) {
-			t.Errorf("ended with %s %s", end.String(), end.Output)
+			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
 		if n := h.storedAnswers(in.InstanceID); n == 0 {
-			t.Error("there are no answers")
+			t.Error("got no results")
 		}
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
 		if n := h.storedAnswers(in.InstanceID); n != 0 {
-			t.Errorf("%d answers are left", n)
+			t.Errorf("got %d results, want 0", n)
 		}
 	})
 }

@@ -17,10 +17,12 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// spread is how many activities one update starts: its turn is sent in three windows, of 640 events each.
+// spread is the number of activities that one update schedules. Its turn is dispatched in three windows of 640 events
+// each.
 const spread = 1500
 
-// spreading registers an orchestration with two updates: one that is answered in the first window of its turn, and one in the last.
+// spreading returns a registry with an orchestration with two updates. The result of one is in the first window of its
+// turn, and that of the other in the last.
 func spreading() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -40,7 +42,7 @@ func spreading() *perdure.Registry {
 	return r
 }
 
-// putsAnswer reports whether a call writes the answer to the update that says so.
+// putsAnswer reports whether a call writes an update result that contains says.
 func putsAnswer(c simaws.Call, says string) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
@@ -48,12 +50,12 @@ func putsAnswer(c simaws.Call, says string) bool {
 	})
 }
 
-// Updates that a turn of more than 1,000 outputs answers, in the first of its windows and in the last: each is answered, also where the dispatch is cut before its
-// answer is written, or repeated, and what was sent before is not sent again.
+// A turn of more than 1,000 outputs has update results in its first and last window. Each result is written, even if
+// the dispatch is interrupted before it or repeated. Outputs that were sent before are not sent again.
 func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []string{"", "early", "late"} {
-		t.Run("cut before "+cut, func(t *testing.T) {
+		t.Run("interrupted before "+cut, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: spreading(), Environments: 2}, func(ctx context.Context, h *hub) {
 				in := h.start("spreads", 0)
@@ -70,7 +72,7 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 				})
 				records := h.receive("sim://inbox.fifo")
 				if failed := h.Orchestrators[0].HandleRecords(ctx, records); (len(failed) > 0) != (cut != "") {
-					t.Fatalf("of %d records %d failed", len(records), len(failed))
+					t.Fatalf("of %d records, %d failed", len(records), len(failed))
 				}
 				segments := map[int64]bool{}
 				for _, e := range h.events(in) {
@@ -79,12 +81,12 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 					}
 				}
 				if len(segments) != 2 {
-					t.Fatal("the two answers are not apart by a window")
+					t.Fatal("the two results are in the same window")
 				}
 				if cut == "late" {
 					h.wantUpdated(in, "u1", provider.UpdateCompleted, "early")
 				}
-				for range 2 { // and the process died before it has deleted its messages
+				for range 2 { // and the process dies before it deletes its messages
 					if failed := h.Orchestrators[1].HandleRecords(ctx, records); len(failed) > 0 {
 						t.Fatal(failed)
 					}
@@ -98,7 +100,7 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 					again += times - 1
 				}
 				if len(sent) != spread || again > 640 {
-					t.Errorf("%d of %d activities were sent, %d of them again", len(sent), spread, again)
+					t.Errorf("got %d of %d activities sent, %d of them again", len(sent), spread, again)
 				}
 			})
 		})

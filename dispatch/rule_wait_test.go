@@ -23,26 +23,27 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deed is what a saga does, and undoes: an activity "do" and how it is called.
+// deed is the input of a saga: how it calls the activity "do", which it compensates with "undo".
 type deed struct {
 	Job job
-	// FailsUntil is the first attempt that does not fail at once, Every the wait between attempts; 0: it is not tried again.
+	// FailsUntil is the first attempt that does not fail at once. Every is the retry interval; 0 means no retries.
 	FailsUntil int
 	Every      time.Duration
-	Close      time.Duration // of schedule-to-close
-	// Unheard is that nobody waits for its end.
+	Close      time.Duration // schedule-to-close timeout
+	// Unheard calls the activity without WaitForCancellation.
 	Unheard bool
-	// Child has a saga of its own do it, and that fails beside it: Fails.
+	// Child runs the deed in a child saga. Fails makes the saga fail while the deed runs.
 	Child, Fails bool
 }
 
-// sagas is a hub whose orchestration "saga" does a deed, as #3, and undoes it when it is cancelled, and what was seen of that.
+// sagas is a hub that records the calls of its orchestration "saga", which calls activity 3 and compensates it when
+// cancelled.
 type sagas struct {
 	*hub
 
 	mu     sync.Mutex
 	begun  []time.Time
-	ended  []time.Time // by itself: what was given up ends unseen
+	ended  []time.Time // only ends of code that was not abandoned
 	undone []time.Time
 }
 
@@ -52,7 +53,7 @@ func (s *sagas) note(times *[]time.Time) {
 	*times = append(*times, time.Now())
 }
 
-// seen are the times so far.
+// seen returns the recorded times.
 func (s *sagas) seen(times *[]time.Time) []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +86,7 @@ func (s *sagas) do(ctx context.Context, d deed) (string, error) {
 	return "done in the end", nil
 }
 
-// saga is the orchestration. Its custom status is how the deed ended.
+// saga is the orchestration. Its custom status is the end of the deed.
 func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
 	var opts []perdure.CallOption
 	if !d.Unheard {
@@ -147,7 +148,7 @@ func (s *sagas) registry() *perdure.Registry {
 	return r
 }
 
-// undoing runs a test on sagas, and then lets what was leaked come to its end.
+// undoing runs a test on sagas, and then waits for abandoned code to return.
 func undoing(t *testing.T, o simhub.Options, test func(ctx context.Context, s *sagas)) {
 	t.Helper()
 	s := &sagas{}
@@ -159,13 +160,13 @@ func undoing(t *testing.T, o simhub.Options, test func(ctx context.Context, s *s
 	})
 }
 
-// cancelIt asks for the instance to be cancelled.
+// cancelIt sends a cancel request for the instance.
 func (s *sagas) cancelIt(in provider.Instance) {
 	s.t.Helper()
 	s.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", Text: "no", RequestedBy: history.RequestedByClient})
 }
 
-// meanwhile does something while the functions run, for so long.
+// meanwhile calls do while the hub runs for d.
 func (s *sagas) meanwhile(d time.Duration, do func()) {
 	s.t.Helper()
 	var served sync.WaitGroup
@@ -174,7 +175,7 @@ func (s *sagas) meanwhile(d time.Duration, do func()) {
 	served.Wait()
 }
 
-// cancelAfter is cancelIt, some time later.
+// cancelAfter waits, sends a cancel request, and returns the current time.
 func (s *sagas) cancelAfter(d time.Duration, in provider.Instance) (at time.Time) {
 	s.t.Helper()
 	time.Sleep(d)
@@ -182,26 +183,25 @@ func (s *sagas) cancelAfter(d time.Duration, in provider.Instance) (at time.Time
 	return time.Now()
 }
 
-// worker is one of the test's own.
+// worker returns a worker of the test.
 func (s *sagas) worker() *dispatch.Worker {
 	return must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
 }
 
-// wantUndone fails unless the deed of an instance that is cancelled ended so, was undone once, and not before it had ended; early is how
-// much sooner that may be, of what is not seen to end.
+// wantUndone fails unless the deed of a cancelled instance has the given outcome, and was undone once after its end.
 func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	s.t.Helper()
 	now := s.read(in)
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if err != nil || end.Kind != history.OrchestrationCancelled {
-		s.t.Errorf("it ended with %s, %v", end.String(), err)
+		s.t.Errorf("ended with %s, error %v, want cancelled", end.String(), err)
 	}
 	if want := `"requested, ` + string(ended) + `"`; string(now.CustomStatus) != want {
-		s.t.Errorf("the deed ended %s, want %s", now.CustomStatus, want)
+		s.t.Errorf("deed: got %s, want %s", now.CustomStatus, want)
 	}
 	undone, last := s.seen(&s.undone), s.seen(&s.ended)
 	if len(undone) != 1 {
-		s.t.Fatalf("undone %d times", len(undone))
+		s.t.Fatalf("got %d undos, want 1", len(undone))
 	}
 	if n := len(last); n > 0 && ended != perdure.OutcomeAbandoned && undone[0].Before(last[n-1]) {
 		s.t.Errorf("undone %v before the end", last[n-1].Sub(undone[0]))
@@ -209,24 +209,25 @@ func (s *sagas) wantUndone(in provider.Instance, ended perdure.CancelOutcome) {
 	s.checkRest()
 }
 
-// after is how long after a time the deed was undone.
+// after returns the time from at to the undo.
 func (s *sagas) after(at time.Time) time.Duration {
 	undone := s.seen(&s.undone)
 	if len(undone) == 0 {
-		s.t.Fatal("it is not undone")
+		s.t.Fatal("got no undo")
 	}
 	return undone[0].Sub(at)
 }
 
-// An activity that is cancelled, and takes some time to stop, is not undone before it has, warm and cold.
-func TestAnUndoWaitsUntilWhatItUndoesHasReturned(t *testing.T) {
+// A cancelled activity takes some time to stop. Its undo starts after the activity has returned, with cached and
+// uncached instances.
+func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 	t.Parallel()
 	for name, j := range map[string]job{
-		"with a result":            {Takes: time.Hour, Longer: 4 * time.Second},
-		"with an error":            {Takes: time.Hour, Longer: 4 * time.Second, Fails: true},
-		"without heeding it":       {Takes: 12 * time.Second, Ignores: true},
-		"at the end of its grace":  {Takes: time.Hour, Longer: 9 * time.Second},
-		"when it is told, at once": {Takes: time.Hour},
+		"with a result":                  {Takes: time.Hour, Longer: 4 * time.Second},
+		"with an error":                  {Takes: time.Hour, Longer: 4 * time.Second, Fails: true},
+		"ignoring the cancel":            {Takes: 12 * time.Second, Ignores: true},
+		"at the end of the grace period": {Takes: time.Hour, Longer: 9 * time.Second},
+		"at once":                        {Takes: time.Hour},
 	} {
 		for _, cold := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
@@ -246,7 +247,8 @@ func TestAnUndoWaitsUntilWhatItUndoesHasReturned(t *testing.T) {
 	}
 }
 
-// wantDecidedSeenEnded fails unless history tells how the deed ended: in order, and when its worker saw the cancel, which is returned.
+// wantDecidedSeenEnded fails unless history has the cancel, its observation and the end in this order, and returns the
+// time of the observation.
 func (s *sagas) wantDecidedSeenEnded(in provider.Instance) (seen time.Time) {
 	s.t.Helper()
 	var decided, ended *history.Event
@@ -261,15 +263,15 @@ func (s *sagas) wantDecidedSeenEnded(in provider.Instance) (seen time.Time) {
 		}
 	}
 	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil || ended.Cancel.Outcome == "" {
-		s.t.Fatalf("decided %v, ended %+v", decided, ended)
+		s.t.Fatalf("got cancel %v, end %+v", decided, ended)
 	}
 	if seen = *ended.Cancel.SeenAt; seen.Before(decided.Time) || seen.After(ended.Time) {
-		s.t.Errorf("decided %v, seen %v, ended %v", decided.Time, seen, ended.Time)
+		s.t.Errorf("got cancel at %v, observed at %v, ended at %v", decided.Time, seen, ended.Time)
 	}
 	return seen
 }
 
-// What ignores its cancel is given up by its worker after the grace: then it is undone.
+// A worker abandons an activity that ignores its cancel after the grace period. Then the undo starts.
 func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
@@ -278,14 +280,14 @@ func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 		s.meanwhile(time.Minute, func() { at = s.cancelAfter(5*time.Second, in) })
 		s.wantUndone(in, perdure.OutcomeAbandoned)
 		if took := s.after(at); took < 10*time.Second || took > 12*time.Second {
-			t.Errorf("undone after %v", took)
+			t.Errorf("undone after %v, want 10 s to 12 s", took)
 		}
 		s.wantDecidedSeenEnded(in)
 	})
 }
 
-// What lies in its queue is cancelled before it begins: never_began is said of that alone.
-func TestAnUndoOfWhatNeverBegan(t *testing.T) {
+// A queued activity is cancelled before it starts. Only this case has the outcome never_began.
+func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []time.Duration{0, time.Minute} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
@@ -296,29 +298,29 @@ func TestAnUndoOfWhatNeverBegan(t *testing.T) {
 			s.serveFor(time.Minute)
 			s.wantUndone(in, perdure.OutcomeNeverStarted)
 			if n := len(s.seen(&s.begun)); n > 0 {
-				t.Errorf("it ran %d times", n)
+				t.Errorf("got %d runs, want 0", n)
 			}
 			if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != provider.OutcomeNeverStarted {
-				t.Errorf("%+v, %v", left, err)
+				t.Errorf("got activity record %+v, error %v, want never started", left, err)
 			}
 		})
 	}
 }
 
-// A worker that dies while its activity is in its grace, or before it saw the cancel, is noticed by its lease: the redelivery tells, and when the one
-// that died had seen the cancel, if it had.
-func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
+// A worker dies during the grace period of its activity, or before it observes the cancel. Its lease expires, and the
+// redelivery reports the end and, if it was stored, the time of the observation.
+func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ ran, graced time.Duration }{
-		"in the grace":        {5 * time.Second, 3 * time.Second},
-		"before it saw it":    {5600 * time.Millisecond, 0}, // between two looks, of four a second
-		"after a lease of it": {50 * time.Second, 3 * time.Second},
-		"having just begun":   {500 * time.Millisecond, 1200 * time.Millisecond}, // nothing would lease it yet
+		"in the grace period":    {5 * time.Second, 3 * time.Second},
+		"before the observation": {5600 * time.Millisecond, 0}, // between two polls, of four per second
+		"after a lease renewal":  {50 * time.Second, 3 * time.Second},
+		"just started":           {500 * time.Millisecond, 1200 * time.Millisecond}, // before the first lease renewal
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var dead atomic.Bool
-			// A worker that is dead calls nothing.
+			// A dead worker makes no calls.
 			die := func(ctx context.Context, call simaws.Call, next func() error) error {
 				if dead.Load() && ctx.Value(deathly{}) != nil {
 					return simhub.ErrCrashed
@@ -339,13 +341,14 @@ func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.OutcomeWorkerLost)
 				if seen := s.wantDecidedSeenEnded(in); seen.Before(died) != (c.graced > 0) {
-					t.Errorf("the cancel was seen %v after its worker died", seen.Sub(died))
+					t.Errorf("cancel observed %v after the worker died", seen.Sub(died))
 				}
 				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
-					t.Errorf("its record: %+v, %v", left, err)
+					t.Errorf("got activity record %+v, error %v", left, err)
 				}
-				if took := s.after(died); took < 15*time.Second || took > time.Minute { // a lease, and what comes back in between may be early once
-					t.Errorf("undone %v after its worker died", took)
+				// one lease; a record that is released in between may be early once
+				if took := s.after(died); took < 15*time.Second || took > time.Minute {
+					t.Errorf("undone %v after the worker died, want 15 s to 1 min", took)
 				}
 			})
 		})
@@ -354,9 +357,9 @@ func TestAnUndoAfterItsWorkerHasDied(t *testing.T) {
 
 type deathly struct{}
 
-// Between two attempts nothing runs: the turn that gives it up tells the end, whether the next attempt lies in its queue or has a
-// schedule, which goes. What comes of either later finds it settled.
-func TestAnUndoOfWhatWaitsForItsNextAttempt(t *testing.T) {
+// No code runs between two attempts, so the turn that cancels the activity reports the end. The next attempt is in its
+// queue, or has a schedule, which is deleted. Later messages of either find the activity settled.
+func TestUndo_activityWaitsForNextAttempt_endsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{5 * time.Minute, 14 * time.Minute, time.Hour, 26 * time.Hour} {
 		for _, cold := range []bool{false, true} {
@@ -371,14 +374,14 @@ func TestAnUndoOfWhatWaitsForItsNextAttempt(t *testing.T) {
 					var at time.Time
 					s.meanwhile(every+every/2+time.Minute, func() { at = s.cancelAfter(every+every/2, in) })
 					if took := s.after(at); took > 2*time.Second {
-						t.Errorf("undone after %v", took)
+						t.Errorf("undone after %v, want at most 2 s", took)
 					}
 					if n := s.Cloud.Schedules.Count(); n > 0 {
-						t.Errorf("%d schedules are left", n)
+						t.Errorf("got %d schedules, want 0", n)
 					}
 					s.serveFor(3 * every)
 					if n := len(s.seen(&s.begun)); n != 2 {
-						t.Errorf("%d attempts", n)
+						t.Errorf("got %d attempts, want 2", n)
 					}
 					s.wantUndone(in, perdure.OutcomeReturned)
 				})
@@ -387,9 +390,9 @@ func TestAnUndoOfWhatWaitsForItsNextAttempt(t *testing.T) {
 	}
 }
 
-// Interleaving: the cancel is decided in the very moments in which the next attempt becomes due, by delay or by its timer. Whichever comes first,
-// its end is told, and no code runs after that.
-func TestAnUndoOfWhatIsAboutToBeTriedAgain(t *testing.T) {
+// Interleaving: the cancel is committed while the next attempt becomes due, by message delay or timer. In each order
+// the end is reported, and no code runs afterwards.
+func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Minute, time.Hour} {
 		for early := -3 * time.Second; early <= 4*time.Second; early += 250 * time.Millisecond {
@@ -399,28 +402,28 @@ func TestAnUndoOfWhatIsAboutToBeTriedAgain(t *testing.T) {
 				s.meanwhile(every+time.Hour, func() { at = s.cancelAfter(every-early, in) })
 				s.wantUndone(in, perdure.OutcomeReturned)
 				if took := s.after(at); took > 10*time.Second {
-					t.Errorf("%v, %v early: undone after %v", every, early, took)
+					t.Errorf("interval %v, cancelled %v early: undone after %v", every, early, took)
 				}
 			})
 		}
 	}
 }
 
-// Nobody takes an activity from its queue: its schedule-to-close time bounds the wait for its end, too.
-func TestAnUndoOfWhatNobodyTakesIsBounded(t *testing.T) {
+// No worker receives the activity. The schedule-to-close timeout also bounds the wait for its end.
+func TestUndo_noWorkerReceivesActivity_isBoundedByScheduleToClose(t *testing.T) {
 	t.Parallel()
 	for _, closes := range []time.Duration{10 * time.Minute, 5 * time.Hour} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 			in := s.startAs("a", "saga", deed{Close: closes})
 			at := time.Now()
 			s.turn(0)
-			deaf := s.receive("sim://default") // by somebody who does nothing with it
-			if err := s.Provider.AbandonRecords(s.t.Context(), "default", 12*time.Hour, deaf...); err != nil {
+			ignored := s.receive("sim://default") // by a process that ignores it
+			if err := s.Provider.AbandonRecords(s.t.Context(), "default", 12*time.Hour, ignored...); err != nil {
 				t.Fatal(err)
 			}
 			s.meanwhile(closes+closes/2, func() { s.cancelAfter(time.Minute, in) })
 			if took := s.after(at); took < closes || took > closes+5*time.Second {
-				t.Errorf("undone after %v of %v", took, closes)
+				t.Errorf("undone after %v, schedule-to-close timeout %v", took, closes)
 			}
 			s.serveFor(24 * time.Hour)
 			s.wantUndone(in, perdure.OutcomeTimedOut)
@@ -428,7 +431,8 @@ func TestAnUndoOfWhatNobodyTakesIsBounded(t *testing.T) {
 	}
 }
 
-// One that is in its grace when its schedule-to-close time ends is given up before that, and not undone while it may still be waited for.
+// The schedule-to-close timeout expires during the grace period. The worker abandons the activity before, and the undo
+// does not start while the orchestration still waits.
 func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
@@ -438,9 +442,9 @@ func TestAGraceEndsWithTheScheduleToCloseTime(t *testing.T) {
 	})
 }
 
-// Interleaving: two copies of the work item. One runs, and is in its grace; the other is delivered meanwhile, and finds that the activity is
-// cancelled, or does so when the activity is cancelled later. It tells nothing of an end that is still to come.
-func TestACopyDoesNotTellTheEndOfWhatRuns(t *testing.T) {
+// Interleaving: of two copies of a work item, one runs and is in its grace period. The other is delivered and finds
+// that the activity is cancelled, then or later. It does not report an end that has not happened.
+func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, late := range []time.Duration{0, time.Second, 4 * time.Second, 7 * time.Second, 12 * time.Second} {
 		undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
@@ -456,20 +460,21 @@ func TestACopyDoesNotTellTheEndOfWhatRuns(t *testing.T) {
 			}
 			s.meanwhile(time.Hour, func() { s.cancelAfter(max(0, 5*time.Second-late), in) })
 			if n := len(s.seen(&s.begun)); n != 1 {
-				t.Errorf("a copy that came after %v: it runs %d times at once", late, n)
+				t.Errorf("copy after %v: got %d concurrent runs, want 1", late, n)
 			}
 			s.wantUndone(in, perdure.OutcomeReturned)
 		})
 	}
 }
 
-// Interleaving: the failure of the first attempt is told again while the second is in its grace. It is not the end.
-func TestAFailureThatIsToldAgainIsNotTheEnd(t *testing.T) {
+// Interleaving: the failure of the first attempt is redelivered during the grace period of the second. It is not the
+// end of the activity.
+func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
 		in := s.startAs("a", "saga", deed{FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
 		s.meanwhile(time.Hour, func() {
-			time.Sleep(10 * time.Minute) // the queue has forgotten it
+			time.Sleep(10 * time.Minute) // SQS forgets the deduplication ID of the failure
 			told := s.failure()
 			s.cancelAfter(0, in)
 			time.Sleep(time.Second)
@@ -477,12 +482,12 @@ func TestAFailureThatIsToldAgainIsNotTheEnd(t *testing.T) {
 		})
 		s.wantUndone(in, perdure.OutcomeReturned)
 		if n := len(s.seen(&s.begun)); n != 2 {
-			t.Errorf("%d attempts", n)
+			t.Errorf("got %d attempts, want 2", n)
 		}
 	})
 }
 
-// failure is the message of a failed attempt that was sent last.
+// failure returns the last message of a failed attempt.
 func (s *sagas) failure() (told provider.Message) {
 	s.t.Helper()
 	for _, c := range s.made() {
@@ -497,14 +502,14 @@ func (s *sagas) failure() (told provider.Message) {
 		}
 	}
 	if len(told.Outcomes) != 1 {
-		s.t.Fatalf("%+v", told)
+		s.t.Fatalf("got message %+v, want one outcome", told)
 	}
 	return told
 }
 
-// Interleaving: the orchestrator makes an attempt the current one and dies before it sends it; then the activity is cancelled. The failure
-// that is delivered again leads to the end.
-func TestAnAttemptThatWasNotSentIsNotWaitedForForEver(t *testing.T) {
+// Interleaving: the orchestrator stores the next attempt and dies before it sends the attempt. Then the activity is
+// cancelled. The redelivered failure causes the end.
+func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Second, time.Minute, time.Hour} {
 		var crashed atomic.Bool
@@ -522,16 +527,16 @@ func TestAnAttemptThatWasNotSentIsNotWaitedForForEver(t *testing.T) {
 			in := s.startAs("a", "saga", deed{FailsUntil: 100, Every: every})
 			s.meanwhile(2*time.Hour, func() { s.cancelAfter(100*time.Millisecond, in) })
 			if !crashed.Load() {
-				t.Fatal("nothing has died")
+				t.Fatal("no process has crashed")
 			}
 			s.wantUndone(in, perdure.OutcomeReturned)
 		})
 	}
 }
 
-// Interleaving: the cancel is decided between the two looks of a worker that has a work item for the second time: whether history says that
-// the activity is over, and whether it is cancelled.
-func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
+// Interleaving: a worker checks a redelivered work item for the end of the activity and then for a cancel. The cancel
+// is committed between the two reads.
+func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	var in provider.Instance
@@ -558,39 +563,39 @@ func TestACancelBetweenTwoLooksIsHeard(t *testing.T) {
 		})
 		h.serveFor(time.Hour)
 		if !done.Load() {
-			t.Error("there was no second look")
+			t.Error("the worker made no second read")
 		}
 		s.wantUndone(in, perdure.OutcomeNeverStarted)
 	})
 }
 
-// A worker that must stop, or has lost its lock, tells nothing of a cancelled activity: its redelivery does.
-func TestWhatAWorkerThatStopsLeavesIsTold(t *testing.T) {
+// A worker that stops, or has lost its lease, does not report the end of a cancelled activity. The redelivery does.
+func TestUndo_workerStops_redeliveryReportsTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(ctx context.Context, s *sagas) {
 		in := s.startAs("a", "saga", deed{Job: job{Takes: time.Hour, Longer: 5 * time.Second}})
 		s.turn(0)
 		records := s.receive("sim://default")
 		ctx, stop := context.WithCancel(ctx)
-		over := make(chan []string)
+		done := make(chan []string)
 		go func() {
-			over <- s.worker().HandleRecords(ctx, records)
+			done <- s.worker().HandleRecords(ctx, records)
 		}()
 		time.Sleep(5500 * time.Millisecond)
 		stop()
 		time.Sleep(100 * time.Millisecond)
 		s.cancelIt(in)
 		s.turn(0)
-		if failed := <-over; len(failed) != 1 {
-			t.Errorf("failed %v", failed)
+		if failed := <-done; len(failed) != 1 {
+			t.Errorf("got failed records %v, want 1", failed)
 		}
 		s.serveFor(time.Hour)
 		s.wantUndone(in, perdure.OutcomeWorkerLost)
 	})
 }
 
-// When the instance ends nothing waits, and of what is outstanding no end is told that nobody waits for.
-func TestNothingWaitsWhenTheInstanceEnds(t *testing.T) {
+// When the instance ends, no end is awaited any more, and no end of its activities is sent.
+func TestUndo_instanceEnds_noEndIsReported(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *sagas, in provider.Instance){
 		"terminated": func(s *sagas, in provider.Instance) {
@@ -620,7 +625,7 @@ func TestNothingWaitsWhenTheInstanceEnds(t *testing.T) {
 						s.serveFor(time.Hour)
 					}
 					if n := s.toldSince(before); n > 0 || len(s.seen(&s.undone)) > 0 {
-						t.Errorf("%d ends are told to nobody", n)
+						t.Errorf("got %d outcomes for an ended instance, want 0", n)
 					}
 					s.checkRest()
 				})
@@ -629,7 +634,7 @@ func TestNothingWaitsWhenTheInstanceEnds(t *testing.T) {
 	}
 }
 
-// toldSince counts the outcomes that were sent.
+// toldSince counts the outcomes that were sent since a call.
 func (s *sagas) toldSince(call int) (n int) {
 	for _, c := range s.made()[call:] {
 		if in, ok := c.Input.(*sqs.SendMessageBatchInput); ok && *in.QueueUrl == s.Provider.Config().InboxURL {
@@ -642,8 +647,9 @@ func (s *sagas) toldSince(call int) (n int) {
 	return n
 }
 
-// Nobody asked to wait: nothing is sent that was not before, nothing read or written, and the deed may end after its undo.
-func TestWhatNobodyWaitsForCostsNothingMore(t *testing.T) {
+// Without WaitForCancellation there are no additional messages, reads or writes, and the activity may end after its
+// undo.
+func TestUndo_withoutWaitForCancellation_costsNothingMore(t *testing.T) {
 	t.Parallel()
 	for _, begun := range []bool{false, true} {
 		undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
@@ -660,31 +666,31 @@ func TestWhatNobodyWaitsForCostsNothingMore(t *testing.T) {
 				}
 				before = len(s.made())
 			})
-			if n := s.toldSince(before); n != 1 { // that of the undo
-				t.Errorf("begun=%v: %d outcomes", begun, n)
+			if n := s.toldSince(before); n != 1 { // the outcome of the undo
+				t.Errorf("begun=%v: got %d outcomes, want 1", begun, n)
 			}
 			records := 0
 			for _, c := range s.made() {
 				u, ok := c.Input.(*dynamodb.UpdateItemInput)
 				if ok && strings.Contains(*u.UpdateExpression, "token") {
-					t.Error("its run is kept")
+					t.Error("the run lease was stored")
 				}
 				if ok && strings.HasPrefix(text(u.Key, "sk"), "a#") {
 					records++
 				}
 			}
-			if records != 1 { // how it ended
-				t.Errorf("begun=%v: %d writes of its record", begun, records)
+			if records != 1 { // the outcome
+				t.Errorf("begun=%v: got %d writes of its record, want 1", begun, records)
 			}
 			if at := s.seen(&s.undone); len(at) != 1 {
-				t.Errorf("undone %d times", len(at))
+				t.Errorf("got %d undos, want 1", len(at))
 			}
 		})
 	}
 }
 
-// Interleaving: an activity is called and cancelled in one turn, and the process dies before it sends anything. What is repeated leads to
-// the end.
+// Interleaving: an activity is called and cancelled in one turn, and the process dies at any call. The repeated turn
+// causes the end.
 func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); ; n++ {
@@ -698,9 +704,9 @@ func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 		})
 		inBubble(t, simhub.Options{Registry: r, Intercept: intercept, Environments: 2}, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("at-once", 0))
-			// A worker that died when it had taken the activity might have run it, for all that others know.
+			// A worker that died after it received the activity may have run it.
 			if out := string(end.Output); out != `"requested, never_began"` && out != `"requested, worker_gone"` {
-				t.Errorf("crash at call %d: ended with %s %s", n, end.String(), end.Output)
+				t.Errorf("crash at call %d: ended with %s, output %s", n, end.String(), end.Output)
 			}
 			h.checkRest()
 		})
@@ -710,14 +716,14 @@ func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 	}
 }
 
-// A parent's undo waits until its child is over, which is when that has undone what it did: whatever the child does, and wherever it is
-// when the cancel comes.
-func TestAParentsUndoWaitsForThatOfItsChild(t *testing.T) {
+// A parent's undo waits for the end of its child, which comes after the child's own undo, whatever the child does when
+// the cancel arrives.
+func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
-		"that stops in a while": {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
-		"that is given up":      {Child: true, Job: stubborn},
-		"that waits to retry":   {Child: true, FailsUntil: 100, Every: time.Hour},
+		"stops slowly":      {Child: true, Job: job{Takes: time.Hour, Longer: 4 * time.Second}},
+		"is abandoned":      {Child: true, Job: stubborn},
+		"waits for a retry": {Child: true, FailsUntil: 100, Every: time.Hour},
 	} {
 		for _, cold := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
@@ -736,7 +742,7 @@ func TestAParentsUndoWaitsForThatOfItsChild(t *testing.T) {
 	}
 }
 
-// wantFamilyUndone fails unless the parent was undone once, after its child.
+// wantFamilyUndone fails unless parent and child were undone once, the child after its deed.
 func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	s.t.Helper()
 	undone := s.seen(&s.undone)
@@ -744,13 +750,13 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 		s.t.Errorf("ended at %v, undone at %v", s.seen(&s.ended), undone)
 	}
 	if now := s.read(in); string(now.CustomStatus) != `"requested, over"` && string(now.CustomStatus) != `"parent_cancelled, over"` {
-		s.t.Errorf("the child ended %s", now.CustomStatus)
+		s.t.Errorf("child: got %s", now.CustomStatus)
 	}
 	s.checkRest()
 }
 
-// A process is killed before and after every call that it makes while a saga, and one with a child, is cancelled: nothing is undone
-// before it has ended, all is in the end, and nothing is left.
+// A process dies before or after each call while a saga, or one with a child, is cancelled. Each deed is undone after
+// its end, and nothing remains.
 func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
@@ -779,19 +785,19 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 	}
 }
 
-// wantInOrder fails unless what was done is undone after it has ended: an undo may be run again, by a process after one that died.
+// wantInOrder fails unless each deed is undone after its end. An undo may run again after its process has died.
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
 	if want := map[bool]history.Kind{false: history.OrchestrationCancelled, true: history.OrchestrationFailed}[d.Fails]; err != nil || end.Kind != want {
-		s.t.Errorf("%s: it ended with %s, %v", when, end.String(), err)
+		s.t.Errorf("%s: ended with %s, error %v", when, end.String(), err)
 	}
 	undone, ended, least := s.seen(&s.undone), s.seen(&s.ended), 1
 	if d.Child {
 		least = 2
 	}
 	if len(undone) < least || len(undone) > least+1 {
-		s.t.Errorf("%s: undone %d times", when, len(undone))
+		s.t.Errorf("%s: got %d undos", when, len(undone))
 	}
 	if n := len(ended); n > 0 && len(undone) > 0 && !d.Job.Ignores && undone[0].Before(ended[n-1]) {
 		s.t.Errorf("%s: undone %v before the end", when, ended[n-1].Sub(undone[0]))
@@ -801,15 +807,15 @@ func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	}
 }
 
-// A child that is not there, or over, is no reason to wait for ever.
-func TestAnUndoOfAChildThatIsNotThere(t *testing.T) {
+// The wait ends if the child does not exist or has ended.
+func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before bool // the cancel is decided before the child's start is delivered
-		taken  bool // the child's id is another's
+		before bool // the cancel is committed before the child's start is delivered
+		taken  bool // another instance has the child's ID
 	}{
-		"the cancel is as soon as the start": {before: true},
-		"its id is another's":                {taken: true},
+		"cancelled with the start": {before: true},
+		"ID in use":                {taken: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -834,15 +840,15 @@ func TestAnUndoOfAChildThatIsNotThere(t *testing.T) {
 				h.serveFor(2 * time.Hour)
 				end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
 				if out := string(end.Output); err != nil || out != `"requested, over"` && (!c.taken || !strings.Contains(out, "already_exists")) {
-					t.Errorf("ended with %s %s, %v", end.String(), out, err)
+					t.Errorf("ended with %s, output %s, error %v", end.String(), out, err)
 				}
 			})
 		})
 	}
 }
 
-// listening is an orchestration that waits for an activity whose end it wants to hear, and tells how it ended. What is broken parts from
-// its history.
+// listening returns a registry with an orchestration that awaits an activity with WaitForCancellation, and returns how
+// it ended. If broken is set, the code differs from its history.
 func (s *sagas) listening(broken bool) *perdure.Registry {
 	r := s.registry()
 	perdure.AddOrchestration(r, "listens", func(ctx *perdure.OrchestrationContext, d deed) (string, error) {
@@ -859,14 +865,15 @@ func (s *sagas) listening(broken bool) *perdure.Registry {
 	return r
 }
 
-// cancelActivity asks for the activity #3 alone to be cancelled.
+// cancelActivity sends a cancel request for activity 3 only.
 func (s *sagas) cancelActivity(in provider.Instance) {
 	s.t.Helper()
 	s.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3, Text: "no"})
 }
 
-// A client cancels the activity alone, by its id, twice: its orchestration hears when it has ended, and goes on.
-func TestACancelByAClientIsWaitedFor(t *testing.T) {
+// A client cancels an activity twice by its ID. The orchestration receives its end after the activity has returned, and
+// continues.
+func TestCancelActivity_byClient_waitsForTheEnd(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	inBubble(t, simhub.Options{Registry: s.listening(false)}, func(_ context.Context, h *hub) {
@@ -880,19 +887,19 @@ func TestACancelByAClientIsWaitedFor(t *testing.T) {
 		})
 		h.wantOutput(in, `"requested, returned"`)
 		if ended := s.seen(&s.ended); len(ended) != 1 || h.read(in).UpdatedAt.Before(ended[0]) {
-			t.Errorf("it ended at %v, and the instance at %v", ended, h.read(in).UpdatedAt)
+			t.Errorf("activity ended at %v, and the instance at %v", ended, h.read(in).UpdatedAt)
 		}
 		h.checkRest()
 	})
 }
 
-// A blocked instance takes what comes when it is mended: the cancel, and the end, of what ran or what waited for its next attempt.
-func TestABlockedInstanceHearsOfTheEndWhenItIsMended(t *testing.T) {
+// A blocked instance receives the cancel and the end of a running or waiting activity in the fixed build.
+func TestCancelActivity_blockedInstance_receivesTheEndInFixedBuild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
-		"of what runs":                    {Job: job{Takes: 2 * time.Minute}},
-		"of what waits for its attempt":   {FailsUntil: 100, Every: time.Hour},
-		"of what fails while it is there": {FailsUntil: 100, Every: 30 * time.Second},
+		"running activity":    {Job: job{Takes: 2 * time.Minute}},
+		"waiting for a retry": {FailsUntil: 100, Every: time.Hour},
+		"failing again":       {FailsUntil: 100, Every: 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -905,12 +912,12 @@ func TestABlockedInstanceHearsOfTheEndWhenItIsMended(t *testing.T) {
 					s.cancelActivity(in)
 				})
 				if now := h.read(in); now.Status != provider.StatusBlocked {
-					t.Fatalf("it is %s", now.Status)
+					t.Fatalf("got status %s, want Blocked", now.Status)
 				}
-				mended := h.orchestrator(s.listening(false), "mended")
+				fixed := h.orchestrator(s.listening(false), "fixed")
 				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
 				for range 5 {
-					h.give(mended)
+					h.give(fixed)
 					time.Sleep(time.Minute)
 				}
 				h.wantOutput(in, `"requested, returned"`)

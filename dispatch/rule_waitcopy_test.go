@@ -13,10 +13,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Interleaving: the first attempt fails, and a copy of its work item comes, when its lease is over, before the orchestrator has heard of the
-// failure. Then that makes the second attempt wait for an hour, and the activity is cancelled: did the copy begin, the undo would overtake it.
-// What the first delivery ended with was kept before it was told, so the copy tells that again.
-func TestR23ACopyOfAnAttemptThatFailedTellsThatAgain(t *testing.T) {
+// Interleaving:
+//  1. The first attempt fails. A copy of its work item is delivered after its lease has expired, before the
+//     orchestrator receives the failure.
+//  2. The orchestrator schedules the second attempt in an hour, and the activity is cancelled. If the copy started, the
+//     undo would overtake it.
+//  3. The outcome of the first delivery was stored before it was sent, so the copy sends it again.
+func TestR23_copyOfFailedAttempt_sendsTheStoredOutcome(t *testing.T) {
 	t.Parallel()
 	s := &sagas{}
 	r := perdure.NewRegistry()
@@ -50,7 +53,7 @@ func TestR23ACopyOfAnAttemptThatFailedTellsThatAgain(t *testing.T) {
 		s.turn(0)
 		s.meanwhile(2*time.Hour, func() { s.cancelIt(in) })
 		if n := len(s.seen(&s.begun)); n != 1 {
-			t.Errorf("begun %d times", n)
+			t.Errorf("got %d runs, want 1", n)
 		}
 		s.wantUndone(in, perdure.OutcomeReturned)
 	})

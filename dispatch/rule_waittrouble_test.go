@@ -20,18 +20,19 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// polledDeed is what runs of a deed in processes that poll, and of its undo.
+// polledDeed is an activity in polling processes with its undo.
 type polledDeed struct {
-	limit time.Duration // of start-to-close; 0: none
-	retry bool          // it has a policy
-	dying int           // so many runs after the first take their process down
+	limit time.Duration // start-to-close timeout; 0 means none
+	retry bool          // with a retry policy
+	dying int           // number of runs after the first that kill their process
 
 	mu      sync.Mutex
 	running map[*mortal]int
 	polledEnd
 }
 
-// polledEnd is what came of it: how often it was begun and undone, how many ran at once, and while it was undone, and how it is said to have ended.
+// polledEnd counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It has the
+// reported end.
 type polledEnd struct {
 	begun, undone   int
 	most, leftAtEnd int
@@ -44,7 +45,7 @@ func (d *polledDeed) end() polledEnd {
 	return d.polledEnd
 }
 
-// count adds to what runs in a process, and returns how many run in those that live.
+// count adds n to the runs of a process, and returns the number of runs in live processes.
 func (d *polledDeed) count(ctx context.Context, n int) (all int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,8 +60,8 @@ func (d *polledDeed) count(ctx context.Context, n int) (all int) {
 	return all
 }
 
-// registry has the orchestration "saga", which does a deed until it is cancelled, and then undoes it. The first run of it heeds the end of its context so much later,
-// the others take so long.
+// registry returns a registry with the orchestration "saga", which runs the deed until it is cancelled, and then undoes
+// it. The first run returns after the given time from the end of its context, the others after their time.
 func (d *polledDeed) registry(first, others time.Duration) *perdure.Registry {
 	d.running = map[*mortal]int{}
 	r := perdure.NewRegistry()
@@ -108,7 +109,7 @@ func (d *polledDeed) registry(first, others time.Duration) *perdure.Registry {
 	return r
 }
 
-// process serves the whole hub by pollers, as one process does.
+// process runs the whole hub with pollers, like one process.
 func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{Logger: h.logger()}))
 	w := h.activities(r)
@@ -125,9 +126,9 @@ func (h *hub) process(ctx context.Context, r *perdure.Registry) (stop func()) {
 	}
 }
 
-// A process that polls dies before or after each of its calls: between taking the run and the first line of code, between keeping the outcome and sending it, between
-// that and deleting the record. Another finds out, and the deed is undone after it has ended.
-func TestR23APollerThatDiesIsNotOvertakenByTheUndo(t *testing.T) {
+// A polling process dies before or after each of its calls: between the lease and the code, between storing and sending
+// the outcome, or between sending and deleting. Another process detects this, and the deed is undone after its end.
+func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	died := 0
@@ -154,7 +155,7 @@ func TestR23APollerThatDiesIsNotOvertakenByTheUndo(t *testing.T) {
 				time.Sleep(time.Hour)
 				second()
 				if e := d.end(); e.undone < 1 || e.undone > 3 || e.undone > 1 && !dies || e.leftAtEnd > 0 || e.most > 1 {
-					t.Errorf("call %d, after=%v: %+v", at, after, e)
+					t.Errorf("call %d, after=%v: got %+v", at, after, e)
 				}
 				h.wantEmpty()
 			})
@@ -165,12 +166,13 @@ func TestR23APollerThatDiesIsNotOvertakenByTheUndo(t *testing.T) {
 	}
 	t.Logf("a process died %d times", died)
 	if died < 50 {
-		t.Errorf("the process died %d times", died)
+		t.Errorf("got %d deaths, want at least 50", died)
 	}
 }
 
-// For minutes no lock of a process that polls can be renewed, nor perhaps its run. The activity is stopped; if it ignores that, another delivery begins while it still runs: then nobody says of it that
-// it has returned, whatever the other comes to.
+// For minutes a polling process cannot renew its message leases, or its run leases either. The activity is stopped. If
+// it ignores that, another delivery starts while it still runs. Then no worker reports that the activity has returned,
+// whatever the other delivery does.
 func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
@@ -197,7 +199,7 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 						h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
 						time.Sleep(30 * time.Minute)
 						if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
-							t.Errorf("%+v", e)
+							t.Errorf("got %+v", e)
 						}
 						time.Sleep(2 * time.Hour)
 						stop()
@@ -209,8 +211,8 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	}
 }
 
-// The first delivery ignores that its invocation is about to end, or that its time is over, which cannot be kept then; another heeds its cancel. The first still runs: nobody
-// says that it has returned.
+// The first delivery ignores the end of its invocation or its timeout, and the outcome cannot be stored. Another
+// delivery observes its cancel. The first still runs, so no worker reports that the activity has returned.
 func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ invocation, limit time.Duration }{
@@ -238,7 +240,7 @@ func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 					s.cancelIt(in)
 				})
 				if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
-					t.Errorf("%+v", e)
+					t.Errorf("got %+v", e)
 				}
 				h.checkRest()
 				time.Sleep(2 * time.Hour)
@@ -247,14 +249,15 @@ func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 	}
 }
 
-// The first delivery ignores the end of its invocation, and its code still runs; two more take their processes down. The fourth is a suspect, which is
-// admitted again when its turn has come: that the first was given up stands.
-func TestR23ASuspectDoesNotForgetWhatWasGivenUpBeforeIt(t *testing.T) {
+// The first delivery ignores the end of its invocation, and its code still runs. Two more deliveries kill their
+// processes. The fourth is a suspect, which is admitted again before it runs. The first delivery still counts as
+// abandoned.
+func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retry := range []bool{false, true} {
 		d := &polledDeed{retry: retry, dying: 2}
 		r := d.registry(time.Hour, time.Millisecond)
-		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // but what has died calls no more
+		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // dead processes make no calls
 		inBubble(t, simhub.Options{Registry: r, Intercept: none, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
 			s := &sagas{hub: h}
 			in := s.startAs("a", "saga", 0)
@@ -265,7 +268,7 @@ func TestR23ASuspectDoesNotForgetWhatWasGivenUpBeforeIt(t *testing.T) {
 				s.cancelIt(in)
 			})
 			if e := d.end(); e.begun != 4 || e.undone != 1 || e.leftAtEnd == 0 || e.ended != "requested, given_up" {
-				t.Errorf("with a policy %v: %+v", retry, e)
+				t.Errorf("retry=%v: got %+v", retry, e)
 			}
 			h.checkRest()
 			time.Sleep(2 * time.Hour)
@@ -273,14 +276,15 @@ func TestR23ASuspectDoesNotForgetWhatWasGivenUpBeforeIt(t *testing.T) {
 	}
 }
 
-// family is a mother whose kid does a deed, both of which undo, and whose undo may be impossible.
+// family is a parent ("mother") whose child ("kid") runs a deed. Both have an undo.
 type family struct {
 	*sagas
 
-	orders []string // whose undo has begun
+	orders []string // instances whose undo has started
 }
 
-// registry has "mother" and "kid". The kid comes to an end in a way of its own: "large" undoes by a turn that no commit can hold, "strict" parts from its history, and fails then.
+// registry returns a registry with "mother" and "kid". The undo of a "large" kid exceeds any commit. A "strict" kid
+// differs from its history, and fails.
 func (f *family) registry(way string) *perdure.Registry {
 	r := f.sagas.registry()
 	perdure.AddActivity(r, "undo-of", func(_ context.Context, id string) (string, error) {
@@ -325,8 +329,8 @@ func (f *family) registry(way string) *perdure.Registry {
 	return r
 }
 
-// A kid whose own undo is too large for any commit, or whose code has parted from its history, fails while ends are waited for: nothing of it hangs, no undo of its begins, and
-// its mother, who is cancelled and waits for its end, is answered and undoes.
+// The child's own undo exceeds any commit, or its code differs from its history. The child fails while ends are
+// awaited, and its undo does not start. Its cancelled parent receives the end, and is undone.
 func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 	t.Parallel()
 	for way, want := range map[string]string{"large": history.TypePayloadTooLarge, "strict": history.TypeNondeterminism} {
@@ -351,10 +355,10 @@ func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 					}
 					end, err := h.Provider.ReadTerminalEvent(t.Context(), kid.ExecutionID)
 					if err != nil || end.Kind != history.OrchestrationFailed || end.Error.Type != want {
-						t.Errorf("the kid ended with %s, %+v, %v", end.String(), end.Error, err)
+						t.Errorf("child ended with %s, %+v, error %v", end.String(), end.Error, err)
 					}
 					if fmt.Sprint(f.orders) != "[a]" || string(f.read(in).CustomStatus) != `"requested, over"` {
-						t.Errorf("undone: %v; %s", f.orders, f.read(in).CustomStatus)
+						t.Errorf("got undos %v, custom status %s", f.orders, f.read(in).CustomStatus)
 					}
 					f.events(kid)
 					f.checkRest()
@@ -365,8 +369,9 @@ func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 	}
 }
 
-// Whoever ends an instance, or a mother whose kid's end is waited for, in the very grace that is waited for: nothing of it is undone, and nothing is told of it.
-func TestR23NothingIsUndoneOfWhatIsEndedWhileItWaits(t *testing.T) {
+// An instance is terminated or purged during the grace period that it or its parent waits for. It is not undone, and no
+// end is reported for it.
+func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"terminate", "purge"} {
 		for _, whom := range []string{"saga", "mother"} {
@@ -387,10 +392,10 @@ func TestR23NothingIsUndoneOfWhatIsEndedWhileItWaits(t *testing.T) {
 					})
 					want := "[]"
 					if whom == "mother" {
-						want = "[kid]" // which was cancelled before, and undoes on its own
+						want = "[kid]" // the child was cancelled before, and undoes by itself
 					}
 					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {
-						t.Errorf("undone: %d, %v, want %s", n, f.orders, want)
+						t.Errorf("got %d undos and %v, want %s", n, f.orders, want)
 					}
 					f.checkRest()
 					time.Sleep(3 * time.Hour)
@@ -400,8 +405,9 @@ func TestR23NothingIsUndoneOfWhatIsEndedWhileItWaits(t *testing.T) {
 	}
 }
 
-// An orchestration continues as new while an end is waited for, in the body and in a coroutine: nothing waits, nothing is undone, and the next execution hears nothing of it.
-func TestR23ContinueAsNewWaitsForNoEnd(t *testing.T) {
+// An orchestration continues as new while its code and a coroutine wait for an end. The waits end, nothing is undone,
+// and the next execution does not receive the end.
+func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, j := range []job{stubborn, {Takes: time.Hour, Longer: 8 * time.Second}} {
 		s := &sagas{}
@@ -424,7 +430,7 @@ func TestR23ContinueAsNewWaitsForNoEnd(t *testing.T) {
 			s.serveFor(3 * time.Hour)
 			s.wantOutput(s.read(in), `"over"`)
 			if n := len(s.seen(&s.undone)); n > 0 {
-				t.Errorf("undone %d times", n)
+				t.Errorf("got %d undos, want 0", n)
 			}
 			for _, e := range s.events(s.read(in)) {
 				if e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed {
@@ -437,18 +443,18 @@ func TestR23ContinueAsNewWaitsForNoEnd(t *testing.T) {
 	}
 }
 
-// A work item that the release before has sent does not say that its end is waited for. What runs of it, and returns, is the end all the same; of the rest the schedule-to-close
-// time bounds the wait.
-func TestR23AWorkItemOfTheReleaseBeforeIsNotWaitedForForEver(t *testing.T) {
+// A work item of an earlier release lacks the flag for WaitForCancellation. If its code runs and returns, that is still
+// the end. Otherwise, the schedule-to-close timeout bounds the wait.
+func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		job   job
 		begun bool
 		want  perdure.CancelOutcome
 	}{
-		"returns":     {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.OutcomeReturned},
-		"is given up": {stubborn, true, perdure.OutcomeTimedOut},
-		"never began": {stubborn, false, perdure.OutcomeTimedOut},
+		"returns":       {job{Takes: time.Hour, Longer: 4 * time.Second}, true, perdure.OutcomeReturned},
+		"is abandoned":  {stubborn, true, perdure.OutcomeTimedOut},
+		"never started": {stubborn, false, perdure.OutcomeTimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -473,7 +479,7 @@ func TestR23AWorkItemOfTheReleaseBeforeIsNotWaitedForForEver(t *testing.T) {
 				})
 				now, undone := s.read(in), s.seen(&s.undone)
 				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want || len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
-					t.Errorf("it ended %s, want %s; undone at %v", now.CustomStatus, want, undone)
+					t.Errorf("deed: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
 				}
 				s.checkRest()
 			})

@@ -25,16 +25,15 @@ func (h *hub) worker(r *perdure.Registry) *dispatch.Worker {
 	return must(dispatch.NewWorker(r, h.Provider, nil))
 }
 
-// Interleaving: the record is deleted first, and the process dies: the outcome is lost and the future never settles. So the
-// outcome is sent, then the record deleted, by the worker while others of its batch still run, else by the mapping; a crash between may run the
-// activity twice.
+// The worker sends the outcome and then deletes the record, or leaves the delete to the event source mapping. Otherwise
+// a crash after the delete would lose the outcome. A crash between the two may run the activity twice.
 func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
 	t.Parallel()
 	deletes := func(c simaws.Call) bool {
 		in, ok := c.Input.(*sqs.DeleteMessageBatchInput)
 		return ok && *in.QueueUrl == "sim://default" && c.Service != "Lambda"
 	}
-	tells := func(c simaws.Call) bool {
+	sends := func(c simaws.Call) bool {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
 		return ok && strings.Contains(*in.Entries[0].MessageBody, `"activityOutcomes"`)
 	}
@@ -43,7 +42,7 @@ func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
 		after bool
 	}{
 		"dies before the delete": {deletes, false}, "dies after the delete": {deletes, true},
-		"dies before it tells": {tells, false}, "dies after it has told": {tells, true},
+		"dies before the send": {sends, false}, "dies after the send": {sends, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,29 +62,29 @@ func TestR14TheOutcomeIsSentBeforeTheRecordIsDeleted(t *testing.T) {
 			inBubble(t, simhub.Options{Intercept: crash, Registry: r}, func(_ context.Context, h *hub) {
 				in := h.start("naps", 2)
 				if end := h.finish(in); string(end.Output) != "2" || !crashed.Load() {
-					t.Errorf("crashed: %v, ended with %s %s", crashed.Load(), end.String(), end.Output)
+					t.Errorf("crashed=%v: ended with %s, output %s", crashed.Load(), end.String(), end.Output)
 				}
 			})
 		})
 	}
 }
 
-// A mapping deletes what a function has done, and bills that delete: of the last of a batch the worker makes none of its own, unless the record may be
-// somebody else's before the mapping has come to it.
-func TestR14TheLastOfABatchAreLeftToTheirMapping(t *testing.T) {
+// The event source mapping deletes the processed records of an invocation anyway. The worker therefore does not delete
+// the last records of a batch, unless a record could be delivered again before the mapping deletes it.
+func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		jobs    []job
-		deletes int // of the worker
-		before  int // deliveries
+		deletes int // by the worker
+		before  int // earlier deliveries
 		as      func(r *provider.Record)
 	}{
-		"short, all together":     {jobs: []job{{}, {}, {}}},
-		"a slow one is left":      {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
-		"its lock is a lease":     {jobs: []job{{Takes: time.Minute}}, deletes: 1},
-		"it was delivered twice":  {jobs: []job{{}}, deletes: 1, before: 1},
-		"others wait for its key": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
-		"it was fetched":          {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Hold = provider.NewHold(time.Now(), time.Minute) }},
+		"short":               {jobs: []job{{}, {}, {}}},
+		"one slow":            {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
+		"with a lease":        {jobs: []job{{Takes: time.Minute}}, deletes: 1},
+		"delivered twice":     {jobs: []job{{}}, deletes: 1, before: 1},
+		"exclusive key":       {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
+		"fetched by a poller": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Hold = provider.NewHold(time.Now(), time.Minute) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +101,7 @@ func TestR14TheLastOfABatchAreLeftToTheirMapping(t *testing.T) {
 					}
 				}
 				if failed := f.mapped(ctx, f.worker(nil), records); len(records) != len(c.jobs) || len(failed) > 0 {
-					t.Fatalf("%d records, failed %v", len(records), failed)
+					t.Fatalf("got %d records, failed records %v", len(records), failed)
 				}
 				deletes := 0
 				for _, op := range f.operations(made) {
@@ -111,7 +110,7 @@ func TestR14TheLastOfABatchAreLeftToTheirMapping(t *testing.T) {
 					}
 				}
 				if deletes != c.deletes || f.ran() != len(c.jobs) {
-					t.Errorf("%d deletes, want %d; %d ran", deletes, c.deletes, f.ran())
+					t.Errorf("got %d deletes, want %d; %d ran", deletes, c.deletes, f.ran())
 				}
 				f.wantNoneAgain()
 			})
@@ -119,40 +118,40 @@ func TestR14TheLastOfABatchAreLeftToTheirMapping(t *testing.T) {
 	}
 }
 
-// Interleaving: the outcome is told and its turn is done, and the mapping's delete is lost. The record comes again when its visibility ends: the
-// activity is settled, so nothing runs, nothing is sent, and the worker deletes the record itself.
-func TestR14WhatItsMappingDidNotDeleteIsNotRunAgain(t *testing.T) {
+// Interleaving: the outcome is sent and consumed, and the delete of the mapping is lost. SQS redelivers the record. The
+// activity is settled, so the worker runs and sends nothing, and deletes the record.
+func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		in := f.jobsOf("a", job{}, job{})
 		if failed := f.worker(nil).HandleRecords(ctx, f.receive("sim://default")); len(failed) > 0 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v", failed)
 		}
 		f.turn(0)
 		if now, err := f.Provider.ReadInstance(ctx, in.InstanceID); err != nil || now.Status != provider.StatusCompleted {
-			t.Fatalf("it is %s, %v", now.Status, err)
+			t.Fatalf("got status %s, error %v, want Completed", now.Status, err)
 		}
 		time.Sleep(16 * time.Minute)
 		records, made := f.receive("sim://default"), len(f.made())
 		if failed := f.worker(nil).HandleRecords(ctx, records); len(records) != 2 || len(failed) > 0 || f.ran() != 2 {
-			t.Errorf("%d records came again, failed %v, %d ran", len(records), failed, f.ran())
+			t.Errorf("got %d redelivered records, failed records %v, %d runs", len(records), failed, f.ran())
 		}
 		if ops := f.operations(made); slices.Contains(ops, "SendMessageBatch") || !slices.Contains(ops, "DeleteMessageBatch") {
-			t.Errorf("calls %v", ops)
+			t.Errorf("got calls %v, want a delete and no send", ops)
 		}
 		f.wantNoneAgain()
 	})
 }
 
-// A slow activity in a batch must hold back neither the outcome nor the record of a fast one: its lock would run out, and it
-// would run again.
-func TestR14AFastActivityIsDoneWhileASlowOneOfItsBatchRuns(t *testing.T) {
+// A slow activity must not delay the outcome or the record of a fast one in its batch. Otherwise the lease would
+// expire, and the fast activity would run again.
+func TestR14_slowActivityInBatch_doesNotDelayFastOne(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddActivity(r, "nap", func(ctx context.Context, d time.Duration) (string, error) {
 		select {
 		case <-time.After(d):
-		case <-ctx.Done(): // its orchestration is over
+		case <-ctx.Done(): // its orchestration has ended
 		}
 		return d.String(), nil
 	})
@@ -167,15 +166,15 @@ func TestR14AFastActivityIsDoneWhileASlowOneOfItsBatchRuns(t *testing.T) {
 		in := h.start("naps", []time.Duration{time.Hour, time.Second, time.Second})
 		h.turn(0)
 		records := h.receive("sim://default")
-		over := make(chan []string)
-		go func() { over <- h.worker(r).HandleRecords(ctx, records) }()
+		done := make(chan []string)
+		go func() { done <- h.worker(r).HandleRecords(ctx, records) }()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Fatal(failed)
 		}
 		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || s.Status != provider.StatusCompleted {
-			t.Errorf("the fast outcomes were held back: %v, %v", s.Status, err)
+			t.Errorf("outcomes of fast activities were delayed: got status %v, error %v", s.Status, err)
 		}
 		messages := 0
 		for _, c := range h.made() {
@@ -184,33 +183,33 @@ func TestR14AFastActivityIsDoneWhileASlowOneOfItsBatchRuns(t *testing.T) {
 			}
 		}
 		if messages != 2 { // the wake, and both fast outcomes together
-			t.Errorf("%d messages to the inbox, want 2: outcomes of a moment go as one message", messages)
+			t.Errorf("got %d messages to the inbox, want 2: concurrent outcomes are one message", messages)
 		}
-		if failed := <-over; len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+		if failed := <-done; len(failed) > 0 {
+			t.Errorf("got failed records %v", failed)
 		}
 	})
 }
 
-// What this build cannot run goes back to the queue soon, for a worker of another build.
-func TestAnUnregisteredActivityGoesBackToTheQueue(t *testing.T) {
+// An activity that this build does not know is soon visible again, for a worker of another build.
+func TestWorker_unregisteredActivity_isReleased(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
 		h.turn(0)
 		if failed := h.worker(perdure.NewRegistry()).HandleRecords(ctx, h.receive("sim://default")); len(failed) != 1 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want 1", failed)
 		}
 		time.Sleep(5 * time.Second)
 		if items := h.workItems(); len(items) != 1 || items[0].Record.ReceiveCount != 2 || items[0].Attempt != 1 {
-			t.Errorf("got %+v", items)
+			t.Errorf("got work items %+v, want 1 in its second delivery", items)
 		}
 		h.events(in)
 	})
 }
 
-// An activity may end its goroutine, as t.FailNow does in a test: that is a failure of the activity, not a batch that hangs.
-func TestAnActivityThatEndsItsGoroutineFails(t *testing.T) {
+// An activity may end its goroutine, as t.FailNow does. The activity fails, and its batch does not hang.
+func TestWorker_activityEndsItsGoroutine_fails(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "vanish", func(context.Context, int) (int, error) {
@@ -223,12 +222,12 @@ func TestAnActivityThatEndsItsGoroutineFails(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("vanish", 1))
 		if end.Kind != history.OrchestrationFailed || !strings.Contains(end.Error.Message, "Goexit") {
-			t.Errorf("ended with %s %v", end.String(), end.Error)
+			t.Errorf("ended with %s, error %v", end.String(), end.Error)
 		}
 	})
 }
 
-func TestStartToCloseEndsTheActivitysContext(t *testing.T) {
+func TestWorker_startToCloseExpires_contextEnds(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	var cause atomic.Value
@@ -245,13 +244,13 @@ func TestStartToCloseEndsTheActivitysContext(t *testing.T) {
 		in := h.start("hang", 1)
 		end := h.finish(in)
 		if took := end.Time.Sub(in.CreatedAt); end.Kind != history.OrchestrationFailed || took != 3*time.Second {
-			t.Errorf("after %v: %s, cause %v", took, end.String(), cause.Load())
+			t.Errorf("after %v: ended with %s, cause %v", took, end.String(), cause.Load())
 		}
 	})
 }
 
-// A handled error is tried again in seconds; the queue's visibility alone would make it minutes.
-func TestR19AHandledErrorIsVisibleAgainInSeconds(t *testing.T) {
+// A record is visible again seconds after a handled error, not only after the visibility timeout of minutes.
+func TestR19_handledError_recordIsVisibleAgainInSeconds(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: perdure.NewRegistry()}, func(ctx context.Context, h *hub) {
 		in := provider.Message{Kind: provider.MessageWake, InstanceID: "i-1", ExecutionID: "x"}
@@ -263,21 +262,21 @@ func TestR19AHandledErrorIsVisibleAgainInSeconds(t *testing.T) {
 			return next()
 		})
 		if failed := h.turn(0); len(failed) != 1 {
-			t.Fatalf("failed %v", failed)
+			t.Fatalf("got failed records %v, want 1", failed)
 		}
 		h.interfere(nil)
 		if early := h.receive(h.Provider.Config().InboxURL); len(early) > 0 {
-			t.Error("visible again at once: a failing turn would spin")
+			t.Error("the record is visible at once: a failing turn would loop")
 		}
 		time.Sleep(5 * time.Second)
 		if again := h.receive(h.Provider.Config().InboxURL); len(again) != 1 {
-			t.Error("not visible again after 5 s")
+			t.Error("the record is not visible after 5 s")
 		}
 	})
 }
 
-// Interleaving: a batch holds two instances, one done at once, the other slow. Until the invocation returns the first one's
-// group is locked, so the function deletes its record itself.
+// Interleaving: a batch has a fast and a slow instance. SQS locks the group of the fast one until the invocation
+// returns, so the function deletes its record before.
 func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -294,14 +293,14 @@ func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
 			return next()
 		})
 		records := h.receive(h.Provider.Config().InboxURL)
-		over := make(chan []string)
-		go func() { over <- h.Orchestrators[0].HandleRecords(ctx, records) }()
+		done := make(chan []string)
+		go func() { done <- h.Orchestrators[0].HandleRecords(ctx, records) }()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		deletes := slices.Index(h.operations(0), "DeleteMessageBatch")
 		close(release)
-		if failed := <-over; len(records) != 2 || len(failed) > 0 || deletes < 0 {
-			t.Errorf("%d records, failed %v, deleted early: %v", len(records), failed, deletes >= 0)
+		if failed := <-done; len(records) != 2 || len(failed) > 0 || deletes < 0 {
+			t.Errorf("got %d records, failed records %v, deleted early: %v", len(records), failed, deletes >= 0)
 		}
 		h.events(quick)
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// errAccess is a refusal that no repeat changes.
+// errAccess is an error that no retry resolves.
 var errAccess = &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient}
 
 const (
@@ -27,7 +27,7 @@ const (
 	year = 365 * day
 )
 
-// wantExact checks that an instance with one timer has ended, and that the timer fired once, not early and within a second.
+// wantExact fails unless an instance with one timer has ended, and the timer fired within a second after it was due.
 func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 	h.t.Helper()
 	var due, fired time.Time
@@ -41,7 +41,7 @@ func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 		}
 	}
 	if events[len(events)-1].Kind != history.OrchestrationCompleted {
-		h.t.Fatalf("the instance has not ended: %v", events)
+		h.t.Fatalf("got history %v, want an end", events)
 	}
 	if want := in.CreatedAt.Add(d); due.Sub(want).Abs() > time.Second {
 		h.t.Errorf("due at %v, want about %v", due, want)
@@ -51,23 +51,24 @@ func (h *hub) wantExact(in provider.Instance, d time.Duration) {
 	}
 }
 
-// wantNothingLeft checks that no schedule is left, and no message in any queue.
+// wantNothingLeft fails if a schedule or message remains.
 func (h *hub) wantNothingLeft() {
 	h.t.Helper()
 	if n := h.Cloud.Schedules.Count(); n > 0 {
-		h.t.Errorf("%d schedules are left", n)
+		h.t.Errorf("got %d schedules, want 0", n)
 	}
 	for _, url := range []string{"sim://inbox.fifo", "sim://timers", "sim://inbox-dead.fifo", "sim://timers-dead"} {
 		if left := h.receive(url); len(left) > 0 {
-			h.t.Errorf("%d messages are left in %s, such as %s", len(left), url, left[0].Body)
+			h.t.Errorf("got %d messages in %s, want 0; first: %s", len(left), url, left[0].Body)
 		}
 	}
 }
 
-// A timer of a year is as exact as one of a minute, whatever holds it.
-func TestLongTimersAreExact(t *testing.T) {
+// A timer of a year is as exact as one of a minute, with schedules and with requeued messages.
+func TestTimers_long_areExact(t *testing.T) {
 	t.Parallel()
-	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year, dynamo.TimersRequeue: 30 * day} { // in 2,880 hops
+	// in 2,880 hops
+	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year, dynamo.TimersRequeue: 30 * day} {
 		for _, d := range []time.Duration{15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond, longest} {
 			t.Run(fmt.Sprintf("%s/%v", mode, d), func(t *testing.T) {
 				t.Parallel()
@@ -82,36 +83,38 @@ func TestLongTimersAreExact(t *testing.T) {
 	}
 }
 
-// A client that starts with a delay sends a message, since its role knows no schedules. The renewer makes one of what is left.
-func TestAStartWithALongDelay(t *testing.T) {
+// A client that starts with a delay sends a message, because its role has no access to schedules. The renewer creates
+// the schedule.
+func TestTimers_longDelayedStart_getsOneSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		at := time.Now().Add(50 * time.Hour)
 		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s", StartAt: at})
 		if err != nil || h.Cloud.Schedules.Count() != 0 {
-			t.Fatalf("%d schedules of the client's, %v", h.Cloud.Schedules.Count(), err)
+			t.Fatalf("got %d schedules by the client, error %v, want 0", h.Cloud.Schedules.Count(), err)
 		}
 		h.serveFor(time.Hour)
 		if n := h.Cloud.Schedules.Count(); n != 1 {
-			t.Errorf("%d schedules", n)
+			t.Errorf("got %d schedules, want 1", n)
 		}
 		h.serveFor(50 * time.Hour)
 		end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 		if late := end.Time.Sub(at); err != nil || late < 0 || late > time.Second {
-			t.Errorf("started %v late, %v", late, err)
+			t.Errorf("started %v late, error %v", late, err)
 		}
 		h.wantNothingLeft()
 	})
 }
 
-// What a timer costs: up to a quarter of an hour a message, two for its last seconds; beyond, one schedule, however long.
-func TestWhatALongTimerCosts(t *testing.T) {
+// A timer of up to 15 minutes costs one message, and two for its last seconds. A longer one costs one schedule, however
+// long it is.
+func TestTimers_long_costOneSchedule(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]struct{ schedules, sends int64 }{
-		15 * time.Minute:             {0, 2}, // held, fired
-		15*time.Minute + time.Second: {0, 2}, // what is left is waited out in the function
-		29 * time.Minute:             {0, 3}, // held, held again, fired
-		31 * time.Minute:             {1, 3}, // held, brought back by a schedule and held, fired
+		15 * time.Minute:             {0, 2}, // delayed, fired
+		15*time.Minute + time.Second: {0, 2}, // the function waits for the rest
+		29 * time.Minute:             {0, 3}, // delayed twice, fired
+		31 * time.Minute:             {1, 3}, // delayed, returned by a schedule and delayed, fired
 		10 * year:                    {1, 3},
 	} {
 		t.Run(d.String(), func(t *testing.T) {
@@ -122,18 +125,19 @@ func TestWhatALongTimerCosts(t *testing.T) {
 				h.serveFor(d + time.Minute)
 				got := h.Cloud.Counts()
 				if n := got["Scheduler.CreateSchedule"]; n != want.schedules || got["Scheduler.DeleteSchedule"] != 0 {
-					t.Errorf("%d schedules, want %d", n, want.schedules)
+					t.Errorf("got %d schedules, want %d", n, want.schedules)
 				}
 				if n := got["SQS.SendMessageBatch"]; n != want.sends {
-					t.Errorf("%d sends, want %d", n, want.sends)
+					t.Errorf("got %d sends, want %d", n, want.sends)
 				}
 			})
 		})
 	}
 }
 
-// Scheduler fires up to a minute late, and at least once. The lead absorbs the one, and the turn the other.
-func TestASchedulesFaultsDoNotShow(t *testing.T) {
+// EventBridge Scheduler fires up to a minute late, and at least once. The lead of the schedule absorbs the delay, and
+// the turn the repetition.
+func TestTimers_schedulesLateOrRepeated_fireOnTimeOnce(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]simaws.ScheduleDisorder{
 		"on time":              {},
@@ -148,15 +152,16 @@ func TestASchedulesFaultsDoNotShow(t *testing.T) {
 				h.Cloud.Schedules.Disorder(d)
 				in := h.start("timer", 3*time.Hour)
 				h.serveFor(6 * time.Hour)
-				h.wantExact(in, 3*time.Hour) // and its history settles the timer once
+				h.wantExact(in, 3*time.Hour) // and history settles the timer once
 				h.wantNothingLeft()
 			})
 		})
 	}
 }
 
-// Scheduler's precision is a minute (https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html): no
-// lateness within it makes a timer late, since its schedule is two minutes early.
+// The precision of EventBridge Scheduler is a minute
+// (https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html). Such a delay never makes a timer
+// late, because its schedule is two minutes early.
 func TestTimers_scheduleIsLateByUpToAMinute_fireOnTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
@@ -172,8 +177,8 @@ func TestTimers_scheduleIsLateByUpToAMinute_fireOnTime(t *testing.T) {
 	})
 }
 
-// A schedule that fires long after its timer was due fires it then.
-func TestALateScheduleIsNotLost(t *testing.T) {
+// A schedule that fires long after its timer is due still fires the timer.
+func TestTimers_scheduleVeryLate_firesLate(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.Cloud.Schedules.Disorder(simaws.ScheduleDisorder{LateFrom: time.Hour, LateTo: time.Hour})
@@ -184,9 +189,9 @@ func TestALateScheduleIsNotLost(t *testing.T) {
 	})
 }
 
-// The renewer dies before it has created a schedule, or after, when the timer's record is still there: the repeat finds the
-// schedule, or makes it.
-func TestR1ACrashAroundCreateScheduleLosesNothing(t *testing.T) {
+// The renewer dies before or after it creates a schedule, and SQS redelivers the timer's record. The next delivery
+// finds or creates the schedule.
+func TestR1_crashAroundCreateSchedule_losesNothing(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +201,7 @@ func TestR1ACrashAroundCreateScheduleLosesNothing(t *testing.T) {
 				in := h.start("timer", 3*time.Hour)
 				h.serveFor(4 * time.Hour)
 				if n := h.Cloud.Counts()["Scheduler.CreateSchedule"]; !crashed.Load() || n != 2 {
-					t.Errorf("crashed: %v, %d calls", crashed.Load(), n)
+					t.Errorf("crashed=%v: got %d calls, want 2", crashed.Load(), n)
 				}
 				h.wantExact(in, 3*time.Hour)
 				h.wantNothingLeft()
@@ -205,8 +210,8 @@ func TestR1ACrashAroundCreateScheduleLosesNothing(t *testing.T) {
 	}
 }
 
-// The same of every call of a long timer's life, in both modes.
-func TestACrashAtAnyCallOfALongTimer(t *testing.T) {
+// The same for every call of a long timer, in both modes.
+func TestTimers_crashAtAnyCall_fireOnce(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{dynamo.TimersSchedules, dynamo.TimersRequeue} {
 		for _, after := range []bool{false, true} {
@@ -220,8 +225,9 @@ func TestACrashAtAnyCallOfALongTimer(t *testing.T) {
 	}
 }
 
-// Scheduler is throttled for a while, or refuses for good: the timer's record stays, and the timer is not lost.
-func TestATimerOutlivesSchedulersRefusals(t *testing.T) {
+// EventBridge Scheduler throttles or rejects requests for a while. The timer's record stays in its queue, and the timer
+// is not lost.
+func TestTimers_schedulerRejectsRequests_areNotLost(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{"throttled": simaws.SchedulesThrottled(), "refused": errAccess} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +246,7 @@ func TestATimerOutlivesSchedulersRefusals(t *testing.T) {
 				in := h.start("timer", 3*time.Hour)
 				h.serveFor(4 * time.Hour)
 				if refused.Load() == 0 {
-					t.Error("nothing was refused")
+					t.Error("got no rejected requests")
 				}
 				h.wantExact(in, 3*time.Hour)
 				h.wantNothingLeft()
@@ -249,8 +255,8 @@ func TestATimerOutlivesSchedulersRefusals(t *testing.T) {
 	}
 }
 
-// Timers whose schedules cannot be made, or take their time, must not make those late that are in a batch with them.
-func TestATimerThatCannotBeHeldHoldsUpNoOther(t *testing.T) {
+// Timers whose schedules fail or are slow must not delay other timers of their batch.
+func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		now := time.Now()
@@ -273,7 +279,7 @@ func TestATimerThatCannotBeHeldHoldsUpNoOther(t *testing.T) {
 			}
 			return next()
 		})
-		for _, timer := range timers { // as a turn sends them, their delays over
+		for _, timer := range timers { // as sent by a turn, after their message delays
 			body, url := string(encoded(t, timer)), "sim://timers"
 			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {
 				t.Fatal(err)
@@ -288,13 +294,13 @@ func TestATimerThatCannotBeHeldHoldsUpNoOther(t *testing.T) {
 			}
 		}
 		if len(records) != 4 || !slices.Equal(failed, stays) {
-			t.Errorf("%d records, failed %v, want %v", len(records), failed, stays)
+			t.Errorf("got %d records, failed records %v, want %v", len(records), failed, stays)
 		}
 		if n := h.Cloud.Schedules.Count(); n != 1 {
-			t.Errorf("%d schedules, want that of two hours", n)
+			t.Errorf("got %d schedules, want that of two hours", n)
 		}
 		if late := fired.Sub(timers[0].FireAt); late < 0 || late > time.Second {
-			t.Errorf("the first one is %v late", late)
+			t.Errorf("first timer is %v late", late)
 		}
 	})
 }
