@@ -52,8 +52,8 @@ func (h *hub) completed(n int, id func(i int) string) {
 	h.serveFor(time.Minute)
 }
 
-// bulk starts a job.
-func (h *hub) bulk(b client.JobRequest) client.Job {
+// startJob starts a job.
+func (h *hub) startJob(b client.JobRequest) client.Job {
 	h.t.Helper()
 	j, err := client.New(h.Provider).StartJob(h.t.Context(), b)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestR22_pagesWithoutAMatch_jobGoesOn(t *testing.T) {
 		}
 		h.completed(selected-1, func(i int) string { return fmt.Sprint("i-", i) })
 
-		j := h.look(h.bulk(purgeNothing))
+		j := h.look(h.startJob(purgeNothing))
 		if j.State != provider.JobCompleted || j.Matched != selected || j.Done != selected {
 			t.Errorf("got job %+v, want %d matched and done", j, selected)
 		}
@@ -211,7 +211,7 @@ func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 		if err != nil || p.Matched != many {
 			t.Errorf("preview: got %+v, error %v, want %d matches", p, err, many)
 		}
-		if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many || j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
+		if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many || j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
 			t.Errorf("got job %+v, want completed with 2 failed", j)
 		}
 	})
@@ -226,7 +226,7 @@ func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 		narrower := `{"id":"7ZZY","operation":"purge","filter":{"startedBefore":"2100-01-01T00:00:00Z","statuses":["Completed"],"colour":"red"},"force":true,"state":"Running"}`
 		// a reader that ignores the unknown filter would purge everything
 		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower)})
-		j := h.look(h.bulk(purgeNothing))
+		j := h.look(h.startJob(purgeNothing))
 		if j.State != provider.JobCompleted || j.Done != 3 {
 			t.Errorf("got job %+v, want completed with 3 done", j)
 		}
@@ -246,7 +246,7 @@ func TestR22_longestInstanceIDs_batchFitsJobItem(t *testing.T) {
 				tail := fmt.Sprintf("%04d", i)
 				return strings.Repeat(of, (provider.MaxInstanceIDBytes-len(tail))/len(of)) + tail
 			})
-			if j := h.look(h.bulk(purgeNothing)); j.State != provider.JobCompleted || j.Done != 250 {
+			if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Done != 250 {
 				t.Errorf("%q: %s, matched %d, done %d, %.300v", of, j.State, j.Matched, j.Done, j.Errors)
 			}
 		})
@@ -262,9 +262,9 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
 		h.begin("alive", "sums", 0)
 		h.serveFor(time.Minute)
-		other := h.bulk(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
+		other := h.startJob(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
 		time.Sleep(time.Second)
-		j := h.bulk(purgeNothing) // the sweeper processes the newest job first
+		j := h.startJob(purgeNothing) // the sweeper processes the newest job first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "TransactWriteItems" && strings.HasPrefix(keyOf(c), "i#slow-") {
 				<-ctx.Done()
@@ -290,7 +290,7 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(2, func(i int) string { return fmt.Sprint("i-", i) })
-		j := h.bulk(purgeNothing)
+		j := h.startJob(purgeNothing)
 		var mu sync.Mutex
 		tried, steps := false, 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -320,7 +320,7 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.completed(250, func(i int) string { return fmt.Sprint("i-", i) })
-		j := h.bulk(purgeNothing)
+		j := h.startJob(purgeNothing)
 		var matches atomic.Int64
 		var writes atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -366,7 +366,7 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 				h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-				j := h.bulk(purgeNothing)
+				j := h.startJob(purgeNothing)
 				var mu sync.Mutex
 				hour, throttled, jobWrites, deleted := true, 0, 0, map[string]int{}
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
@@ -426,7 +426,7 @@ func TestR22_missingPermission_jobEndsWithErrors(t *testing.T) {
 			}
 			return next()
 		})
-		j := h.bulk(purgeNothing)
+		j := h.startJob(purgeNothing)
 		for range 3 {
 			j = h.look(j)
 		}
@@ -443,7 +443,7 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-		jobs := []client.Job{h.bulk(purgeNothing), h.bulk(client.JobRequest{Operation: client.OperationPurge, All: true})}
+		jobs := []client.Job{h.startJob(purgeNothing), h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true})}
 		var calls atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)

@@ -189,7 +189,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 				h.startEveryKind(0)
 				h.serveFor(later)
 				time.Sleep(time.Millisecond)
-				j := h.bulk(client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
+				j := h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true, Force: true})
 				for range 10 {
 					if j = h.look(j); j.Ended() {
 						break

@@ -24,8 +24,8 @@ import (
 
 // A segment with many outputs has a cursor, so that a redispatch continues at the position of the previous dispatch.
 
-// broad returns a registry of orchestrations whose turns have many outputs.
-func broad() *perdure.Registry {
+// wideRegistry returns a registry of orchestrations whose turns have many outputs.
+func wideRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "wide", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for i := range n {
@@ -77,8 +77,8 @@ func sentBy(calls []simaws.Call) map[string]int {
 	return sent
 }
 
-// sendsFail makes every n-th send fail permanently.
-func (h *hub) sendsFail(each int) {
+// failEveryNth makes every n-th send fail permanently.
+func (h *hub) failEveryNth(each int) {
 	sends := 0
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if _, send := c.Input.(*sqs.SendMessageBatchInput); send {
@@ -128,9 +128,9 @@ func (h *hub) deliverAlone() (deliveries int) {
 func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 	t.Parallel()
 	const n = 1000
-	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: wideRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("everything", n)
-		h.sendsFail(300)
+		h.failEveryNth(300)
 		deliveries := h.deliverAlone()
 		sent := sentBy(h.made())
 		const outputs = 4 * n // an activity, its time limit, a timer, a child
@@ -159,7 +159,7 @@ func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 func TestWhatALargeTurnCosts(t *testing.T) {
 	t.Parallel()
 	for n, cursors := range map[int]int64{10: 0, 1000: 0, 1001: 1, 10_000: 6} {
-		inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{Registry: wideRegistry()}, func(_ context.Context, h *hub) {
 			h.start("wide", n)
 			h.Cloud.ResetCounts()
 			h.turn(0)
@@ -176,7 +176,7 @@ func TestWhatALargeTurnCosts(t *testing.T) {
 func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
-	inBubble(t, simhub.Options{Registry: broad()}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: wideRegistry()}, func(_ context.Context, h *hub) {
 		in := h.start("wide", n)
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if put, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(put.Item, "sk"), "o#") {
@@ -203,7 +203,7 @@ func TestOutbox_largeTurnWithoutCursor_isSentAgain(t *testing.T) {
 func TestR4ALargeTurnThatIsRedeliveredSendsNothingAgain(t *testing.T) {
 	t.Parallel()
 	const n = 3000
-	inBubble(t, simhub.Options{Registry: broad(), Environments: 2}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: wideRegistry(), Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("wide", n)
 		records := h.receive("sim://inbox.fifo")
 		for _, environment := range []int{0, 1, 1} {
@@ -232,10 +232,10 @@ func TestR17_deletionOfManyChildren_continuesOverSeveralCalls(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	const n = 4000
-	inBubble(t, simhub.Options{Registry: broad()}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: wideRegistry()}, func(ctx context.Context, h *hub) {
 		in := h.start("wide-parent", n)
 		h.turn(0)
-		h.sendsFail(230)
+		h.failEveryNth(230)
 		before, calls := len(h.made()), 1
 		for ; h.Provider.DeleteInstance(ctx, in.InstanceID, true) != nil; calls++ {
 			if calls > 20 {

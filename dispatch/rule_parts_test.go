@@ -140,7 +140,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.parkedFor(p.plan, p.parked)
 		old := h.Orchestrators[0]
-		h.Orchestrators[0] = h.narrowed(planned("add"), "mended", p.most)
+		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", p.most)
 		mended.Store(true)
 		if p.byEvent {
 			h.raise(in, "the last", p.parked)
@@ -177,8 +177,8 @@ func (h *hub) parkedFor(p plan, numbers int) provider.Instance {
 	return in
 }
 
-// narrowed returns an orchestrator of a build whose commits hold the given number of events.
-func (h *hub) narrowed(r *perdure.Registry, build string, events int) *dispatch.Orchestrator {
+// withSmallCommits returns an orchestrator of a build whose commits hold the given number of events.
+func (h *hub) withSmallCommits(r *perdure.Registry, build string, events int) *dispatch.Orchestrator {
 	h.t.Helper()
 	return h.on(&smallCommits{Provider: h.Provider, most: events}, r, build)
 }
@@ -214,8 +214,8 @@ func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: planned("plus")}, func(ctx context.Context, h *hub) {
 		in := h.parkedFor(plan{All: 8}, 7)
 		h.Orchestrators[0].Close()
-		h.Orchestrators[0] = h.narrowed(planned("add"), "mended", 25)
-		zombie := h.narrowed(planned("add"), "mended", 25)
+		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", 25)
+		zombie := h.withSmallCommits(planned("add"), "mended", 25)
 		h.raise(in, "the last", 7)
 		batch := h.receive(h.Provider.Config().InboxURL)
 		dies, done := false, false
@@ -255,7 +255,7 @@ func TestParkedInputs_orderAfterContinueAsNew_reachesNextExecution(t *testing.T)
 				inBubble(t, simhub.Options{Registry: planned("plus")}, func(_ context.Context, h *hub) {
 					in := h.parkedFor(plan{All: 100, Each: 2, Leaves: true}, 7)
 					h.Orchestrators[0].Close()
-					h.Orchestrators[0] = h.narrowed(planned("add"), "mended", events)
+					h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", events)
 					message := order
 					message.InstanceID = in.InstanceID
 					h.send(message)
@@ -284,7 +284,7 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 		h.Orchestrators[0].HandleRecords(ctx, first) // the process dies before it deletes the record
 		zombie := h.orchestrator(sleeper(4, "add"), "wide")
 		h.Orchestrators[0].Close()
-		h.Orchestrators[0] = h.narrowed(sleeper(4, "add"), "narrow", 4)
+		h.Orchestrators[0] = h.withSmallCommits(sleeper(4, "add"), "narrow", 4)
 		for n := range 3 {
 			h.raise(in, "", n+1) // an event without an ID can be recognized only by its sequence number
 		}
@@ -378,7 +378,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 		h.serveFor(time.Hour)
 		half := &smallCommits{Provider: h.Provider, most: parked * 3 / 2}
 		mended.Store(true)
-		h.mendWith(in, h.on(half, breaking(all, func(number int) bool { return number == parked-1 && half.partSent.Load() }), "half fixed"))
+		h.deployFix(in, h.on(half, breaking(all, func(number int) bool { return number == parked-1 && half.partSent.Load() }), "half fixed"))
 		if now := h.read(in); half.partSent.Load() && (now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine) {
 			t.Errorf("crash at call %d: after the partial fix: got status %s, diagnosis %+v", n, now.Status, now.Diagnosis)
 		}
@@ -386,7 +386,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 			h.raise(in, fmt.Sprint("e-", i), i)
 		}
 		h.serveFor(time.Hour)
-		h.mendWith(in, h.narrowed(breaking(all, never), "mended", parked*3/2))
+		h.deployFix(in, h.withSmallCommits(breaking(all, never), "mended", parked*3/2))
 		if end := h.end(in); string(end.Output) != fmt.Sprint(all) {
 			t.Errorf("crash at call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
 		}
@@ -402,8 +402,8 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 	return calls.Load() >= n && n > 0
 }
 
-// mendWith gives the instance to an orchestrator of another build, as the sweeper's wake would.
-func (h *hub) mendWith(in provider.Instance, o *dispatch.Orchestrator) {
+// deployFix gives the instance to an orchestrator of another build, as the sweeper's wake would.
+func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 	h.t.Helper()
 	h.Orchestrators[0].Close()
 	h.Orchestrators[0] = o
@@ -426,7 +426,7 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 				in := h.parkedFor(plan{All: 9}, 7)
 				leads.InstanceID = in.InstanceID
 				h.send(leads)
-				h.give(h.narrowed(planned("add"), "mended", 25))
+				h.give(h.withSmallCommits(planned("add"), "mended", 25))
 				scheduled := len(h.workItems())
 				if want := 7; scheduled < want {
 					t.Fatalf("got %d activities, want at least %d", scheduled, want)
@@ -434,7 +434,7 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 				// each in a process that must read the history, before the received records are visible again
 				for n := range 3 {
 					h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1})
-					h.give(h.narrowed(planned("add"), "mended", 25))
+					h.give(h.withSmallCommits(planned("add"), "mended", 25))
 					if again := len(h.workItems()); again > 0 {
 						t.Errorf("message %d: %d activities were sent again", n+1, again)
 					}

@@ -96,14 +96,14 @@ func pausedMeanwhile(h *hub, in provider.Instance) {
 	h.resume(in, "r1")
 }
 
-// loseWake deletes all messages in the inbox.
-func (h *hub) loseWake() {
+// emptyInbox deletes all messages in the inbox.
+func (h *hub) emptyInbox() {
 	_ = h.Provider.DeleteRecords(h.t.Context(), provider.QueueInbox, h.receive(h.Provider.Config().InboxURL)...)
 }
 
 // pausedBeforeItBegins pauses an instance before its first turn.
 func pausedBeforeItBegins(h *hub, in provider.Instance) {
-	h.loseWake()
+	h.emptyInbox()
 	h.send(pauseMessage(in, "p1", "ann"))
 	h.serveFor(time.Hour)
 	for n := range 3 {
@@ -280,7 +280,7 @@ func TestR25_pauseBeforeFirstTurn_startsAfterResumeAndDelay(t *testing.T) {
 					begins = s.StartAt
 				}
 				in := must(h.Provider.StartOrchestration(ctx, s))
-				h.loseWake()
+				h.emptyInbox()
 				h.pause(in, "p1")
 				h.serveFor(c.resumeAt + time.Second)
 				if c.resumeAt > 0 {
@@ -473,7 +473,7 @@ func TestR25_pausedInstance_sweeperSendsNoWake(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("pauses", pausing{Events: 1})
-		h.loseWake()
+		h.emptyInbox()
 		time.Sleep(10 * time.Minute)
 		h.pause(in, "p1")
 		if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil { // the pause is not in history yet
@@ -557,7 +557,7 @@ func TestR25_reconciliation_keepsThePause(t *testing.T) {
 					h.interfere(nil)
 				}
 				time.Sleep(10 * time.Minute)
-				h.loseWake()
+				h.emptyInbox()
 				_ = h.Provider.DeleteRecords(ctx, "default", h.receive(h.Provider.Config().WorkQueues["default"])...)
 
 				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {

@@ -38,7 +38,7 @@ func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 		}
 		h.interfere(nil)
 		time.Sleep(10 * time.Minute)
-		h.loseWake()
+		h.emptyInbox()
 		h.pause(in, "p1")
 		h.turn(0)
 		h.wantPaused(in)

@@ -58,7 +58,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 					inBubble(t, o, func(_ context.Context, h *hub) {
 						in := h.pausedWith(c.plan, 7)
 						old := h.Orchestrators[0]
-						h.Orchestrators[0] = h.narrowed(planned("add"), "narrow", c.most)
+						h.Orchestrators[0] = h.withSmallCommits(planned("add"), "narrow", c.most)
 						h.resume(in, "r1")
 						resumed.Store(true)
 						h.serveFor(2 * time.Hour)
@@ -87,7 +87,7 @@ func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 		in := h.pausedWith(plan{All: 8, Leaves: true}, 7)
 		old := h.Orchestrators[0]
 		defer old.Close()
-		h.Orchestrators[0] = h.narrowed(planned("add"), "narrow", 8)
+		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "narrow", 8)
 		h.resume(in, "r1")
 		h.pause(in, "p2")
 		h.raise(in, "the last", 7)
@@ -201,7 +201,7 @@ func TestR25_statusOfPauseIsLost_wakeRestoresIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("chain", 1)
-		h.loseWake()
+		h.emptyInbox()
 		h.pause(in, "p1")
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Operation == "UpdateItem" || c.Operation == "SendMessageBatch" {

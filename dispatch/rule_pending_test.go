@@ -57,8 +57,8 @@ func (q question) options() (opts []perdure.ActivityCallOption) {
 	return opts
 }
 
-// handedToken is a completion token that the activity passed to the test.
-type handedToken struct {
+// passedToken is a completion token that the activity passed to the test.
+type passedToken struct {
 	token   string
 	attempt int
 	at      time.Time
@@ -70,13 +70,13 @@ type asking struct {
 
 	client *client.Client
 	mu     sync.Mutex
-	tokens []handedToken
+	tokens []passedToken
 }
 
 func (a *asking) ask(ctx context.Context, q question) (string, error) {
 	info := perdure.ActivityInfoFrom(ctx)
 	a.mu.Lock()
-	a.tokens = append(a.tokens, handedToken{info.CompletionToken, info.Attempt, time.Now()})
+	a.tokens = append(a.tokens, passedToken{info.CompletionToken, info.Attempt, time.Now()})
 	first := len(a.tokens) == 1
 	a.mu.Unlock()
 	if first || !q.Once {
@@ -91,20 +91,20 @@ func (a *asking) ask(ctx context.Context, q question) (string, error) {
 	return "", fmt.Errorf("asked: %w", perdure.ErrPending)
 }
 
-// handedOver returns the tokens of all runs so far.
-func (a *asking) handedOver() []handedToken {
+// passedTokens returns the tokens of all runs so far.
+func (a *asking) passedTokens() []passedToken {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return append([]handedToken(nil), a.tokens...)
+	return append([]passedToken(nil), a.tokens...)
 }
 
 // token returns the token of the n-th run, starting at 0.
 func (a *asking) token(n int) string {
 	a.t.Helper()
-	if tokens := a.handedOver(); n < len(tokens) {
+	if tokens := a.passedTokens(); n < len(tokens) {
 		return tokens[n].token
 	}
-	a.t.Fatalf("got %d runs of the activity, too few", len(a.handedOver()))
+	a.t.Fatalf("got %d runs of the activity, too few", len(a.passedTokens()))
 	return ""
 }
 
@@ -207,7 +207,7 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 		a.wantEnd(in, "forty-two")
 		wantProblem(t, a.complete(0, "again"), client.TokenExecutionEnded)
 		a.checkRest()
-		if n := len(a.handedOver()); n != 1 {
+		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
 		if token := a.token(0); strings.Contains(logged.String(), token[3:40]) {
@@ -346,8 +346,8 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 						a.serveFor(10 * time.Minute)
 					}
 					a.wantEnd(in, "early")
-					if r := a.retryOf(in); r.Pending != nil || r.Attempt > 1 || len(a.handedOver()) > 1 {
-						t.Errorf("got retry state %+v after %d runs, want one run and no pending attempt", r, len(a.handedOver()))
+					if r := a.retryOf(in); r.Pending != nil || r.Attempt > 1 || len(a.passedTokens()) > 1 {
+						t.Errorf("got retry state %+v after %d runs, want one run and no pending attempt", r, len(a.passedTokens()))
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -407,7 +407,7 @@ func TestR26APolicyTriesAgainWhatIsOutOfTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.serveFor(12 * time.Minute)
-		runs := a.handedOver()
+		runs := a.passedTokens()
 		if len(runs) != 2 || runs[1].attempt != 2 || runs[1].token == runs[0].token {
 			t.Fatalf("got runs %+v, want a second attempt with another token", runs)
 		}
@@ -523,7 +523,7 @@ func TestR26_timeoutAndCompletion_firstMessageWins(t *testing.T) {
 				}
 				a.serveFor(10 * time.Minute)
 				a.wantEnd(in, "just in time")
-				if n := len(a.handedOver()); n != 1 {
+				if n := len(a.passedTokens()); n != 1 {
 					t.Errorf("got %d runs, want 1", n)
 				}
 				a.checkRest()
@@ -543,7 +543,7 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 			}
 		}
 		a.serveFor(10 * time.Minute)
-		if runs := a.handedOver(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
+		if runs := a.passedTokens(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
 			t.Fatalf("got runs %+v, retry state %+v, want one retry", runs, a.retryOf(in))
 		}
 		if err := a.client.FailActivity(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
@@ -651,8 +651,8 @@ func (a *asking) cancelNote(in provider.Instance) (n history.CancelDetails) {
 	return n
 }
 
-// handsOver reports whether a call sends a message that an attempt is pending.
-func handsOver(c simaws.Call) bool {
+// reportsPending reports whether a call sends a message that an attempt is pending.
+func reportsPending(c simaws.Call) bool {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
 	return ok && len(in.Entries) > 0 && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityPending"`)
 }
@@ -664,13 +664,13 @@ func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 	for _, waited := range []bool{false, true} {
 		t.Run(fmt.Sprint(waited), func(t *testing.T) {
 			t.Parallel()
-			intercept, crashed := crashOnce(true, handsOver)
+			intercept, crashed := crashOnce(true, reportsPending)
 			askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
 				checkID := a.retryOf(in).NextCheckID
 				a.serveFor(time.Hour)
-				if r := a.retryOf(in); !crashed.Load() || len(a.handedOver()) != 1 || r.NextCheckID != checkID || checkID == "" {
-					t.Errorf("got %d runs, retry state %+v", len(a.handedOver()), r)
+				if r := a.retryOf(in); !crashed.Load() || len(a.passedTokens()) != 1 || r.NextCheckID != checkID || checkID == "" {
+					t.Errorf("got %d runs, retry state %+v", len(a.passedTokens()), r)
 				}
 				if err := a.complete(0, "once"); err != nil {
 					t.Fatal(err)
@@ -694,7 +694,7 @@ func TestR26_workerDiesBeforeReportingPending_runsAgainWithSameToken(t *testing.
 	askingOn(t, simhub.Options{Intercept: intercept}, func(_ context.Context, a *asking) {
 		in := a.begin(question{})
 		a.serveFor(time.Hour)
-		runs := a.handedOver()
+		runs := a.passedTokens()
 		if !crashed.Load() || len(runs) != 2 || runs[0].token != runs[1].token {
 			t.Fatalf("got runs %+v, want 2 with the same token", runs)
 		}
@@ -756,7 +756,7 @@ func TestR26_cancelledAttemptTimesOut_isNotRetried(t *testing.T) {
 		a.serveFor(time.Minute)
 		a.wantEnd(in, "failed")
 		a.serveFor(2 * time.Hour)
-		if n := len(a.handedOver()); n != 1 {
+		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
 		a.checkRest()
@@ -829,7 +829,7 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 	askingOn(t, simhub.Options{InvocationLimit: time.Minute}, func(_ context.Context, a *asking) {
 		in := a.start("asks", question{Takes: 55 * time.Second, Once: true})
 		a.serveFor(30 * time.Minute)
-		runs := a.handedOver()
+		runs := a.passedTokens()
 		if len(runs) != 2 || runs[0].token != runs[1].token {
 			t.Fatalf("got runs %+v, want 2 with the same token", runs)
 		}
@@ -875,12 +875,12 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 func (a *asking) throughTrouble(n int64, q question) {
 	in := a.start("asks", q)
 	a.serveFor(40 * time.Minute)
-	runs := a.handedOver()
+	runs := a.passedTokens()
 	last := runs[len(runs)-1]
 	if last.attempt > 3 || last.attempt < 2 {
 		a.t.Errorf("call %d: got runs %+v, want attempt 2 or 3 last", n, runs)
 	}
-	token := func() string { runs := a.handedOver(); return runs[len(runs)-1].token }
+	token := func() string { runs := a.passedTokens(); return runs[len(runs)-1].token }
 	a.insist(func() error { _, err := a.client.HeartbeatActivity(a.t.Context(), token(), "there"); return err })
 	a.serveFor(time.Minute)
 	a.insist(func() error { return a.client.CompleteActivity(a.t.Context(), token(), "in the end") })
@@ -890,7 +890,7 @@ func (a *asking) throughTrouble(n int64, q question) {
 		a.t.Errorf("call %d: ended with %s, error %v", n, end.Output, err)
 	}
 	times := map[int]int{}
-	for _, r := range a.handedOver() {
+	for _, r := range a.passedTokens() {
 		if times[r.attempt]++; times[r.attempt] > 2 || r.attempt > 3 {
 			a.t.Errorf("call %d: attempt %d ran %d times", n, r.attempt, times[r.attempt])
 		}
@@ -927,11 +927,11 @@ func TestR26_timersSentTwice_changeNothing(t *testing.T) {
 		})
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
 		a.beatWhile(ctx, a.token(0), 30)
-		if n := len(a.handedOver()); n != 1 {
+		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
 		a.serveFor(8 * time.Minute)
-		if n := len(a.handedOver()); n != 2 || a.retryOf(in).Attempt != 2 {
+		if n := len(a.passedTokens()); n != 2 || a.retryOf(in).Attempt != 2 {
 			t.Errorf("got %d runs, want 2; retry state %+v", n, a.retryOf(in))
 		}
 		if err := a.complete(1, "once"); err != nil {
@@ -962,7 +962,7 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 		}
 		a.serveFor(50 * time.Minute)
 		a.wantOpen(in)
-		if n := len(a.handedOver()); n != 1 {
+		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs, want 1", n)
 		}
 		a.serveFor(15 * time.Minute)
@@ -970,13 +970,13 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 	})
 }
 
-// handedFor is the start-to-close timeout of the single attempt of hands-over.
-const handedFor = 12 * time.Hour
+// handsOverTimeout is the start-to-close timeout of the single attempt of hands-over.
+const handsOverTimeout = 12 * time.Hour
 
 // handsOverAndWaits waits for an activity that the test completes by its token. If late is set, the first attempt times
 // out and the second is completed.
 func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
-	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handedFor)}
+	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handsOverTimeout)}
 	if late {
 		opts = []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
 	}

@@ -88,7 +88,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 		}
 		a.serveFor(90 * time.Second)
 		a.beatEvery(ctx, a.client, a.token(1), time.Minute, 30*time.Minute)
-		if n := len(a.handedOver()); n != 2 {
+		if n := len(a.passedTokens()); n != 2 {
 			t.Errorf("got %d runs, want 2", n)
 		}
 		a.wantOpen(in)
@@ -100,7 +100,7 @@ func TestR26HeartbeatsOfAShortTimeoutAreWritten(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.start("asks", question{Heartbeat: 1200 * time.Millisecond})
-		for len(a.handedOver()) == 0 {
+		for len(a.passedTokens()) == 0 {
 			a.serveFor(100 * time.Millisecond)
 		}
 		a.beatEvery(ctx, a.client, a.token(0), 900*time.Millisecond, time.Minute)
@@ -143,11 +143,11 @@ func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.serveFor(8 * time.Minute)
-			if n := len(a.handedOver()); n != 1 {
+			if n := len(a.passedTokens()); n != 1 {
 				t.Errorf("clock off by %v: got %d attempts after 8 minutes, want 1", off, n)
 			}
 			a.serveFor(4 * time.Minute)
-			if n := len(a.handedOver()); n != 2 {
+			if n := len(a.passedTokens()); n != 2 {
 				t.Fatalf("clock off by %v: got %d attempts after 12 minutes, want 2", off, n)
 			}
 			if err := a.complete(1, "forty-two"); err != nil {

@@ -29,12 +29,12 @@ func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 
 		while(func() { a.beatEvery(ctx, a.client, a.token(0), time.Minute, 8*time.Hour) })
 		a.wantOpen(in)
-		if n := len(a.handedOver()); n != 1 {
+		if n := len(a.passedTokens()); n != 1 {
 			t.Errorf("got %d runs despite heartbeats, want 1", n)
 		}
 		while(func() { a.serveFor(3 * time.Minute) }) // attempts continue during a pause (R14)
-		if n := len(a.handedOver()); n != 2 {
-			t.Fatalf("got %d runs, want 2 after the heartbeat timeout: %+v", n, a.handedOver())
+		if n := len(a.passedTokens()); n != 2 {
+			t.Fatalf("got %d runs, want 2 after the heartbeat timeout: %+v", n, a.passedTokens())
 		}
 		// shortly before the heartbeat timeout
 		if _, err := a.client.HeartbeatActivity(ctx, a.token(1), nil); err != nil {

@@ -27,8 +27,8 @@ import (
 //     message is above the watermark.
 //   - Another message arrives first, and its turn continues as new.
 
-// pickUp runs one sweep, which recovers dead letters.
-func (h *hub) pickUp(ctx context.Context) {
+// recoverDeadLetters runs one sweep, which recovers dead letters.
+func (h *hub) recoverDeadLetters(ctx context.Context) {
 	h.t.Helper()
 	if _, err := h.Timekeeper.Sweep(ctx); err != nil {
 		h.t.Fatal(err)
@@ -62,14 +62,14 @@ func TestR13_recoveredDeadLetter_isNotDeduplicated(t *testing.T) {
 				send(h, in)
 				for n := 1; n <= 3; n++ {
 					h.exhaust(ctx, provider.QueueInbox, "sim://inbox.fifo")
-					h.pickUp(ctx)
+					h.recoverDeadLetters(ctx)
 					records := h.receive("sim://inbox.fifo")
 					if len(records) != 1 {
 						t.Fatalf("recovery %d: got %d records, want 1", n, len(records))
 					}
 					_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
 					time.Sleep(time.Minute)
-					h.pickUp(ctx) // the copy in the dead-letter queue is left alone
+					h.recoverDeadLetters(ctx) // the copy in the dead-letter queue is left alone
 				}
 			})
 		})
@@ -101,7 +101,7 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 			}
 			h.interfere(nil)
 			time.Sleep(70 * time.Second)
-			h.pickUp(ctx)
+			h.recoverDeadLetters(ctx)
 		}
 		h.serveFor(time.Minute)
 		h.raise(in, "f", 2)
@@ -111,8 +111,8 @@ func TestR13_eventRecoveredTwice_arrivesOnce(t *testing.T) {
 	})
 }
 
-// moveAway runs turns of a message while selected sends fail, until the message becomes a dead letter.
-func (h *hub) moveAway(refused func(*sqs.SendMessageBatchInput) bool) {
+// failSendsUntilDead runs turns of a message while selected sends fail, until the message becomes a dead letter.
+func (h *hub) failSendsUntilDead(refused func(*sqs.SendMessageBatchInput) bool) {
 	h.t.Helper()
 	h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 		if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refused(send) {
@@ -146,12 +146,12 @@ func TestR13_recoveredDeadLetter_redispatchesItsTurn(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 				in := h.start("chain", 2)
-				h.moveAway(sendsWork)
+				h.failSendsUntilDead(sendsWork)
 				if other {
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID})
 					h.turn(0)
 				}
-				h.pickUp(ctx)
+				h.recoverDeadLetters(ctx)
 				if end := h.finish(in); string(end.Output) != "2" {
 					t.Errorf("ended with %s, output %s, want 2", end.String(), end.Output)
 				}
@@ -171,8 +171,8 @@ func TestR13_recoveredStart_redispatchesItsTurn(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: continues()}, func(ctx context.Context, h *hub) {
 				h.send(start)
-				h.moveAway(sendsWork)
-				h.pickUp(ctx)
+				h.failSendsUntilDead(sendsWork)
+				h.recoverDeadLetters(ctx)
 				in, err := h.Provider.ReadInstance(ctx, "i-1")
 				if err != nil {
 					t.Fatal(err)
@@ -191,7 +191,7 @@ func TestR13_deadLettersRecoveredTogether_redispatchBothTurns(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		in := h.start("chain", 2)
-		h.moveAway(sendsWork)
+		h.failSendsUntilDead(sendsWork)
 		h.raise(in, "e", 1)
 		h.turn(0)
 		time.Sleep(10 * time.Minute)
@@ -232,7 +232,7 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 						}
 						h.turn(0)
 					}
-					h.pickUp(ctx)
+					h.recoverDeadLetters(ctx)
 					h.serveFor(time.Minute)
 					now, err := h.Provider.ReadInstance(ctx, "i-1")
 					if untouched := now.Status == history.StatusRunning; err != nil || untouched != again {
@@ -272,13 +272,13 @@ func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
 						h.turn(0)
 						h.raise(in, "now", 1)
 					}
-					h.moveAway(startsOther)
+					h.failSendsUntilDead(startsOther)
 					for n := range executions {
 						h.raise(in, fmt.Sprint("go ", n), n)
 						h.turn(0)
 						time.Sleep(6 * time.Minute)
 					}
-					h.pickUp(ctx)
+					h.recoverDeadLetters(ctx)
 					h.serveFor(time.Hour)
 					if kid, err := h.Provider.ReadInstance(ctx, "kid"); err != nil || kid.Status != history.StatusCompleted {
 						t.Errorf("started instance: got status %q, error %v, want Completed", kid.Status, err)

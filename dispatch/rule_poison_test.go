@@ -46,9 +46,9 @@ func (d *deadly) run(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// poisonous returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy activities
+// poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy activities
 // and returns how it ended.
-func poisonous(d *deadly) *perdure.Registry {
+func poisonRegistry(d *deadly) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "deadly", d.run)
 	perdure.AddOrchestration(r, "poisoned", func(ctx *perdure.OrchestrationContext, n int) (string, error) {
@@ -108,7 +108,7 @@ func (h *hub) wantDead(url, why string) {
 func TestR13_activityKillsItsProcess_fails(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
-	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("poisoned", 0))
 		if string(end.Output) != `"0, poison true"` {
 			t.Errorf("ended with %s, output %s", end.Kind, end.Output)
@@ -136,7 +136,7 @@ func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 					hit := d.ran.Load() == 13 && c.Service != "Lambda" && calls.Add(1) == n
 					return hit && !after, hit && after
 				})
-				inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crash}, func(_ context.Context, h *hub) {
+				inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crash}, func(_ context.Context, h *hub) {
 					end := h.finish(h.start("poisoned", 0))
 					if string(end.Output) != `"0, poison true"` || d.ran.Load() > 14 {
 						t.Errorf("ended with %s, output %s after %d deliveries", end.Kind, end.Output, d.ran.Load())
@@ -154,7 +154,7 @@ func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 func TestR13_poisonRecord_delaysItsBatchBriefly(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
-	r := poisonous(d)
+	r := poisonRegistry(d)
 	inBubble(t, simhub.Options{Registry: r, Intercept: crashable}, func(_ context.Context, h *hub) {
 		in := h.start("poisoned", 5)
 		end := h.finish(in)
@@ -241,7 +241,7 @@ func TestR13_outageOfTwoHours_poisonsNothing(t *testing.T) {
 func TestR13_deathsAfterAnOutage_areNoPoison(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
-	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		h.turn(0)
 		for range 20 {

@@ -16,9 +16,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stepping returns a registry with an activity of several steps of a minute that continues from its heartbeat details.
+// stepRegistry returns a registry with an activity of several steps of a minute that continues from its heartbeat details.
 // From step stuckFrom on, unless 0, it makes no progress. An orchestration calls the activity with a policy.
-func stepping(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
+func stepRegistry(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "steps", func(ctx context.Context, _ int) (int, error) {
 		done, _ := perdure.HeartbeatDetails[int](ctx)
@@ -44,7 +44,7 @@ func stepping(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registr
 // An activity may take fifty invocations if each leaves a heartbeat to continue from.
 func TestActivity_makesProgress_mayTakeFiftyInvocations(t *testing.T) {
 	t.Parallel()
-	r := stepping(50, 0, perdure.RetryPolicy{MaxAttempts: 1})
+	r := stepRegistry(50, 0, perdure.RetryPolicy{MaxAttempts: 1})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("long", 0)
 		h.turn(0)
@@ -61,7 +61,7 @@ func TestActivity_makesProgress_mayTakeFiftyInvocations(t *testing.T) {
 // An activity that stops making progress fails with a timeout after three more deliveries.
 func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 	t.Parallel()
-	r := stepping(50, 5, perdure.RetryPolicy{MaxAttempts: 1})
+	r := stepRegistry(50, 5, perdure.RetryPolicy{MaxAttempts: 1})
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("long", 0)
 		h.turn(0)
@@ -80,7 +80,7 @@ func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 	for name, stuckFrom := range map[string]int{"progress": 0, "progress that ends": 20} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := stepping(50, stuckFrom, perdure.RetryPolicy{MaxAttempts: 1})
+			r := stepRegistry(50, stuckFrom, perdure.RetryPolicy{MaxAttempts: 1})
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				in := h.start("long", 0)
 				h.turn(0)

@@ -27,7 +27,7 @@ func TestR17_heartbeatWrittenDuringPurge_leavesNothing(t *testing.T) {
 			steps := int64(1)
 			for n := int64(1); n <= steps+1; n++ {
 				inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-					steps = h.purgeWithALateBeat(ctx, n, before)
+					steps = h.purgeWithLateHeartbeat(ctx, n, before)
 				})
 			}
 			if steps < 5 {
@@ -37,9 +37,9 @@ func TestR17_heartbeatWrittenDuringPurge_leavesNothing(t *testing.T) {
 	}
 }
 
-// purgeWithALateBeat writes a heartbeat before the n-th call of a purge, or after the last, and returns the number of
+// purgeWithLateHeartbeat writes a heartbeat before the n-th call of a purge, or after the last, and returns the number of
 // calls.
-func (h *hub) purgeWithALateBeat(ctx context.Context, n int64, before bool) (calls int64) {
+func (h *hub) purgeWithLateHeartbeat(ctx context.Context, n int64, before bool) (calls int64) {
 	const sk = "a#0000000006"
 	in := h.start("again-with", loop{Left: 1})
 	h.turn(0)

@@ -59,12 +59,12 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 					}
 					restarts++
 					again := h.restart(in.InstanceID, fmt.Sprint("from-", past[i].ID), past[i].ID)
-					h.driveAgain(s, again, past[:i+1])
+					h.repeatClient(s, again, past[:i+1])
 					end := h.finish(again)
 					if s.want != "" && (end.Kind != want.Kind || string(end.Output) != string(want.Output)) {
 						t.Errorf("restarted from event %d: ended with %s, output %s, want %s", past[i].ID, end.String(), end.Output, want.Output)
 					}
-					h.wantKept(again, past[:i+1])
+					h.wantCopied(again, past[:i+1])
 				}
 				if restarts == 0 {
 					t.Error("got no restart point")
@@ -75,9 +75,9 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 	}
 }
 
-// driveAgain sends the client's messages of the scenario to a restarted instance, unless they precede the restart
+// repeatClient sends the client's messages of the scenario to a restarted instance, unless they precede the restart
 // point.
-func (h *hub) driveAgain(s scenario, in provider.Instance, past []history.Event) {
+func (h *hub) repeatClient(s scenario, in provider.Instance, past []history.Event) {
 	h.t.Helper()
 	switch s.name {
 	case "pauses":
@@ -95,8 +95,8 @@ func (h *hub) driveAgain(s scenario, in provider.Instance, past []history.Event)
 	}
 }
 
-// wantKept fails unless an instance has copied all past events. A trailing input is parked for its first turn.
-func (h *hub) wantKept(in provider.Instance, past []history.Event) {
+// wantCopied fails unless an instance has copied all past events. A trailing input is parked for its first turn.
+func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 	h.t.Helper()
 	events := h.events(must(h.Provider.ReadInstance(h.t.Context(), in.InstanceID)))
 	at := slices.IndexFunc(events, func(e history.Event) bool {
@@ -160,7 +160,7 @@ func crashRestartAt(t *testing.T, s scenario, n int64, after bool) (crashed bool
 		if end := h.finish(again); end.Kind != want.Kind || s.want != "" && string(end.Output) != string(want.Output) {
 			t.Errorf("crash at call %d: ended with %s, output %s, want %s", n, end.String(), end.Output, want.Output)
 		}
-		h.wantKept(again, past[:from])
+		h.wantCopied(again, past[:from])
 		if err := h.CheckRest(ctx); err != nil {
 			t.Errorf("crash at call %d: %v", n, err)
 		}

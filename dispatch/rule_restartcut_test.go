@@ -368,7 +368,7 @@ func TestR30_pauseOrEndBeforeFirstTurn_applies(t *testing.T) {
 					want := h.finish(in)
 					past := h.events(in)
 					again := h.restart(in.InstanceID, "again", cutAt(past, 3))
-					h.loseWake()
+					h.emptyInbox()
 					order(h, again)
 					if end := h.finish(again); name == "paused" && string(end.Output) != string(want.Output) {
 						t.Errorf("%s ended with %s, output %s", s.name, end.String(), end.Output)

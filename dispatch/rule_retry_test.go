@@ -185,8 +185,8 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 	})
 }
 
-// waysToGiveUp returns the ways in which activity 3 ends while it waits for its next attempt.
-func waysToGiveUp() map[string]func(tr *trial, in provider.Instance) {
+// waysToEnd returns the ways in which activity 3 ends while it waits for its next attempt.
+func waysToEnd() map[string]func(tr *trial, in provider.Instance) {
 	return map[string]func(tr *trial, in provider.Instance){
 		"a cancelled activity": func(tr *trial, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageCancelActivity, InstanceID: in.InstanceID, ActivityID: 3})
@@ -210,7 +210,7 @@ func waysToGiveUp() map[string]func(tr *trial, in provider.Instance) {
 func TestR14_activityEnds_unlimitedRetryEnds(t *testing.T) {
 	t.Parallel()
 	endless := stubbornness{Every: time.Minute}
-	for name, end := range waysToGiveUp() {
+	for name, end := range waysToEnd() {
 		for _, wait := range []time.Duration{time.Minute, time.Hour} { // by a message delay, and by a timer
 			t.Run(fmt.Sprint(name, " that waits for ", wait), func(t *testing.T) {
 				t.Parallel()

@@ -20,7 +20,7 @@ import (
 // and uncached instances.
 func TestR15TheScheduleOfAWaitingRetryGoesWithItsActivity(t *testing.T) {
 	t.Parallel()
-	for name, end := range waysToGiveUp() {
+	for name, end := range waysToEnd() {
 		for _, cold := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", cold=", cold), func(t *testing.T) {
 				t.Parallel()

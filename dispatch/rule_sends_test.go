@@ -55,7 +55,7 @@ func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
 	for _, n := range []int{1, 20, 300, 1000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: broad(), Environments: 3}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: wideRegistry(), Environments: 3}, func(_ context.Context, h *hub) {
 				h.start("wide", n)
 				h.half()
 				deliveries := 0
@@ -88,7 +88,7 @@ func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
 func TestR9_redispatch_sendsEachOutputOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20
-	inBubble(t, simhub.Options{Registry: broad(), Environments: 2}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: wideRegistry(), Environments: 2}, func(ctx context.Context, h *hub) {
 		in := h.start("everything", n)
 		records := h.receive("sim://inbox.fifo")
 		for i := range 10 {
@@ -125,7 +125,7 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 	sent, ran, all := 0, 0, 0
 	const seeds, n = 20, 20
 	for seed := range uint64(seeds) {
-		p := newPatient()
+		p := newTroubledHub()
 		o := simhub.Options{
 			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5, StormFor: outage}, Mortal: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {

@@ -119,7 +119,7 @@ func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 				if now := h.read(in); now.Status != provider.StatusCompleted || string(h.events(now)[0].Input) != "2" {
 					t.Errorf("got status %s, input %s", now.Status, h.events(now)[0].Input)
 				}
-				h.wantTakenBack(strings.TrimSuffix(strings.TrimPrefix(h.putKeys()[0], "x#"), " h#0000000000"), !s.left)
+				h.wantExpiringStub(strings.TrimSuffix(strings.TrimPrefix(h.putKeys()[0], "x#"), " h#0000000000"), !s.left)
 			})
 		})
 	}
@@ -143,12 +143,12 @@ func TestR11_frozenClientAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 		if late := must(h.Provider.StartOrchestration(ctx, s)); late.ExecutionNumber != 3 {
 			t.Errorf("late start: got execution %d, want 3", late.ExecutionNumber)
 		}
-		h.wantTakenBack(in.ExecutionID, false)
+		h.wantExpiringStub(in.ExecutionID, false)
 	})
 }
 
-// wantTakenBack fails unless the first segment of an execution is, or is not, an expiring stub.
-func (h *hub) wantTakenBack(executionID string, want bool) {
+// wantExpiringStub fails unless the first segment of an execution is, or is not, an expiring stub.
+func (h *hub) wantExpiringStub(executionID string, want bool) {
 	h.t.Helper()
 	segment := h.item("x#"+executionID, "h#0000000000")
 	_, ttl := segment["ttl"]
@@ -169,7 +169,7 @@ func TestR11_startWithUsedID_leavesExpiringStub(t *testing.T) {
 			}
 			put := h.putKeys()
 			last := put[len(put)-1] // after the segment and the instance
-			h.wantTakenBack(strings.TrimSuffix(strings.TrimPrefix(last, "x#"), " h#0000000000"), true)
+			h.wantExpiringStub(strings.TrimSuffix(strings.TrimPrefix(last, "x#"), " h#0000000000"), true)
 			time.Sleep(time.Second)
 		}
 	})
@@ -190,7 +190,7 @@ func TestR11_responsesAreLost_startSucceeds(t *testing.T) {
 		})
 		in := h.start("chain", 1)
 		h.interfere(nil)
-		h.wantTakenBack(in.ExecutionID, false)
+		h.wantExpiringStub(in.ExecutionID, false)
 		if end := h.finish(in); string(end.Output) != "1" || len(lost) != 2 {
 			t.Errorf("ended with %s; lost responses: %v", end.String(), lost)
 		}

@@ -43,7 +43,7 @@ func TestR11_lostResponseAfterContinueAsNew_keepsFirstExecution(t *testing.T) {
 			}
 			executions++
 			if x.Number == 1 {
-				h.wantTakenBack(x.ExecutionID, false)
+				h.wantExpiringStub(x.ExecutionID, false)
 			}
 		}
 		if in.ExecutionNumber != 3 || executions != 3 {

@@ -197,7 +197,7 @@ func (h *hub) workItemsAfter(d time.Duration) []provider.LockedWorkItem {
 func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
-	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(_ context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		const most = 2
 		var failures atomic.Int64
@@ -218,14 +218,14 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 func TestR13MarksOutliveTheirRecord(t *testing.T) {
 	t.Parallel()
 	d := &deadly{}
-	inBubble(t, simhub.Options{Registry: poisonous(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crashable}, func(ctx context.Context, h *hub) {
 		in := h.start("poisoned", 0)
 		for d.ran.Load() < 8 {
 			h.serveFor(10*time.Second + 777*time.Millisecond)
 		}
 		time.Sleep(15 * time.Minute)
 		h.exhaust(ctx, "default", "sim://default")
-		h.pickUp(ctx)
+		h.recoverDeadLetters(ctx)
 		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 {
 			t.Errorf("got %d runs, output %s", d.ran.Load(), end.Output)
 		}

@@ -23,9 +23,9 @@ func eventFor(executionID string, n int, at time.Time) provider.Message {
 	}
 }
 
-// afterARefusal runs f after an event was refused for lack of a receiver and the receiver has started. SQS has
+// afterRefusal runs f after an event was refused for lack of a receiver and the receiver has started. SQS has
 // forgotten the deduplication ID of the event.
-func afterARefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message)) {
+func afterRefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message)) {
 	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		refused := eventFor("px", 1, time.Now().Add(ahead))
@@ -42,7 +42,7 @@ func afterARefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver pr
 // the event was refused before that turn.
 func TestR24_senderClockAhead_refusedEventNeverArrives(t *testing.T) {
 	t.Parallel()
-	afterARefusal(t, 4*time.Minute, func(h *hub, receiver provider.Instance, again provider.Message) {
+	afterRefusal(t, 4*time.Minute, func(h *hub, receiver provider.Instance, again provider.Message) {
 		h.send(again)
 		h.turns()
 		if n := countRaised(h.events(receiver)); n != 0 {
@@ -54,7 +54,7 @@ func TestR24_senderClockAhead_refusedEventNeverArrives(t *testing.T) {
 // A batch has a copy of a refused event between other events. The other events arrive.
 func TestR24EventsBesideARefusedOneArrive(t *testing.T) {
 	t.Parallel()
-	afterARefusal(t, 0, func(h *hub, receiver provider.Instance, again provider.Message) {
+	afterRefusal(t, 0, func(h *hub, receiver provider.Instance, again provider.Message) {
 		h.send(eventFor("qx", 2, time.Now()))
 		h.send(again)
 		h.send(eventFor("rx", 3, time.Now()))

@@ -165,10 +165,10 @@ func isAnswer(c simaws.Call) bool {
 // storedAnswers counts the result items of an instance.
 func (h *hub) storedAnswers(instanceID string) int {
 	h.t.Helper()
-	return len(h.answersOf(instanceID))
+	return len(h.countResults(instanceID))
 }
 
-func (h *hub) answersOf(instanceID string) []map[string]ddbtypes.AttributeValue {
+func (h *hub) countResults(instanceID string) []map[string]ddbtypes.AttributeValue {
 	h.t.Helper()
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
 		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),

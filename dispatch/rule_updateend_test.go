@@ -703,7 +703,7 @@ func TestR27_reconciliation_writesResults(t *testing.T) {
 		h.interfere(nil)
 		h.update(in, "u2", change{Say: "b"})
 		time.Sleep(10 * time.Minute)
-		h.loseWake()
+		h.emptyInbox()
 		h.wantUnanswered(in, "u1")
 		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {
 			t.Fatal(err)
@@ -778,7 +778,7 @@ func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "old"})
 		h.turns()
-		left := h.answersOf(in.InstanceID)
+		left := h.countResults(in.InstanceID)
 		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil {
 			t.Fatal(err)
 		}

@@ -21,9 +21,9 @@ import (
 // each.
 const spread = 1500
 
-// spreading returns a registry with an orchestration with two updates. The result of one is in the first window of its
+// spreadRegistry returns a registry with an orchestration with two updates. The result of one is in the first window of its
 // turn, and that of the other in the last.
-func spreading() *perdure.Registry {
+func spreadRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
@@ -57,7 +57,7 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 	for _, cut := range []string{"", "early", "late"} {
 		t.Run("interrupted before "+cut, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: spreading(), Environments: 2}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: spreadRegistry(), Environments: 2}, func(ctx context.Context, h *hub) {
 				in := h.start("spreads", 0)
 				h.turn(0)
 				h.update(in, "u1", change{Say: "early"})

@@ -240,16 +240,16 @@ func TestUndo_activityStopsSlowly_waitsUntilItHasReturned(t *testing.T) {
 					in := s.startAs("a", "saga", deed{Job: j})
 					s.meanwhile(2*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 					s.wantUndone(in, perdure.OutcomeReturned)
-					s.wantDecidedSeenEnded(in)
+					s.wantCancelHistory(in)
 				})
 			})
 		}
 	}
 }
 
-// wantDecidedSeenEnded fails unless history has the cancel, its observation and the end in this order, and returns the
+// wantCancelHistory fails unless history has the cancel, its observation and the end in this order, and returns the
 // time of the observation.
-func (s *sagas) wantDecidedSeenEnded(in provider.Instance) (seen time.Time) {
+func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 	s.t.Helper()
 	var decided, ended *history.Event
 	events := s.events(in)
@@ -282,7 +282,7 @@ func TestAnUndoWaitsUntilWhatItUndoesIsGivenUp(t *testing.T) {
 		if took := s.after(at); took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("undone after %v, want 10 s to 12 s", took)
 		}
-		s.wantDecidedSeenEnded(in)
+		s.wantCancelHistory(in)
 	})
 }
 
@@ -340,7 +340,7 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				died := time.Now()
 				s.serveFor(30 * time.Minute)
 				s.wantUndone(in, perdure.OutcomeWorkerLost)
-				if seen := s.wantDecidedSeenEnded(in); seen.Before(died) != (c.graced > 0) {
+				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.graced > 0) {
 					t.Errorf("cancel observed %v after the worker died", seen.Sub(died))
 				}
 				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {

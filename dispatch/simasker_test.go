@@ -19,23 +19,24 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// scenarioAsked has a client that asks its instance all the while.
-const scenarioAsked = "queries"
+// scenarioQueries has a client that queries its instance all the time.
+const scenarioQueries = "queries"
 
-// tallied is how many activities tally has in a row.
-const tallied = 6
+// tallyActivities is the number of activities that tally calls one after the other.
+const tallyActivities = 6
 
-// hangsFor is far longer than a handler may take.
-const hangsFor = time.Hour
+// hangTime is far longer than the limit of a query handler.
+const hangTime = time.Hour
 
-// tally calls activities in a row, and answers how many outcomes it has seen. What its other handlers do, no turn may notice.
+// tally calls activities one after the other, and its query handler returns the number of outcomes. No turn may be
+// affected by its other handlers.
 func tally(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	seen := 0
 	err := errors.Join(
 		perdure.SetQueryHandler(ctx, "seen", func(struct{}) (int, error) { return seen, nil }),
 		perdure.SetQueryHandler(ctx, "spoils", func(struct{}) (int, error) { seen += 100; return seen - 100, nil }),
 		perdure.SetQueryHandler(ctx, "schedules", func(struct{}) (int, error) { perdure.CallActivity(ctx, inc, 1); return 1, nil }),
-		perdure.SetQueryHandler(ctx, "hangs", func(struct{}) (int, error) { time.Sleep(hangsFor); return 1, nil }),
+		perdure.SetQueryHandler(ctx, "hangs", func(struct{}) (int, error) { time.Sleep(hangTime); return 1, nil }),
 	)
 	for err == nil && seen < n {
 		if _, err = perdure.CallActivity(ctx, inc, seen).Await(ctx); err == nil {
@@ -45,16 +46,16 @@ func tally(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return seen, err
 }
 
-// asksIn reports whether a call is of a query.
-func asksIn(ctx context.Context) bool {
+// isQueryCall reports whether a call is made by a query.
+func isQueryCall(ctx context.Context) bool {
 	name, _ := simhub.Process(ctx)
 	return strings.HasPrefix(name, queryName)
 }
 
 const queryName = "query "
 
-// isOfRollups reports whether a call is of the copies of segments that who reads a long history leaves to the next: any reader may.
-func isOfRollups(c simaws.Call) bool {
+// isRollupCall reports whether a call reads or writes rolled-up segments, which any reader of a long history may write.
+func isRollupCall(c simaws.Call) bool {
 	const rollups = "g#"
 	if in, ok := c.Input.(*dynamodb.QueryInput); ok {
 		return strings.HasPrefix(text(in.ExpressionAttributeValues, ":sk"), rollups)
@@ -65,16 +66,17 @@ func isOfRollups(c simaws.Call) bool {
 	})
 }
 
-// mostAsked is how often an instance is asked that may never be over: it may be blocked.
-const mostAsked = 150
+// maxQueries limits the queries of an instance that may never end because it is blocked.
+const maxQueries = 150
 
-// ask asks the instance, in all three environments and beside its turns, until it is over, and once more then.
-func (m *meddler) ask(ctx context.Context) {
-	defer time.Sleep(hangsFor) // what hangs comes back
-	for n := 0; n < mostAsked && m.patience(ctx); n++ {
+// ask queries the instance in all three environments, concurrently with its turns, until it has ended, and once after
+// that.
+func (m *simClient) ask(ctx context.Context) {
+	defer time.Sleep(hangTime) // hanging handlers return
+	for n := 0; n < maxQueries && m.goesOn(ctx); n++ {
 		over := m.over(ctx)
 		simhub.Idle(ctx, m.rng.IntN(8))
-		m.wrong("query", m.askOnce(ctx, n))
+		m.wrong("query", m.queryOnce(ctx, n))
 		if over {
 			return
 		}
@@ -84,32 +86,32 @@ func (m *meddler) ask(ctx context.Context) {
 	}
 }
 
-// askOnce asks one of the queries, in a process that the weather may harm, and wants an answer of what was committed by then: before it was asked, or
-// while it was.
-func (m *meddler) askOnce(ctx context.Context, n int) error {
+// queryOnce makes one query in a process that may fail, and checks that the response reflects a state that was committed
+// before or during the query.
+func (m *simClient) queryOnce(ctx context.Context, n int) error {
 	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "nobody's"}[m.rng.IntN(6)]
 	o := m.h.Environment(m.rng.IntN(len(m.h.Orchestrators)))
 	least, begun := m.committed()
 	answer, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{InstanceID: m.first.InstanceID, Name: q})
 	most, _ := m.committed()
-	if weatherOf(err) {
+	if isInjectedFault(err) {
 		return nil
 	}
 	if e, ok := errors.AsType[*provider.QueryError](err); ok {
-		return m.judgeRefusal(e, begun)
+		return m.checkQueryError(e, begun)
 	}
 	if err != nil {
 		return err
 	}
 	seen := -1
 	if err := json.Unmarshal(answer, &seen); err != nil || seen < least || seen > most || q != "seen" && q != "spoils" {
-		return errors.Join(err, fmt.Errorf("%s answers %s, and %d to %d outcomes were committed", q, answer, least, most))
+		return errors.Join(err, fmt.Errorf("query %s returned %s, want %d to %d committed outcomes", q, answer, least, most))
 	}
 	return nil
 }
 
-// judgeRefusal says what is wrong with a query's not being answered.
-func (m *meddler) judgeRefusal(e *provider.QueryError, begun bool) error {
+// checkQueryError returns an error if a query failed with an unexpected code.
+func (m *simClient) checkQueryError(e *provider.QueryError, begun bool) error {
 	verdicts, _ := m.w.found()
 	switch want := map[string]provider.QueryCode{"schedules": provider.QueryNotReadOnly, "hangs": provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound}[e.Query]; {
 	case e.Code == want, e.Code == provider.QueryNotStarted && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
@@ -119,8 +121,9 @@ func (m *meddler) judgeRefusal(e *provider.QueryError, begun bool) error {
 	}
 }
 
-// committed is how many outcomes history has, and whether the code has begun: beside all that happens, and unseen by it.
-func (m *meddler) committed() (outcomes int, begun bool) {
+// committed returns the number of outcomes in history, and whether the code has started. Its reads are invisible to the
+// simulation.
+func (m *simClient) committed() (outcomes int, begun bool) {
 	for e, err := range m.h.Provider.ReadHistory(context.Background(), m.first.InstanceID, m.first.ExecutionID, 0) {
 		m.wrong("history", err)
 		begun = begun || e.Kind == history.ActivityScheduled
@@ -131,11 +134,13 @@ func (m *meddler) committed() (outcomes int, begun bool) {
 	return outcomes, begun
 }
 
-// hardlyAnyTime is how long an instance takes that waits for nothing, where time passes only when nothing goes on.
-const hardlyAnyTime = time.Second
+// timeWithoutWaits is how long an instance takes that waits for nothing. Simulated time passes only when nothing else
+// runs.
+const timeWithoutWaits = time.Second
 
-// checkAnswers wants the instance to have ended as if nobody had asked: in the same time too, though a handler hung for ten seconds beside it.
-func (m *meddler) checkAnswers(ctx context.Context) error {
+// checkQueries checks that the instance has ended as without queries, and in the same time, although a handler hung for
+// ten seconds.
+func (m *simClient) checkQueries(ctx context.Context) error {
 	in, err := m.h.Provider.ReadInstance(ctx, m.first.InstanceID)
 	if err != nil {
 		return err
@@ -144,10 +149,10 @@ func (m *meddler) checkAnswers(ctx context.Context) error {
 	switch took := end.Time.Sub(m.first.CreatedAt); {
 	case err != nil:
 		return err
-	case end.Kind != history.OrchestrationCompleted || string(end.Output) != fmt.Sprint(tallied):
-		return fmt.Errorf("it ended with %s %s", end.String(), end.Output)
-	case m.calm && took > hardlyAnyTime:
-		return fmt.Errorf("it took %v, and waited for nothing but queries", took)
+	case end.Kind != history.OrchestrationCompleted || string(end.Output) != fmt.Sprint(tallyActivities):
+		return fmt.Errorf("ended with %s, output %s", end.String(), end.Output)
+	case m.calm && took > timeWithoutWaits:
+		return fmt.Errorf("took %v without waiting", took)
 	}
 	return nil
 }

@@ -14,41 +14,43 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// Traders call operations of accounts and ledgers, and clients beside them, while the weather harms everybody, messages come again, instances are paused,
-// cancelled, terminated and purged, and builds stand beside each other. When all is over an auditor goes through every history.
+// Traders call operations of accounts and ledgers, and so do clients, while faults affect all processes. Messages are
+// repeated, instances are paused, cancelled, terminated and purged, and several builds run concurrently. In the end an
+// auditor checks every history.
 
 const (
-	safeKey = "a"    // of the account that nobody ends
-	rushKey = "rush" // of the account that has very many operations
-	// chosenID begins the ids of updates that their senders have chosen.
+	safeKey = "a"    // the account that never ends
+	rushKey = "rush" // the account with very many operations
+	// chosenID is the prefix of update IDs that their senders have chosen.
 	chosenID = "id-"
 )
 
-// exchange is a hub with traders.
-type exchange struct {
-	*patient
+// callSimulation is a simulated hub with traders.
+type callSimulation struct {
+	*troubledHub
 
-	seed      uint64
-	rng       *rand.Rand // of what comes again
-	audit     *auditor
-	traders   []string
-	meddlings []meddling
-	echoes    float64 // how likely a message between instances comes again
-	heard     []echo
-	clients   int // that have not left
-	doomed    bool
-	marathons bool
-	// watchEvery is how many times three minutes lie between two looks of the watch, each of which is a thousand decisions.
-	watchEvery int
-	// looksBehind is how often the watch looks at least when all are over: what a queue has moved to its dead letters is there until then.
-	looksBehind int
+	seed          uint64
+	rng           *rand.Rand // decides which messages are repeated
+	audit         *auditor
+	traders       []string
+	clientActions []clientAction
+	copyRate      float64 // probability that a message between instances is repeated
+	heard         []echo
+	clients       int // clients that are still active
+	doomed        bool
+	withMarathon  bool
+	// sweepEvery is the number of three-minute intervals between two sweeps, each of which takes a thousand scheduler
+	// decisions.
+	sweepEvery int
+	// finalSweeps is the minimum number of sweeps after all traders have ended. Dead letters remain until then.
+	finalSweeps int
 }
 
-// labelOf is that of a call.
-func labelOf(who string, n int) string { return fmt.Sprintf("%s/%d", who, n) }
+// callLabel returns the label of a call.
+func callLabel(who string, n int) string { return fmt.Sprintf("%s/%d", who, n) }
 
-// newCall is one that chance makes.
-func (x *exchange) newCall(rng *rand.Rand, label string) call {
+// newCall returns a random call.
+func (x *callSimulation) newCall(rng *rand.Rand, label string) call {
 	c := call{Op: opPost, posting: posting{Label: label, N: 1 + rng.IntN(9), Activity: "dwell"}}
 	switch n := rng.IntN(20); {
 	case n < 8:
@@ -79,11 +81,11 @@ func (x *exchange) newCall(rng *rand.Rand, label string) call {
 	return c
 }
 
-// newTrading is what a trader does.
-func (x *exchange) newTrading(rng *rand.Rand, id string) (t trading) {
+// newTraderInput returns the random input of a trader.
+func (x *callSimulation) newTraderInput(rng *rand.Rand, id string) (t traderInput) {
 	pauses := []time.Duration{0, 0, 0, 0, 0, time.Second, 25 * time.Second, 7 * time.Minute}
 	for n := range 3 + rng.IntN(4) {
-		c := x.newCall(rng, labelOf(id, n))
+		c := x.newCall(rng, callLabel(id, n))
 		c.Pause, c.Later = pauses[rng.IntN(len(pauses))], rng.IntN(5) < 2
 		if rng.IntN(8) == 0 {
 			c.GivesUp = []time.Duration{-1, time.Second, 10 * time.Second}[rng.IntN(3)]
@@ -96,46 +98,46 @@ func (x *exchange) newTrading(rng *rand.Rand, id string) (t trading) {
 	return t
 }
 
-// plan decides on what is done in a seed.
-func (x *exchange) plan() (all []trading) {
+// plan chooses the traders and client actions of a seed.
+func (x *callSimulation) plan() (all []traderInput) {
 	rng := rand.New(rand.NewPCG(x.seed, 20))
 	for n := range 2 + rng.IntN(3) {
 		id := fmt.Sprint("trader-", n)
-		t := x.newTrading(rng, id)
+		t := x.newTraderInput(rng, id)
 		if n == 0 && x.doomed {
 			t.Calls = append(t.Calls, call{Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "doomed", N: 1, Activity: "kills"}})
 		}
-		if n == 0 && x.marathons {
+		if n == 0 && x.withMarathon {
 			t.Calls = append(t.Calls, call{Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "long", N: 1, Activity: "marathon"}})
 		}
 		all = append(all, t)
 		x.traders = append(x.traders, id)
 	}
 	for range rng.IntN(4) {
-		d := meddlings()[rng.IntN(len(meddlings()))]
-		x.meddlings = append(x.meddlings, d)
+		d := clientActions()[rng.IntN(len(clientActions()))]
+		x.clientActions = append(x.clientActions, d)
 		if d.ends {
 			x.audit.mortal[d.to] = true
 		}
 	}
-	x.echoes = []float64{0, 0.1, 0.4}[rng.IntN(3)]
+	x.copyRate = []float64{0, 0.1, 0.4}[rng.IntN(3)]
 	return all
 }
 
-// trade runs a seed: in a weather, or in a trouble.
-func trade(t *testing.T, seed uint64, s *trouble) (x *exchange) {
+// simulateCalls runs a seed with random faults, or with a trouble.
+func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimulation) {
 	t.Helper()
-	x = &exchange{patient: newPatient(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
+	x = &callSimulation{troubledHub: newTroubledHub(), seed: seed, rng: rand.New(rand.NewPCG(seed, 24))}
 	x.audit = newAuditor(x.w)
-	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, Mortal: true, MaxAttempts: unwatched}
+	o := simhub.Options{Registry: tradingRegistry(), Environments: 3, Mortal: true, MaxAttempts: noCrashLimit}
 	if turn := seed * uint64(len(simulated())); s == nil {
-		o.Schedule = weather(turn)
+		o.Schedule = faultSchedule(turn)
 		o.Schedule.Storm = 2000
 		o.Mortal = seed/weathers%2 == 0
 		o.Rollup = int64(seed / weathers / 2 % 2)
 	} else {
 		o.Schedule, o.MaxAttempts = &simhub.Schedule{Seed: seed}, 0
-		x.doomed, x.marathons = s.verdicts > 0, s.orchestration == "marathon"
+		x.doomed, x.withMarathon = s.verdicts > 0, s.orchestration == "marathon"
 		if s.hub != nil {
 			s.hub(&o)
 		}
@@ -163,20 +165,20 @@ func trade(t *testing.T, seed uint64, s *trouble) (x *exchange) {
 	if s != nil {
 		name = s.name
 	}
-	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble: in real time
-		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends", name, seed))
+	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble, in real time
+		panic(fmt.Sprintf("%s, -seed=%d: a goroutine runs without blocking", name, seed))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		begun = time.Now()
 		x.h, x.c = h, client.New(h.Provider)
 		x.w.on(h)
-		x.first = h.startAs("nothing", "trader", trading{})
+		x.first = h.startAs("nothing", "trader", traderInput{})
 		for n, plan := range x.plan() {
 			h.startAs(x.traders[n], "trader", plan)
 		}
 		if seed%rushIn == rushIn-1 && s == nil {
-			h.startAs("rusher", "rusher", rushOf)
+			h.startAs("rusher", "rusher", rushOperations)
 			x.traders = append(x.traders, "rusher")
 		}
 		h.Cloud.Table.Lag(3)
@@ -185,20 +187,20 @@ func trade(t *testing.T, seed uint64, s *trouble) (x *exchange) {
 			disorder.Duplicate = s.duplicate
 		}
 		h.Cloud.Queues.Disorder("sim://default", disorder)
-		x.clients, x.watchEvery = 2, 1000
+		x.clients, x.sweepEvery = 2, 1000
 		if s != nil && s.act != nil {
-			x.watchEvery, x.looksBehind = 5, 8
+			x.sweepEvery, x.finalSweeps = 5, 8
 		}
 		beside := x.beside(s)
 		if beside != nil {
-			x.clients, x.watchEvery = x.clients+1, 5
+			x.clients, x.sweepEvery = x.clients+1, 5
 		}
-		h.Scheduler.Go(ctx, "asker", x.asks) // from here on what is in x is everybody's
-		h.Scheduler.Go(ctx, "meddler", x.meddles)
+		h.Scheduler.Go(ctx, "asker", x.asks) // from here on, x is shared by goroutines
+		h.Scheduler.Go(ctx, "meddler", x.runActions)
 		if beside != nil {
 			h.Scheduler.Go(ctx, "builder", beside)
 		}
-		h.Scheduler.Go(ctx, "closer", x.closesAll)
+		h.Scheduler.Go(ctx, "closer", x.endAll)
 		err := h.Scheduler.Run(ctx, 72*time.Hour)
 		for _, o := range x.retired {
 			o.Close()
@@ -213,26 +215,27 @@ func trade(t *testing.T, seed uint64, s *trouble) (x *exchange) {
 	return x
 }
 
-// rushOf is how many operations there are of the account that has very many, in one of rushIn seeds: more than one execution takes.
-const rushOf, rushIn = 1100, 32
+// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. One execution
+// processes fewer.
+const rushOperations, rushIn = 1100, 32
 
-// beside is what is done with the builds of a hub meanwhile.
-func (x *exchange) beside(s *trouble) func(ctx context.Context) {
+// beside returns what happens to the builds of the hub during a seed, or nil.
+func (x *callSimulation) beside(s *troubleScenario) func(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(x.seed, 25))
 	switch {
 	case s == nil && rng.IntN(4) > 0:
 		return nil
 	case s == nil, strings.Contains(s.name, "rollout"):
-		return func(ctx context.Context) { x.staysBehind(ctx, rng, 1) }
+		return func(ctx context.Context) { x.deployOlderBuild(ctx, rng, 1) }
 	case strings.Contains(s.name, "blocked"), strings.Contains(s.name, "mended"):
-		return func(ctx context.Context) { x.staysBehind(ctx, rng, len(x.h.Orchestrators)) }
+		return func(ctx context.Context) { x.deployOlderBuild(ctx, rng, len(x.h.Orchestrators)) }
 	}
 	return nil
 }
 
-// staysBehind has environments run a build that is older, for a while.
-func (x *exchange) staysBehind(ctx context.Context, rng *rand.Rand, n int) {
-	m := x.clientOf("builder", 26)
+// deployOlderBuild runs an older build in n environments for a while.
+func (x *callSimulation) deployOlderBuild(ctx context.Context, rng *rand.Rand, n int) {
+	m := x.newSimClient("builder", 26)
 	defer x.leaves(m)
 	m.moment(ctx)
 	running := x.deploy(ctx, x.broken(olderRegistry(), n)...)
@@ -240,8 +243,8 @@ func (x *exchange) staysBehind(ctx context.Context, rng *rand.Rand, n int) {
 	x.retired = x.deploy(ctx, running...)[:n]
 }
 
-// judge says what is wrong when all is over.
-func (x *exchange) judge(ctx context.Context, s *trouble) error {
+// judge returns all errors after the end of a seed.
+func (x *callSimulation) judge(ctx context.Context, s *troubleScenario) error {
 	verdicts, wrong := x.w.found()
 	if wrong == nil {
 		wrong = x.w.check(ctx)
@@ -251,39 +254,40 @@ func (x *exchange) judge(ctx context.Context, s *trouble) error {
 		verdicts, rest = 0, nil
 	}
 	if verdicts > 0 {
-		wrong = errors.Join(wrong, fmt.Errorf("%d records were found to be poison", verdicts))
+		wrong = errors.Join(wrong, fmt.Errorf("got %d poison records, want 0", verdicts))
 	}
 	errs := append([]error{wrong, rest, x.audit.check(ctx)}, x.errs...)
 	for _, key := range accountKeys {
-		errs = append(errs, x.audit.wantBook(ctx, key))
+		errs = append(errs, x.audit.checkBook(ctx, key))
 	}
 	return errors.Join(errs...)
 }
 
-// Each seed is one order, in a weather: go test ./dispatch -run TestSimulationOfCalls$ -seed=N.
+// TestSimulationOfCalls runs each seed in one order with random faults. To repeat a seed: go test ./dispatch -run
+// TestSimulationOfCalls$ -seed=N.
 func TestSimulationOfCalls(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
-		t.Log("\n" + strings.Join(trade(t, uint64(*oneSeed), nil).h.Scheduler.Trace(), "\n"))
+		t.Log("\n" + strings.Join(simulateCalls(t, uint64(*oneSeed), nil).h.Scheduler.Trace(), "\n"))
 		return
 	}
 	for seed := *firstSeed; seed < *firstSeed+*traded && !t.Failed(); seed++ {
-		trade(t, seed, nil)
+		simulateCalls(t, seed, nil)
 	}
 }
 
-// The same in all troubles.
+// TestSimulationOfCallsInTrouble runs the same in all troubles.
 func TestSimulationOfCallsInTrouble(t *testing.T) {
 	t.Parallel()
 	for _, s := range troubles() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if *oneSeed >= 0 {
-				t.Log("\n" + strings.Join(trade(t, uint64(*oneSeed), &s).h.Scheduler.Trace(), "\n"))
+				t.Log("\n" + strings.Join(simulateCalls(t, uint64(*oneSeed), &s).h.Scheduler.Trace(), "\n"))
 				return
 			}
 			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
-				trade(t, seed, &s)
+				simulateCalls(t, seed, &s)
 			}
 		})
 	}

@@ -20,16 +20,18 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// patientHub is a hub that leaves nothing to chance as a client does: it is looked at less and less often, and the starts that nobody has named are counted.
-type patientHub struct {
+// seededHub is a deterministic hub for clients. It polls less and less often, and gives generated start IDs a fixed
+// value.
+type seededHub struct {
 	*dynamo.Provider
 
 	name   string
 	starts map[string]string
 }
 
-// StartOrchestration gives a start, with each of its repetitions, the id that it has in every run of a seed.
-func (h patientHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
+// StartOrchestration replaces a generated start ID, in each repetition of the start, with an ID that is the same in
+// each run of a seed.
+func (h seededHub) StartOrchestration(ctx context.Context, s provider.Start) (provider.Instance, error) {
 	drawn := s.StartID
 	if len(drawn) != len(rand.Text()) {
 		return h.Provider.StartOrchestration(ctx, s)
@@ -45,30 +47,30 @@ func (h patientHub) StartOrchestration(ctx context.Context, s provider.Start) (p
 	return in, err
 }
 
-func (h patientHub) WaitUpdate(ctx context.Context, _ string, look func(ctx context.Context) (bool, error)) error {
+func (h seededHub) WaitUpdate(ctx context.Context, _ string, poll func(ctx context.Context) (bool, error)) error {
 	for pause := time.Second; ; pause = min(2*pause, 5*time.Minute) {
-		if done, err := look(ctx); done || err != nil {
+		if done, err := poll(ctx); done || err != nil {
 			return err
 		}
 		time.Sleep(pause)
 	}
 }
 
-// clientOf is a client beside others.
-func (x *exchange) clientOf(name string, stream uint64) *meddler {
-	return &meddler{
-		h: x.h, w: x.w, c: client.New(patientHub{x.h.Provider, name, map[string]string{}}), name: name, first: x.first,
-		rng: mathrand.New(mathrand.NewPCG(x.seed, stream)), stays: exchangeStays,
+// newSimClient returns a client.
+func (x *callSimulation) newSimClient(name string, stream uint64) *simClient {
+	return &simClient{
+		h: x.h, w: x.w, c: client.New(seededHub{x.h.Provider, name, map[string]string{}}), name: name, first: x.first,
+		rng: mathrand.New(mathrand.NewPCG(x.seed, stream)), stays: clientsStay,
 	}
 }
 
-// exchangeStays is how long clients go on: longer than any trouble.
-const exchangeStays = 20 * time.Hour
+// clientsStay is how long clients stay active: longer than any trouble.
+const clientsStay = 20 * time.Hour
 
-// asks has a client make calls, of accounts and of a ledger, some of which are those that traders make too. All have ids: each is repeated until it is
-// answered.
-func (x *exchange) asks(ctx context.Context) {
-	m := x.clientOf("asker", 21)
+// asks calls operations of accounts and of a ledger as a client, some of them under the IDs that traders use too. All
+// calls have IDs, and each is repeated until it has a result.
+func (x *callSimulation) asks(ctx context.Context) {
+	m := x.newSimClient("asker", 21)
 	defer x.leaves(m)
 	for n := range 2 + m.rng.IntN(4) {
 		if m.rng.IntN(3) == 0 {
@@ -83,7 +85,7 @@ func (x *exchange) asks(ctx context.Context) {
 		if id == "" {
 			id = chosenID + c.Label
 		}
-		asked := askedCall{instance: to, id: id}
+		asked := clientCall{instance: to, id: id}
 		asked.err = m.insist(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
@@ -97,7 +99,7 @@ func (x *exchange) asks(ctx context.Context) {
 			}
 			return err
 		})
-		if !m.patience(ctx) && weatherOf(asked.err) {
+		if !m.goesOn(ctx) && isInjectedFault(asked.err) {
 			m.wrong("ask", asked.err)
 		}
 		x.audit.mu.Lock()
@@ -106,77 +108,77 @@ func (x *exchange) asks(ctx context.Context) {
 	}
 }
 
-// meddling is what a client does to an instance.
-type meddling struct {
+// clientAction is what a client does to an instance.
+type clientAction struct {
 	what string
 	to   string
-	// ends: the instance may end of it, or be another.
+	// ends is set if the instance may end or be replaced.
 	ends bool
-	do   func(x *exchange, ctx context.Context, m *meddler, id string)
+	do   func(x *callSimulation, ctx context.Context, m *simClient, id string)
 }
 
-func meddlings() []meddling {
+func clientActions() []clientAction {
 	account := func(key string) string { return perdure.EntityInstanceID("account", key) }
-	return []meddling{
-		{"pause", account(safeKey), false, (*exchange).pauses},
-		{"pause", "ledger-t", false, (*exchange).pauses},
-		{"cancel", "ledger-t", true, (*exchange).cancels},
-		{"terminate", "ledger-t", true, (*exchange).terminates},
-		{"end", "ledger-t", true, (*exchange).closes},
-		{"purge", "ledger-t", true, (*exchange).purges},
-		{"cancel", account("b"), true, (*exchange).cancels},
-		{"purge", account("b"), true, (*exchange).purges},
-		{"cancel", "trader-1", true, (*exchange).cancels},
-		{"terminate", "trader-1", true, (*exchange).terminates},
-		{"purge", "trader-1", true, (*exchange).purges},
+	return []clientAction{
+		{"pause", account(safeKey), false, (*callSimulation).pauses},
+		{"pause", "ledger-t", false, (*callSimulation).pauses},
+		{"cancel", "ledger-t", true, (*callSimulation).cancels},
+		{"terminate", "ledger-t", true, (*callSimulation).terminates},
+		{"end", "ledger-t", true, (*callSimulation).closes},
+		{"purge", "ledger-t", true, (*callSimulation).purges},
+		{"cancel", account("b"), true, (*callSimulation).cancels},
+		{"purge", account("b"), true, (*callSimulation).purges},
+		{"cancel", "trader-1", true, (*callSimulation).cancels},
+		{"terminate", "trader-1", true, (*callSimulation).terminates},
+		{"purge", "trader-1", true, (*callSimulation).purges},
 	}
 }
 
-// meddles does some of that, at moments that the seed chooses.
-func (x *exchange) meddles(ctx context.Context) {
-	m := x.clientOf("meddler", 22)
+// runActions performs the client actions at moments that the seed chooses.
+func (x *callSimulation) runActions(ctx context.Context) {
+	m := x.newSimClient("meddler", 22)
 	defer x.leaves(m)
-	for _, d := range x.meddlings {
+	for _, d := range x.clientActions {
 		m.moment(ctx)
 		d.do(x, ctx, m, d.to)
 	}
 }
 
-// late are the errors of orders for what is not there yet, or not any more.
+// late reports whether an error is acceptable for a request to an instance that does not exist yet, or has ended.
 func late(err error) bool {
 	return err == nil || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrEnded) || errors.Is(err, provider.ErrAlreadyExists)
 }
 
-func (x *exchange) order(ctx context.Context, m *meddler, what string, f func(ctx context.Context) error) {
+func (x *callSimulation) order(ctx context.Context, m *simClient, what string, f func(ctx context.Context) error) {
 	if err := m.insist(ctx, f); !late(err) {
 		m.wrong(what, err)
 	}
 }
 
-func (x *exchange) cancels(ctx context.Context, m *meddler, id string) {
+func (x *callSimulation) cancels(ctx context.Context, m *simClient, id string) {
 	x.order(ctx, m, "cancel", func(ctx context.Context) error { return m.c.Cancel(ctx, id, "enough") })
 }
 
-func (x *exchange) terminates(ctx context.Context, m *meddler, id string) {
+func (x *callSimulation) terminates(ctx context.Context, m *simClient, id string) {
 	x.order(ctx, m, "terminate", func(ctx context.Context) error {
 		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: id, Text: "enough", RequestedBy: "ann"})
 	})
 }
 
-func (x *exchange) closes(ctx context.Context, m *meddler, id string) {
+func (x *callSimulation) closes(ctx context.Context, m *simClient, id string) {
 	x.order(ctx, m, "end", func(ctx context.Context) error {
 		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageEventRaised, InstanceID: id, Name: "end", EventID: "end", Data: encoded(m.h.t, 1)})
 	})
 }
 
-func (x *exchange) purges(ctx context.Context, m *meddler, id string) {
+func (x *callSimulation) purges(ctx context.Context, m *simClient, id string) {
 	if err := m.purge(ctx, id, client.Force()); !late(err) {
 		m.wrong("purge", err)
 	}
 }
 
-// pauses has an instance stand still for a while, whichever life it is in.
-func (x *exchange) pauses(ctx context.Context, m *meddler, id string) {
+// pauses pauses an instance for a while, in any incarnation.
+func (x *callSimulation) pauses(ctx context.Context, m *simClient, id string) {
 	var in provider.Instance
 	x.order(ctx, m, "status", func(ctx context.Context) (err error) {
 		in, err = m.h.Provider.ReadInstance(ctx, id)
@@ -190,13 +192,13 @@ func (x *exchange) pauses(ctx context.Context, m *meddler, id string) {
 	}
 	send(pauseMessage(in, "p", "ann"))
 	m.moment(ctx)
-	for n := range 3 { // what a queue has moved to its dead letters comes late
+	for n := range 3 { // later requests may be dead letters for a while
 		send(resumeMessage(in, fmt.Sprint("r", n), "bob"))
 		time.Sleep(20 * time.Minute)
 	}
 }
 
-// echo is a message that comes again when the queue has forgotten it.
+// echo is a message that is repeated after SQS has forgotten its deduplication ID.
 type echo struct {
 	url   string
 	entry sqstypes.SendMessageBatchRequestEntry
@@ -205,17 +207,18 @@ type echo struct {
 
 const echoMark = "again-"
 
-// hears notes what is sent from one instance to another, and has some of it come again: as from a process that stood still, and did not hear that it is answered.
-func (x *exchange) hears(c simaws.Call) {
+// hears records messages between instances, and repeats some of them later, like a process that was frozen and received
+// no response.
+func (x *callSimulation) hears(c simaws.Call) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
-	if !ok || x.echoes == 0 || *in.QueueUrl != x.h.Provider.Config().InboxURL {
+	if !ok || x.copyRate == 0 || *in.QueueUrl != x.h.Provider.Config().InboxURL {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, e := range in.Entries {
 		m, err := provider.DecodeMessage(*e.MessageBody)
-		if err != nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdateAnswered || x.rng.Float64() >= x.echoes {
+		if err != nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdateAnswered || x.rng.Float64() >= x.copyRate {
 			continue
 		}
 		e.MessageDeduplicationId = aws.String(echoMark + aws.ToString(e.MessageDeduplicationId))
@@ -224,8 +227,8 @@ func (x *exchange) hears(c simaws.Call) {
 	}
 }
 
-// resounds sends again what is to come again by now.
-func (x *exchange) resounds() {
+// sendDueCopies sends the copies that are due.
+func (x *callSimulation) sendDueCopies() {
 	x.mu.Lock()
 	var due []echo
 	x.heard = slices.DeleteFunc(x.heard, func(e echo) bool {
@@ -242,7 +245,7 @@ func (x *exchange) resounds() {
 	}
 }
 
-func (x *exchange) failed(what string, err error) {
+func (x *callSimulation) failed(what string, err error) {
 	if err != nil {
 		x.mu.Lock()
 		x.errs = append(x.errs, fmt.Errorf("%s: %w", what, err))
@@ -250,16 +253,16 @@ func (x *exchange) failed(what string, err error) {
 	}
 }
 
-// leaves is for a client that is done.
-func (x *exchange) leaves(m *meddler) {
+// leaves ends a client and records its errors.
+func (x *callSimulation) leaves(m *simClient) {
 	x.failed("client", errors.Join(m.errs...))
 	x.mu.Lock()
 	x.clients--
 	x.mu.Unlock()
 }
 
-// done reports whether all clients but the closer have left, and all traders are over.
-func (x *exchange) done(ctx context.Context) bool {
+// done reports whether all clients except the closer have left and all traders have ended.
+func (x *callSimulation) done(ctx context.Context) bool {
 	x.mu.Lock()
 	left := x.clients == 0 && len(x.heard) == 0
 	x.mu.Unlock()
@@ -272,20 +275,20 @@ func (x *exchange) done(ctx context.Context) bool {
 	return left
 }
 
-// closesAll has the watch look, as its rule does, until all traders are over, and then ends what they have traded with.
-func (x *exchange) closesAll(ctx context.Context) {
-	m := x.clientOf("closer", 23)
-	plain := context.Background() // what looks is beside the hub, and nothing harms it
-	for n := 1; m.patience(ctx) && !x.done(plain); n++ {
+// endAll runs sweeps until all traders have ended, and then ends the accounts and ledgers.
+func (x *callSimulation) endAll(ctx context.Context) {
+	m := x.newSimClient("closer", 23)
+	plain := context.Background() // these reads are outside the simulation and never fail
+	for n := 1; m.goesOn(ctx) && !x.done(plain); n++ {
 		time.Sleep(3 * time.Minute)
-		if x.resounds(); n%x.watchEvery == 0 {
+		if x.sendDueCopies(); n%x.sweepEvery == 0 {
 			_, _ = x.h.Timekeeper.Sweep(ctx)
 		}
 	}
-	time.Sleep(3 * time.Hour) // what nobody waits for is done
+	time.Sleep(3 * time.Hour) // unawaited activities end
 	for n := range 40 {
 		left := 0
-		for _, id := range x.counters() {
+		for _, id := range x.callees() {
 			in, err := x.h.Provider.ReadInstance(plain, id)
 			if err != nil || in.Status.Terminal() {
 				continue
@@ -293,17 +296,17 @@ func (x *exchange) closesAll(ctx context.Context) {
 			left++
 			x.failed("cancel", x.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancel, InstanceID: id, Reason: "requested"}))
 		}
-		if left == 0 && n >= x.looksBehind {
+		if left == 0 && n >= x.finalSweeps {
 			return
 		}
-		if time.Sleep(3 * time.Minute); n%5 == 4 || n < x.looksBehind {
+		if time.Sleep(3 * time.Minute); n%5 == 4 || n < x.finalSweeps {
 			_, _ = x.h.Timekeeper.Sweep(ctx)
 		}
 	}
 }
 
-// counters are the instances that take calls.
-func (x *exchange) counters() []string {
+// callees returns the instances that are called.
+func (x *callSimulation) callees() []string {
 	ids := []string{"ledger-t", "ledger-u"}
 	for _, key := range accountKeys {
 		ids = append(ids, perdure.EntityInstanceID("account", key))

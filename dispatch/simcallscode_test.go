@@ -11,24 +11,25 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// The code of the simulation of calls: traders post to accounts, which are entities, and to ledgers, which are orchestrations that take updates.
+// This file has the code of the simulation of calls. Traders post to accounts, which are entities, and to ledgers,
+// which are orchestrations with update handlers.
 
-// posting is what an operation is told. Its label is unlike any other's: where it is found says what became of the operation.
+// posting is the input of an operation. Its label is unique, so that the operation can be found in results and states.
 type posting struct {
 	Label string `json:"label"`
 	N     int    `json:"n"`
-	// Activity, if any, is what the operation waits for.
+	// Activity is the activity that the operation awaits, if any.
 	Activity string `json:"activity"`
 }
 
-// receipt is what an operation answers: whose it is, how many there were by then, and what they come to.
+// receipt is the result of an operation: its label, the number of operations so far, and their sum.
 type receipt struct {
 	Label string `json:"label"`
 	Count int    `json:"count"`
 	Sum   int    `json:"sum"`
 }
 
-// book is the state of an account, and of a ledger.
+// book is the state of an account or a ledger.
 type book struct {
 	Posted []string `json:"posted"` // but for those of a rush, which are very many
 	Count  int      `json:"count"`
@@ -48,7 +49,7 @@ func (b *book) equal(o *book) bool {
 	return b.Count == o.Count && b.Sum == o.Sum && slices.Equal(b.Posted, o.Posted)
 }
 
-// postSlowly waits between the moment at which it looks at the state, and that at which it changes it.
+// postSlowly awaits an activity between the read and the change of the state.
 func (b *book) postSlowly(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 	seen := *b
 	if _, err := perdure.CallActivityByName[string](ctx, p.Activity, p.Label).Await(ctx); err != nil {
@@ -59,15 +60,15 @@ func (b *book) postSlowly(ctx *perdure.OrchestrationContext, p posting) (receipt
 	return r, nil
 }
 
-var errNoPost = errors.New("it is not posted")
+var errNoPost = errors.New("not posted")
 
-// spoil changes the state, and fails. It does not panic, since the stack that a panic's answer has is another in each run.
+// spoil changes the state and fails. It does not panic, because the stack in a panic's error differs in each run.
 func (b *book) spoil(p posting) (receipt, error) {
 	b.post(p)
 	return receipt{}, errNoPost
 }
 
-// The operations.
+// Names of the operations.
 const (
 	opPost  = "post"
 	opSlow  = "post-slowly"
@@ -75,20 +76,21 @@ const (
 	opClose = "close"
 )
 
-// ledger is an orchestration of which all operations are updates, but to close it. It continues as new after so many.
+// ledger is the input of an orchestration whose operations are updates. It continues as new after Anew operations.
 type ledger struct {
 	Book  book `json:"book"`
 	Anew  int  `json:"anew"`
 	Taken int  `json:"taken"`
 }
 
-// keeps is a ledger. An older one knows no operation but to post.
+// keeps runs a ledger. An older build only has the operation post.
 func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error) {
 	handle := func(name string, f func(ctx *perdure.OrchestrationContext, p posting) (receipt, error)) error {
 		return perdure.SetUpdateHandler(ctx, name, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
 			r, err := f(ctx, p)
 			if l.Taken++; l.Taken == l.Anew {
-				perdure.RaiseEvent(ctx, ctx.InstanceID(), "full", l.Taken) // others are under way by the time that it comes
+				// other updates are running when the event arrives
+				perdure.RaiseEvent(ctx, ctx.InstanceID(), "full", l.Taken)
 			}
 			return r, err
 		}, perdure.Serialized())
@@ -109,26 +111,27 @@ func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error
 	return perdure.ContinueAsNew[book](ctx, ledger{Book: l.Book, Anew: l.Anew})
 }
 
-// call is one of a trader's.
+// call is one call of a trader.
 type call struct {
-	Key     string // of the account, or the id of a ledger
+	Key     string // of the account, or the ID of a ledger
 	Account bool
 	Op      string
 	posting
 
-	ID     string // of its own choice
-	Starts int    // the ledger, where it is not there, which continues as new after so many operations; 0: it does not
-	// Later: its answer is awaited in the end. GivesUp: the answer is given up after so long, or at once; 0: it is waited for.
+	ID     string // update ID chosen by the trader
+	Starts int    // starts a missing ledger that continues as new after so many operations; 0 means no start
+	// Later awaits the result at the end. GivesUp cancels the wait after that time, or at once if negative; 0 means
+	// never.
 	Later   bool
 	GivesUp time.Duration
-	Pause   time.Duration // before it
+	Pause   time.Duration // before the call
 }
 
-// trading is what a trader does. It continues as new before the call Anew, with whatever is under way; 0: it does not.
-type trading struct {
+// traderInput is the input of a trader. It continues as new before the call Anew, with its open calls; 0 means never.
+type traderInput struct {
 	Calls []call
 	Anew  int
-	Told  []string // before
+	Told  []string // results of earlier executions
 }
 
 func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] {
@@ -145,7 +148,7 @@ func (c *call) make(ctx *perdure.OrchestrationContext) *perdure.Future[receipt] 
 	return perdure.CallUpdate[receipt](ctx, c.Key, c.Op, c.posting, opts...)
 }
 
-// toldOf is what became of a call.
+// toldOf describes the result of a call.
 func toldOf(r receipt, err error) (string, error) {
 	if err == nil {
 		return r.Label, nil
@@ -156,12 +159,12 @@ func toldOf(r receipt, err error) (string, error) {
 	return "", err
 }
 
-func trades(ctx *perdure.OrchestrationContext, t trading) (all []string, err error) {
+func trades(ctx *perdure.OrchestrationContext, t traderInput) (all []string, err error) {
 	all = t.Told
 	var later []*perdure.Future[receipt]
 	for i := range t.Calls {
 		if i == t.Anew && i > 0 {
-			return perdure.ContinueAsNew[[]string](ctx, trading{Calls: t.Calls[i:], Told: all})
+			return perdure.ContinueAsNew[[]string](ctx, traderInput{Calls: t.Calls[i:], Told: all})
 		}
 		c := &t.Calls[i]
 		if c.Pause > 0 {
@@ -203,13 +206,13 @@ func trades(ctx *perdure.OrchestrationContext, t trading) (all []string, err err
 	return all, nil
 }
 
-// rushes posts to an account many times, so many at once as may wait.
+// rushes posts to an account many times, as many at once as may wait.
 func rushes(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	const atOnce = 300
 	for from := 0; from < n; from += atOnce {
 		var fs []*perdure.Future[receipt]
 		for i := from; i < min(n, from+atOnce); i++ {
-			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", rushKey, opPost, posting{Label: labelOf(rushKey, i), N: 1}))
+			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", rushKey, opPost, posting{Label: callLabel(rushKey, i), N: 1}))
 		}
 		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 			return from, err
@@ -226,7 +229,8 @@ func tradingRegistry() *perdure.Registry {
 	return r
 }
 
-// olderRegistry is a build that knows no operation but to post and to close: it parts from the history of others, and rejects them where it comes first.
+// olderRegistry returns a build that only has the operations post and close. It rejects others, and differs from a
+// history that contains them.
 func olderRegistry() *perdure.Registry {
 	r := addTrading(perdure.NewRegistry(), true)
 	perdure.AddEntity(r, "account", operationOf(opPost, posts), operationOf(opClose, closesBook, perdure.DeleteState()))
@@ -245,7 +249,7 @@ func operationOf(name string, f func(b *book, ctx *perdure.OrchestrationContext,
 	return perdure.Operation(name, func(ctx *perdure.OrchestrationContext, b *book, p posting) (receipt, error) { return f(b, ctx, p) }, opts...)
 }
 
-// addTrading adds what all builds have, and their ledger.
+// addTrading adds the orchestrations and activities of all builds.
 func addTrading(r *perdure.Registry, older bool) *perdure.Registry {
 	perdure.AddOrchestration(r, "trader", trades)
 	perdure.AddOrchestration(r, "rusher", rushes)

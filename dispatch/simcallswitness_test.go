@@ -20,67 +20,68 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// auditor goes through the histories of all that there was when all is over, also of what was purged, and holds what traders were told against what
-// accounts and ledgers did (R31).
+// auditor reads all histories after a simulation, including those of purged instances, and compares the results that
+// callers received with the work of accounts and ledgers (R31).
 type auditor struct {
 	w *witness
 
 	mu sync.Mutex
-	// seen are the histories of what may be purged, by execution, as they grow.
+	// seen has the histories of instances that may be purged, by execution, while they grow.
 	seen map[string][]history.Event
-	// begun is how many executions had begun before each: lives may follow each other in a moment.
+	// begun is the order in which executions started. Incarnations may follow each other in a moment.
 	begun map[string]int
-	// mortal are the instances that may be purged or end before they have answered all.
+	// mortal has the instances that may be purged, or end before they have responded to all calls.
 	mortal map[string]bool
-	// displaced are the instances, and the updates, of which a message was among the dead letters: what it and its turn send comes later (R24).
+	// displaced has the instances and updates with a dead letter. A dead letter and the outputs of its turn arrive
+	// later (R24).
 	displaced map[string]bool
 	errs      []error
 
-	executions map[string]audited
-	order      []string // the executions, each instance's in their order
+	executions map[string]auditedExecution
+	order      []string // the executions, ordered within each instance
 	sent       []sentCall
-	asked      []askedCall
-	taken      map[string]*takings // by instance
+	asked      []clientCall
+	taken      map[string]*calleeWork // by instance
 }
 
-// audited is an execution.
-type audited struct {
+// auditedExecution is the history of an execution.
+type auditedExecution struct {
 	instance, id string
 	events       []history.Event
 }
 
-// sentCall is an UpdateSent, and what it was told.
+// sentCall is an UpdateSent event and its response.
 type sentCall struct {
-	from     audited
+	from     auditedExecution
 	event    *history.Event
 	id       string
 	named    bool
 	answered *history.Event
 }
 
-// askedCall is one of a client, and what it was told.
-type askedCall struct {
+// clientCall is a call of a client and its result.
+type clientCall struct {
 	instance, id string
 	result       json.RawMessage
 	err          error
 }
 
-// takings are what an instance did, in all its lives.
-type takings struct {
+// calleeWork has the work of an instance in all incarnations.
+type calleeWork struct {
 	lives []*life
 }
 
-// life is one, from a start to an end or a purge: the updates that it has accepted, by their ids, in their order.
+// life is one incarnation, from a start to an end or a purge, with its accepted updates by ID and in order.
 type life struct {
 	startID  string
 	order    []string
-	updates  map[string]*takenUpdate
+	updates  map[string]*acceptedUpdate
 	book     book
 	rejected map[string]bool
-	done     int // that many of order have ended, and maybe more
+	done     int // this many updates of order have ended, and maybe more
 }
 
-type takenUpdate struct {
+type acceptedUpdate struct {
 	at      int
 	op      string
 	posting posting
@@ -88,16 +89,16 @@ type takenUpdate struct {
 }
 
 func newAuditor(w *witness) *auditor {
-	return &auditor{w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{}, displaced: map[string]bool{}, executions: map[string]audited{}, taken: map[string]*takings{}}
+	return &auditor{w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{}, displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{}}
 }
 
 func (a *auditor) wrongf(format string, args ...any) {
 	a.errs = append(a.errs, fmt.Errorf(format, args...))
 }
 
-// intercept notes, after each commit of what may be purged, what its history is, and what is picked up from the dead letters.
+// intercept records the history of instances that may be purged after each commit, and recovered dead letters.
 func (a *auditor) intercept(c simaws.Call) {
-	a.picksUp(c)
+	a.recordRedrive(c)
 	for _, it := range itemsPut(c) {
 		id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 		if !ofExecution || !strings.HasPrefix(text(it, "sk"), "h#") || text(it, "stub") != "" {
@@ -106,12 +107,12 @@ func (a *auditor) intercept(c simaws.Call) {
 		a.w.mu.Lock()
 		instance := a.w.instances["x#"+id]
 		a.w.mu.Unlock()
-		a.grows(instance, id)
+		a.readNewEvents(instance, id)
 	}
 }
 
-// grows is for an execution of which something is committed.
-func (a *auditor) grows(instance, id string) {
+// readNewEvents reads the new events of an execution.
+func (a *auditor) readNewEvents(instance, id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, known := a.begun[id]; !known {
@@ -132,7 +133,7 @@ func (a *auditor) grows(instance, id string) {
 	}
 }
 
-func (a *auditor) picksUp(c simaws.Call) {
+func (a *auditor) recordRedrive(c simaws.Call) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
 	if !ok || *in.QueueUrl != a.w.h.Provider.Config().InboxURL {
 		return
@@ -151,7 +152,7 @@ func (a *auditor) picksUp(c simaws.Call) {
 	}
 }
 
-// check reads all, and says what is wrong.
+// check reads all histories and returns all errors.
 func (a *auditor) check(ctx context.Context) error {
 	a.read(ctx)
 	for _, id := range a.order {
@@ -164,18 +165,18 @@ func (a *auditor) check(ctx context.Context) error {
 		a.judge(&a.sent[i])
 	}
 	for _, c := range a.asked {
-		a.judgeAsked(&c)
+		a.judgeClientCall(&c)
 	}
-	a.ordered()
+	a.checkOrder()
 	a.once()
 	return errors.Join(a.errs...)
 }
 
-// read has the histories, in the order of the instances' executions, but for starts that nobody has named: they are of nobody (R11).
+// read loads the histories in the order of the executions, except starts that no instance item refers to (R11).
 func (a *auditor) read(ctx context.Context) {
 	for pk, instance := range a.w.instances {
 		id := strings.TrimPrefix(pk, "x#")
-		x := audited{instance: instance, id: id, events: a.seen[id]}
+		x := auditedExecution{instance: instance, id: id, events: a.seen[id]}
 		named := a.w.executions[id].named
 		if !a.mortal[instance] {
 			for e, err := range a.w.h.Provider.ReadHistory(ctx, instance, id, 0) {
@@ -199,21 +200,21 @@ func (a *auditor) read(ctx context.Context) {
 	})
 }
 
-// follow goes through what an execution did for others.
-func (a *auditor) follow(x audited) {
+// follow records the updates that an execution processed.
+func (a *auditor) follow(x auditedExecution) {
 	all := a.taken[x.instance]
 	if all == nil {
-		all = &takings{}
+		all = &calleeWork{}
 		a.taken[x.instance] = all
 	}
 	start := &x.events[0]
 	i := slices.IndexFunc(all.lives, func(l *life) bool { return l.startID == start.StartID })
 	if i < 0 {
-		i, all.lives = len(all.lives), append(all.lives, &life{startID: start.StartID, updates: map[string]*takenUpdate{}, rejected: map[string]bool{}})
+		i, all.lives = len(all.lives), append(all.lives, &life{startID: start.StartID, updates: map[string]*acceptedUpdate{}, rejected: map[string]bool{}})
 	}
 	l := all.lives[i]
 	if start.Number > 1 {
-		a.wantHanded(x, l, "begins with", start.Input)
+		a.checkState(x, l, "begins with", start.Input)
 	}
 	received := map[int64]*history.Event{}
 	for n := range x.events {
@@ -225,8 +226,8 @@ func (a *auditor) follow(x audited) {
 			if r := received[e.SourceEventID]; r != nil {
 				data = r.Data
 			}
-			if l.updates[e.EventID] == nil { // else it is handed on
-				u := &takenUpdate{at: len(l.order), op: e.Name}
+			if l.updates[e.EventID] == nil { // otherwise it was carried over
+				u := &acceptedUpdate{at: len(l.order), op: e.Name}
 				_ = json.Unmarshal(data, &u.posting)
 				l.updates[e.EventID], l.order = u, append(l.order, e.EventID)
 			}
@@ -237,13 +238,13 @@ func (a *auditor) follow(x audited) {
 		case history.ActivityScheduled:
 			a.works(x, l, e)
 		case history.OrchestrationCompleted:
-			a.wantHanded(x, l, "ends with", e.Output)
+			a.checkState(x, l, "ends with", e.Output)
 		}
 	}
 }
 
-// wantHanded wants a state that history has to be what the operations so far come to.
-func (a *auditor) wantHanded(x audited, l *life, what string, doc history.Payload) {
+// checkState checks that a state in history is the result of all operations so far.
+func (a *auditor) checkState(x auditedExecution, l *life, what string, doc history.Payload) {
 	var got book
 	switch name := x.events[0].Name; name {
 	case perdure.EntityOrchestrationName("account"):
@@ -260,12 +261,12 @@ func (a *auditor) wantHanded(x audited, l *life, what string, doc history.Payloa
 		return
 	}
 	if !got.equal(&l.book) {
-		a.wrongf("%q: execution %s %s %+v, and its operations come to %+v", x.instance, x.id, what, got, l.book)
+		a.wrongf("%q: execution %s %s state %+v, want %+v", x.instance, x.id, what, got, l.book)
 	}
 }
 
-// next is the update whose turn it is: the first that has not ended.
-func (l *life) next() (id string, u *takenUpdate) {
+// next returns the first update that has not ended.
+func (l *life) next() (id string, u *acceptedUpdate) {
 	for ; l.done < len(l.order); l.done++ {
 		if u := l.updates[l.order[l.done]]; len(u.ends) == 0 {
 			return l.order[l.done], u
@@ -274,24 +275,25 @@ func (l *life) next() (id string, u *takenUpdate) {
 	return "", nil
 }
 
-// works wants no activity of an operation but of that whose turn it is.
-func (a *auditor) works(x audited, l *life, e *history.Event) {
+// works checks that only the operation whose turn it is schedules an activity.
+func (a *auditor) works(x auditedExecution, l *life, e *history.Event) {
 	var label string
 	_ = json.Unmarshal(e.Input, &label)
 	if id, u := l.next(); u == nil || u.posting.Label != label {
-		a.wrongf("%q: %s of %s begins %q while it is the turn of %q, %+v", x.instance, e.String(), x.id, label, id, u)
+		a.wrongf("%q: %s of %s schedules %q during the turn of %q, %+v", x.instance, e.String(), x.id, label, id, u)
 	}
 }
 
-// complete takes the end of an update: in the order in which they were accepted, with what the operations before it have left.
-func (a *auditor) complete(x audited, l *life, e *history.Event) {
+// complete records the end of an update. Updates must end in the order in which they were accepted, with the state of
+// the previous operations.
+func (a *auditor) complete(x auditedExecution, l *life, e *history.Event) {
 	u := l.updates[e.EventID]
 	if u == nil {
-		a.wrongf("%q: %s of %s ends update %q, which was not accepted", x.instance, e.String(), x.id, e.EventID)
+		a.wrongf("%q: %s of %s ends update %q that was not accepted", x.instance, e.String(), x.id, e.EventID)
 		return
 	}
 	if id, _ := l.next(); e.Reason == "" && id != e.EventID {
-		a.wrongf("%q: update %q of %s ends while it is the turn of %q", x.instance, e.EventID, x.id, id)
+		a.wrongf("%q: update %q of %s ends during the turn of %q", x.instance, e.EventID, x.id, id)
 	}
 	u.ends = append(u.ends, e)
 	switch {
@@ -308,13 +310,13 @@ func (a *auditor) complete(x audited, l *life, e *history.Event) {
 			want = l.book.post(u.posting)
 		}
 		if got != want {
-			a.wrongf("%q: update %q of %s, %s, answers %+v, want %+v", x.instance, e.EventID, x.id, u.op, got, want)
+			a.wrongf("%q: update %q of %s, operation %s: got result %+v, want %+v", x.instance, e.EventID, x.id, u.op, got, want)
 		}
 	}
 }
 
-// send gathers what an execution has asked of others.
-func (a *auditor) send(x audited) {
+// send collects the calls of an execution.
+func (a *auditor) send(x auditedExecution) {
 	by := map[int64]int{}
 	for n := range x.events {
 		switch e := &x.events[n]; e.Kind {
@@ -325,9 +327,9 @@ func (a *auditor) send(x audited) {
 			i, ok := by[e.SourceEventID]
 			switch {
 			case !ok:
-				a.wrongf("%q: %s of %s answers nothing", x.instance, e.String(), x.id)
+				a.wrongf("%q: %s of %s responds to no call", x.instance, e.String(), x.id)
 			case a.sent[i].answered != nil:
-				a.wrongf("%q: %s of %s answers a second time", x.instance, e.String(), x.id)
+				a.wrongf("%q: %s of %s is a second response", x.instance, e.String(), x.id)
 			default:
 				a.sent[i].answered = e
 			}
@@ -335,7 +337,7 @@ func (a *auditor) send(x audited) {
 	}
 }
 
-// ended are the ends of a call in all lives of whoever it was for.
+// ended returns the ends of a call in all incarnations of its receiver.
 func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted bool) {
 	t := a.taken[s.event.InstanceID]
 	if t == nil {
@@ -351,19 +353,19 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 	return ends, rejected, accepted
 }
 
-// judge holds what a caller was told against what was done.
+// judge compares the response that a caller received with the work of the receiver.
 func (a *auditor) judge(s *sentCall) {
 	ends, rejected, accepted := a.ended(s)
 	who := fmt.Sprintf("call %q of %q to %q", s.id, s.from.instance, s.event.InstanceID)
 	if !a.mortal[s.event.InstanceID] && s.event.Orchestration != "" && len(ends) == 0 && !rejected {
-		a.wrongf("%s was sent, and nothing became of it (accepted: %v)", who, accepted)
+		a.wrongf("%s has no end (accepted: %v)", who, accepted)
 	}
 	if s.answered == nil {
-		return // whoever waits for it is not over, which is looked at elsewhere
+		return // the caller has not ended, which other checks find
 	}
 	is := func(what string, f func(e *history.Event) bool) {
 		if !slices.ContainsFunc(ends, f) {
-			a.wrongf("%s was told %s, %s %v, and nothing of that was done: %v", who, what, s.answered.Result, s.answered.Error, ends)
+			a.wrongf("%s received %s, %s %v, want one of %v", who, what, s.answered.Result, s.answered.Error, ends)
 		}
 	}
 	if s.answered.Error == nil {
@@ -379,26 +381,26 @@ func (a *auditor) judge(s *sentCall) {
 		is(why, func(e *history.Event) bool { return e.Reason != "" })
 	case history.TypeUpdateRejected:
 		if !rejected {
-			a.wrongf("%s was told that it is rejected, and it was not", who)
+			a.wrongf("%s received a rejection, but was not rejected", who)
 		}
 	case history.TypeNotFound, history.TypeEnded:
 		if why == history.TypeNotFound && s.event.Orchestration != "" {
-			a.wrongf("%s was told %s, and was to start it", who, why)
+			a.wrongf("%s received %s although it starts the instance", who, why)
 		}
 		if done := slices.IndexFunc(ends, func(e *history.Event) bool { return e.Reason == "" }); done >= 0 && !s.named {
-			a.wrongf("%s was told %s, and was done: %s", who, why, ends[done].String())
+			a.wrongf("%s received %s, but was processed: %s", who, why, ends[done].String())
 		}
 	case history.TypeUpdatePurged:
 		if !a.mortal[s.event.InstanceID] {
-			a.wrongf("%s was told %s of what nobody purges", who, why)
+			a.wrongf("%s received %s from an instance that is never purged", who, why)
 		}
 	default:
-		a.wrongf("%s was told %+v", who, s.answered.Error)
+		a.wrongf("%s received an unexpected failure: %+v", who, s.answered.Error)
 	}
 }
 
-// judgeAsked holds what a client was told against what was done.
-func (a *auditor) judgeAsked(c *askedCall) {
+// judgeClientCall compares the result that a client received with the work of the receiver.
+func (a *auditor) judgeClientCall(c *clientCall) {
 	ends, _, _ := a.ended(&sentCall{event: &history.Event{InstanceID: c.instance}, id: c.id})
 	done := func(e *history.Event) bool {
 		return e.Reason == "" && e.Error == nil && string(e.Result) == string(c.result)
@@ -406,16 +408,17 @@ func (a *auditor) judgeAsked(c *askedCall) {
 	failed, _ := errors.AsType[*client.UpdateError](c.err)
 	switch {
 	case c.err == nil && !slices.ContainsFunc(ends, done):
-		a.wrongf("a client's %q of %q was told %s, and nothing of that was done: %v", c.id, c.instance, c.result, ends)
+		a.wrongf("client call %q of %q received %s, want one of %v", c.id, c.instance, c.result, ends)
 	case failed != nil && failed.Code == client.UpdateFailed && !slices.ContainsFunc(ends, func(e *history.Event) bool { return e.Error != nil }):
-		a.wrongf("a client's %q of %q was told %w, and nothing of that was done: %v", c.id, c.instance, c.err, ends)
+		a.wrongf("client call %q of %q received %w, want one of %v", c.id, c.instance, c.err, ends)
 	case c.err != nil && !a.mortal[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
-		a.wrongf("a client's %q of %q: %w", c.id, c.instance, c.err)
+		a.wrongf("client call %q of %q: %w", c.id, c.instance, c.err)
 	}
 }
 
-// ordered wants the calls of each execution to each instance accepted in their order, but for those that dead letters have displaced.
-func (a *auditor) ordered() {
+// checkOrder checks that the calls of an execution to an instance were accepted in order, except calls that dead letters
+// have displaced.
+func (a *auditor) checkOrder() {
 	type pair struct{ x, to string }
 	type place struct{ life, at int }
 	last := map[pair]place{}
@@ -432,7 +435,7 @@ func (a *auditor) ordered() {
 			}
 			of, here := pair{s.from.id, s.event.InstanceID}, place{n, u.at}
 			if before, some := last[of]; some && (before.life > here.life || before.life == here.life && before.at >= here.at) {
-				a.wrongf("call %q of %q to %q was taken as %v, after one that was sent later, %v", s.id, s.from.instance, s.event.InstanceID, here, before)
+				a.wrongf("call %q of %q to %q was accepted as %v, after a later call, %v", s.id, s.from.instance, s.event.InstanceID, here, before)
 			}
 			last[of] = here
 			break
@@ -440,27 +443,28 @@ func (a *auditor) ordered() {
 	}
 }
 
-// once wants each call of which nobody has chosen the id done in one life at the most, and what is in a book there once.
+// once checks that each call with a generated ID was processed in one incarnation at most, and that no book contains a
+// label twice.
 func (a *auditor) once() {
 	for _, instance := range slices.Sorted(maps.Keys(a.taken)) {
 		lives := map[string]int{}
 		for n, l := range a.taken[instance].lives {
 			for id := range l.updates {
 				if before, some := lives[id]; some && !strings.HasPrefix(id, chosenID) {
-					a.wrongf("%q: update %q is taken in its lives %d and %d", instance, id, before, n)
+					a.wrongf("%q: update %q was accepted in incarnations %d and %d", instance, id, before, n)
 				}
 				lives[id] = n
 			}
 			posted := slices.Sorted(slices.Values(l.book.Posted))
 			if len(slices.Compact(posted)) != len(l.book.Posted) {
-				a.wrongf("%q: posted twice: %v", instance, l.book.Posted)
+				a.wrongf("%q: label posted twice: %v", instance, l.book.Posted)
 			}
 		}
 	}
 }
 
-// final is the book that an instance must have.
-func (a *auditor) final(instance string) (b book, some bool) {
+// finalBook returns the expected book of an instance.
+func (a *auditor) finalBook(instance string) (b book, some bool) {
 	t := a.taken[instance]
 	if t == nil || len(t.lives) == 0 {
 		return b, false
@@ -468,12 +472,12 @@ func (a *auditor) final(instance string) (b book, some bool) {
 	return t.lives[len(t.lives)-1].book, true
 }
 
-// wantBook holds the state of an account against its operations.
-func (a *auditor) wantBook(ctx context.Context, key string) error {
+// checkBook compares the state of an account with its operations.
+func (a *auditor) checkBook(ctx context.Context, key string) error {
 	id := perdure.EntityInstanceID("account", key)
-	want, some := a.final(id)
+	want, some := a.finalBook(id)
 	if _, err := a.w.h.Provider.ReadInstance(ctx, id); err != nil || !some {
-		return nil //nolint:nilerr // it is purged, or nobody has called it
+		return nil //nolint:nilerr // purged, or never called
 	}
 	doc, err := a.w.h.QueryInstance(ctx, provider.QueryRequest{InstanceID: id, Name: perdure.EntityStateQuery})
 	if err != nil {
@@ -481,7 +485,7 @@ func (a *auditor) wantBook(ctx context.Context, key string) error {
 	}
 	var got book
 	if err := json.Unmarshal(doc, &got); err != nil || !got.equal(&want) {
-		return errors.Join(err, fmt.Errorf("the state of %q is %+v, and its operations come to %+v", id, got, want))
+		return errors.Join(err, fmt.Errorf("state of %q: got %+v, want %+v", id, got, want))
 	}
 	return nil
 }

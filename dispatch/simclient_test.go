@@ -15,32 +15,33 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// intervention is an orchestration in which a client meddles, at a moment that the seed chooses.
+// intervention is an orchestration with a client that acts at a moment that the seed chooses.
 type intervention struct {
 	name          string
 	orchestration string
 	input         any
-	act           func(*meddler, context.Context)
-	check         func(*meddler, context.Context) error
+	act           func(*simClient, context.Context)
+	check         func(*simClient, context.Context) error
 }
 
 func interventions() []intervention {
 	return []intervention{
-		{"cancel", "tree", 3, (*meddler).cancel, (*meddler).checkCancelled},
-		{"cancel-inline", "dawdles", 4, (*meddler).cancel, (*meddler).checkCancelled},
-		{"cancel-activity", "picky", 3, (*meddler).cancelActivity, (*meddler).checkPicky},
-		{"purge-running", "life", 1, (*meddler).purgeAndStartAgain, (*meddler).checkNextLife},
-		{"purge-over", "parent", 2, (*meddler).purgeOver, (*meddler).checkNone},
-		{"purge-events", "adds", 0, (*meddler).purgeBetweenEvents, (*meddler).checkEvents},
-		{"purge-child", "asks", 0, (*meddler).purgeChild, (*meddler).checkAsked},
-		{scenarioPoison, "poisoned", 2, nil, (*meddler).checkPoisoned},
-		{scenarioAsked, "tally", tallied, (*meddler).ask, (*meddler).checkAnswers},
+		{"cancel", "tree", 3, (*simClient).cancel, (*simClient).checkCancelled},
+		{"cancel-inline", "dawdles", 4, (*simClient).cancel, (*simClient).checkCancelled},
+		{"cancel-activity", "picky", 3, (*simClient).cancelActivity, (*simClient).checkPicky},
+		{"purge-running", "life", 1, (*simClient).purgeAndStartAgain, (*simClient).checkNextIncarnation},
+		{"purge-over", "parent", 2, (*simClient).purgeEnded, (*simClient).checkNone},
+		{"purge-events", "adds", 0, (*simClient).purgeBetweenEvents, (*simClient).checkEvents},
+		{"purge-child", "asks", 0, (*simClient).purgeChild, (*simClient).checkParent},
+		{scenarioPoison, "poisoned", 2, nil, (*simClient).checkPoisoned},
+		{scenarioQueries, "tally", tallyActivities, (*simClient).ask, (*simClient).checkQueries},
 	}
 }
 
-// meddled is a registry of what clients meddle with; its activities tell the witness when they begin.
+// meddled returns a registry with the orchestrations of the interventions. Its activities report their start to the
+// witness.
 func meddled(w *witness) *perdure.Registry {
-	r := poisonous(&deadly{})
+	r := poisonRegistry(&deadly{})
 	dwell := func(ctx context.Context, d time.Duration) (string, error) {
 		w.begins(ctx)
 		simhub.Step(ctx)
@@ -90,7 +91,7 @@ func meddled(w *witness) *perdure.Registry {
 		}
 		return v, nil
 	})
-	// The first life of "life" is a tree, the second one is short.
+	// The first incarnation of "life" is a tree, the second one is short.
 	perdure.AddOrchestration(r, "life", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n == 1 {
 			return tree(ctx, 1)
@@ -117,58 +118,58 @@ func meddled(w *witness) *perdure.Registry {
 	return r
 }
 
-// meddler is a client of a simulated hub, and what it has seen.
-type meddler struct {
+// simClient is a client of a simulated hub with what it has observed.
+type simClient struct {
 	h     *hub
 	w     *witness
 	c     *client.Client
-	name  string // "" is "client"
+	name  string // "" means "client"
 	first provider.Instance
 	rng   *rand.Rand
 
 	calls    int
-	at       time.Time // when the call was answered that counts
-	answer   error     // to it
-	repeated bool      // its first try was lost in the weather
+	at       time.Time // when the decisive call was answered
+	answer   error     // its result
+	repeated bool      // its first try was lost by a fault
 	purged   bool
 	target   int64         // the activity that it cancels
-	calm     bool          // the weather does no harm
-	stays    time.Duration // how long it goes on; 0 is twelve hours
-	// completed is when a token was first used with which an activity is completed.
+	calm     bool          // no faults
+	stays    time.Duration // how long it stays active; 0 means twelve hours
+	// completed is when a completion token was first used.
 	completed time.Time
 	errs      []error
 }
 
-// patience is how long a client goes on for an instance that may be blocked, or the hub closed.
-func (m *meddler) patience(ctx context.Context) bool {
+// goesOn reports whether the client goes on for an instance that may be blocked, and the hub is open.
+func (m *simClient) goesOn(ctx context.Context) bool {
 	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < cmp.Or(m.stays, 12*time.Hour)
 }
 
-// moment passes until the seed lets the client act: some time, and then some decisions.
-func (m *meddler) moment(ctx context.Context) {
+// moment waits for a time and a number of scheduler decisions that the seed chooses.
+func (m *simClient) moment(ctx context.Context) {
 	passes := []time.Duration{0, 0, 0, time.Second, 4 * time.Second, 30 * time.Second, 10 * time.Minute, 59 * time.Minute, 61 * time.Minute}
 	time.Sleep(passes[m.rng.IntN(len(passes))])
 	simhub.Idle(ctx, m.rng.IntN(80))
 }
 
-// weather: nobody knows whether the call was done.
-func weatherOf(err error) bool {
+// isInjectedFault reports whether an injected fault leaves it unknown whether a call was executed.
+func isInjectedFault(err error) bool {
 	p, ok := errors.AsType[*provider.Error](err)
 	return errors.Is(err, simhub.ErrCrashed) || errors.Is(err, simhub.ErrFailed) || ok && p.Retryable
 }
 
-// once makes a call in a process of its own, which the weather may harm.
-func (m *meddler) once(ctx context.Context, f func(ctx context.Context) error) error {
+// once makes a call in a process of its own, in which faults may occur.
+func (m *simClient) once(ctx context.Context, f func(ctx context.Context) error) error {
 	m.calls++
 	return f(m.h.Scheduler.Exposed(ctx, fmt.Sprintf("%s %d", cmp.Or(m.name, "client"), m.calls)))
 }
 
-// insist repeats a call until it is answered.
-func (m *meddler) insist(ctx context.Context, f func(ctx context.Context) error) error {
+// insist repeats a call until it has a result.
+func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) error) error {
 	m.repeated = false
 	for {
 		err := m.once(ctx, f)
-		if !weatherOf(err) || !m.patience(ctx) {
+		if !isInjectedFault(err) || !m.goesOn(ctx) {
 			m.at, m.answer = time.Now(), err
 			return err
 		}
@@ -177,24 +178,24 @@ func (m *meddler) insist(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
-// until insists on a call until the hub is ready for it.
-func (m *meddler) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
+// until repeats a call while it returns the error early.
+func (m *simClient) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
 	for {
 		err := m.insist(ctx, f)
-		if !errors.Is(err, early) || !m.patience(ctx) {
+		if !errors.Is(err, early) || !m.goesOn(ctx) {
 			return err
 		}
 		time.Sleep(time.Duration(1+m.rng.IntN(60)) * time.Second)
 	}
 }
 
-func (m *meddler) wrong(what string, err error) {
+func (m *simClient) wrong(what string, err error) {
 	if err != nil {
 		m.errs = append(m.errs, fmt.Errorf("%s: %w", what, err))
 	}
 }
 
-func (m *meddler) cancel(ctx context.Context) {
+func (m *simClient) cancel(ctx context.Context) {
 	m.moment(ctx)
 	err := m.insist(ctx, func(ctx context.Context) error { return m.c.Cancel(ctx, m.first.InstanceID, "enough") })
 	if err != nil && !errors.Is(err, client.ErrEnded) {
@@ -202,21 +203,22 @@ func (m *meddler) cancel(ctx context.Context) {
 	}
 }
 
-// pauseAndResume pauses the instance at some time, raises what it waits for, and has it go on: again, as long as it is not over, since what a queue
-// has moved to its dead letters comes late. The ids of its orders are the seed's, and not a client's, which are drawn.
-func (m *meddler) pauseAndResume(ctx context.Context) {
+// pauseAndResume pauses the instance, raises the events that it waits for, and resumes it. It repeats the resume until
+// the instance has ended, because a dead letter arrives late. The IDs of its requests depend only on the seed.
+func (m *simClient) pauseAndResume(ctx context.Context) {
 	m.tell(ctx, "pause", pauseMessage(m.first, "p", "ann"))
 	for n := range 3 {
 		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
 	}
-	for n := 0; m.patience(ctx) && !m.over(ctx); n++ {
+	for n := 0; m.goesOn(ctx) && !m.over(ctx); n++ {
 		m.tell(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
 		time.Sleep(20 * time.Minute)
 	}
 }
 
-// update sends what updatedMeanwhile does, at moments that the seed chooses: most of it before the code has begun, or much later.
-func (m *meddler) update(ctx context.Context) {
+// update sends the updates of updatedMeanwhile at moments that the seed chooses, most of them before the first turn or
+// much later.
+func (m *simClient) update(ctx context.Context) {
 	change := func(id string, s addition) { m.tell(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s))) }
 	raise := func(n int) {
 		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
@@ -231,14 +233,14 @@ func (m *meddler) update(ctx context.Context) {
 	raise(2)
 }
 
-// tell sends a message at some moment, until it is taken.
-func (m *meddler) tell(ctx context.Context, what string, message provider.Message) {
+// tell sends a message at some moment, until SQS accepts it.
+func (m *simClient) tell(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)
 	m.wrong(what, m.insist(ctx, func(ctx context.Context) error { return m.h.Provider.EnqueueForOrchestrator(ctx, message) }))
 }
 
-// over reports whether the instance is.
-func (m *meddler) over(ctx context.Context) (over bool) {
+// over reports whether the instance has ended.
+func (m *simClient) over(ctx context.Context) (over bool) {
 	m.wrong("status", m.insist(ctx, func(ctx context.Context) error {
 		s, err := m.c.Status(ctx, m.first.InstanceID)
 		over = s.Status.Terminal()
@@ -247,8 +249,8 @@ func (m *meddler) over(ctx context.Context) (over bool) {
 	return over
 }
 
-// history is that of an instance's current execution.
-func (m *meddler) history(ctx context.Context, instanceID string) (events []history.Event, err error) {
+// history returns the events of an instance's current execution.
+func (m *simClient) history(ctx context.Context, instanceID string) (events []history.Event, err error) {
 	for e, err := range m.c.History(ctx, instanceID) {
 		if err != nil {
 			return nil, err
@@ -258,7 +260,7 @@ func (m *meddler) history(ctx context.Context, instanceID string) (events []hist
 	return events, nil
 }
 
-func (m *meddler) checkCancelled(ctx context.Context) error {
+func (m *simClient) checkCancelled(ctx context.Context) error {
 	events, err := m.history(ctx, m.first.InstanceID)
 	if err != nil {
 		return err
@@ -271,14 +273,14 @@ func (m *meddler) checkCancelled(ctx context.Context) error {
 	case end.Kind == history.OrchestrationCancelled && asked:
 		return nil
 	case end.Kind != history.OrchestrationCompleted || asked:
-		return fmt.Errorf("it ended with %s, cancel requested: %t", end.String(), asked)
-	case m.answer == nil && end.Time.Sub(m.at) > longestToEnd:
-		return fmt.Errorf("the cancel was lost: it was sent %v before the end", end.Time.Sub(m.at))
+		return fmt.Errorf("ended with %s, cancel requested: %t", end.String(), asked)
+	case m.answer == nil && end.Time.Sub(m.at) > maxMessageDelay:
+		return fmt.Errorf("the cancel was lost: sent %v before the end", end.Time.Sub(m.at))
 	}
 	return nil
 }
 
-func (m *meddler) cancelActivity(ctx context.Context) {
+func (m *simClient) cancelActivity(ctx context.Context) {
 	m.moment(ctx)
 	m.target = int64(3 + m.rng.IntN(3))
 	err := m.until(ctx, client.ErrActivityNotFound, func(ctx context.Context) error {
@@ -289,7 +291,7 @@ func (m *meddler) cancelActivity(ctx context.Context) {
 	}
 }
 
-func (m *meddler) checkPicky(ctx context.Context) error {
+func (m *simClient) checkPicky(ctx context.Context) error {
 	events, err := m.history(ctx, m.first.InstanceID)
 	if err != nil {
 		return err
@@ -298,34 +300,34 @@ func (m *meddler) checkPicky(ctx context.Context) error {
 	for i := range events {
 		if e := &events[i]; e.Kind == history.ActivityCancelRequested {
 			if e.SourceEventID != m.target {
-				return fmt.Errorf("%s, and the client asked for #%d", e.String(), m.target)
+				return fmt.Errorf("got %s, want a cancel of #%d", e.String(), m.target)
 			}
 			want[m.target-3] = "cancelled"
 		}
 	}
 	end := events[len(events)-1]
 	if end.Kind != history.OrchestrationCompleted || string(end.Output) != string(encoded(m.h.t, want)) {
-		return fmt.Errorf("it ended with %s %s, want %v", end.String(), end.Output, want)
+		return fmt.Errorf("ended with %s, output %s, want %v", end.String(), end.Output, want)
 	}
 	if want[m.target-3] == "cancelled" && m.answer != nil && !m.repeated {
-		return fmt.Errorf("it was cancelled, and the client was told %w", m.answer)
+		return fmt.Errorf("activity was cancelled, but the client received %w", m.answer)
 	}
 	return nil
 }
 
-// purge deletes an instance, and leaves it to the watch at times when the one who began it died.
-func (m *meddler) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
+// purge deletes an instance. If the process dies, it repeats the purge or leaves it to the sweeper.
+func (m *simClient) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
 	for {
 		err := m.once(ctx, func(ctx context.Context) error { return m.c.Purge(ctx, id, opts...) })
-		if !weatherOf(err) || !m.patience(ctx) {
+		if !isInjectedFault(err) || !m.goesOn(ctx) {
 			m.purged = m.purged || err == nil
 			return err
 		}
-		for again := m.rng.IntN(2) == 0; !again && m.patience(ctx); {
+		for again := m.rng.IntN(2) == 0; !again && m.goesOn(ctx); {
 			time.Sleep(3 * time.Minute)
 			in, err := m.h.Provider.ReadInstance(ctx, id)
 			if again = err == nil && in.Status != provider.StatusDeleting; again {
-				break // it was not begun
+				break // the purge has not started
 			}
 			if errors.Is(err, provider.ErrNotFound) {
 				m.purged = true
@@ -336,12 +338,12 @@ func (m *meddler) purge(ctx context.Context, id string, opts ...client.PurgeOpti
 				return err
 			})
 		}
-		m.purged = true // an ErrNotFound may be its own doing
+		m.purged = true // a later ErrNotFound may be a result of this purge
 	}
 }
 
-// startAgain gives the id its next life.
-func (m *meddler) startAgain(ctx context.Context, name string, input any) {
+// startAgain starts the next incarnation of the ID.
+func (m *simClient) startAgain(ctx context.Context, name string, input any) {
 	err := m.until(ctx, provider.ErrAlreadyExists, func(ctx context.Context) error {
 		_, err := m.h.Provider.StartOrchestration(ctx, provider.Start{
 			InstanceID: m.first.InstanceID, Name: name, Input: encoded(m.h.t, input), StartID: "start-2",
@@ -351,7 +353,7 @@ func (m *meddler) startAgain(ctx context.Context, name string, input any) {
 	m.wrong("start again", err)
 }
 
-func (m *meddler) purgeAndStartAgain(ctx context.Context) {
+func (m *simClient) purgeAndStartAgain(ctx context.Context) {
 	m.moment(ctx)
 	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
 		m.wrong("purge", err)
@@ -360,14 +362,14 @@ func (m *meddler) purgeAndStartAgain(ctx context.Context) {
 	m.startAgain(ctx, "life", 2)
 }
 
-// nextLife checks that the instance has one, with nothing of the last in it, and returns its end.
-func (m *meddler) nextLife(ctx context.Context) (end history.Event, err error) {
+// checkIncarnation checks that the instance is the next incarnation without events of the first, and returns its end.
+func (m *simClient) checkIncarnation(ctx context.Context) (end history.Event, err error) {
 	in, err := m.c.Status(ctx, m.first.InstanceID)
 	if err != nil {
 		return end, err
 	}
 	if in.ExecutionID == m.first.ExecutionID {
-		return end, errors.New("it is its first life still")
+		return end, errors.New("still the first incarnation")
 	}
 	events, err := m.history(ctx, m.first.InstanceID)
 	if err != nil {
@@ -376,24 +378,24 @@ func (m *meddler) nextLife(ctx context.Context) (end history.Event, err error) {
 	for i := range events {
 		e := &events[i]
 		if e.Kind == history.OrchestrationStarted && (e.StartID != "start-2" || e.Number != 1) || e.EventID == "old" || e.Kind == history.CancelRequested {
-			return end, fmt.Errorf("%s is of its last life", e.String())
+			return end, fmt.Errorf("%s belongs to the first incarnation", e.String())
 		}
 	}
 	return events[len(events)-1], nil
 }
 
-func (m *meddler) checkNextLife(ctx context.Context) error {
-	end, err := m.nextLife(ctx)
+func (m *simClient) checkNextIncarnation(ctx context.Context) error {
+	end, err := m.checkIncarnation(ctx)
 	if err == nil && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "2") {
-		err = fmt.Errorf("the next life ended with %s %s", end.String(), end.Output)
+		err = fmt.Errorf("next incarnation ended with %s, output %s", end.String(), end.Output)
 	}
 	return err
 }
 
-func (m *meddler) purgeOver(ctx context.Context) {
+func (m *simClient) purgeEnded(ctx context.Context) {
 	for {
 		err := m.purge(ctx, m.first.InstanceID)
-		if !errors.Is(err, client.ErrNotEnded) || !m.patience(ctx) {
+		if !errors.Is(err, client.ErrNotEnded) || !m.goesOn(ctx) {
 			if err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
 				m.wrong("purge", err)
 			}
@@ -403,29 +405,30 @@ func (m *meddler) purgeOver(ctx context.Context) {
 	}
 }
 
-func (m *meddler) checkNone(ctx context.Context) error {
+func (m *simClient) checkNone(ctx context.Context) error {
 	if in, err := m.h.Provider.ReadInstance(ctx, m.first.InstanceID); !errors.Is(err, provider.ErrNotFound) {
-		return errors.Join(err, fmt.Errorf("the instance is %q", in.Status))
+		return errors.Join(err, fmt.Errorf("got status %q, want no instance", in.Status))
 	}
 	it := m.h.item("i#"+m.first.InstanceID, "i")
 	if text(it, "deleted") == "" || it["ttl"] == nil || it["execution"] != nil || it["gs"] != nil {
-		return fmt.Errorf("its tombstone is %v", it)
+		return fmt.Errorf("got tombstone %v", it)
 	}
 	return nil
 }
 
-// purgeBetweenEvents lets the first life consume an event, whose message may come again, and the next one others. A raise itself is
-// sent once: repeated after its instance is gone it would be for whoever has the id then.
-func (m *meddler) purgeBetweenEvents(ctx context.Context) {
+// purgeBetweenEvents lets the first incarnation consume an event whose message may be repeated, and the next one other
+// events. Each event is raised once: a repetition after the purge would be for the next incarnation.
+func (m *simClient) purgeBetweenEvents(ctx context.Context) {
 	raise := func(id string, n int) {
 		m.wrong("raise", m.c.RaiseEvent(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
 	}
 	raise("old", 100)
-	for heard := false; !heard && m.patience(ctx); time.Sleep(time.Second) {
+	for heard := false; !heard && m.goesOn(ctx); time.Sleep(time.Second) {
 		events, err := m.history(ctx, m.first.InstanceID)
 		m.wrong("history", err)
 		for i := range events {
-			heard = heard || events[i].EventID == "old" || events[i].Kind == history.InputsParked // as poison, at times
+			// sometimes parked as poison
+			heard = heard || events[i].EventID == "old" || events[i].Kind == history.InputsParked
 		}
 	}
 	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
@@ -437,15 +440,15 @@ func (m *meddler) purgeBetweenEvents(ctx context.Context) {
 	raise("end", 0)
 }
 
-func (m *meddler) checkEvents(ctx context.Context) error {
-	end, err := m.nextLife(ctx)
+func (m *simClient) checkEvents(ctx context.Context) error {
+	end, err := m.checkIncarnation(ctx)
 	if err == nil && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "1") {
-		err = fmt.Errorf("the next life ended with %s %s", end.String(), end.Output)
+		err = fmt.Errorf("next incarnation ended with %s, output %s", end.String(), end.Output)
 	}
 	return err
 }
 
-func (m *meddler) purgeChild(ctx context.Context) {
+func (m *simClient) purgeChild(ctx context.Context) {
 	m.moment(ctx)
 	for range 100 {
 		if err := m.purge(ctx, "kid", client.Force()); err == nil || m.purged || !errors.Is(err, client.ErrNotFound) {
@@ -458,38 +461,38 @@ func (m *meddler) purgeChild(ctx context.Context) {
 	}
 }
 
-func (m *meddler) checkAsked(ctx context.Context) error {
+func (m *simClient) checkParent(ctx context.Context) error {
 	events, err := m.history(ctx, m.first.InstanceID)
 	if err != nil {
 		return err
 	}
 	end := events[len(events)-1]
 	if end.Kind != history.OrchestrationCompleted {
-		return fmt.Errorf("the parent ended with %s", end.String())
+		return fmt.Errorf("parent ended with %s", end.String())
 	}
 	if out := string(end.Output); out != `"done"` && out != `"terminated: deleted"` {
-		return fmt.Errorf("the parent was told %s", out)
+		return fmt.Errorf("parent received %s", out)
 	}
 	if in, err := m.h.Provider.ReadInstance(ctx, "kid"); err == nil && m.purged && !in.Status.Terminal() {
-		return fmt.Errorf("the child is %s", in.Status)
+		return fmt.Errorf("child: got status %s", in.Status)
 	}
 	return nil
 }
 
-// checkPoisoned wants the activity that always kills its process to have failed, and the others done: unless the turn was as
-// unlucky, or one of them, which die with it when they are in one batch.
-func (m *meddler) checkPoisoned(ctx context.Context) error {
+// checkPoisoned checks that the activity that always kills its process has failed, and the others are completed, unless
+// a turn or another activity became poison because it was in the same batch.
+func (m *simClient) checkPoisoned(ctx context.Context) error {
 	in, err := m.c.Status(ctx, m.first.InstanceID)
 	if err != nil || in.Status == provider.StatusBlocked && m.w.blocked[in.InstanceID] || m.w.poison["inc"] {
 		return err
 	}
 	end, err := m.h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil || string(end.Output) != `"3, poison true"` {
-		return errors.Join(err, fmt.Errorf("it ended with %s %s", end.String(), end.Output))
+		return errors.Join(err, fmt.Errorf("ended with %s, output %s", end.String(), end.Output))
 	}
 	bodies, _ := m.h.dead("sim://default-dead")
 	if len(bodies) == 0 {
-		return errors.New("there is no dead letter")
+		return errors.New("got no dead letter")
 	}
 	return nil
 }

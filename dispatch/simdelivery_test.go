@@ -15,20 +15,21 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// deliveries sees each batch when it is handed to a function, and holds what follows to what was known then.
+// deliveries observes each batch that is passed to a function, and checks its processing against the state at that
+// time.
 type deliveries struct {
-	h *hub // nil: it does not look
+	h *hub // nil disables the checks
 
 	mu sync.Mutex
-	// pointless are the attempts in the hands of a process that it is not to run, and why, by its name.
+	// pointless has the attempts that a process must not run, with the reason, by process name.
 	pointless map[string]map[handed]string
-	most      int // deliveries of a message
-	// once are the attempts that are to begin once, and how often they have.
+	most      int // largest number of deliveries of a message
+	// once counts the starts of attempts that must start at most once.
 	once map[handed]int
 	errs []error
 }
 
-// handed is an attempt of an activity in a batch.
+// handed identifies an attempt of an activity in a batch.
 type handed struct {
 	executionID string
 	activityID  int64
@@ -39,7 +40,7 @@ func newDeliveries() *deliveries {
 	return &deliveries{pointless: map[string]map[handed]string{}, once: map[handed]int{}}
 }
 
-// see takes a call that is about to be made.
+// see observes a call before it is made.
 func (d *deliveries) see(c simaws.Call) {
 	batch, ok := c.Input.([]sqstypes.Message)
 	if !ok || c.Operation != "Invoke" || d.h == nil {
@@ -48,7 +49,7 @@ func (d *deliveries) see(c simaws.Call) {
 	pointless, fresh := map[handed]string{}, map[handed]bool{}
 	for i := range batch {
 		n, _ := strconv.Atoi(batch[i].Attributes["ApproximateReceiveCount"])
-		d.spent(&batch[i], n)
+		d.checkDeliveryRate(&batch[i], n)
 		item, err := provider.DecodeWorkItem(*batch[i].Body)
 		if err != nil || item.ActivityID == 0 {
 			continue
@@ -56,40 +57,40 @@ func (d *deliveries) see(c simaws.Call) {
 		of := handed{item.ExecutionID, item.ActivityID, item.Attempt}
 		d.expectOnce(of, item.AtMostOnce)
 		if n == 1 && item.Attempt == 1 && !item.PossibleDuplicate && item.NotBefore == nil {
-			fresh[of] = true // a first delivery costs nothing: nobody has looked
-		} else if why := d.whyNot(&item); why != "" {
+			fresh[of] = true // a first delivery causes no read
+		} else if why := d.pointlessReason(&item); why != "" {
 			pointless[of] = why
 		}
 	}
 	for of := range fresh {
-		delete(pointless, of) // nothing tells its twin apart
+		delete(pointless, of) // its copy cannot be told apart
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pointless[*batch[0].ReceiptHandle] = pointless
 }
 
-// Deliveries are not to be spent faster than so: some at once, and then one in a while. A hundred of them last for a quarter of an hour
-// even of the worst, in which processes die, and for a night of what is given back.
+// A message may have some deliveries at once, and then one per interval. A hundred deliveries then last for a quarter
+// of an hour if processes die all the time, and for a night of handled errors.
 const (
 	deliveriesAtOnce = 5
 	oneDeliveryIn    = 10 * time.Second
 )
 
-// spent wants a message's deliveries to last (R19).
-func (d *deliveries) spent(m *sqstypes.Message, n int) {
+// checkDeliveryRate checks that the deliveries of a message last (R19).
+func (d *deliveries) checkDeliveryRate(m *sqstypes.Message, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first, _ := strconv.ParseInt(m.Attributes["ApproximateFirstReceiveTimestamp"], 10, 64)
 	age := time.Since(time.UnixMilli(first))
 	d.most = max(d.most, n)
 	if most := deliveriesAtOnce + int(age/oneDeliveryIn); n > most {
-		d.errs = append(d.errs, fmt.Errorf("R19: a message has used up %d deliveries in %v: %s", n, age, *m.Body))
+		d.errs = append(d.errs, fmt.Errorf("R19: a message had %d deliveries in %v: %s", n, age, *m.Body))
 	}
 }
 
-// whyNot says why an activity that comes again is not to run, as history and its retry's item have it now; "" where it may.
-func (d *deliveries) whyNot(item *provider.WorkItem) string {
+// pointlessReason returns why a redelivered activity must not run, according to history and its retry state, or "".
+func (d *deliveries) pointlessReason(item *provider.WorkItem) string {
 	ctx := context.Background()
 	settled, err := d.h.Provider.ReadSettled(ctx, item.ExecutionID, 0)
 	if err != nil {
@@ -106,7 +107,7 @@ func (d *deliveries) whyNot(item *provider.WorkItem) string {
 	}
 	switch current, err := d.h.Provider.ReadRetry(ctx, item.ExecutionID, item.ActivityID); {
 	case settled.Ended:
-		return "its execution was over"
+		return "its execution had ended"
 	case ids.Has(item.ActivityID):
 		return "it had been settled"
 	case item.Retry != nil && err == nil && current.Attempt > 0 && current.Attempt != item.Attempt:
@@ -115,7 +116,7 @@ func (d *deliveries) whyNot(item *provider.WorkItem) string {
 	return ""
 }
 
-// expectOnce notes an attempt that is to begin once.
+// expectOnce records an attempt that must start at most once.
 func (d *deliveries) expectOnce(of handed, once bool) {
 	if !once {
 		return
@@ -125,7 +126,8 @@ func (d *deliveries) expectOnce(of handed, once bool) {
 	d.once[of] += 0
 }
 
-// begins is for each activity whose code begins: what was over when it was delivered again does not run (R14), and what is to begin once begins once (R32).
+// begins checks each activity whose code starts: one that had ended before its redelivery must not run (R14), and an
+// at-most-once attempt starts once (R32).
 func (d *deliveries) begins(ctx context.Context) {
 	name, died := simhub.Process(ctx)
 	a := perdure.ActivityInfoFrom(ctx)
@@ -134,10 +136,10 @@ func (d *deliveries) begins(ctx context.Context) {
 	of := handed{a.ExecutionID, a.ActivityID, a.Attempt}
 	if n, once := d.once[of]; once {
 		if d.once[of] = n + 1; n > 0 {
-			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s began again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount))
+			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s started again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount))
 		}
 	}
 	if why := d.pointless[name][of]; why != "" && !died {
-		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s began in delivery %d, before which %s", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount, why))
+		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s started in delivery %d although %s", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount, why))
 	}
 }

@@ -19,19 +19,22 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inlineWitness holds inline activities to R20: none begins from a view that its invocation has not looked at or committed, none goes by what is not
-// committed, none that began is cancelled by the turn that has scheduled it, and what is sent to a queue has no outcome of the invocation that sent it.
+// inlineWitness checks R20 for inline activities. None starts from a state that its invocation has not verified or
+// committed, or uses an uncommitted result. None that started is cancelled by the turn that scheduled it. None that was
+// sent to a queue has an outcome of the same invocation.
 type inlineWitness struct {
 	w *witness
 
 	mu sync.Mutex
-	// known are the last events that an invocation knows to be history, by its name and the execution; begun the steps that it has begun since.
+	// known is the last event that an invocation knows to be in history, by its name and the execution. begun has the
+	// steps that it has started since.
 	known map[[2]string]known
 	begun map[[2]string]map[int64]string // with their inputs
-	// sent are the steps that it has sent to a queue, settled those whose outcomes it has committed, own those that it has scheduled.
+	// sent has the steps that it has sent to a queue, settled those whose outcomes it has committed, and own those that
+	// it has scheduled.
 	sent, settled, own map[[2]string]map[int64]bool
 	began              int
-	// stopped says of the steps that have begun whether their contexts have ended.
+	// stopped returns whether the context of a started step has ended.
 	stopped map[[2]string]map[int64]func() error
 }
 
@@ -47,7 +50,7 @@ func newInlineWitness(w *witness) *inlineWitness {
 	}
 }
 
-// history is what is committed of an execution by now.
+// history returns the committed events of an execution.
 func (i *inlineWitness) history(id string) (events []history.Event) {
 	i.w.mu.Lock()
 	instance := i.w.instances["x#"+id]
@@ -61,7 +64,7 @@ func (i *inlineWitness) history(id string) (events []history.Event) {
 	return events
 }
 
-// begins is called when the code of a step is about to begin.
+// begins is called before the code of a step starts.
 func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	name, died := simhub.Process(ctx)
 	if died || ctx.Err() != nil {
@@ -77,15 +80,15 @@ func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	case a.Attempt > 1:
 		return
 	case !looked:
-		i.w.wrongf("R20: step #%d of %s began without a look at the head", a.ActivityID, a.ExecutionID)
+		i.w.wrongf("R20: step #%d of %s started without a read of the head", a.ActivityID, a.ExecutionID)
 	case k.over:
-		i.w.wrongf("R20: step #%d of %s began, and its invocation had seen the end", a.ActivityID, a.ExecutionID)
-	case a.ActivityID <= k.last && !i.own[by][a.ActivityID]: // its own may run on through the commit, and be slow to begin
-		i.w.wrongf("R20: step #%d of %s began in a view that is behind #%d, which its invocation had seen", a.ActivityID, a.ExecutionID, k.last)
+		i.w.wrongf("R20: step #%d of %s started after its invocation had read the end", a.ActivityID, a.ExecutionID)
+	case a.ActivityID <= k.last && !i.own[by][a.ActivityID]: // its own steps may run during the commit, and start late
+		i.w.wrongf("R20: step #%d of %s started in a state before #%d, which its invocation had read", a.ActivityID, a.ExecutionID, k.last)
 	}
 	for id, before := range i.begun[by] {
 		if a.Name == "link" && next(before) == string(input) && !hasResult(committed, string(input)) {
-			i.w.wrongf("R20: step #%d of %s began with %s, which #%d has returned, and which is not committed", a.ActivityID, a.ExecutionID, input, id)
+			i.w.wrongf("R20: step #%d of %s started with %s, the uncommitted result of #%d", a.ActivityID, a.ExecutionID, input, id)
 		}
 	}
 	if i.begun[by] == nil {
@@ -98,7 +101,7 @@ func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	i.stopped[by][a.ActivityID] = ctx.Err
 }
 
-// next is what a link returns.
+// next returns the result of a link.
 func next(input string) string {
 	n, _ := strconv.Atoi(input)
 	return strconv.Itoa(n + 1)
@@ -120,7 +123,7 @@ func hasResult(events []history.Event, want string) bool {
 	return false
 }
 
-// see looks at a call that has been done.
+// see observes a call after it was made.
 func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 	name, died := simhub.Process(ctx)
 	if name == "" || died {
@@ -128,7 +131,7 @@ func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 	}
 	switch in := c.Input.(type) {
 	case *dynamodb.QueryInput:
-		if id, ok := strings.CutPrefix(text(in.ExpressionAttributeValues, ":pk"), "x#"); ok && in.ConsistentRead != nil && *in.ConsistentRead && readsSegments(in) && !forTheStatus() {
+		if id, ok := strings.CutPrefix(text(in.ExpressionAttributeValues, ":pk"), "x#"); ok && in.ConsistentRead != nil && *in.ConsistentRead && readsSegments(in) && !isStatusRefresh() {
 			i.knows([2]string{name, id})
 		}
 	case *dynamodb.PutItemInput:
@@ -149,8 +152,8 @@ func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 	}
 }
 
-// forTheStatus reports whether a read is made to refresh a status: no turn learns of it.
-func forTheStatus() bool {
+// isStatusRefresh reports whether a read refreshes a status. No turn uses such a read.
+func isStatusRefresh() bool {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs[:])])
 	for f, more := frames.Next(); more; f, more = frames.Next() {
@@ -170,22 +173,22 @@ func readsSegments(in *dynamodb.QueryInput) bool {
 	return false
 }
 
-// knows notes what an invocation has read.
+// knows records what an invocation has read.
 func (i *inlineWitness) knows(by [2]string) {
 	events := i.history(by[1])
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.known[by] = knownOf(events)
+	i.known[by] = lastKnown(events)
 }
 
-func knownOf(events []history.Event) (k known) {
+func lastKnown(events []history.Event) (k known) {
 	if n := len(events); n > 0 {
 		k = known{events[n-1].ID, events[n-1].Kind.Terminal()}
 	}
 	return k
 }
 
-// commits looks at the segment that an invocation has committed.
+// commits observes a segment that an invocation has committed.
 func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 	if !ofExecution || !strings.HasPrefix(text(it, "sk"), "h#") {
@@ -196,7 +199,7 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	before := i.known[by]
-	i.known[by] = knownOf(events)
+	i.known[by] = lastKnown(events)
 	for n := range events {
 		e := &events[n]
 		switch {
@@ -205,15 +208,15 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 			add(i.own, by, e.ID)
 		case e.IsInlineOutcome():
 			if add(i.settled, by, e.SourceEventID); i.sent[by][e.SourceEventID] {
-				i.w.wrongf("R20: step #%d of %s is completed by the invocation that has sent it", e.SourceEventID, id)
+				i.w.wrongf("R20: step #%d of %s is completed by the invocation that sent it", e.SourceEventID, id)
 			}
 		case e.Kind == history.ActivityCancelRequested:
 			for _, of := range e.Sources() {
 				if _, ran := i.begun[by][of]; ran && of > before.last {
-					i.w.wrongf("R20: step #%d of %s ran, and the turn that scheduled it had cancelled it", of, id)
+					i.w.wrongf("R20: step #%d of %s ran although the turn that scheduled it cancelled it", of, id)
 				}
 				if stopped := i.stopped[by][of]; stopped != nil && stopped() == nil {
-					i.w.wrongf("R20: step #%d of %s runs on, and its invocation has cancelled it", of, id)
+					i.w.wrongf("R20: step #%d of %s still runs after its invocation has cancelled it", of, id)
 				}
 			}
 		}
@@ -221,7 +224,7 @@ func (i *inlineWitness) commits(name string, it map[string]ddbtypes.AttributeVal
 	delete(i.begun, by)
 }
 
-// sends looks at a work item that an invocation has sent.
+// sends observes a work item that an invocation has sent.
 func (i *inlineWitness) sends(by [2]string, id int64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/internal/shortrun"
 )
 
-// A seed of the simulation is one order, with every scenario, intervention and trouble: else one that fails could not be looked into, and
-// which seeds fail would be left to chance.
-func TestOneSeedOfTheSimulationIsOneOrder(t *testing.T) {
+// A seed of the simulation always has the same order, for every scenario, intervention and trouble. Otherwise a failed
+// seed could not be repeated.
+func TestSimulationOrder_sameSeed_sameOrder(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	for first, s := range simulated() {
@@ -25,21 +25,21 @@ func TestOneSeedOfTheSimulationIsOneOrder(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		t.Parallel()
 		for seed := *firstSeed; seed < *firstSeed+4**twice; seed++ {
-			wantOneOrder(t, seed, func(seed uint64) []string { return trade(t, seed, nil).h.Scheduler.Trace() })
+			wantOneOrder(t, seed, func(seed uint64) []string { return simulateCalls(t, seed, nil).h.Scheduler.Trace() })
 		}
 	})
 	for _, s := range troubles() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := *firstSeed; seed < *firstSeed+*twice; seed++ {
-				wantOneOrder(t, seed, func(seed uint64) []string { return s.endure(t, seed).h.Scheduler.Trace() })
-				wantOneOrder(t, seed, func(seed uint64) []string { return trade(t, seed, &s).h.Scheduler.Trace() })
+				wantOneOrder(t, seed, func(seed uint64) []string { return s.runSeed(t, seed).h.Scheduler.Trace() })
+				wantOneOrder(t, seed, func(seed uint64) []string { return simulateCalls(t, seed, &s).h.Scheduler.Trace() })
 			}
 		})
 	}
 }
 
-// wantOneOrder runs a seed twice, and fails where the two runs part.
+// wantOneOrder runs a seed twice, and fails if the orders differ.
 func wantOneOrder(t *testing.T, seed uint64, run func(seed uint64) []string) {
 	t.Helper()
 	one, two := run(seed), run(seed)
@@ -53,7 +53,7 @@ func wantOneOrder(t *testing.T, seed uint64, run func(seed uint64) []string) {
 	t.Errorf("seed %d: two runs differ after %d decisions:\n%s\n1: %s\n2: %s", seed, n, strings.Join(one[max(0, n-12):n], "\n"), at(one, n), at(two, n))
 }
 
-// at is the n-th of some decisions, if there is one.
+// at returns the n-th decision of a trace, if it exists.
 func at(trace []string, n int) string {
 	if n == len(trace) {
 		return "the end"

@@ -19,35 +19,35 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// Ten thousand orders are reserved, charged and shipped, each call to be waited for, and undone by Compensate when they are cancelled at any
-// moment, run out of time or fail, while processes die, calls fail or are done twice, and messages come twice. A witness sees what really runs:
-// no undo starts before the end of what it undoes.
+// Ten thousand orders reserve, charge and ship. Each call has WaitForCancellation, and Compensate undoes the calls when
+// the order is cancelled, times out or fails. Meanwhile processes die, calls fail or are executed twice, and messages
+// are repeated. A witness checks the code that really runs: no undo starts before the end of its call.
 
-// step is one call of an order: what its activity does.
+// step is one call of an order, and what its activity does.
 type step struct {
 	What  string
 	Takes time.Duration
-	// Heeds is how long it goes on after its context has ended; negative: until it is done.
+	// Heeds is how long the activity runs after its context has ended; negative means until it is done.
 	Heeds time.Duration
-	// Fails is how many attempts fail at first. Child has an order of its own make the call.
+	// Fails is the number of attempts that fail first. Child makes the call in an order of its own.
 	Fails int
 	Child bool
 }
 
-// purchase is an order. Key names it for the witness.
+// purchase is the input of an order. Key identifies it for the witness.
 type purchase struct {
 	Key   string
 	Steps []step
-	// Within limits it as a whole, FailsAfter has it fail beside its calls; 0: not.
+	// Within is a timeout for the order. FailsAfter makes it fail while its calls run. 0 means neither.
 	Within, FailsAfter time.Duration
-	// At is when a client cancels it; 0: not.
+	// At is when a client cancels it; 0 means never.
 	At time.Duration
 }
 
-// reversal is what an undo is told.
-type reversal struct{ Key, Ended string }
+// undoInput is the input of an undo.
+type undoInput struct{ Key, Ended string }
 
-// counter is where orders are made, and the witness of what runs.
+// counter records the running code of all orders.
 type counter struct {
 	mu     sync.Mutex
 	runs   map[string][]*running // by the key of the call
@@ -58,9 +58,9 @@ type counter struct {
 
 // running is a run of an activity's code.
 type running struct {
-	ctx   context.Context //nolint:containedctx // it tells whether its process has died
+	ctx   context.Context // tells whether its process has died
 	ended bool
-	// told is when its context ended; lost, that its worker could not go on with it.
+	// told is when its context ended. lost is set if its worker lost its lease or stopped.
 	told time.Time
 	lost bool
 }
@@ -68,7 +68,7 @@ type running struct {
 // graceOfOrders is Options.CancellationGracePeriod.
 const graceOfOrders = 10 * time.Second
 
-// over reports whether a run is: it has returned, its process has died, or its worker has given it up.
+// over reports whether a run has ended: it has returned, its process has died, or its worker has abandoned it.
 func (r *running) over() bool {
 	_, died := simhub.Process(r.ctx)
 	return r.ended || died || r.lost || !r.told.IsZero() && time.Since(r.told) >= graceOfOrders
@@ -107,8 +107,8 @@ func (c *counter) make(ctx context.Context, key string, s step) (string, error) 
 	}
 }
 
-// undo is told that a call is undone: nothing of it runs.
-func (c *counter) undo(u reversal) {
+// undo records an undo, and checks that nothing of its call still runs.
+func (c *counter) undo(u undoInput) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.undone[u.Key]++
@@ -122,12 +122,12 @@ func (c *counter) undo(u reversal) {
 			ran = true
 			if !r.over() {
 				name, _ := simhub.Process(r.ctx)
-				c.errs = append(c.errs, fmt.Errorf("%s is undone (%s), and %s runs in %s, told so at %v", u.Key, u.Ended, key, name, r.told))
+				c.errs = append(c.errs, fmt.Errorf("%s is undone (%s) while %s runs in %s, cancelled at %v", u.Key, u.Ended, key, name, r.told))
 			}
 		}
 	}
 	if ran && u.Ended == string(perdure.OutcomeNeverStarted) {
-		c.errs = append(c.errs, fmt.Errorf("%s never began, and ran", u.Key))
+		c.errs = append(c.errs, fmt.Errorf("%s ran, but its outcome is never started", u.Key))
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *counter) registry() *perdure.Registry {
 	) (string, error) {
 		return c.make(ctx, in.Key, in.Step)
 	})
-	perdure.AddActivity(r, "undo", func(ctx context.Context, u reversal) (string, error) {
+	perdure.AddActivity(r, "undo", func(ctx context.Context, u undoInput) (string, error) {
 		if _, died := simhub.Process(ctx); !died {
 			c.undo(u)
 		}
@@ -156,8 +156,8 @@ func (c *counter) registry() *perdure.Registry {
 			key := p.Key + "/" + s.What
 			f := s.call(scope, key)
 			defer perdure.Compensate(scope, &err, func(ctx *perdure.OrchestrationContext) error {
-				u := reversal{Key: key}
-				if f.IsDone() { // it is: Compensate has waited
+				u := undoInput{Key: key}
+				if f.IsDone() { // always true: Compensate has waited
 					_, why := f.Await(ctx)
 					if c, ok := errors.AsType[*perdure.CancelledError](why); ok {
 						u.Ended = string(c.CancelOutcome)
@@ -181,7 +181,7 @@ func (c *counter) registry() *perdure.Registry {
 	return r
 }
 
-// call makes the call, to be waited for.
+// call makes the call with WaitForCancellation.
 func (s step) call(ctx *perdure.OrchestrationContext, key string) *perdure.Future[string] {
 	if s.Child {
 		s.Child = false
@@ -195,7 +195,7 @@ func (s step) call(ctx *perdure.OrchestrationContext, key string) *perdure.Futur
 	return perdure.CallActivityByName[string](ctx, "make", in, retry, perdure.WaitForCancellation())
 }
 
-// newPurchase is one that chance makes.
+// newPurchase returns a random order.
 func newPurchase(rng *rand.Rand, id string) purchase {
 	p := purchase{Key: id}
 	heeds := []time.Duration{0, 0, time.Second, 4 * time.Second, 9 * time.Second, -1}
@@ -219,16 +219,16 @@ func newPurchase(rng *rand.Rand, id string) purchase {
 	return p
 }
 
-// ordersOfASeed are made in one hub, one beside the other.
+// ordersOfASeed is the number of concurrent orders in one hub.
 const ordersOfASeed = 40
 
-// sell makes the orders of a seed, and returns what the witness saw.
-func sell(t *testing.T, seed uint64) *counter {
+// simulateOrders runs the orders of a seed, and returns what the witness recorded.
+func simulateOrders(t *testing.T, seed uint64) *counter {
 	t.Helper()
 	c := &counter{runs: map[string][]*running{}, undone: map[string]int{}, ends: map[string]int{}}
-	s := weather(seed * uint64(len(simulated())))
+	s := faultSchedule(seed * uint64(len(simulated())))
 	s.StormFor = time.Minute
-	o := simhub.Options{Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: unwatched, Mortal: true, WorkVisibility: time.Minute}
+	o := simhub.Options{Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, Mortal: true, WorkVisibility: time.Minute}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		h.Cloud.Table.Lag(3)
@@ -249,9 +249,9 @@ func sell(t *testing.T, seed uint64) *counter {
 		}
 		err := h.Scheduler.Run(ctx, 24*time.Hour)
 		if err == nil {
-			err = errors.Join(errors.Join(c.errs...), h.CheckRest(ctx), h.undoneRight(c, all))
+			err = errors.Join(errors.Join(c.errs...), h.CheckRest(ctx), h.checkUndone(c, all))
 		}
-		time.Sleep(time.Minute) // what was given up comes to its end
+		time.Sleep(time.Minute) // abandoned code returns
 		if err != nil {
 			t.Errorf("-seed=%d: %v\n%s", seed, err, strings.Join(h.Scheduler.Tail(20), "\n"))
 		}
@@ -259,8 +259,8 @@ func sell(t *testing.T, seed uint64) *counter {
 	return c
 }
 
-// undoneRight wants all that was called of an order undone if it did not complete, and nothing of one that did.
-func (h *hub) undoneRight(c *counter, all []provider.Instance) (err error) {
+// checkUndone checks that all calls of an order are undone if it did not complete, and none if it did.
+func (h *hub) checkUndone(c *counter, all []provider.Instance) (err error) {
 	for _, in := range all {
 		now := h.read(in)
 		undone := 0
@@ -270,7 +270,7 @@ func (h *hub) undoneRight(c *counter, all []provider.Instance) (err error) {
 			}
 		}
 		if completed := now.Status == provider.StatusCompleted; completed && undone > 0 || !completed && undone == 0 && h.called(in) > 0 {
-			err = errors.Join(err, fmt.Errorf("%s is %s, undone: %d", in.InstanceID, now.Status, undone))
+			err = errors.Join(err, fmt.Errorf("%s: got status %s and %d undos", in.InstanceID, now.Status, undone))
 		}
 	}
 	return err
@@ -286,18 +286,18 @@ func (h *hub) called(in provider.Instance) (n int) {
 	return n
 }
 
-// No undo starts before the end of what it undoes, in 10,000 orders.
+// TestNoUndoStartsBeforeTheEndOfWhatItUndoes runs up to 10,000 orders.
 func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
 	seeds := uint64(max(1, min(manyOr(160), 10_000)/ordersOfASeed))
 	if *oneSeed >= 0 {
-		sell(t, uint64(*oneSeed))
+		simulateOrders(t, uint64(*oneSeed))
 		return
 	}
 	ends, undone := map[string]int{}, 0
 	for seed := *firstSeed; seed < *firstSeed+seeds && !t.Failed(); seed++ {
-		c := sell(t, seed)
+		c := simulateOrders(t, seed)
 		for end, n := range c.ends {
 			ends[end] += n
 		}
@@ -305,10 +305,10 @@ func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 	}
 	for _, end := range []perdure.CancelOutcome{perdure.OutcomeReturned, perdure.OutcomeAbandoned, perdure.OutcomeNeverStarted, perdure.OutcomeEnded} {
 		if seeds > 10 && ends[string(end)] == 0 {
-			t.Errorf("none ended %s", end)
+			t.Errorf("got no call with outcome %s", end)
 		}
 	}
-	t.Logf("%d orders, %d calls undone, by how they ended: %v", seeds*ordersOfASeed, undone, slices.Sorted(func(yield func(string) bool) {
+	t.Logf("%d orders, %d calls undone, by outcome: %v", seeds*ordersOfASeed, undone, slices.Sorted(func(yield func(string) bool) {
 		for end, n := range ends {
 			if !yield(fmt.Sprintf("%s %d", end, n)) {
 				return

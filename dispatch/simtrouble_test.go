@@ -26,71 +26,73 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// trouble is what a hub goes through as a whole: not a fault here and there, as in TestSimulation, but an hour of it.
-type trouble struct {
+// troubleScenario is a failure of the whole hub for a time, not single faults as in TestSimulation.
+type troubleScenario struct {
 	name          string
 	orchestration string
 	input         any
-	want          string // its output
-	// hub changes what the hub is made of, and its weather.
+	want          string // output
+	// hub changes the options and faults of the hub.
 	hub func(o *simhub.Options)
-	// fault, if set, stands before every call, beside the weather; since is how long the hub has been there.
+	// fault, if set, is called before every call. since is the age of the hub.
 	fault func(since time.Duration, c simaws.Call) error
-	// duplicate is the probability that a work item comes twice.
+	// duplicate is the probability that a work item is delivered twice.
 	duplicate float64
-	// act, if set, is what a client does meanwhile.
-	act func(p *patient, ctx context.Context)
-	// judge says what is wrong in the end, beside what always is.
-	judge func(p *patient) error
-	// within is how long after the beginning the instance has ended at the latest; 0: two days.
+	// act, if set, is what a client does at the same time.
+	act func(p *troubledHub, ctx context.Context)
+	// judge returns errors of this trouble, in addition to the common checks.
+	judge func(p *troubledHub) error
+	// within limits the time until the instance has ended; 0 means two days.
 	within time.Duration
-	// verdicts is how many records are poison.
+	// verdicts is the expected number of poison records.
 	verdicts int
-	// came, if set, is what the trouble is about, counted: it comes about in most seeds.
-	came func(p *patient) int
+	// came, if set, counts how often the intended situation occurred. It must occur in most seeds.
+	occurred func(p *troubledHub) int
 }
 
-// patient is a hub in trouble, and what was seen of it.
-type patient struct {
+// troubledHub is a hub in trouble, with what was observed.
+type troubledHub struct {
 	h     *hub
 	c     *client.Client
 	w     *witness
 	first provider.Instance
 
 	mu sync.Mutex
-	// sent and ran count the work items that were sent, and the times that code began, by activity and attempt.
+	// sent and ran count the sent work items and the starts of code, by activity and attempt.
 	sent, ran map[[2]int64]int
-	timers    map[[2]int64]int // that were sent to their queue, as attempt 0
-	back      int              // batches of the inbox that were given back
-	pickedUp  map[string]int   // dead letters, by their queue, but for wakes
+	timers    map[[2]int64]int // sent to the timers queue, as attempt 0
+	back      int              // batches of the inbox that were released
+	pickedUp  map[string]int   // recovered dead letters by queue, without wakes
 	retired   []*dispatch.Orchestrator
-	replays   int // how often code ran that cannot go on
+	replays   int // runs of incompatible code
 	errs      []error
 }
 
-func newPatient() *patient {
-	return &patient{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
+func newTroubledHub() *troubledHub {
+	return &troubledHub{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
 }
 
-// triesOfABuild is how often an instance's messages are given back before it is blocked, and what a frozen function makes of that.
-const triesOfABuild = 4
+// maxReleases is how often messages are released before their instance is blocked, with one more for a frozen
+// function.
+const maxReleases = 4
 
-// What kills its process does so thirteen times, until it is poison, and once or twice more in processes that are slow; it takes a neighbour of its batch along in four deliveries of a record.
-const deathsOfAKiller, deathsOfANeighbour = 15, 4
+// An activity that kills its process does so thirteen times until it is poison, and once or twice more in slow
+// processes. It kills the other records of its batch in four deliveries.
+const killerDeaths, neighborDeaths = 15, 4
 
-// outage is how long trouble lasts.
+// outage is the duration of a trouble.
 const outage = time.Hour
 
-func troubles() []trouble {
-	return []trouble{
+func troubles() []troubleScenario {
+	return []troubleScenario{
 		{
 			name: "every message twice", orchestration: "stubborn", input: 3, want: "3", duplicate: 0.3,
-			judge: func(p *patient) error { return p.wantRuns(2 * 3 * succeedsAt) },
+			judge: func(p *troubledHub) error { return p.wantRuns(2 * 3 * succeedsAt) },
 		},
 		{
 			name: "every message twice in bad weather", orchestration: "stubborn", input: 3, want: "3", duplicate: 0.3,
 			hub:   func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
-			judge: func(p *patient) error { return wantNoMoreThan(12, "run", p.ran) },
+			judge: func(p *troubledHub) error { return wantNoMoreThan(12, "run", p.ran) },
 		},
 		{
 			name: "an hour in which half of all calls fail", orchestration: "fan", input: 20, want: "210",
@@ -104,7 +106,7 @@ func troubles() []trouble {
 				}
 				return nil
 			},
-			judge: func(p *patient) error {
+			judge: func(p *troubledHub) error {
 				return errors.Join(wantNoMoreThan(6, "sent", p.sent), wantNoMoreThan(6, "run", p.ran))
 			},
 		},
@@ -125,9 +127,9 @@ func troubles() []trouble {
 			hub: func(o *simhub.Options) {
 				o.Schedule.Freeze, o.Schedule.FreezeFor, o.Schedule.StormFor = 0.02, 4*time.Minute, 30*time.Minute
 				o.Schedule.Crash, o.WorkVisibility, o.Mortal = 0.01, time.Minute, false
-				o.Schedule.Apart = true // they are suspects by and by, and wait for as long as each other
+				o.Schedule.Apart = true // the records become suspects one by one, and wait equally long
 			},
-			came: func(p *patient) int { return p.h.Scheduler.Frozen() },
+			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
 		},
 		{
 			name: "dead letters are picked up", orchestration: "stubborn", input: 3, want: "3",
@@ -139,8 +141,8 @@ func troubles() []trouble {
 				}
 				return nil
 			},
-			act: func(p *patient, ctx context.Context) { p.watch(ctx, 20) },
-			came: func(p *patient) int {
+			act: func(p *troubledHub, ctx context.Context) { p.watch(ctx, 20) },
+			occurred: func(p *troubledHub) int {
 				return min(p.pickedUp["sim://inbox-dead.fifo"], p.pickedUp["sim://default-dead"])
 			},
 		},
@@ -154,8 +156,8 @@ func troubles() []trouble {
 				}
 				return nil
 			},
-			act:  func(p *patient, ctx context.Context) { p.watch(ctx, 20) },
-			came: func(p *patient) int { return p.pickedUp["sim://inbox-dead.fifo"] },
+			act:      func(p *troubledHub, ctx context.Context) { p.watch(ctx, 20) },
+			occurred: func(p *troubledHub) int { return p.pickedUp["sim://inbox-dead.fifo"] },
 		},
 		{
 			name: "a turn of many outputs is sent bit by bit", orchestration: "many-timers", input: 1010, want: "1010",
@@ -165,8 +167,9 @@ func troubles() []trouble {
 				}
 				return nil
 			},
-			judge: func(p *patient) error {
-				maps.DeleteFunc(p.timers, func(of [2]int64, _ int) bool { return of[0] > 600 }) // the rest is of what failed
+			judge: func(p *troubledHub) error {
+				// ignore the timers of failed sends
+				maps.DeleteFunc(p.timers, func(of [2]int64, _ int) bool { return of[0] > 600 })
 				return wantNoMoreThan(6, "sent", p.timers)
 			},
 		},
@@ -178,25 +181,26 @@ func troubles() []trouble {
 				}
 				return nil
 			},
-			judge: func(p *patient) error {
+			judge: func(p *troubledHub) error {
 				if p.back > 0 {
-					return fmt.Errorf("messages were given back %d times", p.back)
+					return fmt.Errorf("messages were released %d times", p.back)
 				}
 				return nil
 			},
-			came: func(p *patient) int {
+			occurred: func(p *troubledHub) int {
 				return strings.Count(strings.Join(p.h.Scheduler.Trace(), "\n"), "DeleteSchedule")
 			},
 		},
 		{
 			name: "a killer among its neighbours", orchestration: "neighbours", input: 12, want: "12", verdicts: 1,
-			judge: func(p *patient) error {
+			judge: func(p *troubledHub) error {
 				killer := [2]int64{3, 1}
-				if p.ran[killer] > deathsOfAKiller*p.sent[killer] { // each copy of its work item has its own marks
-					return fmt.Errorf("what kills ran %d times", p.ran[killer])
+				// each copy of its work item has its own crash markers
+				if p.ran[killer] > killerDeaths*p.sent[killer] {
+					return fmt.Errorf("the killer ran %d times", p.ran[killer])
 				}
 				delete(p.ran, killer)
-				return wantNoMoreThan(2*deathsOfANeighbour, "run", p.ran)
+				return wantNoMoreThan(2*neighborDeaths, "run", p.ran)
 			},
 		},
 		{
@@ -206,7 +210,8 @@ func troubles() []trouble {
 		{
 			name: "an activity of many invocations that die", orchestration: "marathon", input: 200, want: "200",
 			hub: func(o *simhub.Options) {
-				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.012, 40*time.Minute // some 200 calls each
+				// some 200 calls each
+				o.InvocationLimit, o.Schedule.Crash, o.Schedule.StormFor = 40*time.Second, 0.012, 40*time.Minute
 			},
 		},
 		{
@@ -215,70 +220,71 @@ func troubles() []trouble {
 		},
 		{
 			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "61",
-			act: (*patient).block,
-			judge: func(p *patient) error {
-				if p.back > triesOfABuild || p.replays > 2*triesOfABuild { // once more where the first was on a view that was not verified
-					return fmt.Errorf("its messages were given back %d times, code that cannot go on ran %d times", p.back, p.replays)
+			act: (*troubledHub).block,
+			judge: func(p *troubledHub) error {
+				// once more if the first run was on an unverified state
+				if p.back > maxReleases || p.replays > 2*maxReleases {
+					return fmt.Errorf("messages were released %d times, incompatible code ran %d times", p.back, p.replays)
 				}
 				return nil
 			},
-			came: func(p *patient) int { return p.replays },
+			occurred: func(p *troubledHub) int { return p.replays },
 		},
 		{
 			name: "a hot instance is blocked in bad weather", orchestration: "adds", input: 0, want: "61",
 			hub: func(o *simhub.Options) { o.Schedule.Fail, o.Schedule.Lose, o.Schedule.Crash = 0.05, 0.05, 0.02 },
-			act: (*patient).block,
+			act: (*troubledHub).block,
 		},
 		{
 			name: "a mended instance has nothing to take", orchestration: "adds", input: 0, want: "1",
-			act:  (*patient).blockWithNothing,
-			came: func(p *patient) int { return p.replays },
+			act:      (*troubledHub).blockWithNothing,
+			occurred: func(p *troubledHub) int { return p.replays },
 		},
 		{
 			name: "an old environment in a rollout", orchestration: "strict", input: 6, want: "6",
-			act:  (*patient).rollout,
-			came: func(p *patient) int { return p.replays },
+			act:      (*troubledHub).rollout,
+			occurred: func(p *troubledHub) int { return p.replays },
 		},
 	}
 }
 
-// Each trouble with several seeds: nothing is lost, multiplies, starves or is found to be poison. A seed that fails does so again:
-// go test ./dispatch -run 'TestSimulationInTrouble/<name>' -seed=N.
+// TestSimulationInTrouble runs several seeds of each trouble. Nothing is lost, multiplies, starves or becomes poison.
+// To repeat a seed: go test ./dispatch -run 'TestSimulationInTrouble/<name>' -seed=N.
 func TestSimulationInTrouble(t *testing.T) {
 	t.Parallel()
 	for _, s := range troubles() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			if *oneSeed >= 0 {
-				t.Log("\n" + strings.Join(s.endure(t, uint64(*oneSeed)).h.Scheduler.Trace(), "\n"))
+				t.Log("\n" + strings.Join(s.runSeed(t, uint64(*oneSeed)).h.Scheduler.Trace(), "\n"))
 				return
 			}
-			came := uint64(0)
+			occurred := uint64(0)
 			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
-				p := s.endure(t, seed)
-				t.Logf("seed %d: %d deliveries of a message at the most, dead letters %v, %d frozen, %d replays", seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
-				if s.came != nil && s.came(p) > 0 {
-					came++
+				p := s.runSeed(t, seed)
+				t.Logf("seed %d: at most %d deliveries of a message, dead letters %v, %d frozen, %d replays", seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
+				if s.occurred != nil && s.occurred(p) > 0 {
+					occurred++
 				}
 			}
-			if s.came != nil && 2*came < *troubled && !t.Failed() {
-				t.Errorf("it came about in %d of %d seeds", came, *troubled)
+			if s.occurred != nil && 2*occurred < *troubled && !t.Failed() {
+				t.Errorf("the situation occurred in %d of %d seeds, want at least half", occurred, *troubled)
 			}
 		})
 	}
 }
 
-// endure runs a trouble with one seed.
-func (s trouble) endure(t *testing.T, seed uint64) (p *patient) {
+// runSeed runs a trouble with one seed.
+func (s troubleScenario) runSeed(t *testing.T, seed uint64) (p *troubledHub) {
 	t.Helper()
-	p = newPatient()
+	p = newTroubledHub()
 	o := simhub.Options{Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed}, Mortal: true}
 	if s.hub != nil {
 		s.hub(&o)
 	}
 	o.Begins = func(ctx context.Context) {
 		if _, died := simhub.Process(ctx); died {
-			return // nobody sees it
+			return // a dead process is not observed
 		}
 		p.begins(ctx)
 		p.w.deliveries.begins(ctx)
@@ -296,8 +302,8 @@ func (s trouble) endure(t *testing.T, seed uint64) (p *patient) {
 		}
 		return err
 	}
-	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble: in real time
-		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends", s.name, seed))
+	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble, in real time
+		panic(fmt.Sprintf("%s, -seed=%d: a goroutine runs without blocking", s.name, seed))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
@@ -324,25 +330,25 @@ func (s trouble) endure(t *testing.T, seed uint64) (p *patient) {
 	return p
 }
 
-// ended wants the instance to have ended as without any trouble, and nothing to have been found poison.
-func (p *patient) ended(ctx context.Context, s trouble) error {
+// ended checks that the instance has ended as without trouble, and that nothing became poison.
+func (p *troubledHub) ended(ctx context.Context, s troubleScenario) error {
 	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 	if err != nil {
 		return err
 	}
 	end, err := p.h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	if err != nil {
-		return fmt.Errorf("it is %s, and has not ended: %w", in.Status, err)
+		return fmt.Errorf("got status %s and no end: %w", in.Status, err)
 	}
 	var errs []error
 	if end.Kind != history.OrchestrationCompleted || string(end.Output) != s.want || in.Status != provider.StatusCompleted {
-		errs = append(errs, fmt.Errorf("it is %s, and ended with %s %s %v, want %s", in.Status, end.String(), end.Output, end.Error, s.want))
+		errs = append(errs, fmt.Errorf("got status %s, ended with %s, output %s, error %v, want %s", in.Status, end.String(), end.Output, end.Error, s.want))
 	}
 	if took := end.Time.Sub(p.first.CreatedAt); s.within > 0 && took > s.within {
-		errs = append(errs, fmt.Errorf("it ended after %v, want %v at the latest", took, s.within))
+		errs = append(errs, fmt.Errorf("ended after %v, want at most %v", took, s.within))
 	}
 	if verdicts, wrong := p.w.found(); verdicts != s.verdicts || wrong != nil {
-		errs = append(errs, fmt.Errorf("%d records were found to be poison: %w", verdicts, wrong))
+		errs = append(errs, fmt.Errorf("got %d poison records: %w", verdicts, wrong))
 	}
 	if s.judge != nil {
 		errs = append(errs, s.judge(p))
@@ -350,8 +356,8 @@ func (p *patient) ended(ctx context.Context, s trouble) error {
 	return errors.Join(append(errs, p.errs...)...)
 }
 
-// see counts the work items that are sent.
-func (p *patient) see(c simaws.Call) {
+// see counts sent work items, sent timers and released batches.
+func (p *troubledHub) see(c simaws.Call) {
 	if in, ok := c.Input.(*sqs.ChangeMessageVisibilityBatchInput); ok && *in.QueueUrl == "sim://inbox.fifo" {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -380,7 +386,7 @@ func (p *patient) see(c simaws.Call) {
 	}
 }
 
-// timersSent are the ids of the timers that a call sends to their queue.
+// timersSent returns the IDs of the timers that a call sends to their queue.
 func timersSent(c simaws.Call) (ids []int64) {
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
 	if !ok || *in.QueueUrl != "sim://timers" {
@@ -395,31 +401,31 @@ func timersSent(c simaws.Call) (ids []int64) {
 	return ids
 }
 
-// begins counts an activity that begins.
-func (p *patient) begins(ctx context.Context) {
+// begins counts the start of an activity.
+func (p *troubledHub) begins(ctx context.Context) {
 	a := perdure.ActivityInfoFrom(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ran[[2]int64{a.ActivityID, int64(a.Attempt)}]++
 }
 
-// wantRuns bounds how often code began, altogether.
-func (p *patient) wantRuns(most int) error {
+// wantRuns limits the total number of starts.
+func (p *troubledHub) wantRuns(most int) error {
 	n := 0
 	for _, ran := range p.ran {
 		n += ran
 	}
 	if n > most {
-		return fmt.Errorf("code began %d times, want %d at the most", n, most)
+		return fmt.Errorf("got %d starts of code, want at most %d", n, most)
 	}
 	return nil
 }
 
-// wantNoMoreThan bounds how often anything happened to one attempt: what a copy leads to must lead to no more copies.
+// wantNoMoreThan limits the counts of each attempt: copies must not multiply.
 func wantNoMoreThan(most int, what string, counts map[[2]int64]int) error {
 	for _, k := range sortedPairs(counts) {
 		if counts[k] > most {
-			return fmt.Errorf("attempt %d of activity #%d was %s %d times", k[1], k[0], what, counts[k])
+			return fmt.Errorf("attempt %d of activity #%d: %s %d times", k[1], k[0], what, counts[k])
 		}
 	}
 	return nil
@@ -432,7 +438,7 @@ func sortedPairs(counts map[[2]int64]int) [][2]int64 {
 // succeedsAt is the attempt at which the activities of "stubborn" succeed.
 const succeedsAt = 7
 
-func (p *patient) registry() *perdure.Registry {
+func (p *troubledHub) registry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "inc", func(_ context.Context, n int) (int, error) {
 		return n + 1, nil
@@ -472,7 +478,7 @@ func (p *patient) registry() *perdure.Registry {
 		}
 		return "", err
 	})
-	// paced waits before each of its activities.
+	// paced waits before each of its activities
 	perdure.AddOrchestration(r, "paced", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
 		for range n {
 			if _, err = perdure.CreateTimer(ctx, 20*time.Second).Await(ctx); err != nil {
@@ -484,7 +490,7 @@ func (p *patient) registry() *perdure.Registry {
 		}
 		return sum, nil
 	})
-	// many-timers creates more timers in a turn than are sent at once.
+	// many-timers creates more timers in a turn than are sent at once
 	perdure.AddOrchestration(r, "many-timers", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		fs := make([]perdure.Awaitable, n)
 		for i := range fs {
@@ -492,7 +498,7 @@ func (p *patient) registry() *perdure.Registry {
 		}
 		return n, perdure.WhenAll(ctx, fs...)
 	})
-	// gives-up ends while long timers wait, which have schedules by then.
+	// gives-up ends while long timers with schedules wait
 	perdure.AddOrchestration(r, "gives-up", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		for range n {
 			perdure.CreateTimer(ctx, 2*time.Hour)
@@ -511,11 +517,11 @@ func (p *patient) registry() *perdure.Registry {
 			fs = append(fs, perdure.CallActivityByName[int](ctx, "inc", 0))
 		}
 		if _, err := killer.Await(ctx); err == nil {
-			return 0, errors.New("what kills has not failed")
+			return 0, errors.New("the killer has not failed")
 		}
 		return sumOf(ctx, fs)
 	})
-	// strict calls one activity after the other, which is no trouble to a build that knows that.
+	// strict calls one timer after the other, and fails on nondeterminism
 	perdure.AddOrchestration(r, "strict", func(ctx *perdure.OrchestrationContext, n int) (sum int, err error) {
 		for range n {
 			if _, err = perdure.CreateTimer(ctx, 5*time.Second).Await(ctx); err != nil {
@@ -525,7 +531,7 @@ func (p *patient) registry() *perdure.Registry {
 		}
 		return sum, nil
 	}, perdure.FailOnNondeterminism())
-	// stubborn-fan is of activities that fail once, and of those that do not.
+	// stubborn-fan calls activities that fail once, and others that do not
 	perdure.AddActivity(r, "second", func(ctx context.Context, n int) (int, error) {
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
 			return 0, errors.New("at first")
@@ -543,7 +549,7 @@ func (p *patient) registry() *perdure.Registry {
 	return r
 }
 
-// fanByName is fan with the activity of the registry that counts.
+// fanByName is fan with the counted activity "inc".
 func fanByName(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	fs := make([]*perdure.Future[int], n)
 	for i := range fs {
@@ -552,7 +558,7 @@ func fanByName(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	return sumOf(ctx, fs)
 }
 
-// marathon takes many invocations: each goes on from the heartbeat of the one before.
+// marathon takes many invocations, each of which continues from the last heartbeat.
 func marathon(ctx context.Context, n int) (int, error) {
 	done, _ := perdure.HeartbeatDetails[int](ctx)
 	for done < n {
@@ -578,16 +584,16 @@ func adds(ctx *perdure.OrchestrationContext, sum int) (int, error) {
 	}
 }
 
-// watch calls the watch n times, as its rule does.
-func (p *patient) watch(ctx context.Context, n int) {
+// watch runs n sweeps at the interval of the renewer's rule.
+func (p *troubledHub) watch(ctx context.Context, n int) {
 	for range n {
 		time.Sleep(2 * time.Minute)
-		_, _ = p.h.Timekeeper.Sweep(ctx) // what fails is seen in the end
+		_, _ = p.h.Timekeeper.Sweep(ctx) // a failure shows in the final checks
 	}
 }
 
-// breaks is a build whose code parts from history: it calls an activity where the other waits for an event.
-func (p *patient) breaks(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
+// incompatible returns a build that differs from history: it calls an activity instead of waiting for an event.
+func (p *troubledHub) incompatible(name string, opts ...perdure.OrchestrationOption) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, name, func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		p.mu.Lock()
@@ -598,23 +604,23 @@ func (p *patient) breaks(name string, opts ...perdure.OrchestrationOption) *perd
 	return r
 }
 
-// deploy has orchestrators take the place of those that are there.
-func (p *patient) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
+// deploy replaces the orchestrators, and returns the previous ones.
+func (p *troubledHub) deploy(ctx context.Context, these ...*dispatch.Orchestrator) (before []*dispatch.Orchestrator) {
 	before = p.h.Replace(these...)
 	p.insist(ctx, "announce", p.h.Environment(0).ReportBuild)
 	return before
 }
 
-// broken are the environments of a build.
-func (p *patient) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
+// broken returns n orchestrators of a build.
+func (p *troubledHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
 	for range n {
 		all = append(all, must(dispatch.NewOrchestrator(r, p.h.Provider, &dispatch.OrchestratorOptions{BuildID: "broken", Logger: slog.New(slog.DiscardHandler)})))
 	}
 	return all
 }
 
-// until waits for something, for an hour.
-func (p *patient) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
+// until waits up to an hour for a condition.
+func (p *troubledHub) until(ctx context.Context, what string, done func(ctx context.Context) bool) {
 	for waited := time.Duration(0); !done(ctx); waited += time.Second {
 		if waited > time.Hour {
 			p.errs = append(p.errs, fmt.Errorf("an hour later: %s", what))
@@ -624,8 +630,8 @@ func (p *patient) until(ctx context.Context, what string, done func(ctx context.
 	}
 }
 
-// has waits until so many events of a kind are in history.
-func (p *patient) has(ctx context.Context, kind history.Kind, n int) {
+// has waits until history has n events of a kind.
+func (p *troubledHub) has(ctx context.Context, kind history.Kind, n int) {
 	p.until(ctx, fmt.Sprintf("there are no %d events %s", n, kind), func(ctx context.Context) bool {
 		got := 0
 		for e, err := range p.c.History(ctx, p.first.InstanceID) {
@@ -637,12 +643,12 @@ func (p *patient) has(ctx context.Context, kind history.Kind, n int) {
 	})
 }
 
-// block has the instance blocked in a build whose code parts from its history, raises events all the while, and then deploys the build
-// that it was started in again.
-func (p *patient) block(ctx context.Context) {
+// block lets a build whose code differs from history block the instance, raises events, and then deploys the original
+// build again.
+func (p *troubledHub) block(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
-	running := p.deploy(ctx, p.broken(p.breaks("adds"), len(p.h.Orchestrators))...)
+	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
 	rng := rand.New(rand.NewPCG(uint64(len(p.first.InstanceID)), 1))
 	const events = 60
 	for i := range events {
@@ -653,7 +659,7 @@ func (p *patient) block(ctx context.Context) {
 	}
 	for waited := time.Duration(0); p.parked(ctx) != events; waited += time.Minute {
 		if waited == time.Hour {
-			p.errs = append(p.errs, fmt.Errorf("an hour after the last of %d events %d are in history", events, p.parked(ctx)))
+			p.errs = append(p.errs, fmt.Errorf("an hour after the last of %d events, %d are in history", events, p.parked(ctx)))
 			break
 		}
 		time.Sleep(time.Minute)
@@ -662,8 +668,8 @@ func (p *patient) block(ctx context.Context) {
 	p.raise(ctx, "end", 0)
 }
 
-// mend deploys the build that was there before, and has the watch look until it has found what is blocked.
-func (p *patient) mend(ctx context.Context, running []*dispatch.Orchestrator) {
+// mend deploys the previous build, and runs sweeps until the instance is not blocked.
+func (p *troubledHub) mend(ctx context.Context, running []*dispatch.Orchestrator) {
 	p.retired = p.deploy(ctx, running...)
 	for range 15 {
 		p.watch(ctx, 1)
@@ -671,15 +677,15 @@ func (p *patient) mend(ctx context.Context, running []*dispatch.Orchestrator) {
 			return
 		}
 	}
-	p.errs = append(p.errs, errors.New("the instance stays Blocked, though its code is mended and the watch has looked 15 times"))
+	p.errs = append(p.errs, errors.New("the instance is Blocked after the fix and 15 sweeps"))
 }
 
-// blockWithNothing has the instance blocked by a wake, of which nothing is left for the code that can take it: it is Running again all
-// the same.
-func (p *patient) blockWithNothing(ctx context.Context) {
+// blockWithNothing lets a wake block the instance, so that the fixed build has no input to process. The instance is
+// Running again regardless.
+func (p *troubledHub) blockWithNothing(ctx context.Context) {
 	p.raise(ctx, "first", 1)
 	p.has(ctx, history.ExternalEventRaised, 1)
-	running := p.deploy(ctx, p.broken(p.breaks("adds"), len(p.h.Orchestrators))...)
+	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
 	p.insist(ctx, "wake", func(ctx context.Context) error {
 		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: p.first.InstanceID})
 	})
@@ -689,22 +695,23 @@ func (p *patient) blockWithNothing(ctx context.Context) {
 }
 
 // is waits until the instance has a status.
-func (p *patient) is(ctx context.Context, want provider.RuntimeStatus) {
+func (p *troubledHub) is(ctx context.Context, want provider.RuntimeStatus) {
 	p.until(ctx, fmt.Sprintf("the instance is not %s", want), func(ctx context.Context) bool {
 		in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 		return err == nil && in.Status == want
 	})
 }
 
-// rollout has one environment of three stay behind, whose code parts from what the others have decided: it is to leave the instance to them. Their build has
-// reported since. An hour later, when all has come that can, the watch wakes what the one behind has blocked.
-func (p *patient) rollout(ctx context.Context) {
-	old := p.broken(p.breaks("strict", perdure.FailOnNondeterminism()), 1)
-	p.insist(p.h.t.Context(), "announce", old[0].ReportBuild) // before there was any trouble
+// rollout keeps one of three environments on an old build that differs from history. The old build must leave the
+// instance to the new build, which has reported later. An hour later, sweeps wake the instance if the old build has
+// blocked it.
+func (p *troubledHub) rollout(ctx context.Context) {
+	old := p.broken(p.incompatible("strict", perdure.FailOnNondeterminism()), 1)
+	p.insist(p.h.t.Context(), "announce", old[0].ReportBuild) // before the trouble starts
 	before := time.Now()
 	p.has(ctx, history.TimerCreated, 1)
 	p.retired = p.h.Replace(old[0])[:1]
-	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at one moment
+	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
 	p.insist(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
 	for looks := 0; looks < 30*24 && !p.isOver(ctx); looks++ {
@@ -713,25 +720,25 @@ func (p *patient) rollout(ctx context.Context) {
 }
 
 // isOver reports whether the instance has ended.
-func (p *patient) isOver(ctx context.Context) bool {
+func (p *troubledHub) isOver(ctx context.Context) bool {
 	in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID)
 	return err == nil && in.Status.Terminal()
 }
 
-func (p *patient) raise(ctx context.Context, id string, n int) {
+func (p *troubledHub) raise(ctx context.Context, id string, n int) {
 	p.insist(ctx, "raise", func(ctx context.Context) error {
 		return p.c.RaiseEvent(ctx, p.first.InstanceID, "add", n, client.WithEventID(id))
 	})
 }
 
-func (p *patient) insist(ctx context.Context, what string, f func(ctx context.Context) error) {
+func (p *troubledHub) insist(ctx context.Context, what string, f func(ctx context.Context) error) {
 	if err := f(ctx); err != nil {
 		p.errs = append(p.errs, fmt.Errorf("%s: %w", what, err))
 	}
 }
 
-// parked counts the events of the outside that are in history.
-func (p *patient) parked(ctx context.Context) (n int) {
+// parked counts the parked inputs in history.
+func (p *troubledHub) parked(ctx context.Context) (n int) {
 	for e, err := range p.c.History(ctx, p.first.InstanceID) {
 		if err != nil {
 			p.errs = append(p.errs, err)

@@ -23,46 +23,48 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// witness stands behind every call of a simulated hub, and knows what no single reader can: in which order writes and reads took
-// effect, and who died in between.
+// witness observes every call of a simulated hub after it was made. It knows the real order of reads and writes, and
+// which processes died in between.
 type witness struct {
 	h          *hub
-	limit      int // MaxAttempts
+	limit      int // Options.MaxCrashes
 	deliveries *deliveries
 	inline     *inlineWitness
 
 	mu sync.Mutex
-	// instances are whose each execution is, by its key.
+	// instances has the instance of each execution, by its key.
 	instances  map[string]string
 	executions map[string]*witnessed
-	// looks are the cancel records as each invocation saw them first, by its name and the execution.
+	// looks has the cancels that were committed when each invocation first read a cancel record, by its name and the
+	// execution.
 	looks map[[2]string]provider.Cancels
-	// marks are the invocations that left one and did not take it away, by its key and their names: whether they have died.
+	// marks has the invocations that left a crash marker, by its key and their names, with a function that reports
+	// whether they have died.
 	marks map[[2]string]map[string]func() bool
-	// began counts the activities whose code began.
+	// began counts the activities whose code started.
 	began int
-	// verdicts counts the records that were found to be poison, poison are the names of their activities, and blocked the instances of
-	// their turns.
+	// verdicts counts the poison records. poison has the names of their activities, and blocked the instances of their
+	// turns.
 	verdicts        int
 	poison, blocked map[string]bool
 	errs            []error
 }
 
-// witnessed is an execution.
+// witnessed is the state of an execution.
 type witnessed struct {
-	last    int64 // the sequence of its last segment
-	dead    bool  // that ends it
+	last    int64 // sequence number of its last segment
+	dead    bool  // the last segment ends it
 	deleted bool  // its start is a stub
-	named   bool  // an instance has named it: until then it is nobody's
+	named   bool  // an instance item refers to it
 }
 
-// defaultLimit is Options.MaxCrashes by default.
+// defaultLimit is the default of Options.MaxCrashes.
 const defaultLimit = 10
 
-// on tells the witness its hub.
+// on sets the hub of the witness.
 func (w *witness) on(h *hub) { w.h, w.deliveries.h = h, h }
 
-// limited is for a hub with that Options.MaxCrashes.
+// limited sets Options.MaxCrashes of the hub.
 func (w *witness) limited(maxAttempts int) {
 	if maxAttempts > 0 {
 		w.limit = maxAttempts
@@ -86,19 +88,19 @@ func (w *witness) wrongf(format string, args ...any) {
 	w.errs = append(w.errs, fmt.Errorf(format, args...))
 }
 
-// intercept looks at calls that have been done.
+// intercept observes all calls after they were made.
 func (w *witness) intercept(ctx context.Context, c simaws.Call, next func() error) error {
 	if err := w.interceptOrder(ctx, c, next); err != nil {
 		return err
 	}
-	if asksIn(ctx) && !readsStrongly(c) && !isOfRollups(c) {
-		w.wrongf("a query has made a call of %s: %+v", c.Operation, c.Input)
+	if isQueryCall(ctx) && !readsStrongly(c) && !isRollupCall(c) {
+		w.wrongf("a query made a call of %s: %+v", c.Operation, c.Input)
 	}
 	w.inline.see(ctx, c)
 	return nil
 }
 
-// interceptOrder looks at what does not concern inline activities, or queries.
+// interceptOrder observes everything except inline activities and queries.
 func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func() error) error {
 	if err := w.interceptPoison(ctx, c, next); err != nil {
 		return err
@@ -116,7 +118,7 @@ func (w *witness) interceptOrder(ctx context.Context, c simaws.Call, next func()
 	return nil
 }
 
-// interceptPoison looks at what concerns poison alone, which goes without an order of all calls.
+// interceptPoison observes only what concerns poison, which does not need an order of all calls.
 func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func() error) error {
 	w.deliveries.see(c)
 	if err := next(); err != nil {
@@ -134,14 +136,14 @@ func (w *witness) interceptPoison(ctx context.Context, c simaws.Call, next func(
 		w.update(ctx, in)
 	case *sqs.SendMessageBatchInput:
 		for i := range in.Entries {
-			w.bury(*in.QueueUrl, &in.Entries[i])
+			w.recordDeadLetter(*in.QueueUrl, &in.Entries[i])
 		}
 	default:
 	}
 	return nil
 }
 
-// itemsPut are the items that a call writes whole.
+// itemsPut returns the items that a call puts.
 func itemsPut(c simaws.Call) (items []map[string]ddbtypes.AttributeValue) {
 	switch in := c.Input.(type) {
 	case *dynamodb.PutItemInput:
@@ -157,7 +159,7 @@ func itemsPut(c simaws.Call) (items []map[string]ddbtypes.AttributeValue) {
 	return items
 }
 
-// names sees an instance that is new: it names an execution that has begun, and nobody else has (I1).
+// names observes a new instance item. It refers to an execution that has started and belongs to no other instance (I1).
 func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
 	id := text(it, "execution")
 	if text(it, "sk") != "i" || id == "" {
@@ -165,18 +167,18 @@ func (w *witness) names(it map[string]ddbtypes.AttributeValue) {
 	}
 	x := w.executions[id]
 	if x == nil || x.named {
-		w.wrongf("I1: an instance names execution %s, which has no first segment or another instance: %+v", id, x)
+		w.wrongf("I1: an instance refers to execution %s without a first segment, or of another instance: %+v", id, x)
 		return
 	}
 	x.named = true
 }
 
-// put sees a segment: the next one of an execution that lives, or a stub in the place of one (I1, I8).
+// put observes a segment: the next one of a running execution, or a stub that replaces one (I1, I8).
 func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	id, ofExecution := strings.CutPrefix(text(it, "pk"), "x#")
 	number, isSegment := strings.CutPrefix(text(it, "sk"), "h#")
 	sequence, err := strconv.ParseInt(number, 10, 64)
-	if !ofExecution || !isSegment || err != nil { // a part beyond the first has a longer key
+	if !ofExecution || !isSegment || err != nil { // a part after the first has a longer key
 		return
 	}
 	x := w.executions[id]
@@ -190,8 +192,9 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	case stub:
 		x.deleted = x.deleted || sequence == 0
 	case x.dead:
-		w.wrongf("I8: execution %s, which is over, gained segment %d", id, sequence)
-	case sequence == 0 && x.last == 0 && !x.named: // its start is written anew, in a transaction with its instance, also where it was given up before
+		w.wrongf("I8: ended execution %s gained segment %d", id, sequence)
+	// a start is written again in the transaction of its instance, even after it was abandoned
+	case sequence == 0 && x.last == 0 && !x.named:
 		x.deleted = false
 	case sequence != x.last+1:
 		w.wrongf("I1: execution %s gained segment %d after %d", id, sequence, x.last)
@@ -202,7 +205,7 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	}
 }
 
-// read notes what had been decided when an invocation first looked at a cancel record: by history, whatever the record says.
+// read records the committed cancels when an invocation first reads a cancel record.
 func (w *witness) read(ctx context.Context, pk string) {
 	name, _ := simhub.Process(ctx)
 	id, ofExecution := strings.CutPrefix(pk, "x#")
@@ -216,7 +219,7 @@ func (w *witness) read(ctx context.Context, pk string) {
 	w.looks[look] = w.decided(id)
 }
 
-// decided are the cancels of an execution that are committed.
+// decided returns the committed cancels of an execution.
 func (w *witness) decided(id string) provider.Cancels {
 	if x := w.executions[id]; x == nil || x.deleted {
 		return provider.Cancels{{All: true, Reason: history.ReasonInstanceDeleted}}
@@ -232,7 +235,7 @@ func (w *witness) decided(id string) provider.Cancels {
 	return provider.CancelsOf(events)
 }
 
-// update sees marks of attempts come and go.
+// update observes crash markers that are written or removed.
 func (w *witness) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
 	key := [2]string{text(in.Key, "pk"), text(in.Key, "sk")}
 	name, _ := simhub.Process(ctx)
@@ -252,7 +255,7 @@ func (w *witness) update(ctx context.Context, in *dynamodb.UpdateItemInput) {
 	}
 }
 
-// deaths counts the deliveries of one message that left a mark on it and died: of the message that has most.
+// deaths returns the largest number of dead deliveries with a crash marker of one message.
 func (w *witness) deaths(executionID string, activityID int64) (most int) {
 	prefix := fmt.Sprintf("p#%d#", activityID)
 	for key, by := range w.marks {
@@ -269,7 +272,7 @@ func (w *witness) deaths(executionID string, activityID int64) (most int) {
 	return most
 }
 
-// deathsOfTurns is the same of the turns of an instance, whichever of its executions they were of.
+// deathsOfTurns returns the same for the turns of an instance in all executions.
 func (w *witness) deathsOfTurns(instanceID string) (most int) {
 	for pk, instance := range w.instances {
 		if instance == instanceID {
@@ -279,7 +282,8 @@ func (w *witness) deathsOfTurns(instanceID string) (most int) {
 	return most
 }
 
-// begins is for activities to call first: one whose cancel was committed before its invocation looked has no code to run (I6).
+// begins is called first by activities. An activity must not start if its cancel was committed before its invocation
+// read the cancel record (I6).
 func (w *witness) begins(ctx context.Context) {
 	name, _ := simhub.Process(ctx)
 	a := perdure.ActivityInfoFrom(ctx)
@@ -289,18 +293,18 @@ func (w *witness) begins(ctx context.Context) {
 	w.mu.Unlock()
 	switch c := cancels.Of(a.ActivityID); {
 	case !looked:
-		w.wrongf("I6: activity #%d of %s began without a look at the cancel record", a.ActivityID, a.ExecutionID)
+		w.wrongf("I6: activity #%d of %s started without a read of the cancel record", a.ActivityID, a.ExecutionID)
 	case c.Requested:
-		w.wrongf("I6: activity #%d of %s began, and was cancelled (%s) before its invocation looked", a.ActivityID, a.ExecutionID, c.Reason)
+		w.wrongf("I6: activity #%d of %s started, but was cancelled (%s) before its invocation read the cancel record", a.ActivityID, a.ExecutionID, c.Reason)
 	}
 }
 
-// deathsOfBlocked prove poison of what comes to an instance that is blocked so: it has one try. Else it takes MaxAttempts, of deliveries
-// that had left their mark, alone.
+// deathsOfBlocked is the number of deaths that prove poison for a message to an instance that is already blocked as
+// poison. Otherwise MaxCrashes deaths of marked deliveries are required.
 const deathsOfBlocked = 1
 
-// bury sees a record go to the dead letters as poison, and wants the proof (R13).
-func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
+// recordDeadLetter observes a poison record that becomes a dead letter, and checks the proof (R13).
+func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 	why, ok := e.MessageAttributes["error"]
 	if !ok || !strings.Contains(url, "-dead") || !strings.HasPrefix(*why.StringValue, history.TypePoison) {
 		return
@@ -317,18 +321,18 @@ func (w *witness) bury(url string, e *sqstypes.SendMessageBatchRequestEntry) {
 		w.blocked[m.InstanceID] = true
 	}
 	if died < wanted {
-		w.errs = append(w.errs, fmt.Errorf("R13: %d marked deliveries have died, no proof that this is poison: %s", died, *e.MessageBody))
+		w.errs = append(w.errs, fmt.Errorf("R13: only %d marked deliveries have died before this record became poison: %s", died, *e.MessageBody))
 	}
 }
 
-// found is how many records were found to be poison, and what is wrong so far.
+// found returns the number of poison records, and the errors so far.
 func (w *witness) found() (verdicts int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.verdicts, errors.Join(slices.Concat(w.errs, w.deliveries.errs)...)
 }
 
-// check says what is wrong with all executions there were.
+// check returns the errors of all executions.
 func (w *witness) check(ctx context.Context) error {
 	errs := slices.Concat(w.errs, w.deliveries.errs)
 	for _, id := range slices.Sorted(maps.Keys(w.executions)) {
@@ -351,11 +355,11 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 		case text(it, "stub") != "":
 			return w.checkDeleted(id, out.Items)
 		case !w.executions[id].named && text(it, "previous") == "" && len(out.Items) == 1:
-			return nil // whoever was to name it has died, and nobody goes by it (R11)
+			return nil // its starter has died, and no instance refers to it (R11)
 		}
 	}
 	if _, err := w.h.Provider.ReadInstance(ctx, instanceID); err != nil {
-		return fmt.Errorf("execution %s is there, and its instance %q is not: %w", id, instanceID, err)
+		return fmt.Errorf("execution %s exists without its instance %q: %w", id, instanceID, err)
 	}
 	var events []history.Event
 	for e, err := range w.h.Provider.ReadHistory(ctx, instanceID, id, 0) {
@@ -367,23 +371,24 @@ func (w *witness) checkExecution(ctx context.Context, id, instanceID string) err
 	return errors.Join(simhub.CheckLog(events), w.checkPoison(id, events), checkSettled(id, events))
 }
 
-// checkDeleted wants of a deleted execution nothing but places.
+// checkDeleted checks that only expiring stubs of a deleted execution remain.
 func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeValue) (err error) {
 	for _, it := range items {
 		switch sk := text(it, "sk"); {
 		case it["ttl"] == nil:
-			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s stays for ever", id, sk))
-		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") || strings.HasPrefix(sk, "o#"): // a late delivery may still leave its mark, or a note of what is sent, which say nothing and go
+			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s never expires", id, sk))
+		// a late delivery may still leave an expiring crash marker or note
+		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") || strings.HasPrefix(sk, "o#"):
 		case strings.HasPrefix(sk, "h#") && text(it, "stub") != "" && it["events"] == nil:
 		default:
-			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s is left", id, sk))
+			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s remains", id, sk))
 		}
 	}
 	return err
 }
 
-// checkSettled wants each id that an execution has scheduled settled, once (I7): it has one outcome at the most, is cancelled once at
-// the most, and never after its outcome; and when the execution is over, it has one of the two.
+// checkSettled checks that each scheduled ID settles once (I7): at most one outcome, at most one cancel, and no cancel
+// after an outcome. If the execution has ended, each ID has one of the two.
 func checkSettled(id string, events []history.Event) (err error) {
 	outcomes, cancels := map[int64]int{}, map[int64]int{}
 	for i := range events {
@@ -396,7 +401,7 @@ func checkSettled(id string, events []history.Event) (err error) {
 		case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested:
 			for _, of := range e.Sources() {
 				if cancels[of]++; cancels[of] > 1 || outcomes[of] > 0 {
-					err = errors.Join(err, fmt.Errorf("I7: execution %s: %s cancels what was settled", id, e.String()))
+					err = errors.Join(err, fmt.Errorf("I7: execution %s: %s cancels a settled ID", id, e.String()))
 				}
 			}
 		default:
@@ -408,19 +413,20 @@ func checkSettled(id string, events []history.Event) (err error) {
 	}
 	anew := events[len(events)-1].Kind == history.OrchestrationContinuedAsNew
 	for _, e := range state.CancelOutstanding("") {
-		if anew && e.Kind == history.UpdateCompleted { // the next execution has what waited for its turn, as simhub's checkUpdates knows
+		// the next execution has the waiting updates, as checkUpdates of simhub knows
+		if anew && e.Kind == history.UpdateCompleted {
 			continue
 		}
-		err = errors.Join(err, fmt.Errorf("I7: execution %s ended, and nothing became of %v", id, e.Sources()))
+		err = errors.Join(err, fmt.Errorf("I7: execution %s ended with open %v", id, e.Sources()))
 	}
 	return err
 }
 
-// checkPoison wants each verdict in a history to be one that the dead letters show (R13).
+// checkPoison checks that a poison failure in history has a dead letter (R13).
 func (w *witness) checkPoison(id string, events []history.Event) error {
 	for i := range events {
 		if e := &events[i]; e.Error != nil && e.Error.Type == history.TypePoison && w.verdicts == 0 {
-			return fmt.Errorf("R13: execution %s: %s, and no dead letter", id, e.String())
+			return fmt.Errorf("R13: execution %s: %s without a dead letter", id, e.String())
 		}
 	}
 	return nil

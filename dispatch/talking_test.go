@@ -9,26 +9,26 @@ import (
 	"github.com/perdure/perdure"
 )
 
-// tells says what an orchestration tells another: so many events "add", of the numbers from 0 on.
+// tells is the input of an orchestration that sends events "add" with the numbers from 0 on.
 type tells struct {
 	To     string
 	Events int
-	// Anew: the one that hears continues as new after each event.
+	// Anew makes the receiver continue as new after each event.
 	Anew bool
 }
 
-// hearing is what an orchestration has heard, and how many events it still waits for.
+// hearing is the input of a receiver: the received events, and the number that it still expects.
 type hearing struct {
 	Left  int
 	Heard []int
 	Anew  bool
 }
 
-// addTalking adds orchestrations that raise events in others.
+// addTalking adds orchestrations that send events to each other.
 func addTalking(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "hears", hears)
 	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
-		return answersOf(ctx, raiseAll(ctx, in.To, in.Events))
+		return countResults(ctx, raiseAll(ctx, in.To, in.Events))
 	})
 	perdure.AddOrchestration(r, "tells-and-ends", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
 		raiseAll(ctx, in.To, in.Events)
@@ -40,11 +40,11 @@ func addTalking(r *perdure.Registry) {
 		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
 			return "", err
 		}
-		return answersOf(ctx, raiseAll(ctx, id, 1))
+		return countResults(ctx, raiseAll(ctx, id, 1))
 	})
 }
 
-// hears waits for events and tells their numbers, in the order in which they came.
+// hears waits for events and returns their numbers in the order of their arrival.
 func hears(ctx *perdure.OrchestrationContext, h hearing) ([]int, error) {
 	for h.Left > 0 {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -67,8 +67,8 @@ func raiseAll(ctx *perdure.OrchestrationContext, to string, events int) []*perdu
 	return told
 }
 
-// answersOf counts what became of events.
-func answersOf(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{}]) (string, error) {
+// countResults counts the results of events.
+func countResults(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{}]) (string, error) {
 	count := map[string]int{}
 	for _, f := range told {
 		_, err := f.Await(ctx)
@@ -91,10 +91,10 @@ func answersOf(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{
 	return strings.Join(all, ", "), nil
 }
 
-// talks starts a child and tells it something in the same turn: it is there before the events come.
+// talks starts a child and sends it events in the same turn. The child exists before the events arrive.
 func talks(ctx *perdure.OrchestrationContext, in tells) (string, error) {
 	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: in.Events, Anew: in.Anew})
-	answers, err := answersOf(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
+	answers, err := countResults(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
 	if err != nil {
 		return "", err
 	}
@@ -102,10 +102,10 @@ func talks(ctx *perdure.OrchestrationContext, in tells) (string, error) {
 	return fmt.Sprint(answers, "; heard ", heard), err
 }
 
-// meets tells somebody who may not be there, and brings them about if they are not.
+// meets sends an event to an instance that may not exist, and starts it if necessary.
 func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
 	if _, err := perdure.RaiseEvent(ctx, id, "add", 6).Await(ctx); !errors.Is(err, perdure.ErrInstanceNotFound) {
-		return "", fmt.Errorf("an event for nobody: %w", err)
+		return "", fmt.Errorf("event without a receiver: %w", err)
 	}
 	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: 2}, perdure.WithInstanceID(id))
 	told := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}

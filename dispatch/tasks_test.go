@@ -24,7 +24,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// taskLog writes down what it is told of an instance, a line a task.
+// taskLog records the tasks of an instance that an interceptor receives, one line per task.
 type taskLog struct {
 	of    string
 	mu    sync.Mutex
@@ -56,7 +56,7 @@ func (l *taskLog) interceptor() perdure.Interceptor {
 
 var numbers = regexp.MustCompile(`^\d+: | #\d+| of \d+`)
 
-// withoutNumbers are lines without what depends on which of several outcomes came first.
+// withoutNumbers removes the numbers that depend on the order of concurrent outcomes.
 func withoutNumbers(lines []string) (all []string) {
 	for _, line := range lines {
 		all = append(all, numbers.ReplaceAllString(line, ""))
@@ -64,7 +64,7 @@ func withoutNumbers(lines []string) (all []string) {
 	return all
 }
 
-// manyTasks has a task of each kind, and each end.
+// manyTasks adds an orchestration with a task of each kind and each end.
 func manyTasks(r *perdure.Registry) {
 	perdure.AddActivity(r, "refuses", func(context.Context, int) (int, error) { return 0, errors.New("no") })
 	perdure.AddOrchestration(r, "child", func(_ *perdure.OrchestrationContext, n int) (int, error) {
@@ -95,8 +95,8 @@ func manyTasks(r *perdure.Registry) {
 	})
 }
 
-// What is told of each kind of task, and of each end, is the same warm and cold.
-func TestAnInterceptorIsToldOfTheTasksOfATurn(t *testing.T) {
+// The interceptor receives the same tasks of each kind and end with cached and uncached instances.
+func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
 		log := &taskLog{of: "i-1"}
@@ -126,8 +126,8 @@ func TestAnInterceptorIsToldOfTheTasksOfATurn(t *testing.T) {
 	}
 }
 
-// Whichever call fails, and is made again with the message: what a turn that is committed has begun and ended is told of once, also where not all could be sent
-// that it had decided.
+// Any call fails, and is repeated with its message. The scheduled and ended tasks of a committed turn are reported
+// once, even if not all outputs could be sent.
 func TestTasksOfATurnThatIsNotAllSentAreTold(t *testing.T) {
 	t.Parallel()
 	for failing, made := int64(1), true; made; failing++ {
@@ -150,7 +150,7 @@ func TestTasksOfATurnThatIsNotAllSentAreTold(t *testing.T) {
 	}
 }
 
-// failsOnce has one call fail, by its number, before it is made.
+// failsOnce fails one call, by its number, before it is made.
 func failsOnce(calls *atomic.Int64, failing int64) simaws.Interceptor {
 	return func(_ context.Context, _ simaws.Call, next func() error) error {
 		if calls.Add(1) == failing {
@@ -160,9 +160,9 @@ func failsOnce(calls *atomic.Int64, failing int64) simaws.Interceptor {
 	}
 }
 
-// An inline activity ends, the code goes on before that is committed, and takes an event that has come before: both turns are one commit, and what both have begun
-// and ended is told of once.
-func TestTasksOfATurnThatRanAheadAreToldWithIt(t *testing.T) {
+// An inline activity ends, and the code runs on before the commit and consumes an earlier event. Both turns are one
+// commit, and their tasks are reported once.
+func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 	t.Parallel()
 	log := &taskLog{of: "i-1"}
 	r := registry()
@@ -176,7 +176,7 @@ func TestTasksOfATurnThatRanAheadAreToldWithIt(t *testing.T) {
 		in := h.start("takes-later", 0)
 		h.raise(in, "e-1", 7)
 		if end := h.finish(in); string(end.Output) != "7" {
-			t.Fatalf("%+v", end)
+			t.Fatalf("got %+v, want 7", end)
 		}
 		h.checkRest()
 	})
@@ -186,9 +186,9 @@ func TestTasksOfATurnThatRanAheadAreToldWithIt(t *testing.T) {
 	}
 }
 
-// An instance that is paused is terminated: no turn of its code, and what was open has ended all the same, but for waits for external events, of which the code
-// alone knows whether it had given them up.
-func TestTheTasksOfAPausedInstanceEndWithIt(t *testing.T) {
+// A paused instance is terminated without a turn of its code. Its open tasks are reported as ended, except waits for
+// external events: only the code knows whether it still waits.
+func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 	t.Parallel()
 	log := &taskLog{of: "i-1"}
 	r := registry()
@@ -210,8 +210,9 @@ func TestTheTasksOfAPausedInstanceEndWithIt(t *testing.T) {
 	}
 }
 
-// One that panics is logged, and the next is told all the same. What it writes to what it was told reaches nobody's history.
-func TestATaskInterceptorThatBreaksTheRulesChangesNothing(t *testing.T) {
+// A panic of one interceptor is logged, and the next one still receives the tasks. Changes that an interceptor makes to
+// its argument do not reach history.
+func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 	t.Parallel()
 	var logged bytes.Buffer
 	log := &taskLog{of: "i-1"}
@@ -230,7 +231,7 @@ func TestATaskInterceptorThatBreaksTheRulesChangesNothing(t *testing.T) {
 		if err := perdure.Sleep(ctx, time.Minute); err != nil {
 			return "", err
 		}
-		_, err := refused.Await(ctx) // what it has failed with was told a minute ago
+		_, err := refused.Await(ctx) // its failure was reported a minute ago
 		return err.Error(), nil
 	})
 	inBubble(t, simhub.Options{
@@ -238,23 +239,24 @@ func TestATaskInterceptorThatBreaksTheRulesChangesNothing(t *testing.T) {
 	}, func(_ context.Context, h *hub) {
 		in := h.start("asks", 0)
 		if end := h.finish(in); !strings.Contains(string(end.Output), "no") || strings.Contains(string(end.Output), "***") {
-			t.Errorf("%+v", end)
+			t.Errorf("got %+v, want the original failure", end)
 		}
 		for _, e := range h.events(in) {
 			if e.Error != nil && e.Error.Message != "no" {
-				t.Errorf("history has %+v", e.Error)
+				t.Errorf("got %+v in history, want the original failure", e.Error)
 			}
 		}
 		h.checkRest()
 	})
 	if n := strings.Count(logged.String(), logevent.InterceptorPanicked); n != 3 || len(log.lines) != 4 {
-		t.Errorf("%d panics logged, told: %q", n, log.lines)
+		t.Errorf("got %d logged panics, tasks %q", n, log.lines)
 	}
 }
 
-// Interleaving: a turn is committed, and the process dies before, or while, its tasks are told. The message comes again, what was sent is sent again, and nothing is
-// told again. So one that takes its process with it each time neither stops the instance nor makes it poison: each turn has got one further.
-func TestAProcessThatDiesOfWhatItIsToldIsNotToldAgain(t *testing.T) {
+// Interleaving: a turn is committed, and the process dies before or during its interceptor. SQS redelivers the message,
+// outputs are sent again, and tasks are not reported again. An interceptor that always kills its process neither stops
+// the instance nor makes it poison, because each turn makes progress.
+func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 	t.Parallel()
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -279,19 +281,20 @@ func TestAProcessThatDiesOfWhatItIsToldIsNotToldAgain(t *testing.T) {
 					h.raise(in, fmt.Sprint(n), n)
 				}
 				if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "3" {
-					t.Errorf("%+v", end)
+					t.Errorf("got %+v, want 3", end)
 				}
 				h.checkRest()
 			})
 			if begins := strings.Count(strings.Join(log.lines, "\n"), "begins"); begins != 3 || len(slices.Compact(slices.Sorted(slices.Values(log.lines)))) != len(log.lines) {
-				t.Errorf("told: %q", log.lines)
+				t.Errorf("got tasks %q", log.lines)
 			}
 		})
 	}
 }
 
-// A task has the trace context of the turn that began it, and is told of in that of the turn that takes its end.
-func TestATaskHasTheTraceOfTheTurnThatBeganIt(t *testing.T) {
+// A task has the trace context of the turn that scheduled it, and is reported in the trace context of the turn that
+// ends it.
+func TestOnTasks_task_hasTraceContextOfItsTurn(t *testing.T) {
 	t.Parallel()
 	trace := func(sequence int64) string { return fmt.Sprintf("00-%032x-%016x-01", sequence, sequence) }
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
@@ -303,7 +306,7 @@ func TestATaskHasTheTraceOfTheTurnThatBeganIt(t *testing.T) {
 			OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
 				for _, x := range slices.Concat(turn.Scheduled, turn.Ended) {
 					if told++; x.TraceParent != trace(x.ScheduledInTurn) || perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
-						t.Errorf("%s: turn %d, in %s, tells %+v", name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
+						t.Errorf("%s: turn %d in trace context %s has task %+v", name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
 					}
 				}
 			},
@@ -317,7 +320,7 @@ func TestATaskHasTheTraceOfTheTurnThatBeganIt(t *testing.T) {
 			h.finish(in)
 		})
 		if told < 27 {
-			t.Errorf("%s: %d are told", name, told)
+			t.Errorf("%s: got %d tasks, want at least 27", name, told)
 		}
 	}
 }

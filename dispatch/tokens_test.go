@@ -15,13 +15,13 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// readsKeys: the call that reads the keys which work items are signed with.
+// readsKeys reports whether a call reads the keys that sign work items.
 func readsKeys(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.QueryInput)
 	return ok && text(in.ExpressionAttributeValues, ":sk") == "key#"
 }
 
-// tokensOf are the tokens of the activities whose work items a call sends.
+// tokensOf returns the completion tokens of the work items that a call sends.
 func tokensOf(t *testing.T, c simaws.Call) (tokens []string) {
 	t.Helper()
 	in, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -40,9 +40,9 @@ func tokensOf(t *testing.T, c simaws.Call) (tokens []string) {
 	return tokens
 }
 
-// The key cannot be read, from before the first function starts, for half an hour: nothing that turns have committed is lost, no work item goes without its
-// token, and from then on no turn reads the key.
-func TestR9WorkItemsWaitForTheirKey(t *testing.T) {
+// The signing key cannot be read for half an hour from the start. No committed work is lost, and no work item is sent
+// without its token. Afterwards no turn reads the key again.
+func TestR9_signingKeyUnreadable_workItemsWait(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	began, sent, reads := time.Time{}, 0, 0
@@ -61,7 +61,7 @@ func TestR9WorkItemsWaitForTheirKey(t *testing.T) {
 		}
 		for _, token := range tokensOf(t, c) {
 			if sent++; away || token == "" {
-				t.Errorf("after %v a work item is sent with the token %q", time.Since(began), token)
+				t.Errorf("after %v: work item sent with token %q", time.Since(began), token)
 			}
 		}
 		return nil
@@ -75,13 +75,13 @@ func TestR9WorkItemsWaitForTheirKey(t *testing.T) {
 	inBubble(t, simhub.Options{Intercept: intercept}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 300)
 		if end := h.finish(in); string(end.Output) != "45150" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 45150", end.String())
 		}
 		h.checkRest()
 		if reads == 0 || reads > 4 || sent < 300 {
-			t.Errorf("the keys were read %d times, %d work items were sent", reads, sent)
+			t.Errorf("got %d reads of the keys, %d sent work items", reads, sent)
 		}
-		t.Logf("%d activities: the keys were read %d times, %d work items were sent", 300, reads, sent)
+		t.Logf("%d activities: %d reads of the keys, %d sent work items", 300, reads, sent)
 		mu.Lock()
 		reads = 0
 		mu.Unlock()
@@ -89,7 +89,7 @@ func TestR9WorkItemsWaitForTheirKey(t *testing.T) {
 		second := h.startAs("i-2", "chain", 10)
 		h.serveFor(time.Hour)
 		if end, err := h.Provider.ReadTerminalEvent(t.Context(), second.ExecutionID); err != nil || string(end.Output) != "10" || reads != 0 {
-			t.Errorf("%+v, %v, %d reads of the keys", end, err, reads)
+			t.Errorf("got end %+v, error %v, %d reads of the keys", end, err, reads)
 		}
 	})
 }

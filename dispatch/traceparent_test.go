@@ -23,17 +23,18 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// traced is the n-th trace context of a test.
-func traced(n int64) string { return fmt.Sprintf("00-%032x-%016x-01", n, n) }
+// testTraceParent returns the n-th trace context of a test.
+func testTraceParent(n int64) string { return fmt.Sprintf("00-%032x-%016x-01", n, n) }
 
-// travellers notes the trace contexts that activities find in theirs, by their input.
-type travellers struct {
+// traceRecorder records the trace contexts of activities by their input.
+type traceRecorder struct {
 	mu   sync.Mutex
 	seen map[string][]string
 }
 
-// registry has an orchestration that calls an activity, fails it once, and starts a child that does the same.
-func (v *travellers) registry() *perdure.Registry {
+// registry returns a registry with an orchestration that calls an activity that fails once, and starts a child that
+// does the same.
+func (v *traceRecorder) registry() *perdure.Registry {
 	v.seen = map[string][]string{}
 	r := registry()
 	perdure.AddActivity(r, "look", func(ctx context.Context, where string) (int, error) {
@@ -74,7 +75,7 @@ func (h *hub) startTraced(n int, trace string) provider.Instance {
 	return in
 }
 
-// current is an instance as it is now.
+// current returns the current state of an instance.
 func (h *hub) current(in provider.Instance) provider.Instance {
 	h.t.Helper()
 	now, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID)
@@ -84,19 +85,20 @@ func (h *hub) current(in provider.Instance) provider.Instance {
 	return now
 }
 
-// Without interceptors, the context of a start is that of all that follows from it: attempts, children, the next execution.
-func TestATraceContextTravelsWithWhatFollows(t *testing.T) {
+// Without interceptors, the trace context of a start applies to everything that follows: attempts, children, and the
+// next execution.
+func TestTraceContext_withoutInterceptors_reachesAllWork(t *testing.T) {
 	t.Parallel()
-	var v travellers
+	var v traceRecorder
 	inBubble(t, simhub.Options{Registry: v.registry()}, func(_ context.Context, h *hub) {
-		in := h.startTraced(1, traced(7))
+		in := h.startTraced(1, testTraceParent(7))
 		h.serveFor(time.Hour)
-		two := []string{traced(7), traced(7)}
+		two := []string{testTraceParent(7), testTraceParent(7)}
 		if diff := cmp.Diff(map[string][]string{"parent 1": two, "child": two, "parent 0": two}, v.seen); diff != "" {
 			t.Errorf("contexts (-want +got):\n%s", diff)
 		}
 		if now := h.current(in); now.Status != provider.StatusCompleted || now.ExecutionNumber != 2 {
-			t.Errorf("%+v", now)
+			t.Errorf("got %+v, want Completed in execution 2", now)
 		}
 		h.checkRest()
 	})
@@ -104,71 +106,73 @@ func TestATraceContextTravelsWithWhatFollows(t *testing.T) {
 		in := h.startTraced(0, "")
 		h.finish(in)
 		if got := v.seen["parent 0"]; !slices.Equal(got, []string{"", ""}) {
-			t.Errorf("without one: %q", got)
+			t.Errorf("without a trace context: got %q", got)
 		}
 		for _, e := range h.events(in) {
 			if b, _ := json.Marshal(e); strings.Contains(string(b), "traceparent") {
-				t.Errorf("without one history has %s", b)
+				t.Errorf("without a trace context: history has %s", b)
 			}
 		}
 	})
 }
 
-// fresh puts another trace context into each turn, as an interceptor of tracing that draws its ids would: from the 101st on.
+// fresh returns an interceptor that sets another trace context for each turn, starting with the 101st, like a tracer
+// that generates IDs.
 func fresh() (perdure.Interceptor, *atomic.Int64) {
 	n := &atomic.Int64{}
 	n.Store(100)
 	return perdure.Interceptor{Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
-		next(perdure.WithTraceParent(ctx, traced(n.Add(1))))
+		next(perdure.WithTraceParent(ctx, testTraceParent(n.Add(1))))
 	}}, n
 }
 
-// An interceptor's context takes the place of the start's. Each attempt has that of the turn which scheduled the activity, as history has it.
-// No cache: each turn is replayed under another context than before, which no decision depends on.
-func TestATurnsTraceContextIsThatOfWhatItSchedules(t *testing.T) {
+// An interceptor's trace context replaces that of the start. Each attempt has the trace context of the turn that
+// scheduled the activity, from history. Without a cache, each turn is replayed in another context, on which no decision
+// depends.
+func TestTraceContext_ofTurn_appliesToScheduledWork(t *testing.T) {
 	t.Parallel()
-	var v travellers
+	var v traceRecorder
 	i, _ := fresh()
 	inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, CacheBytes: -1}, func(_ context.Context, h *hub) {
-		in := h.startTraced(0, traced(7))
+		in := h.startTraced(0, testTraceParent(7))
 		h.finish(in)
 		var turns []string
 		for _, e := range h.events(in) {
 			switch e.Kind {
 			case history.OrchestrationStarted:
-				if e.TraceParent != history.TraceParent(traced(7)) {
-					t.Errorf("the start has %q", e.TraceParent)
+				if e.TraceParent != history.TraceParent(testTraceParent(7)) {
+					t.Errorf("start: got trace context %q", e.TraceParent)
 				}
 			case history.TurnStarted:
 				turns = append(turns, string(e.TraceParent))
 			default:
 				if e.TraceParent != "" {
-					t.Errorf("%s has %q", e.String(), e.TraceParent)
+					t.Errorf("%s: got trace context %q", e.String(), e.TraceParent)
 				}
 			}
 		}
-		if len(turns) != 2 || turns[0] != traced(101) || turns[0] == turns[1] || !slices.Equal(v.seen["parent 0"], []string{turns[0], turns[0]}) {
-			t.Errorf("turns %q, activity %q", turns, v.seen["parent 0"])
+		if len(turns) != 2 || turns[0] != testTraceParent(101) || turns[0] == turns[1] || !slices.Equal(v.seen["parent 0"], []string{turns[0], turns[0]}) {
+			t.Errorf("got turns %q, activity %q", turns, v.seen["parent 0"])
 		}
 	})
 }
 
-// The next execution begins in the context of the turn that continued as it.
-func TestTheNextExecutionBeginsInTheContextOfTheTurnBefore(t *testing.T) {
+// The next execution starts in the trace context of the turn that continued as new.
+func TestTraceContext_continueAsNew_keepsContextOfLastTurn(t *testing.T) {
 	t.Parallel()
-	var v travellers
+	var v traceRecorder
 	i, _ := fresh()
 	inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}}, func(_ context.Context, h *hub) {
-		in := h.startTraced(1, traced(7))
+		in := h.startTraced(1, testTraceParent(7))
 		h.serveFor(time.Hour)
 		first, second := h.events(in), h.events(h.current(in))
 		if got, want := second[0].TraceParent, first[len(first)-1]; want.Kind != history.OrchestrationContinuedAsNew || got == "" || got != lastTurn(first).TraceParent {
-			t.Errorf("the second begins in %q, the first ends with %s in %q", got, want.String(), lastTurn(first).TraceParent)
+			t.Errorf("second execution starts in %q; first ends with %s in %q", got, want.String(), lastTurn(first).TraceParent)
 		}
 	})
 }
 
-// lastTurn is the event that the last turn began with.
+// lastTurn returns the last TurnStarted event.
 func lastTurn(events []history.Event) (last history.Event) {
 	for _, e := range events {
 		if e.Kind == history.TurnStarted {
@@ -178,9 +182,9 @@ func lastTurn(events []history.Event) (last history.Event) {
 	return last
 }
 
-// Interleaving: a process dies after the commit, before or in the middle of what the turn sends, and another sends it again. What is sent, and what is sent
-// again, has the context of the turn that is history, and not that of a later one.
-func TestWhatIsSentAgainHasTheTraceContextOfItsTurn(t *testing.T) {
+// Interleaving: a process dies after the commit, before or during its sends, and another process sends the outputs
+// again. All outputs have the trace context of the turn in history, not of a later turn.
+func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(simaws.Call) bool{
 		"before it sends": func(c simaws.Call) bool { return isCommit(c, "h#0000000001") },
@@ -191,21 +195,21 @@ func TestWhatIsSentAgainHasTheTraceContextOfItsTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var v travellers
+			var v traceRecorder
 			i, _ := fresh()
 			intercept, crashed := crashOnce(true, at)
 			inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, Intercept: intercept, CacheBytes: -1}, func(_ context.Context, h *hub) {
-				h.finish(h.startTraced(0, traced(7)))
-				if got := v.seen["parent 0"]; !crashed.Load() || len(got) < 2 || slices.ContainsFunc(got, func(s string) bool { return s != traced(101) }) {
-					t.Errorf("crashed %v, the activity had %q", crashed.Load(), got)
+				h.finish(h.startTraced(0, testTraceParent(7)))
+				if got := v.seen["parent 0"]; !crashed.Load() || len(got) < 2 || slices.ContainsFunc(got, func(s string) bool { return s != testTraceParent(101) }) {
+					t.Errorf("crashed=%v: activity has %q", crashed.Load(), got)
 				}
 			})
 		})
 	}
 }
 
-// Interleaving: two processes run one turn. What is sent has the context of the one whose commit is in history.
-func TestATurnThatLosesLeavesNoTraceContext(t *testing.T) {
+// Interleaving: two processes run the same turn. Outputs have the trace context of the turn that was committed.
+func TestTraceContext_turnConflicts_isDiscarded(t *testing.T) {
 	t.Parallel()
 	i, n := fresh()
 	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{i}}, func(_ context.Context, h *hub) {
@@ -214,40 +218,42 @@ func TestATurnThatLosesLeavesNoTraceContext(t *testing.T) {
 		h.complete(in, 1, 3)
 		h.turn(1)
 		h.complete(in, 1, 4)
-		h.turn(0) // 103 loses against 102, and is 104 then
+		h.turn(0) // 103 conflicts with 102, and the repeated turn has 104
 		var turns []string
 		for _, e := range h.events(in) {
 			if e.Kind == history.TurnStarted {
 				turns = append(turns, string(e.TraceParent))
 			}
 		}
-		if want := []string{traced(101), traced(102), traced(104)}; !slices.Equal(turns, want) || n.Load() != 104 {
-			t.Errorf("history has %q of %d", turns, n.Load())
+		if want := []string{testTraceParent(101), testTraceParent(102), testTraceParent(104)}; !slices.Equal(turns, want) || n.Load() != 104 {
+			t.Errorf("got turns %q, %d contexts", turns, n.Load())
 		}
 	})
 }
 
-// Interleaving: a deployment half way. Turns with a context and turns without follow each other in one history, warm and cold.
-func TestTurnsWithAndWithoutTraceContextsMix(t *testing.T) {
+// During a deployment, turns with and without a trace context alternate in one history, for cached and uncached
+// instances.
+func TestTraceContext_someTurnsWithout_doesNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, cache := range []int{0, -1} {
 		half := perdure.Interceptor{Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 			if turn.Sequence%2 == 0 {
-				ctx = perdure.WithTraceParent(ctx, traced(turn.Sequence))
+				ctx = perdure.WithTraceParent(ctx, testTraceParent(turn.Sequence))
 			}
 			next(ctx)
 		}}
 		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{half}, CacheBytes: cache}, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("chain", 6)); string(end.Output) != "6" {
-				t.Errorf("ended with %s", end.String())
+				t.Errorf("ended with %s, want output 6", end.String())
 			}
 			h.checkRest()
 		})
 	}
 }
 
-// A turn learns of the contexts of its messages, and of the turns that it comes back to. A copy of an event changes nothing.
-func TestATurnLearnsWhatLedToIt(t *testing.T) {
+// A turn receives the trace contexts of its messages, and the turns that scheduled its outcomes. A copy of an event
+// changes nothing.
+func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 	t.Parallel()
 	w := &onlooker{}
 	r := registry()
@@ -262,7 +268,7 @@ func TestATurnLearnsWhatLedToIt(t *testing.T) {
 		in := h.start("waits", 1)
 		h.turn(0)
 		for n := range int64(2) {
-			m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(traced(8 + n))}
+			m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(8 + n))}
 			if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
@@ -274,21 +280,21 @@ func TestATurnLearnsWhatLedToIt(t *testing.T) {
 		for _, turn := range w.turns {
 			got = append(got, append(turn.TraceParents, fmt.Sprint(turn.ScheduledByTurns)))
 		}
-		if diff := cmp.Diff([][]string{{"[]"}, {traced(8), "[]"}, {"[1]"}}, got); diff != "" {
+		if diff := cmp.Diff([][]string{{"[]"}, {testTraceParent(8), "[]"}, {"[1]"}}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }
 
-// Contexts that are none, of whatever type and length, are dropped from messages and work items, and nothing fails.
-func TestAHostileTraceContextIsDropped(t *testing.T) {
+// Invalid trace contexts of any type and length are dropped from messages and work items, and nothing fails.
+func TestTraceContext_invalid_isDropped(t *testing.T) {
 	t.Parallel()
 	for name, hostile := range map[string]string{
-		"too long": `"` + strings.Repeat("0", 200<<10) + `"`, "no context": `"00-trace"`, "a number": `7`, "an object": `{"a":["b"]}`, "other letters": `"` + strings.ToUpper(traced(0xab)) + `"`,
+		"too long": `"` + strings.Repeat("0", 200<<10) + `"`, "no context": `"00-trace"`, "a number": `7`, "an object": `{"a":["b"]}`, "other letters": `"` + strings.ToUpper(testTraceParent(0xab)) + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var v travellers
+			var v traceRecorder
 			w := &onlooker{}
 			r := v.registry()
 			perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -297,25 +303,25 @@ func TestAHostileTraceContextIsDropped(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(ctx context.Context, h *hub) {
 				in := h.start("waits", 1)
 				h.turn(0)
-				m := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(traced(1))}
+				m := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(1))}
 				record := provider.Record{ID: "r", Group: h.groupOf(in), Sequence: "99999999999999999999", ReceiveCount: 1, Body: withTrace(t, m, hostile)}
 				if failed := h.Orchestrators[0].HandleRecords(ctx, []provider.Record{record}); len(failed) > 0 {
-					t.Errorf("failed %v", failed)
+					t.Errorf("got failed records %v", failed)
 				}
 				if last := h.events(in); last[len(last)-1].Kind != history.OrchestrationCompleted || w.turns[1].TraceParents != nil {
-					t.Errorf("history ends with %s, of %q", last[len(last)-1].String(), w.turns[1].TraceParents)
+					t.Errorf("history ends with %s, trace contexts %q", last[len(last)-1].String(), w.turns[1].TraceParents)
 				}
-				item := provider.WorkItem{V: 1, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3, Name: "look", Queue: "default", Attempt: 1, Input: history.Payload(`"it"`), TraceParent: history.TraceParent(traced(1))}
+				item := provider.WorkItem{V: 1, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3, Name: "look", Queue: "default", Attempt: 1, Input: history.Payload(`"it"`), TraceParent: history.TraceParent(testTraceParent(1))}
 				h.Workers["default"].HandleRecords(ctx, []provider.Record{{ID: "w", ReceiptHandle: "w", ReceiveCount: 1, Body: withTrace(t, item, hostile)}})
 				if !slices.Equal(v.seen["it"], []string{""}) {
-					t.Errorf("the activity had %q", v.seen["it"])
+					t.Errorf("activity has trace context %q, want none", v.seen["it"])
 				}
 			})
 		})
 	}
 }
 
-// groupOf is the message group of an instance, as its wake has it.
+// groupOf returns the message group of an instance, from its wake.
 func (h *hub) groupOf(in provider.Instance) string {
 	h.t.Helper()
 	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}); err != nil {
@@ -326,39 +332,39 @@ func (h *hub) groupOf(in provider.Instance) string {
 	return records[0].Group
 }
 
-// withTrace writes something with another trace context.
+// withTrace encodes v with another trace context.
 func withTrace(t *testing.T, v any, trace string) string {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := strings.Replace(string(b), `"`+traced(1)+`"`, trace, 1)
+	body := strings.Replace(string(b), `"`+testTraceParent(1)+`"`, trace, 1)
 	if body == string(b) {
 		t.Fatalf("no trace context in %s", b)
 	}
 	return body
 }
 
-// A trace context takes 72 bytes of what it travels in.
-func TestWhatATraceContextCosts(t *testing.T) {
+// A trace context adds 72 bytes to a message, work item or event.
+func TestTraceContext_costs72Bytes(t *testing.T) {
 	t.Parallel()
 	const want = 72
 	size := func(v any) int { b, _ := json.Marshal(v); return len(b) }
 	item, message := provider.WorkItem{Name: "a"}, provider.Message{Kind: provider.MessageWake}
 	event := history.Event{ID: 1, Kind: history.TurnStarted}
 	before := []int{size(item), size(message), size(event)}
-	item.TraceParent, message.TraceParent, event.TraceParent = history.TraceParent(traced(1)), history.TraceParent(traced(1)), history.TraceParent(traced(1))
+	item.TraceParent, message.TraceParent, event.TraceParent = history.TraceParent(testTraceParent(1)), history.TraceParent(testTraceParent(1)), history.TraceParent(testTraceParent(1))
 	for i, after := range []int{size(item), size(message), size(event)} {
 		if after-before[i] != want {
-			t.Errorf("%d: %d bytes", i, after-before[i])
+			t.Errorf("value %d: got %d more bytes, want %d", i, after-before[i], want)
 		}
 	}
 }
 
-// An instance whose code cannot go on ends without it: what its parent and its children are told is sent in the context of what ended it all the
-// same, as the interceptors of the turn have it, or that of its start.
-func TestAnEndWithoutCodeGoesOnWithTheTraceContext(t *testing.T) {
+// An instance whose code is broken ends without it. Its messages to parent and child have the trace context of the
+// message that ended it, from the interceptors of the turn, or that of its start.
+func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 	t.Parallel()
 	i, _ := fresh()
 	for name, c := range map[string]struct {
@@ -366,19 +372,20 @@ func TestAnEndWithoutCodeGoesOnWithTheTraceContext(t *testing.T) {
 		end          func(ctx context.Context, h *hub, broken *dispatch.Orchestrator)
 		want         string
 	}{
-		"terminated":                         {nil, terminateMiddle, traced(7)},
-		"terminated in a context of its own": {[]perdure.Interceptor{i}, terminateMiddle, traced(102)}, // the second try: the first finds that history is to be read
+		"terminated": {nil, terminateMiddle, testTraceParent(7)},
+		// the second try: the first one must read history
+		"terminated in a context of its own": {[]perdure.Interceptor{i}, terminateMiddle, testTraceParent(102)},
 		"deleted": {nil, func(ctx context.Context, h *hub, _ *dispatch.Orchestrator) {
 			if err := h.Provider.DeleteInstance(ctx, "middle", true); err != nil {
 				h.t.Error(err)
 			}
-		}, traced(7)},
+		}, testTraceParent(7)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: generations()}, func(ctx context.Context, h *hub) {
 				if _, err := h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "top", Name: "top", Input: encoded(t, 0), StartID: "s", TraceParent: history.ParseTraceParent(traced(7)),
+					InstanceID: "top", Name: "top", Input: encoded(t, 0), StartID: "s", TraceParent: history.ParseTraceParent(testTraceParent(7)),
 				}); err != nil {
 					t.Fatal(err)
 				}
@@ -389,15 +396,15 @@ func TestAnEndWithoutCodeGoesOnWithTheTraceContext(t *testing.T) {
 				t.Cleanup(broken.Close)
 				c.end(ctx, h, broken)
 
-				told := map[provider.MessageKind]string{}
+				sent := map[provider.MessageKind]string{}
 				for _, r := range h.receive(h.Provider.Config().InboxURL) {
 					var m provider.Message
 					if err := json.Unmarshal([]byte(r.Body), &m); err != nil {
 						t.Fatal(err)
 					}
-					told[m.Kind] = string(m.TraceParent)
+					sent[m.Kind] = string(m.TraceParent)
 				}
-				if diff := cmp.Diff(map[provider.MessageKind]string{provider.MessageChildOutcome: c.want, provider.MessageCancel: c.want}, told); diff != "" {
+				if diff := cmp.Diff(map[provider.MessageKind]string{provider.MessageChildOutcome: c.want, provider.MessageCancel: c.want}, sent); diff != "" {
 					t.Errorf("contexts (-want +got):\n%s", diff)
 				}
 			})
@@ -408,11 +415,11 @@ func TestAnEndWithoutCodeGoesOnWithTheTraceContext(t *testing.T) {
 func terminateMiddle(_ context.Context, h *hub, broken *dispatch.Orchestrator) {
 	h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "middle", Text: "enough"})
 	if failed := h.give(broken); len(failed) > 0 {
-		h.t.Errorf("%d messages failed", len(failed))
+		h.t.Errorf("got %d failed messages, want 0", len(failed))
 	}
 }
 
-// generations are three instances, each of which waits for the next.
+// generations returns a registry with three orchestrations, each of which waits for the next.
 func generations() *perdure.Registry {
 	r := perdure.NewRegistry()
 	calls := func(next string) func(*perdure.OrchestrationContext, int) (int, error) {

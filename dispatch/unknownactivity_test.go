@@ -11,7 +11,7 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// pending is the one thing that an instance waits for.
+// pending returns the only pending task of an instance.
 func (h *hub) pending(id string) client.PendingItem {
 	h.t.Helper()
 	p, err := client.New(h.Provider).Pending(h.t.Context(), id, "", 0)
@@ -21,8 +21,9 @@ func (h *hub) pending(id string) client.PendingItem {
 	return p.Items[0]
 }
 
-// A worker of the build before receives an activity of the new one: status says so, until one that has it has begun it.
-func TestStatusSaysThatNoWorkerKnowsAnActivity(t *testing.T) {
+// A worker of an earlier build receives an activity that only a new build knows. The pending item shows this until a
+// worker of the new build starts the activity.
+func TestPending_unregisteredActivity_showsBuild(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "new", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
@@ -32,22 +33,22 @@ func TestStatusSaysThatNoWorkerKnowsAnActivity(t *testing.T) {
 		in := h.start("new", 0)
 		h.turn(0)
 		if x := h.pending(in.InstanceID); x.Name != "added" || !x.UnregisteredAt.IsZero() {
-			t.Errorf("sent: %+v", x)
+			t.Errorf("before delivery: got %+v", x)
 		}
 		began := time.Now()
 		h.serveFor(10 * time.Minute)
 		x := h.pending(in.InstanceID)
-		if told := x.UnregisteredAt.Sub(began); told <= 0 || told > 10*time.Minute || x.UnregisteredBuildID != "test" {
-			t.Errorf("after ten minutes: unknown since %v to build %q", told, x.UnregisteredBuildID)
+		if seen := x.UnregisteredAt.Sub(began); seen <= 0 || seen > 10*time.Minute || x.UnregisteredBuildID != "test" {
+			t.Errorf("after ten minutes: unregistered since %v in build %q", seen, x.UnregisteredBuildID)
 		}
 		if age := time.Since(x.UnregisteredAt); age > 6*time.Minute {
-			t.Errorf("what no worker knows was told %v ago last", age)
+			t.Errorf("last report of the unregistered activity was %v ago", age)
 		}
 
 		deployed, running := perdure.NewRegistry(), false
 		perdure.AddActivity(deployed, "added", func(ctx context.Context, n int) (int, error) {
 			if x := h.pending(in.InstanceID); !x.UnregisteredAt.IsZero() {
-				t.Errorf("while a worker runs it: %+v", x)
+				t.Errorf("while a worker runs it: got %+v", x)
 			}
 			running = true
 			return n, nil

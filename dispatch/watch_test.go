@@ -19,7 +19,7 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// loseAll drops what lies in the inbox and in the timers queue.
+// loseAll deletes all messages in the inbox and in the timers queue.
 func (h *hub) loseAll() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
@@ -38,16 +38,16 @@ func (h *hub) loseAll() (lost []provider.Record) {
 	return lost
 }
 
-// wantWoken lets the watch look, and fails unless it wakes so many and nothing fails.
+// wantWoken runs a sweep, and fails unless it wakes want instances without error.
 func (h *hub) wantWoken(want int, when string) {
 	h.t.Helper()
 	if woken, err := h.Timekeeper.Sweep(h.t.Context()); woken != want || err != nil {
-		h.t.Errorf("%s: woke %d, want %d, %v", when, woken, want, err)
+		h.t.Errorf("%s: got %d wakes, want %d, error %v", when, woken, want, err)
 	}
 }
 
-// A start with a delay has a timer, which may be lost as any message may: in the dead letters of a queue that nobody empties. The watch leaves the
-// instance alone until it is due, and finds it then, however long ago it was started.
+// The timer of a delayed start may be lost, for instance as a dead letter. The sweeper does not wake the instance
+// before it is due, and finds it then, however long ago it was started.
 func TestR11ADelayedStartWhoseTimerIsLostBeginsWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
@@ -60,24 +60,25 @@ func TestR11ADelayedStartWhoseTimerIsLostBeginsWhenItIsDue(t *testing.T) {
 		}
 		time.Sleep(15 * time.Minute)
 		if lost := h.loseAll(); len(lost) != 1 {
-			t.Fatalf("%d messages were lost, want the timer", len(lost))
+			t.Fatalf("got %d lost messages, want the timer", len(lost))
 		}
 		h.wantWoken(0, "after a quarter of an hour")
 		if now := h.read(in); !now.UpdatedAt.Equal(now.CreatedAt) {
-			t.Errorf("it was updated at %v: nothing has happened to it", now.UpdatedAt)
+			t.Errorf("got an update at %v, want none", now.UpdatedAt)
 		}
 		time.Sleep(delay - 20*time.Minute)
 		h.wantWoken(0, "five minutes before it is due")
 		time.Sleep(7*time.Minute + time.Second)
 		h.wantWoken(1, "two minutes after")
 		if end := h.finish(in); string(end.Output) != "1" {
-			t.Errorf("ended with %s", end.String())
+			t.Errorf("ended with %s, want output 1", end.String())
 		}
 	})
 }
 
-// Interleaving: two watches look at the same time, as when EventBridge invokes twice. Each instance is woken once.
-func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
+// Interleaving: two sweepers run concurrently, because EventBridge invokes the function twice. Each instance is woken
+// once.
+func TestSweep_twoAtOnce_wakeEachInstanceOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		const many = 40
@@ -88,7 +89,7 @@ func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			return next()
 		})
-		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // noticed first, then due again
+		for _, passes := range []time.Duration{3 * time.Minute, 4 * time.Minute} { // first noticed, then due again
 			time.Sleep(passes)
 			var both sync.WaitGroup
 			var woken [2]int
@@ -102,24 +103,25 @@ func TestTwoWatchesAtOnceWakeEachInstanceOnce(t *testing.T) {
 			}
 			both.Wait()
 			if woken[0]+woken[1] != many {
-				t.Errorf("woke %d and %d, want %d together", woken[0], woken[1], many)
+				t.Errorf("got %d and %d wakes, want %d together", woken[0], woken[1], many)
 			}
 		}
 	})
 }
 
-// Interleaving: the index by creation hears of an instance late, when the watch has passed by; or the clock of whoever started it is slow.
-func TestR11WhatTheIndexShowsLateIsFound(t *testing.T) {
+// Interleaving: the index by creation shows an instance after the sweeper has passed its position, or the clock of its
+// starter is slow.
+func TestR11_indexShowsInstanceLate_sweeperFindsIt(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "late")
 		shard := h.item("i#late", "i")["gs"]
 		h.withoutShard(ctx, "late", nil)
-		for n := range 200 { // some in each shard, so that the watch passes by in all of them
+		for n := range 200 { // some in each shard, so that the sweeper passes the position in all of them
 			h.startPending(ctx, fmt.Sprint("i-", n))
 		}
 		time.Sleep(3 * time.Minute)
-		h.wantWoken(200, "while the index has not heard of it")
+		h.wantWoken(200, "while the index does not show it")
 		h.withoutShard(ctx, "late", shard)
 		for range 40 {
 			time.Sleep(2 * time.Minute)
@@ -132,11 +134,11 @@ func TestR11WhatTheIndexShowsLateIsFound(t *testing.T) {
 				return
 			}
 		}
-		t.Error("nobody has woken it in an hour and twenty minutes")
+		t.Error("got no wake in 80 minutes")
 	})
 }
 
-// withoutShard takes an instance out of the index by creation, or puts it back.
+// withoutShard removes an instance from the index by creation, or adds it again.
 func (h *hub) withoutShard(ctx context.Context, instanceID string, shard ddbtypes.AttributeValue) {
 	h.t.Helper()
 	it := h.item("i#"+instanceID, "i")
@@ -149,7 +151,7 @@ func (h *hub) withoutShard(ctx context.Context, instanceID string, shard ddbtype
 	}
 }
 
-// receiveAll takes all that is visible in a queue.
+// receiveAll receives all visible messages of a queue.
 func (h *hub) receiveAll(url string) (all []provider.Record) {
 	for {
 		some := h.receive(url)
@@ -160,8 +162,9 @@ func (h *hub) receiveAll(url string) (all []provider.Record) {
 	}
 }
 
-// A hub that was served by the release before has one mark for the watch, and may hold what that never found.
-func TestR11TheWatchOfTheReleaseBeforeHasLeftAMark(t *testing.T) {
+// A hub of an earlier release has one progress mark of the sweeper, and may have instances that this release never
+// found.
+func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.startPending(ctx, "long-ago")
@@ -178,37 +181,37 @@ func TestR11TheWatchOfTheReleaseBeforeHasLeftAMark(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		h.startPending(ctx, "since")
 		time.Sleep(3 * time.Minute)
-		h.wantWoken(3, "the first look of this release")
-		h.wantWoken(0, "the second")
+		h.wantWoken(3, "first sweep of this release")
+		h.wantWoken(0, "second sweep")
 	})
 }
 
-// A start whose first turn has come is nobody's concern: neither noticed, nor written, however often the watch looks.
-func TestTheWatchWritesNothingForWhatIsWell(t *testing.T) {
+// An instance that had its first turn is neither recorded nor written by later sweeps.
+func TestSweep_healthyInstances_writesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("timer", 30*24*time.Hour)
 		h.serveFor(10 * time.Minute)
-		h.wantWoken(0, "the first look")
-		h.wantWoken(0, "the second look")
+		h.wantWoken(0, "first sweep")
+		h.wantWoken(0, "second sweep")
 		from := len(h.made())
 		time.Sleep(2 * time.Minute)
-		h.wantWoken(0, "the third look")
+		h.wantWoken(0, "third sweep")
 		for _, c := range h.made()[from:] {
 			switch c.Input.(type) {
 			case *dynamodb.GetItemInput, *dynamodb.QueryInput, *sqs.ReceiveMessageInput, *sqs.GetQueueAttributesInput:
 			default:
-				t.Errorf("it calls %s", c.Operation)
+				t.Errorf("sweep calls %s, want only reads", c.Operation)
 			}
 		}
 		if now := h.read(in); now.Status != provider.StatusRunning {
-			t.Errorf("it is %s", now.Status)
+			t.Errorf("got status %s, want Running", now.Status)
 		}
 	})
 }
 
-// After a deployment thousands of blocked instances are woken together. A hub that takes an hour over their turns is not sent a wake for each of
-// them at each look meanwhile.
+// After a deployment, thousands of blocked instances are woken together. If their turns take an hour, sweeps do not
+// send a wake for each of them again and again.
 func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 	t.Parallel()
 	const many = 3000
@@ -221,11 +224,11 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 			}
 			return next()
 		})
-		h.orchestrator(registry(), "mended")
+		h.orchestrator(registry(), "fixed")
 		sends.Store(0)
-		h.wantWoken(many, "the first look after the deployment")
-		if sends.Load() > many/10+1 { // and one message asks the orchestrator to report
-			t.Errorf("%d wakes took %d calls", many, sends.Load())
+		h.wantWoken(many, "first sweep after the deployment")
+		if sends.Load() > many/10+1 { // and one message requests a report from the orchestrator
+			t.Errorf("got %d wakes in %d calls", many, sends.Load())
 		}
 		for range 4 {
 			time.Sleep(2 * time.Minute)
@@ -241,7 +244,7 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 			total += woken
 		}
 		if total != 2*many {
-			t.Errorf("woke %d in the hour after, want each of %d twice: after 10 minutes, and after 30", total, many)
+			t.Errorf("got %d wakes in the next hour, want two for each of %d: after 10 minutes, and after 30", total, many)
 		}
 		h.orchestrator(registry(), "another")
 		h.wantWoken(many, "a build that is deployed meanwhile")

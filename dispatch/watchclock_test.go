@@ -12,8 +12,8 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// wrongLook is a look of a renewer whose clock is wrong.
-func (h *hub) wrongLook(by time.Duration) {
+// sweepWithClockOff runs a sweep of a renewer whose clock is off by the given duration.
+func (h *hub) sweepWithClockOff(by time.Duration) {
 	h.t.Helper()
 	clock := func() time.Time { return time.Now().Add(by) }
 	p, err := dynamo.New(h.Provider.Config(), dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues, Schedules: h.Cloud.Schedules}, dynamo.WithClock(clock))
@@ -26,8 +26,9 @@ func (h *hub) wrongLook(by time.Duration) {
 	}
 }
 
-// Interleaving: one look is made by a process whose clock is days ahead. What is started in those days, and loses its wake, is found all the same.
-func TestR11AClockThatWasAheadHidesNothingFromTheWatch(t *testing.T) {
+// Interleaving: one sweep runs in a process whose clock is days ahead. Instances that are started in those days, and
+// lose their wakes, are still found.
+func TestR11_sweepWithClockAhead_hidesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		for n := range 100 { // some in each shard
@@ -35,7 +36,7 @@ func TestR11AClockThatWasAheadHidesNothingFromTheWatch(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		h.watch()
-		h.wrongLook(10 * days)
+		h.sweepWithClockOff(10 * days)
 		for day := range 4 {
 			for n := range 40 {
 				h.startPending(ctx, fmt.Sprint("i-", day, "-", n))
@@ -48,26 +49,26 @@ func TestR11AClockThatWasAheadHidesNothingFromTheWatch(t *testing.T) {
 			for n := range 40 {
 				id := fmt.Sprint("i-", day, "-", n)
 				if in := h.read(provider.Instance{InstanceID: id}); in.Status == provider.StatusPending {
-					t.Fatalf("%s is pending for ever", id)
+					t.Fatalf("%s is still pending", id)
 				}
 			}
 		}
 	})
 }
 
-// Interleaving: so was one look at what is due, and at what is blocked.
-func TestR21AClockThatWasAheadKeepsNothingForLonger(t *testing.T) {
+// Interleaving: a sweep with a clock that is ahead also processes due deletions and blocked instances.
+func TestR21_sweepWithClockAhead_delaysNoDeletion(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Retention: 10 * days}, func(ctx context.Context, h *hub) {
-		h.wrongLook(300 * days)
+		h.sweepWithClockOff(300 * days)
 		h.begin("a", "nothing", 1)
 		h.serveFor(time.Hour)
 		time.Sleep(12 * days)
 		h.watch()
 		h.wantNone("a")
 		h.putBlocked(ctx, 3)
-		h.orchestrator(registry(), "mended")
-		h.wrongLook(300 * days)
-		h.wantWoken(3, "after a look from the future")
+		h.orchestrator(registry(), "fixed")
+		h.sweepWithClockOff(300 * days)
+		h.wantWoken(3, "after a sweep with the clock ahead")
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// lineMissing is what the watch says of a queue that nobody serves.
-const lineMissing = logevent.WorkerMissing
+// eventWorkerMissing is the event of the sweeper for a queue without a worker.
+const eventWorkerMissing = logevent.WorkerMissing
 
 // reports counts the reports of workers.
 func (f *floor) reports() (n int) {
@@ -29,9 +29,9 @@ func (f *floor) reports() (n int) {
 	return n
 }
 
-// The functions of a queue die at init: nothing ever reads what lies there. The watch counts it, in a line that is a metric, and what is pending tells
-// it; once a worker lives, neither does.
-func TestWorkersThatDieAtInitAreTold(t *testing.T) {
+// The functions of a queue die at init, so no worker receives its work items. The sweeper logs their number as a
+// metric, and pending items show it, until a worker runs.
+func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		k := must(dispatch.NewRenewer(f.Provider, &dispatch.RenewerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))}))
@@ -39,7 +39,7 @@ func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
 		look := func() (lines int, pending client.PendingItem) {
 			t.Helper()
-			before := strings.Count(f.log.String(), lineMissing)
+			before := strings.Count(f.log.String(), eventWorkerMissing)
 			if _, err := k.Sweep(ctx); err != nil {
 				t.Error(err)
 			}
@@ -47,33 +47,33 @@ func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 			if err != nil || len(p.Items) != 2 {
 				t.Fatal(p, err)
 			}
-			return strings.Count(f.log.String(), lineMissing) - before, p.Items[0]
+			return strings.Count(f.log.String(), eventWorkerMissing) - before, p.Items[0]
 		}
 		if lines, x := look(); lines > 0 || x.NoWorker {
-			t.Errorf("at once: %d lines, %+v", lines, x)
+			t.Errorf("at once: got %d lines, item %+v", lines, x)
 		}
 		time.Sleep(2 * time.Minute)
 		if lines, x := look(); lines > 0 || !x.NoWorker || !x.WorkerSeenAt.IsZero() {
-			t.Errorf("after two minutes: %d lines, %+v", lines, x)
+			t.Errorf("after two minutes: got %d lines, item %+v", lines, x)
 		}
 		time.Sleep(2 * time.Minute)
 		if lines, _ := look(); lines != 1 {
-			t.Errorf("after four minutes: %d lines", lines)
+			t.Errorf("after four minutes: got %d lines, want 1", lines)
 		}
 		f.wantMetric(map[string]any{"level": "WARN", "hub": "shop", "queue": "default", "ActivitiesWithoutWorker": 2.0})
 		w := f.worker(nil)
 		if err := w.ReportStart(ctx); err != nil {
 			t.Fatal(err)
 		}
-		over := f.handled(ctx, w)
+		done := f.handled(ctx, w)
 		started := time.Now()
-		for range 25 { // they run for an hour, and nobody is given anything else
+		for range 25 { // the activities run for an hour, and the queue is empty
 			time.Sleep(2 * time.Minute)
 			if lines, x := look(); lines > 0 || x.NoWorker {
-				t.Fatalf("%v after a worker has started: %d lines, %+v", time.Since(started), lines, x)
+				t.Fatalf("%v after a worker has started: got %d lines, item %+v", time.Since(started), lines, x)
 			}
 		}
-		<-over
+		<-done
 		time.Sleep(time.Hour)
 		f.jobsOf("b", job{}) // the next release of the worker dies at init
 		for range 3 {
@@ -85,17 +85,17 @@ func TestWorkersThatDieAtInitAreTold(t *testing.T) {
 		f.wantMetric(map[string]any{"queue": "default", "ActivitiesWithoutWorker": 1.0, "build": "dev", "startedAt": started.Format(time.RFC3339)})
 		p, err := c.Pending(ctx, "b", "", 0)
 		if err != nil || len(p.Items) != 1 || !p.Items[0].NoWorker || time.Since(p.Items[0].WorkerSeenAt) < time.Hour {
-			t.Errorf("%+v, %v", p, err)
+			t.Errorf("got %+v, error %v", p, err)
 		}
 	})
 }
 
-// wantMetric fails unless the last line of the watch has this, and is a metric of these dimensions.
+// wantMetric fails unless the last line of the sweeper has these values, and is a metric with its dimensions.
 func (f *floor) wantMetric(want map[string]any) {
 	f.t.Helper()
 	var last map[string]any
 	for line := range strings.Lines(f.log.String()) {
-		if strings.Contains(line, lineMissing) {
+		if strings.Contains(line, eventWorkerMissing) {
 			if err := json.Unmarshal([]byte(line), &last); err != nil {
 				f.t.Fatal(err)
 			}
@@ -103,18 +103,18 @@ func (f *floor) wantMetric(want map[string]any) {
 	}
 	for name, v := range want {
 		if last[name] != v {
-			f.t.Errorf("%s is %v, want %v", name, last[name], v)
+			f.t.Errorf("%s: got %v, want %v", name, last[name], v)
 		}
 	}
 	aws, err := json.Marshal(last["_aws"])
 	if err != nil || !strings.Contains(string(aws), `"CloudWatchMetrics":[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesWithoutWorker","Unit":"Count"}],"Namespace":"perdure"}],"Timestamp":`) {
-		f.t.Errorf("it is no metric: %s, %v", aws, err)
+		f.t.Errorf("got %s, error %v, want a metric", aws, err)
 	}
 }
 
-// A worker tells that it has started, and every five minutes that it is at work: while one activity runs for long, and where it has many short ones. It does so beside
-// its work, which costs no call more.
-func TestAWorkerReportsNowAndThen(t *testing.T) {
+// A worker reports its start, and every five minutes that it is running, during one long activity or many short ones.
+// Reports are concurrent with its work, which makes no additional call.
+func TestWorkerReport_isSentEveryFiveMinutes(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		w := f.worker(nil)
@@ -127,18 +127,18 @@ func TestAWorkerReportsNowAndThen(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if n := f.reports(); n != 2 {
-			t.Errorf("%d reports with ten minutes of short activities, want 2", n)
+			t.Errorf("got %d reports in ten minutes of short activities, want 2", n)
 		}
 		f.jobsOf("long", job{Takes: time.Hour})
 		<-f.handled(ctx, w)
 		if n := f.reports(); n < 2+11 || n > 2+13 {
-			t.Errorf("%d reports with an hour of a long one besides", n)
+			t.Errorf("got %d reports after another hour of a long activity", n)
 		}
-		time.Sleep(time.Second) // a report may be under way
+		time.Sleep(time.Second) // a report may be running
 		before := f.reports()
 		time.Sleep(24 * time.Hour)
 		if n := f.reports(); n != before {
-			t.Errorf("%d reports of a worker without work", n-before)
+			t.Errorf("got %d reports of an idle worker, want 0", n-before)
 		}
 	})
 	onFloor(t, func(ctx context.Context, f *floor) {
@@ -150,25 +150,25 @@ func TestAWorkerReportsNowAndThen(t *testing.T) {
 		made := len(f.made())
 		<-f.handled(ctx, w)
 		if got, want := strings.Join(f.operations(made), " "), "ReceiveMessage Query SendMessageBatch"; got != want {
-			t.Errorf("calls %s, want %s", got, want)
+			t.Errorf("got calls %s, want %s", got, want)
 		}
 	})
 }
 
-// A report that fails holds nothing up, and is not repeated before it is due again.
-func TestAReportThatFailsHoldsNothingUp(t *testing.T) {
+// A failed report delays no work, and is not repeated before the next one is due.
+func TestWorkerReport_fails_delaysNoWork(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
 		refused := f.failing("UpdateItem")
 		refused.Store(true)
 		w := f.worker(nil)
 		if err := w.ReportStart(ctx); err == nil {
-			t.Error("it is said to be made known")
+			t.Error("ReportStart did not fail")
 		}
 		time.Sleep(provider.WorkerReportInterval)
 		f.jobsOf("a", job{})
 		if failed := <-f.handled(ctx, w); len(failed) > 0 {
-			t.Errorf("failed %v", failed)
+			t.Errorf("got failed records %v", failed)
 		}
 		f.wantSent(1)
 	})
