@@ -518,7 +518,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 	}
 }
 
-// TestR28EveryMessageTwice checks that repeated messages find their payloads, whatever happened to the first copy.
+// TestR28EveryMessageTwice checks that repeated messages find their payloads, even if the first copy was processed.
 func TestR28EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	r := registry()

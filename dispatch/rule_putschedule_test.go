@@ -15,7 +15,7 @@ import (
 )
 
 // A deleted schedule is created again, and ends between the client's read and its message, which nobody receives. The
-// call then creates it anew. If the call precedes the end, the schedule continues.
+// call then creates it again. If the call precedes the end, the schedule continues.
 func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 	t.Parallel()
 	for name, late := range map[string]time.Duration{"before its end": 0, "at its end": 2 * time.Minute} {

@@ -93,7 +93,7 @@ func handleChanges(ctx *perdure.OrchestrationContext, heard *[]string) error {
 		if c.Wait != "" {
 			if _, err := perdure.WaitForExternalEvent[int](ctx, c.Wait).Await(ctx); err != nil {
 				*heard = append(*heard, "cleaned up")
-				return "cleaned up", nil // clean up
+				return "cleaned up", nil //nolint:nilerr // it cleans up
 			}
 			*heard = append(*heard, c.Say+"!")
 		}

@@ -716,7 +716,7 @@ func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 	}
 }
 
-// A parent's undo waits for the end of its child, which comes after the child's own undo, whatever the child does when
+// A parent's undo waits for the end of its child, which follows the child's own undo, regardless of what the child does when
 // the cancel arrives.
 func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()

@@ -172,7 +172,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 
 // For minutes a polling process cannot renew its message leases, or its run leases either. The activity is stopped. If
 // it ignores that, another delivery starts while it still runs. Then no worker reports that the activity has returned,
-// whatever the other delivery does.
+// regardless of the other delivery.
 func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {

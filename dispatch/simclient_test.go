@@ -140,7 +140,7 @@ type simClient struct {
 	errs      []error
 }
 
-// goesOn reports whether the client goes on for an instance that may be blocked, and the hub is open.
+// goesOn reports whether the client is still active. It stops when the hub closes, or when an instance may be blocked.
 func (m *simClient) goesOn(ctx context.Context) bool {
 	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < cmp.Or(m.stays, 12*time.Hour)
 }

@@ -58,7 +58,7 @@ type counter struct {
 
 // running is a run of an activity's code.
 type running struct {
-	ctx   context.Context // tells whether its process has died
+	ctx   context.Context //nolint:containedctx // tells whether its process has died
 	ended bool
 	// told is when its context ended. lost is set if its worker lost its lease or stopped.
 	told time.Time
@@ -127,7 +127,7 @@ func (c *counter) undo(u undoInput) {
 		}
 	}
 	if ran && u.Ended == string(perdure.OutcomeNeverStarted) {
-		c.errs = append(c.errs, fmt.Errorf("%s ran, but its outcome is never started", u.Key))
+		c.errs = append(c.errs, fmt.Errorf("%s ran although its outcome is never started", u.Key))
 	}
 }
 

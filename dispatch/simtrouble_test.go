@@ -46,7 +46,7 @@ type troubleScenario struct {
 	within time.Duration
 	// verdicts is the expected number of poison records.
 	verdicts int
-	// came, if set, counts how often the intended situation occurred. It must occur in most seeds.
+	// occurred, if set, counts how often the intended situation occurred. It must occur in most seeds.
 	occurred func(p *troubledHub) int
 }
 
@@ -76,7 +76,8 @@ func newTroubledHub() *troubledHub {
 // function.
 const maxReleases = 4
 
-// An activity that kills its process does so thirteen times until it is poison, and once or twice more in slow
+// killerDeaths and neighborDeaths limit the runs of a killer and of others in its batch. A killer kills its process
+// thirteen times until it is poison, and once or twice more in slow
 // processes. It kills the other records of its batch in four deliveries.
 const killerDeaths, neighborDeaths = 15, 4
 
