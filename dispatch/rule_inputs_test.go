@@ -61,8 +61,10 @@ func TestNondeterminism_loopOverMap_blocksWithDiagnosis(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 		}
 		now := h.read(in)
-		if d := now.Diagnosis; now.Status != provider.StatusBlocked || d == nil || d.Type != history.TypeNondeterminism || d.EventID != 4 ||
-			d.Expected != `ActivityScheduled "echo" with the input "b"` || d.Got != `ActivityScheduled "echo" with the input "c"` {
+		if d := now.Diagnosis; now.Status != provider.StatusBlocked || d == nil ||
+			d.Type != history.TypeNondeterminism || d.EventID != 4 ||
+			d.Expected != `ActivityScheduled "echo" with the input "b"` ||
+			d.Got != `ActivityScheduled "echo" with the input "c"` {
 			t.Fatalf("got status %s and diagnosis %+v, want Blocked with the inputs of event 4", now.Status, d)
 		}
 		time.Sleep(time.Second)
@@ -85,13 +87,16 @@ func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 		h.give(h.orchestrator(orderedCalls("a", "b"), "one"))
 		h.work(orderedCalls())
 		var log bytes.Buffer
-		next := must(dispatch.NewOrchestrator(orderedCalls("a", "B"), h.Provider, &dispatch.OrchestratorOptions{BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+		next := must(dispatch.NewOrchestrator(orderedCalls("a", "B"), h.Provider, &dispatch.OrchestratorOptions{
+			BuildID: "two", Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		}))
 		defer next.Close()
 		h.give(next)
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
 			t.Errorf("got output %s, error %v, want the output of the recorded inputs", end.Output, err)
 		}
-		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1", `history has ActivityScheduled \"echo\" with the input \"b\"`} {
+		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1",
+			`history has ActivityScheduled \"echo\" with the input \"b\"`} {
 			if !strings.Contains(strings.ReplaceAll(log.String(), `\\\"`, `\"`), want) {
 				t.Errorf("the log lacks %s:\n%s", want, log.String())
 			}
@@ -104,18 +109,25 @@ func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 func TestWorkerLog_omitErrorTexts_hidesErrorText(t *testing.T) {
 	t.Parallel()
 	r := perdure.NewRegistry()
-	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) { return 0, errors.New("card 4242 was refused") })
+	perdure.AddActivity(r, "charge", func(context.Context, int) (int, error) {
+		return 0, errors.New("card 4242 was refused")
+	})
 	perdure.AddOrchestration(r, "order", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "charge", n, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2})).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "charge", n,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2})).Await(ctx)
 	})
 	for omit, want := range map[bool]string{true: `error="of type error"`, false: `error="card 4242 was refused"`} {
 		inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 			in := h.start("order", 0)
 			h.turn(0)
 			var log bytes.Buffer
-			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
-			if failed := w.HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 || !strings.Contains(log.String(), want) {
-				t.Errorf("OmitErrorTexts=%v: got %d failed records; log lacks %s:\n%s", omit, len(failed), want, log.String())
+			w := must(dispatch.NewWorker(r, h.Provider, &dispatch.WorkerOptions{
+				OmitErrorTexts: omit, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}))
+			if failed := w.HandleRecords(h.t.Context(), h.receive("sim://default")); len(failed) > 0 ||
+				!strings.Contains(log.String(), want) {
+				t.Errorf("OmitErrorTexts=%v: got %d failed records; log lacks %s:\n%s",
+					omit, len(failed), want, log.String())
 			}
 			if strings.Contains(log.String(), "4242") == omit {
 				t.Errorf("OmitErrorTexts=%v: log contains the wrong form of the error text:\n%s", omit, log.String())

@@ -37,13 +37,16 @@ func TestR22_jobs_affectOnlyMatchedInstances(t *testing.T) {
 			return j
 		}
 		filter := client.Filter{Orchestration: "sums", StartedBefore: time.Now()}
-		if j := run(client.JobRequest{Operation: client.OperationCancel, Filter: filter, Message: "enough"}); j.Matched != 30 || j.Done != 30 {
+		if j := run(client.JobRequest{Operation: client.OperationCancel, Filter: filter,
+			Message: "enough"}); j.Matched != 30 || j.Done != 30 {
 			t.Errorf("cancel job: got %+v, want 30 matched and done", j)
 		}
-		if s, err := cl.Status(ctx, "sums-7"); err != nil || s.Status != client.StatusCancelled || s.Failure.Message != "enough" {
+		if s, err := cl.Status(ctx, "sums-7"); err != nil || s.Status != client.StatusCancelled ||
+			s.Failure.Message != "enough" {
 			t.Errorf("sums-7: got %+v, error %v, want cancelled by the job", s, err)
 		}
-		if j := run(client.JobRequest{Operation: client.OperationTerminate, Filter: client.Filter{Orchestration: "sums"}}); j.Matched != 1 {
+		if j := run(client.JobRequest{Operation: client.OperationTerminate,
+			Filter: client.Filter{Orchestration: "sums"}}); j.Matched != 1 {
 			t.Errorf("terminate job: got %+v, want 1 matched", j)
 		}
 		if s, err := cl.Status(ctx, "late-cancel"); err != nil || s.Status != client.StatusTerminated {
@@ -69,7 +72,9 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 		cl := client.New(h.Provider)
 		old := h.begin("a", "sums", 0)
 		h.serveFor(time.Minute)
-		j, err := cl.StartJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "sums"}, Force: true})
+		j, err := cl.StartJob(ctx, client.JobRequest{
+			Operation: client.OperationPurge, Filter: client.Filter{Orchestration: "sums"}, Force: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +83,8 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.purge("a")
-		if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "a", Name: "sums", Input: encoded(t, 0), StartID: "another"}); err != nil {
+		if _, err := h.Provider.StartOrchestration(ctx,
+			provider.Start{InstanceID: "a", Name: "sums", Input: encoded(t, 0), StartID: "another"}); err != nil {
 			t.Fatal(err)
 		}
 		h.watch()
@@ -88,7 +94,8 @@ func TestR22_newIncarnationOrCancelledJob_jobDeletesNothing(t *testing.T) {
 		if now := h.read(old); now.StartID != "another" {
 			t.Errorf("got %+v, want the new incarnation", now)
 		}
-		if err := h.Provider.DeleteIncarnation(ctx, "a", old.StartID, true); err != nil || h.read(old).Status.Terminal() {
+		if err := h.Provider.DeleteIncarnation(ctx, "a", old.StartID, true); err != nil ||
+			h.read(old).Status.Terminal() {
 			t.Errorf("DeleteIncarnation of the old incarnation deleted the new one: %v", err)
 		}
 		time.Sleep(time.Second)

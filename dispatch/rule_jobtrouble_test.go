@@ -25,7 +25,8 @@ import (
 // putItem writes an item to the table unchecked.
 func (h *hub) putItem(it map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
-	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	if _, err := h.Cloud.Table.PutItem(h.t.Context(),
+		&dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -108,7 +109,10 @@ func TestR22_emptyTimeRange_jobIsRejectedOrEnds(t *testing.T) {
 			}
 		}
 		now := time.Now().UTC().Truncate(time.Millisecond)
-		j := provider.Job{ID: "J", Operation: provider.OperationPurge, Filter: b.Filter, State: provider.JobRunning, CreatedAt: now, UpdatedAt: now}
+		j := provider.Job{
+			ID: "J", Operation: provider.OperationPurge, Filter: b.Filter, State: provider.JobRunning, CreatedAt: now,
+			UpdatedAt: now,
+		}
 		j.Filter.StartedBefore = now
 		if err := h.Provider.PutJob(ctx, &j); err != nil {
 			t.Fatal(err)
@@ -135,13 +139,15 @@ func TestR22_filterBounds_matchExactly(t *testing.T) {
 			f client.Filter
 			n int64
 		}{
-			"started after":         {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
-			"started before":        {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
-			"between":               {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[3].CreatedAt}, 2},
-			"a millisecond":         {client.Filter{StartedAfter: instances[1].CreatedAt, StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
-			"before all":            {client.Filter{StartedBefore: begun}, 0},
-			"ended before":          {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
-			"ended before, or then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
+			"started after":  {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
+			"started before": {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
+			"between": {client.Filter{StartedAfter: instances[1].CreatedAt,
+				StartedBefore: instances[3].CreatedAt}, 2},
+			"a millisecond": {client.Filter{StartedAfter: instances[1].CreatedAt,
+				StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
+			"before all":    {client.Filter{StartedBefore: begun}, 0},
+			"ended before":  {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
+			"ended by then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},
 		} {
 			p, err := cl.PreviewJob(ctx, client.JobRequest{Operation: client.OperationPurge, Filter: want.f})
 			if err != nil || p.Matched != want.n || !p.Complete {
@@ -159,7 +165,10 @@ func TestR22_longPendingInstance_matchesUpdatedBefore(t *testing.T) {
 		h.startPending(ctx, "stuck")
 		time.Sleep(40 * days)
 		h.watch()
-		b := client.JobRequest{Operation: client.OperationPurge, Force: true, Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)}}
+		b := client.JobRequest{
+			Operation: client.OperationPurge, Force: true,
+			Filter: client.Filter{UpdatedBefore: time.Now().Add(-30 * days)},
+		}
 		if p, err := client.New(h.Provider).PreviewJob(ctx, b); err != nil || p.Matched != 1 {
 			t.Errorf("got %+v, error %v, want 1 match", p, err)
 		}
@@ -204,14 +213,16 @@ func TestR22_unreadableInstance_countsAsFailedAndJobContinues(t *testing.T) {
 			it["tags"] = textValue("{")
 			h.putItem(it)
 		}
-		if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != many {
+		if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil ||
+			len(page.Instances) != many {
 			t.Errorf("got %d listed instances, error %v", len(page.Instances), err)
 		}
 		p, err := client.New(h.Provider).PreviewJob(ctx, purgeNothing)
 		if err != nil || p.Matched != many {
 			t.Errorf("preview: got %+v, error %v, want %d matches", p, err, many)
 		}
-		if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many || j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
+		if j := h.look(h.startJob(purgeNothing)); j.State != provider.JobCompleted || j.Matched != many ||
+			j.Done != many-2 || j.Failed != 2 || len(j.Errors) != 2 {
 			t.Errorf("got job %+v, want completed with 2 failed", j)
 		}
 	})
@@ -222,10 +233,14 @@ func TestR22_unreadableJob_otherJobsComplete(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.completed(3, func(i int) string { return fmt.Sprint("i-", i) })
-		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZZ"), "job": textValue(`{"state":7}`)})
+		h.putItem(map[string]ddbtypes.AttributeValue{
+			"pk": textValue("hub"), "sk": textValue("job#7ZZZ"), "job": textValue(`{"state":7}`),
+		})
 		narrower := `{"id":"7ZZY","operation":"purge","filter":{"startedBefore":"2100-01-01T00:00:00Z","statuses":["Completed"],"colour":"red"},"force":true,"state":"Running"}`
 		// a reader that ignores the unknown filter would purge everything
-		h.putItem(map[string]ddbtypes.AttributeValue{"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower)})
+		h.putItem(map[string]ddbtypes.AttributeValue{
+			"pk": textValue("hub"), "sk": textValue("job#7ZZY"), "job": textValue(narrower),
+		})
 		j := h.look(h.startJob(purgeNothing))
 		if j.State != provider.JobCompleted || j.Done != 3 {
 			t.Errorf("got job %+v, want completed with 3 done", j)
@@ -262,7 +277,9 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		h.completed(300, func(i int) string { return fmt.Sprint([]string{"slow-", "i-"}[i%2], i) })
 		h.begin("alive", "sums", 0)
 		h.serveFor(time.Minute)
-		other := h.startJob(client.JobRequest{Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"}})
+		other := h.startJob(client.JobRequest{
+			Operation: client.OperationCancel, Filter: client.Filter{Orchestration: "sums"},
+		})
 		time.Sleep(time.Second)
 		j := h.startJob(purgeNothing) // the sweeper processes the newest job first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
@@ -279,8 +296,10 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		for ; !j.Ended() && looks < 60; looks++ {
 			j = h.look(j)
 		}
-		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow || !strings.Contains(fmt.Sprint(j.Errors), "time limit of the job step") {
-			t.Errorf("got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow ||
+			!strings.Contains(fmt.Sprint(j.Errors), "time limit of the job step") {
+			t.Errorf("got %s, matched %d, done %d, failed %d, errors %v",
+				j.State, j.Matched, j.Done, j.Failed, j.Errors)
 		}
 		t.Logf("job ended after %d sweeps", looks)
 	})
@@ -300,7 +319,8 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 				tried = true
 				return simaws.Throttled()
 			}
-			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "sk"), "job#") && tried {
+			if in, ok := c.Input.(*dynamodb.PutItemInput); ok && strings.HasPrefix(text(in.Item, "sk"), "job#") &&
+				tried {
 				tried, steps = false, steps+1
 			}
 			return next()
@@ -309,7 +329,8 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Done != 1 || j.Failed != 1 || steps != 5 {
-			t.Errorf("got %s after %d steps: done %d, failed %d, errors %v; want completed after 5 steps", j.State, steps, j.Done, j.Failed, j.Errors)
+			t.Errorf("got %s after %d steps: done %d, failed %d, errors %v; want completed after 5 steps",
+				j.State, steps, j.Done, j.Failed, j.Errors)
 		}
 	})
 }
@@ -339,11 +360,13 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 			j = h.look(j)
 		}
 		if j.Ended() || j.Done == 0 || j.Done != j.Matched || len(j.Errors) != 1 || writes.Load() != j.Done {
-			t.Errorf("got %s, matched %d, done %d with %d deletions, errors %v", j.State, j.Matched, j.Done, writes.Load(), j.Errors)
+			t.Errorf("got %s, matched %d, done %d with %d deletions, errors %v",
+				j.State, j.Matched, j.Done, writes.Load(), j.Errors)
 		}
 		h.interfere(nil)
 		if j = h.look(j); j.State != provider.JobCompleted || j.Done != 250 {
-			t.Errorf("after recovery: got %s, matched %d, done %d, want completed with 250 done", j.State, j.Matched, j.Done)
+			t.Errorf("after recovery: got %s, matched %d, done %d, want completed with 250 done",
+				j.State, j.Matched, j.Done)
 		}
 	})
 }
@@ -390,16 +413,22 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 				for range looks {
 					j = h.look(j)
 				}
-				t.Logf("in an hour: %d throttled queries, %d writes of the job, %d deleted instances", throttled, jobWrites, len(deleted))
-				if j.Ended() || j.Failed > 0 || j.Done != j.Matched || j.Done != int64(len(deleted)) || len(j.Errors) > 1 {
-					t.Errorf("after the hour: got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+				t.Logf("in an hour: %d throttled queries, %d writes of the job, %d deleted instances",
+					throttled, jobWrites, len(deleted))
+				if j.Ended() || j.Failed > 0 || j.Done != j.Matched || j.Done != int64(len(deleted)) ||
+					len(j.Errors) > 1 {
+					t.Errorf("after the hour: got %s, matched %d, done %d, failed %d, errors %v",
+						j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
 				if query != "each query" && throttled > looks*6 || jobWrites > looks+2 {
-					t.Errorf("in %d sweeps: got %d throttled queries, %d writes of the job", looks, throttled, jobWrites)
+					t.Errorf("in %d sweeps: got %d throttled queries, %d writes of the job",
+						looks, throttled, jobWrites)
 				}
 				hour = false
-				if j = h.look(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many || j.Failed+j.Skipped > 0 {
-					t.Errorf("after recovery: got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+				if j = h.look(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many ||
+					j.Failed+j.Skipped > 0 {
+					t.Errorf("after recovery: got %s, matched %d, done %d, failed %d, errors %v",
+						j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
 				for key, n := range deleted {
 					if n != 1 {
@@ -430,7 +459,8 @@ func TestR22_missingPermission_jobEndsWithErrors(t *testing.T) {
 		for range 3 {
 			j = h.look(j)
 		}
-		if j.State != provider.JobCompleted || j.Failed != 250 || j.Done != 0 || len(j.Errors) == 0 || len(j.Errors) > 20 {
+		if j.State != provider.JobCompleted || j.Failed != 250 || j.Done != 0 || len(j.Errors) == 0 ||
+			len(j.Errors) > 20 {
 			t.Errorf("got job %+v, want completed with 250 failed and at most 20 errors", j)
 		}
 	})
@@ -443,7 +473,9 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		const many = 450
 		h.completed(many, func(i int) string { return fmt.Sprint("i-", i) })
-		jobs := []client.Job{h.startJob(purgeNothing), h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true})}
+		jobs := []client.Job{
+			h.startJob(purgeNothing), h.startJob(client.JobRequest{Operation: client.OperationPurge, All: true}),
+		}
 		var calls atomic.Int64
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			n := calls.Add(1)
@@ -465,7 +497,8 @@ func TestR22TwoJobsAndTwoRenewersAtOnceCountExactly(t *testing.T) {
 		jobs[1] = h.look(jobs[1])
 		for _, j := range jobs {
 			if j.State != provider.JobCompleted || j.Done != j.Matched || j.Matched > many || j.Failed+j.Skipped > 0 {
-				t.Errorf("got %s, matched %d, done %d, failed %d, errors %v", j.State, j.Matched, j.Done, j.Failed, j.Errors)
+				t.Errorf("got %s, matched %d, done %d, failed %d, errors %v",
+					j.State, j.Matched, j.Done, j.Failed, j.Errors)
 			}
 		}
 		h.wantInstances(0)

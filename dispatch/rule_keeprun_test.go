@@ -58,7 +58,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 		longer time.Duration
 		all    bool
 	}{{0, false}, {9 * time.Second, false}, {9 * time.Second, true}} {
-		for _, cancelled := range []time.Duration{0, 12 * time.Second, 25 * time.Second, 6 * time.Minute, 20 * time.Minute} {
+		for _, cancelled := range []time.Duration{0, 12 * time.Second, 25 * time.Second, 6 * time.Minute,
+			20 * time.Minute} {
 			t.Run(fmt.Sprintf("%+v, cancelled after %v", c, cancelled), func(t *testing.T) {
 				t.Parallel()
 				s, a, log := &sagas{}, &atOnce{}, &journal{}
@@ -71,7 +72,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 					return "", nil
 				})
 				perdure.AddActivity(r, "do-once", a.work(c.longer))
-				perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (_ string, err error) {
+				perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (_ string,
+					err error) {
 					doing := perdure.CallActivityByName[string](ctx, "do-once", deed{}, perdure.WaitForCancellation())
 					defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 						_, err := perdure.CallActivityByName[string](ctx, "undo-once", "").Await(ctx)
@@ -108,7 +110,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 						}
 					})
 					if n := len(s.seen(&s.undone)); n != 1 || a.most.Load() != 1 {
-						t.Errorf("got %d undos, want 1; %d attempts ran concurrently, want 1 (%d attempts)", n, a.most.Load(), a.runs.Load())
+						t.Errorf("got %d undos, want 1; %d attempts ran concurrently, want 1 (%d attempts)",
+							n, a.most.Load(), a.runs.Load())
 					}
 					h.checkRest()
 					time.Sleep(24 * time.Hour)
@@ -117,7 +120,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 					return
 				}
 				for _, line := range []string{logevent.ActivityClaimRenewalFailed, logevent.ActivityClaimExpired} {
-					if n := log.count("event="+line, "level=WARN", "instance=a", "execution=", "activity=do-once", "activityId=3"); n != 1 {
+					if n := log.count("event="+line, "level=WARN", "instance=a", "execution=", "activity=do-once",
+						"activityId=3"); n != 1 {
 						t.Errorf("got %d log lines of event %s, want 1", n, line)
 					}
 				}
@@ -143,7 +147,8 @@ lines:
 // copyOf returns the work item of an activity as it was sent, for another send.
 func (h *hub) copyOf(in provider.Instance, activityID int64) provider.WorkItem {
 	h.t.Helper()
-	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID}, provider.Strong)
+	o, err := h.Provider.ReadOrchestration(h.t.Context(), &provider.OrchestrationItem{InstanceID: in.InstanceID},
+		provider.Strong)
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -53,8 +53,10 @@ func bulky(r *perdure.Registry) {
 			return perdure.ContinueAsNew[[]string](ctx, append(in, largeText("n")))
 		}
 		noted := perdure.SideEffect(ctx, func() string { return largeText("s") })
-		child := perdure.CallSubOrchestrationByName[[]string](ctx, "bulky-child", largeText("c"), perdure.WithInstanceID("child-1"))
-		if _, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1")); err != nil {
+		child := perdure.CallSubOrchestrationByName[[]string](ctx, "bulky-child", largeText("c"),
+			perdure.WithInstanceID("child-1"))
+		if _, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"),
+			perdure.WithInstanceID("detached-1")); err != nil {
 			return nil, err
 		}
 		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", largeText("t")).Await(ctx); err != nil {
@@ -154,7 +156,9 @@ func (h *hub) keys(of string) []string { return h.Cloud.Bucket.Keys(simhub.Paylo
 func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]simhub.Options{
-		"cold": {CacheBytes: -1}, "warm": {}, "encoded": {CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}}},
+		"cold": {CacheBytes: -1}, "warm": {}, "encoded": {
+			CacheBytes: -1, Codecs: []perdure.Codec{&turning{id: "turned"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -363,7 +367,8 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
 			t.Fatalf("got status %s, failure %+v, want Blocked with an unreadable payload", s.Status, s.Failure)
 		}
-		for _, part := range []string{strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID, "orchestration input"} {
+		for _, part := range []string{strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID,
+			"orchestration input"} {
 			if !strings.Contains(s.Failure.Message, part) {
 				t.Errorf("diagnosis does not name %s: %s", part, s.Failure.Message)
 			}
@@ -399,7 +404,8 @@ func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 		without := h.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "without"})
 		without.serveFor(time.Hour)
 		s := must(client.New(without.Provider).Status(ctx, "i-1"))
-		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message, "this program has no payload store") {
+		if s.Status != client.StatusBlocked || !strings.Contains(s.Failure.Message,
+			"this program has no payload store") {
 			t.Fatalf("got status %s, failure %+v, want Blocked without a payload store", s.Status, s.Failure)
 		}
 		with := without.with(simhub.Options{Registry: r, CacheBytes: -1, BuildID: "with", Bucket: true})
@@ -410,7 +416,8 @@ func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 			_ = must(with.Timekeeper.Sweep(ctx))
 			with.serveFor(10 * time.Minute)
 		}
-		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ct" {
+		if got, err := client.Result[[]string](must(client.New(with.Provider).Status(ctx, "i-1"))); err != nil ||
+			marksOf(t, got...) != "ct" {
 			t.Errorf("got %v, error %v, want ct", marksOf(t, got...), err)
 		}
 		for _, e := range with.events(with.first(ctx)) {
@@ -425,7 +432,9 @@ func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 
 // slowDown returns the error of S3 for too many requests.
 func slowDown() error {
-	return &smithy.GenericAPIError{Code: "SlowDown", Message: "Please reduce your request rate.", Fault: smithy.FaultServer}
+	return &smithy.GenericAPIError{
+		Code: "SlowDown", Message: "Please reduce your request rate.", Fault: smithy.FaultServer,
+	}
 }
 
 // TestR28AnHourOfThrottlingLosesNothing checks that throttling by S3 blocks, fails or loses nothing, and that all
@@ -435,12 +444,13 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	r := registry()
 	bulky(r)
 	var throttled atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-		if c.Service == "S3" && throttled.Load() {
-			return slowDown()
-		}
-		return next()
-	}}
+	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1,
+		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Service == "S3" && throttled.Load() {
+				return slowDown()
+			}
+			return next()
+		}}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))
@@ -450,7 +460,8 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 		for range 6 {
 			throttled.Store(true)
 			h.serveFor(time.Hour)
-			if in := must(h.Provider.ReadInstance(ctx, "i-1")); in.Status == provider.StatusBlocked || in.Status == provider.StatusFailed {
+			if in := must(h.Provider.ReadInstance(ctx, "i-1")); in.Status == provider.StatusBlocked ||
+				in.Status == provider.StatusFailed {
 				t.Fatalf("got status %s while S3 throttles", in.Status)
 			}
 			throttled.Store(false)
@@ -564,7 +575,8 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 		}
 		h.purgeBy(ctx, c, "i-1")
 		h.serveFor(time.Hour)
-		if got, err := client.Result[[]string](must(c.Status(ctx, "child-1"))); err != nil || marksOf(t, got...) != "ct" {
+		if got, err := client.Result[[]string](must(c.Status(ctx, "child-1"))); err != nil ||
+			marksOf(t, got...) != "ct" {
 			t.Errorf("child-1: got %v, error %v, want ct", marksOf(t, got...), err)
 		}
 		if err := c.RaiseEvent(ctx, "detached-1", "told", largeText("e")); err != nil {
@@ -572,7 +584,8 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
-		if got, err := client.Result[[]string](must(c.Status(ctx, "detached-1"))); err != nil || marksOf(t, got...) != "de" {
+		if got, err := client.Result[[]string](must(c.Status(ctx, "detached-1"))); err != nil ||
+			marksOf(t, got...) != "de" {
 			t.Errorf("detached-1: got %v, error %v, want de", marksOf(t, got...), err)
 		}
 	})
@@ -604,7 +617,8 @@ func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 		for _, sweep := range []struct{ after, left int }{{0, lives + 1}, {49, lives}, {0, lives}} {
 			h.serveFor(time.Duration(sweep.after) * time.Hour)
 			h.sweep(ctx, c)
-			if keys := h.keys("x/"); len(keys) != sweep.left || slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
+			if keys := h.keys("x/"); len(keys) != sweep.left ||
+				slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
 				t.Errorf("after %d hours: got payloads %v", sweep.after, keys)
 			}
 		}
@@ -645,13 +659,16 @@ func TestR28_repeatedStart_leavesNoPayload(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Bucket: true}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		for range 2 {
-			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.WithIdempotencyKey("k")))
+			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"),
+				client.WithIdempotencyKey("k")))
 			time.Sleep(time.Second)
 		}
-		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err, client.ErrAlreadyExists) {
+		if _, err := c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")); !errors.Is(err,
+			client.ErrAlreadyExists) {
 			t.Errorf("got error %v, want ErrAlreadyExists", err)
 		}
-		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.UseExisting)))
+		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"),
+			client.IfExists(client.UseExisting)))
 		if keys := h.keys("x/"); len(keys) != 1 {
 			t.Errorf("got payloads %v, want 1", keys)
 		}
@@ -672,14 +689,17 @@ func TestR28_startReplacesInstance_keepsItsInput(t *testing.T) {
 		started := make(chan struct{})
 		go func() {
 			defer close(started)
-			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"), client.IfExists(client.Replace)))
+			_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1"),
+				client.IfExists(client.Replace)))
 		}()
 		h.serveFor(time.Hour)
 		<-started
 		s := must(c.Status(ctx, "i-1"))
 		keys := h.keys("x/")
-		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || len(keys) != 1 || !strings.Contains(keys[0], s.ExecutionID) {
-			t.Errorf("execution was %s; got status %s, execution %s, payloads %v", was.ExecutionID, s.Status, s.ExecutionID, keys)
+		if s.ExecutionID == was.ExecutionID || s.Status != client.StatusRunning || len(keys) != 1 ||
+			!strings.Contains(keys[0], s.ExecutionID) {
+			t.Errorf("execution was %s; got status %s, execution %s, payloads %v",
+				was.ExecutionID, s.Status, s.ExecutionID, keys)
 		}
 	})
 }

@@ -57,7 +57,8 @@ func (p *trafficLog) note(_ context.Context, c simaws.Call, next func() error) e
 		}
 	case *sqs.SendMessageBatchInput:
 		for i := range in.Entries {
-			p.sent = append(p.sent, sentMessage{*in.QueueUrl, *in.Entries[i].MessageBody, aws.ToString(in.Entries[i].MessageGroupId)})
+			p.sent = append(p.sent, sentMessage{*in.QueueUrl, *in.Entries[i].MessageBody,
+				aws.ToString(in.Entries[i].MessageGroupId)})
 		}
 	}
 	p.mu.Unlock()
@@ -68,9 +69,13 @@ func (p *trafficLog) note(_ context.Context, c simaws.Call, next func() error) e
 func (h *hub) again(sent []sentMessage) {
 	h.t.Helper()
 	for i, s := range sent {
-		in := &sqs.SendMessageBatchInput{QueueUrl: &s.url, Entries: []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: &s.body}}}
+		in := &sqs.SendMessageBatchInput{
+			QueueUrl: &s.url,
+			Entries:  []sqstypes.SendMessageBatchRequestEntry{{Id: aws.String("1"), MessageBody: &s.body}},
+		}
 		if s.group != "" {
-			in.Entries[0].MessageGroupId, in.Entries[0].MessageDeduplicationId = &s.group, aws.String(fmt.Sprint("again-", i, time.Now().UnixNano()))
+			in.Entries[0].MessageGroupId, in.Entries[0].MessageDeduplicationId = &s.group,
+				aws.String(fmt.Sprint("again-", i, time.Now().UnixNano()))
 		}
 		if _, err := h.Cloud.Queues.SendMessageBatch(h.t.Context(), in); err != nil {
 			h.t.Fatal(err)
@@ -92,7 +97,8 @@ func (h *hub) wantOnlyExpiringItems(p *trafficLog, alive ...string) {
 			continue
 		}
 		out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
-			TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": textValue(key)},
+			TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
+			ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": textValue(key)},
 		})
 		if err != nil || len(out.LastEvaluatedKey) > 0 {
 			h.t.Fatal(key, err)
@@ -130,7 +136,8 @@ func everyKind() *perdure.Registry {
 		return perdure.CallActivityByName[int](ctx, "beats", n).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "broken", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		_, err := perdure.CallActivityByName[int](ctx, "flaky", 1000, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "flaky", 1000,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour})).Await(ctx)
 		return n, err
 	})
 	return r
@@ -169,7 +176,8 @@ func (h *hub) startEveryKind(n int) (ids []string) {
 	}
 	blocked := h.begin(fmt.Sprint("blocked-", n), "sums", 0)
 	why := &history.Failure{Type: history.TypeCorrupt, Message: "m"}
-	if err := h.Provider.BlockInstance(h.t.Context(), blocked.InstanceID, blocked.ExecutionID, "another", why); err != nil {
+	if err := h.Provider.BlockInstance(h.t.Context(), blocked.InstanceID, blocked.ExecutionID, "another",
+		why); err != nil {
 		h.t.Fatal(err)
 	}
 	return append(ids, blocked.InstanceID)
@@ -198,7 +206,9 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 				if j.Done != j.Matched || !j.Ended() {
 					t.Errorf("got job %+v, want ended with all matches done", j)
 				}
-				lives, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: "chain-1-0", Name: "sums", Input: encoded(t, 0), StartID: "another"})
+				lives, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
+					InstanceID: "chain-1-0", Name: "sums", Input: encoded(t, 0), StartID: "another",
+				})
 				if err != nil {
 					t.Fatal(err)
 				}

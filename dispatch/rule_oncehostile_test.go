@@ -21,7 +21,9 @@ import (
 
 // onceRegistry returns a registry whose orchestration "once" calls the activity "pay" at most once. The activity
 // records each start and runs code.
-func (d *debits) onceRegistry(code func(ctx context.Context) (int, error), opts ...perdure.ActivityCallOption) *perdure.Registry {
+func (d *debits) onceRegistry(
+	code func(ctx context.Context) (int, error), opts ...perdure.ActivityCallOption,
+) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "pay", func(ctx context.Context, _ int) (int, error) {
 		d.begins(ctx)
@@ -64,7 +66,8 @@ func throttledForTenMinutes(picks func(simaws.Call) bool) simaws.Interceptor {
 func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]perdure.ActivityCallOption{
-		"start-to-close": perdure.WithStartToCloseTimeout(10 * time.Minute), "heartbeat": perdure.WithHeartbeatTimeout(10 * time.Minute),
+		"start-to-close": perdure.WithStartToCloseTimeout(10 * time.Minute),
+		"heartbeat":      perdure.WithHeartbeatTimeout(10 * time.Minute),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,10 +76,13 @@ func TestR32WhatIsHandedOverInItsLastMomentsHasItsLimits(t *testing.T) {
 				<-ctx.Done()
 				return 0, perdure.ErrPending
 			}, opt)
-			inBubble(t, simhub.Options{Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute,
+			}, func(_ context.Context, h *hub) {
 				in := h.start("once", 0)
 				end := h.finish(in)
-				if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || end.Time.Sub(in.CreatedAt) > 13*time.Minute {
+				if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout ||
+					end.Time.Sub(in.CreatedAt) > 13*time.Minute {
 					t.Errorf("got end after %v with %+v, want a timeout", end.Time.Sub(in.CreatedAt), end.Error)
 				}
 				h.checkRest()
@@ -104,7 +110,9 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 				}
 				return 1, nil
 			}, opts...)
-			inBubble(t, simhub.Options{Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, InvocationLimit: time.Minute, WorkVisibility: time.Minute,
+			}, func(_ context.Context, h *hub) {
 				in := h.start("once", 0)
 				end := h.finish(in)
 				var ended string
@@ -114,7 +122,8 @@ func TestR32WhatDoesNotReturnIsLeftToTheNextDelivery(t *testing.T) {
 					}
 				}
 				if retried != (string(end.Output) == "1") || ended != history.OutcomeAbandoned {
-					t.Errorf("ended with %s %+v; activity outcome is %q, want abandoned", end.String(), end.Error, ended)
+					t.Errorf("ended with %s %+v; activity outcome is %q, want abandoned",
+						end.String(), end.Error, ended)
 				}
 				h.checkRest()
 			})
@@ -131,7 +140,9 @@ func TestR32WhatIsInterruptedHasLostItsWorker(t *testing.T) {
 		simhub.Die(ctx)
 		return 1, nil
 	}, perdure.WaitForCancellation())
-	inBubble(t, simhub.Options{Registry: r, Intercept: simhub.Crash(die), WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Intercept: simhub.Crash(die), WorkVisibility: time.Minute,
+	}, func(_ context.Context, h *hub) {
 		in := h.start("once", 0)
 		h.finish(in)
 		for _, e := range h.events(in) {
@@ -184,7 +195,9 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 			if c.code == nil {
 				c.code = func(context.Context) (int, error) { return 1, nil }
 			}
-			o := simhub.Options{Registry: d.onceRegistry(c.code, c.opts...), Intercept: c.fault, WorkVisibility: time.Minute}
+			o := simhub.Options{
+				Registry: d.onceRegistry(c.code, c.opts...), Intercept: c.fault, WorkVisibility: time.Minute,
+			}
 			if c.codec != nil {
 				o.Codecs = []perdure.Codec{c.codec}
 			}
@@ -204,9 +217,13 @@ func TestR32WhatIsKnownOutlivesAnOutage(t *testing.T) {
 func TestR32WhatIsHandedOverUnwrittenIsNotInterrupted(t *testing.T) {
 	t.Parallel()
 	d := &debits{}
-	r := d.onceRegistry(func(context.Context) (int, error) { return 0, perdure.ErrPending }, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Hour))
+	r := d.onceRegistry(func(context.Context) (int, error) {
+		return 0, perdure.ErrPending
+	}, perdure.WaitForCancellation(), perdure.WithStartToCloseTimeout(3*time.Hour))
 	fault := throttledForTenMinutes(func(c simaws.Call) bool { return writes(c, recordsPending) })
-	inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Intercept: fault, WorkVisibility: time.Minute,
+	}, func(_ context.Context, h *hub) {
 		end := h.finish(h.start("once", 0))
 		if end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout {
 			t.Errorf("got end %+v, want a timeout", end.Error)
@@ -240,13 +257,16 @@ func TestR32ALateRenewalLeavesTheOutcome(t *testing.T) {
 				switch {
 				case writes(c, takesRunLease) && taken.Add(1) == 2:
 					time.Sleep(3 * time.Second)
-				case sends && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) && sent.Add(1) == 1:
+				case sends && strings.Contains(*in.Entries[0].MessageBody, `"kind":"activityOutcomes"`) &&
+					sent.Add(1) == 1:
 					time.Sleep(5 * time.Second)
 					return errors.New("out of service")
 				}
 				return next()
 			}
-			inBubble(t, simhub.Options{Registry: r, Intercept: fault, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Intercept: fault, WorkVisibility: time.Minute,
+			}, func(_ context.Context, h *hub) {
 				if end := h.finish(h.start("once", 0)); end.Kind != history.OrchestrationCompleted {
 					t.Errorf("ended with %s %+v, want completed", end.String(), end.Error)
 				}
@@ -277,9 +297,12 @@ func TestR32TroubleAtAnyCallBeginsNoAttemptTwice(t *testing.T) {
 						return 1, nil
 					}, perdure.WaitForCancellation(), perdure.WithRetry(perdure.RetryPolicy{}))
 					intercept, calls := fault(n)
-					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+					inBubble(t, simhub.Options{
+						Registry: r, Intercept: intercept, Environments: 2, WorkVisibility: time.Minute,
+					}, func(_ context.Context, h *hub) {
 						if end := h.finish(h.start("once", 0)); string(end.Output) != "1" {
-							t.Errorf("call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
+							t.Errorf("call %d: ended with %s, output %s, error %v",
+								n, end.String(), end.Output, end.Error)
 						}
 						h.checkRest()
 					})

@@ -139,7 +139,8 @@ func TestR9EverythingThatALargeTurnCausesIsSentOnceOrRecorded(t *testing.T) {
 			again += times - 1
 		}
 		if len(sent) != outputs || again > outputs/5 || deliveries < 2 {
-			t.Errorf("got %d of %d outputs sent, %d of them again, in %d deliveries", len(sent), outputs, again, deliveries)
+			t.Errorf("got %d of %d outputs sent, %d of them again, in %d deliveries",
+				len(sent), outputs, again, deliveries)
 		}
 		failures := 0
 		for _, e := range h.events(in) {
@@ -165,7 +166,8 @@ func TestWhatALargeTurnCosts(t *testing.T) {
 			h.turn(0)
 			got := h.Cloud.Counts()
 			commits := got["DynamoDB.PutItem"] + got["DynamoDB.TransactWriteItems"] - cursors
-			if commits != 1 || got["DynamoDB.UpdateItem"] != 1 || got["DynamoDB.Query"] != 1 || got["DynamoDB.GetItem"] != 0 {
+			if commits != 1 || got["DynamoDB.UpdateItem"] != 1 || got["DynamoDB.Query"] != 1 ||
+				got["DynamoDB.GetItem"] != 0 {
 				t.Errorf("%d activities: got calls %v, want one commit, one status and %d cursors", n, got, cursors)
 			}
 		})
@@ -269,13 +271,14 @@ func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tries atomic.Int64
-			o := simhub.Options{Registry: r, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-				if c.Operation == "DeleteSchedule" {
-					tries.Add(1)
-					return refusal
-				}
-				return next()
-			}}
+			o := simhub.Options{Registry: r,
+				Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+					if c.Operation == "DeleteSchedule" {
+						tries.Add(1)
+						return refusal
+					}
+					return next()
+				}}
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				const n = 60
 				in := h.start("patient", n)

@@ -68,7 +68,8 @@ func planned(name string) *perdure.Registry {
 				return 0, err
 			}
 			if p.Fails {
-				if _, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx, got).Await(ctx); err == nil {
+				if _, err := perdure.DefineActivity[int, int]("inc", perdure.OnQueue("nowhere")).Call(ctx,
+					got).Await(ctx); err == nil {
 					return 0, errors.New("activity on an unknown queue completed")
 				}
 			}
@@ -100,11 +101,14 @@ func partedScenarios() []parted {
 	return []parted{
 		{"a wake", plan{All: 7}, 7, false, 1 + 14, 25, history.OrchestrationCompleted},
 		{"an event", plan{All: 8}, 7, true, 1 + 16, 25, history.OrchestrationCompleted},
-		{"outputs are refused", plan{All: 7, Leaves: true, Fails: true}, 7, true, 1 + 7, 6, history.OrchestrationCompleted},
+		{"outputs are refused", plan{All: 7, Leaves: true, Fails: true}, 7, true, 1 + 7, 6,
+			history.OrchestrationCompleted},
 		{"ends in a part", plan{All: 5, Leaves: true}, 7, true, 1 + 5, 10, history.OrchestrationCompleted},
 		{"is too large by itself", plan{All: 7}, 7, true, 1, 3, history.OrchestrationFailed},
-		{"continues as new in a part", plan{All: 8, Each: 2, Leaves: true}, 7, true, 1 + 8, 5, history.OrchestrationCompleted},
-		{"continues as new in a part, by a wake", plan{All: 7, Each: 2, Leaves: true}, 7, false, 1 + 7, 5, history.OrchestrationCompleted},
+		{"continues as new in a part", plan{All: 8, Each: 2, Leaves: true}, 7, true, 1 + 8, 5,
+			history.OrchestrationCompleted},
+		{"continues as new in a part, by a wake", plan{All: 7, Each: 2, Leaves: true}, 7, false, 1 + 7, 5,
+			history.OrchestrationCompleted},
 	}
 }
 
@@ -149,7 +153,8 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 		}
 		h.serveFor(2 * time.Hour)
 		if end := h.end(in); end.Kind != p.end || end.Error == nil && string(end.Output) != fmt.Sprint(p.plan.All) {
-			t.Errorf("crash at call %d: ended with %s, output %s, error %v, want %s, %d", n, end.String(), end.Output, end.Error, p.end, p.plan.All)
+			t.Errorf("crash at call %d: ended with %s, output %s, error %v, want %s, %d",
+				n, end.String(), end.Output, end.Error, p.end, p.plan.All)
 		}
 		if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
 			t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
@@ -186,7 +191,9 @@ func (h *hub) withSmallCommits(r *perdure.Registry, build string, events int) *d
 // on returns an orchestrator of a build on a provider.
 func (h *hub) on(p provider.Provider, r *perdure.Registry, build string) *dispatch.Orchestrator {
 	h.t.Helper()
-	o := must(dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler)}))
+	o := must(dispatch.NewOrchestrator(r, p, &dispatch.OrchestratorOptions{
+		BuildID: build, TurnTimeout: time.Second, Logger: slog.New(slog.DiscardHandler),
+	}))
 	h.t.Cleanup(o.Close)
 	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
@@ -247,7 +254,9 @@ func TestParkedInputs_orderAfterContinueAsNew_reachesNextExecution(t *testing.T)
 	t.Parallel()
 	for want, order := range map[history.Kind]provider.Message{
 		history.OrchestrationTerminated: {Kind: provider.MessageTerminate},
-		history.OrchestrationCancelled:  {Kind: provider.MessageCancel, Reason: "requested", RequestedBy: history.RequestedByClient},
+		history.OrchestrationCancelled: {
+			Kind: provider.MessageCancel, Reason: "requested", RequestedBy: history.RequestedByClient,
+		},
 	} {
 		for _, events := range []int{5, 1000} { // in parts, and in one turn
 			t.Run(fmt.Sprint(want, events), func(t *testing.T) {
@@ -378,9 +387,13 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 		h.serveFor(time.Hour)
 		half := &smallCommits{Provider: h.Provider, most: parked * 3 / 2}
 		mended.Store(true)
-		h.deployFix(in, h.on(half, breaking(all, func(number int) bool { return number == parked-1 && half.partSent.Load() }), "half fixed"))
-		if now := h.read(in); half.partSent.Load() && (now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeForeignGoroutine) {
-			t.Errorf("crash at call %d: after the partial fix: got status %s, diagnosis %+v", n, now.Status, now.Diagnosis)
+		h.deployFix(in, h.on(half, breaking(all, func(number int) bool {
+			return number == parked-1 && half.partSent.Load()
+		}), "half fixed"))
+		if now := h.read(in); half.partSent.Load() && (now.Status != provider.StatusBlocked ||
+			now.Diagnosis.Type != history.TypeForeignGoroutine) {
+			t.Errorf("crash at call %d: after the partial fix: got status %s, diagnosis %+v",
+				n, now.Status, now.Diagnosis)
 		}
 		for i := parked; i < all; i++ {
 			h.raise(in, fmt.Sprint("e-", i), i)
@@ -392,7 +405,9 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 		}
 		events := h.stored(in.ExecutionID)
 		first := slices.IndexFunc(events, func(e history.Event) bool { return e.ParkedConsumed > 0 })
-		if first < 0 || half.partSent.Load() && !slices.ContainsFunc(events[first+1:], func(e history.Event) bool { return e.Kind == history.InputsParked }) {
+		if first < 0 || half.partSent.Load() && !slices.ContainsFunc(events[first+1:], func(e history.Event) bool {
+			return e.Kind == history.InputsParked
+		}) {
 			t.Errorf("crash at call %d: not blocked between two parts", n)
 		}
 		if err := h.CheckRest(ctx); err != nil {
@@ -416,8 +431,10 @@ func (h *hub) deployFix(in provider.Instance, o *dispatch.Orchestrator) {
 func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 	t.Parallel()
 	for name, leads := range map[string]provider.Message{
-		"a wake":      {Kind: provider.MessageWake},
-		"an event":    {Kind: provider.MessageEventRaised, Name: "add", EventID: "the last", Data: history.Payload("7")},
+		"a wake": {Kind: provider.MessageWake},
+		"an event": {
+			Kind: provider.MessageEventRaised, Name: "add", EventID: "the last", Data: history.Payload("7"),
+		},
 		"a duplicate": {Kind: provider.MessageEventRaised, Name: "add", EventID: "e-3", Data: history.Payload("3")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -433,7 +450,10 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 				}
 				// each in a process that must read the history, before the received records are visible again
 				for n := range 3 {
-					h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 1})
+					h.send(provider.Message{
+						Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+						TimerID: 1,
+					})
 					h.give(h.withSmallCommits(planned("add"), "mended", 25))
 					if again := len(h.workItems()); again > 0 {
 						t.Errorf("message %d: %d activities were sent again", n+1, again)

@@ -29,7 +29,8 @@ type pausing struct {
 // their arrival.
 func pausesWhile(ctx *perdure.OrchestrationContext, p pausing) (string, error) {
 	beside := []perdure.Awaitable{
-		perdure.CallActivity(ctx, inc, p.Events), perdure.CreateTimer(ctx, time.Minute), perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1),
+		perdure.CallActivity(ctx, inc, p.Events), perdure.CreateTimer(ctx, time.Minute),
+		perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1),
 	}
 	for len(p.Heard) < p.Events {
 		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -53,8 +54,9 @@ func (h *hub) resume(in provider.Instance, id string) { h.send(resumeMessage(in,
 
 func pauseMessage(in provider.Instance, id, by string) provider.Message {
 	return provider.Message{
-		Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID, EventID: history.PauseIDPrefix + id,
-		Text: "to look at it", RequestedBy: by,
+		Kind: provider.MessageExecutionSuspended, InstanceID: in.InstanceID, StartID: in.StartID,
+		EventID: history.PauseIDPrefix + id,
+		Text:    "to look at it", RequestedBy: by,
 	}
 }
 
@@ -68,7 +70,8 @@ func resumeMessage(in provider.Instance, id, by string) provider.Message {
 func (h *hub) wantPaused(in provider.Instance) provider.Instance {
 	h.t.Helper()
 	now := h.read(in)
-	if now.Status != provider.StatusPaused || now.Paused == nil || now.Paused.By != "ann" || now.Paused.Message != "to look at it" || now.Paused.At.IsZero() {
+	if now.Status != provider.StatusPaused || now.Paused == nil || now.Paused.By != "ann" ||
+		now.Paused.Message != "to look at it" || now.Paused.At.IsZero() {
 		h.t.Fatalf("got status %s, pause %+v\n%v", now.Status, now.Paused, h.events(now))
 	}
 	if left := h.receive(h.Provider.Config().InboxURL); len(left) > 0 {
@@ -135,7 +138,10 @@ func TestR25WhatArrivesForAPausedInstanceIsTakenWhenItGoesOn(t *testing.T) {
 			}
 		}
 		slices.Sort(parked)
-		want := []string{"ActivityCompleted", "ExternalEventRaised", "ExternalEventRaised", "ExternalEventRaised", "SubOrchestrationCompleted", "TimerFired"}
+		want := []string{
+			"ActivityCompleted", "ExternalEventRaised", "ExternalEventRaised", "ExternalEventRaised",
+			"SubOrchestrationCompleted", "TimerFired",
+		}
 		if !slices.Equal(parked, want) {
 			t.Errorf("got parked inputs %v, want %v", parked, want)
 		}
@@ -150,7 +156,8 @@ func TestR25WhatArrivesForAPausedInstanceIsTakenWhenItGoesOn(t *testing.T) {
 			t.Errorf("ended with %s, output %s: %v", end.String(), end.Output, events)
 		}
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExecutionResumed })
-		if i < 0 || events[i].RequestedBy != "bob" || events[i].Message != "to look at it" || events[i+1].Kind != history.TurnStarted {
+		if i < 0 || events[i].RequestedBy != "bob" || events[i].Message != "to look at it" ||
+			events[i+1].Kind != history.TurnStarted {
 			t.Errorf("history lacks the requester or the turn of the resume: %v", events)
 		}
 		h.checkRest()
@@ -205,7 +212,8 @@ func TestR25_pausesAndResumes_anyOrder_endInTheExpectedStatus(t *testing.T) {
 				}
 				h.wantStatus(in, c.want)
 				events := h.events(in)
-				if n := countKinds(events, history.ExecutionSuspended) + countKinds(events, history.ExecutionResumed); n != c.events {
+				if n := countKinds(events, history.ExecutionSuspended) + countKinds(events,
+					history.ExecutionResumed); n != c.events {
 					t.Errorf("got %d pauses and resumes in history, want %d: %v", n, c.events, events)
 				}
 				if c.want == provider.StatusPaused {
@@ -327,7 +335,9 @@ func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 	t.Run("cancel", func(t *testing.T) {
 		t.Parallel()
 		paused(t, func(_ context.Context, h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "i-1", Reason: "requested", RequestedBy: "client"})
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: "i-1", Reason: "requested", RequestedBy: "client",
+			})
 			h.serveFor(time.Minute)
 			h.wantPaused(in)
 			h.resume(in, "r1")
@@ -338,7 +348,9 @@ func TestR25_pausedInstance_canBeCancelledTerminatedAndPurged(t *testing.T) {
 	t.Run("terminate", func(t *testing.T) {
 		t.Parallel()
 		paused(t, func(_ context.Context, h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1", Text: "enough", RequestedBy: "ann"})
+			h.send(provider.Message{
+				Kind: provider.MessageTerminate, InstanceID: "i-1", Text: "enough", RequestedBy: "ann",
+			})
 			h.turn(1)
 			h.wantStatus(in, provider.StatusTerminated)
 			if n := countKinds(h.events(in), history.TimerCancelled); n != 1 {
@@ -397,7 +409,8 @@ func TestR25_pausedInstance_retriesContinue(t *testing.T) {
 		h.serveFor(24 * time.Hour)
 		now := h.wantPaused(in)
 		last := h.events(now)[len(h.events(now))-1]
-		if last.Kind != history.InputsParked || len(last.Inputs) != 1 || last.Inputs[0].Kind != history.ActivityCompleted || last.Inputs[0].Attempt != 4 {
+		if last.Kind != history.InputsParked || len(last.Inputs) != 1 ||
+			last.Inputs[0].Kind != history.ActivityCompleted || last.Inputs[0].Attempt != 4 {
 			t.Errorf("last event: got %+v, want the parked completion of attempt 4", last)
 		}
 		h.resume(in, "r1")
@@ -457,7 +470,8 @@ func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 				h.wantStatus(in, provider.StatusRunning)
 				h.raise(in, "", 4)
 				h.give(mended)
-				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != "7" {
+				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
+					string(end.Output) != "7" {
 					t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 				}
 				other.Close()
@@ -560,7 +574,8 @@ func TestR25_reconciliation_keepsThePause(t *testing.T) {
 				h.emptyInbox()
 				_ = h.Provider.DeleteRecords(ctx, "default", h.receive(h.Provider.Config().WorkQueues["default"])...)
 
-				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {
+				if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID,
+					provider.ReconcileOptions{Run: "run-1"}); err != nil {
 					t.Fatal(err)
 				}
 				h.serveFor(time.Hour)
@@ -584,13 +599,15 @@ func TestR25_everyMessageSentTwice_changesNothing(t *testing.T) {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
-				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL ||
+					strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
 				}
 				err := next()
 				twice := &sqs.SendMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Clone(in.Entries)}
 				for i := range twice.Entries {
-					twice.Entries[i].MessageDeduplicationId = aws.String("again" + aws.ToString(twice.Entries[i].MessageDeduplicationId))
+					twice.Entries[i].MessageDeduplicationId = aws.String("again" +
+						aws.ToString(twice.Entries[i].MessageDeduplicationId))
 				}
 				if _, sent := h.Cloud.Queues.SendMessageBatch(ctx, twice); sent != nil {
 					t.Error(sent)
@@ -615,7 +632,8 @@ func TestR25_parentAndChild_arePausedSeparately(t *testing.T) {
 	perdure.AddOrchestration(r, "guardian", func(ctx *perdure.OrchestrationContext, d time.Duration) (string, error) {
 		limited, cancel := perdure.WithTimeout(ctx, d)
 		defer cancel()
-		_, err := perdure.CallSubOrchestrationByName[time.Time](limited, "timer", time.Hour, perdure.WithInstanceID("c"), perdure.WaitForCancellation()).Await(ctx)
+		_, err := perdure.CallSubOrchestrationByName[time.Time](limited, "timer", time.Hour,
+			perdure.WithInstanceID("c"), perdure.WaitForCancellation()).Await(ctx)
 		return map[bool]string{true: "done", false: "cancelled"}[err == nil], nil
 	})
 	child := provider.Instance{InstanceID: "c"}

@@ -44,7 +44,9 @@ func TestR25_outputRejectedDuringResume_isRecorded(t *testing.T) {
 		h.wantPaused(in)
 
 		h.resume(in, "r1")
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "lost", Times: 1}})
+		h.send(provider.Message{
+			Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "lost", Times: 1},
+		})
 		h.turn(0)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted {
 			t.Errorf("ended with %s, want completed", end.String())
@@ -78,7 +80,10 @@ func TestR18_partWithoutInputs_laterInputsAreParked(t *testing.T) {
 
 				const large = 900 << 10
 				for n := range int64(4) {
-					h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", Data: encoded(t, static(n, large))})
+					h.send(provider.Message{
+						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other",
+						Data: encoded(t, static(n, large)),
+					})
 				}
 				for range 5 { // of a past execution
 					h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: "past"})
@@ -132,7 +137,10 @@ func TestR25_pausedDelayedStart_sweeperWakesItWhenDue(t *testing.T) {
 func TestR25_parkedInputs_areNotMeasuredAsATurn(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	o := simhub.Options{Registry: sleeper(3, "add"), Metrics: dispatch.MetricsByHub, Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	o := simhub.Options{
+		Registry: sleeper(3, "add"), Metrics: dispatch.MetricsByHub,
+		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
 	inBubble(t, o, func(_ context.Context, h *hub) {
 		in := h.start("sleeper", 0)
 		h.raise(in, "e0", 1)

@@ -51,10 +51,11 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 				for n, crashed := int64(1), true; crashed && !t.Failed(); n++ {
 					var resumed atomic.Bool
 					var calls atomic.Int64
-					o := simhub.Options{Registry: planned("add"), Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
-						hit := resumed.Load() && calls.Add(1) == n
-						return hit && !after, hit && after
-					})}
+					o := simhub.Options{Registry: planned("add"),
+						Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
+							hit := resumed.Load() && calls.Add(1) == n
+							return hit && !after, hit && after
+						})}
 					inBubble(t, o, func(_ context.Context, h *hub) {
 						in := h.pausedWith(c.plan, 7)
 						old := h.Orchestrators[0]
@@ -63,9 +64,12 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 						resumed.Store(true)
 						h.serveFor(2 * time.Hour)
 						if end := h.end(in); string(end.Output) != fmt.Sprint(c.plan.All) {
-							t.Errorf("crash at call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
+							t.Errorf("crash at call %d: ended with %s, output %s, error %v",
+								n, end.String(), end.Output, end.Error)
 						}
-						if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool { return e.ParkedConsumed > 0 }) {
+						if !slices.ContainsFunc(h.stored(in.ExecutionID), func(e history.Event) bool {
+							return e.ParkedConsumed > 0
+						}) {
 							t.Errorf("crash at call %d: no turn consumed only parked inputs", n)
 						}
 						h.checkRest()
@@ -116,7 +120,8 @@ func TestR25WhatIsRefusedBeforeAPauseIsRecorded(t *testing.T) {
 		h.turn(0)
 		h.wantPaused(in)
 		events := h.events(in)
-		if last := events[len(events)-1]; last.Kind != history.InputsParked || len(last.Inputs) != 1 || last.Inputs[0].Kind != history.OutputFailed {
+		if last := events[len(events)-1]; last.Kind != history.InputsParked || len(last.Inputs) != 1 ||
+			last.Inputs[0].Kind != history.OutputFailed {
 			t.Errorf("last event: got %+v, want the parked output failure", last)
 		}
 		h.resume(in, "r1")
@@ -142,7 +147,8 @@ func TestR25_burstToPausedInstance_drainsWithoutReads(t *testing.T) {
 				var ms []provider.Message
 				for j := range 10 {
 					ms = append(ms, provider.Message{
-						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e", sent+i+j), Data: history.Payload("1"),
+						Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add",
+						EventID: fmt.Sprint("e", sent+i+j), Data: history.Payload("1"),
 					})
 				}
 				h.send(ms...)

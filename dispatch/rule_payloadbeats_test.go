@@ -31,10 +31,13 @@ func TestR28DetailsOfHeartbeatsAreNotPiledUp(t *testing.T) {
 	perdure.AddOrchestration(r, "reports", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.CallActivityByName[string](ctx, "report", 0, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
 	})
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{c}, Bucket: true}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{c}, Bucket: true,
+	}, func(ctx context.Context, h *hub) {
 		in := h.start("reports", 0)
 		end := h.finish(in)
-		if n := len(must(h.Provider.Payloads().ListPayloads(ctx, provider.PayloadPrefix(in.ExecutionID), ""))); n > 0 || end.Error != nil {
+		if n := len(must(h.Provider.Payloads().ListPayloads(ctx, provider.PayloadPrefix(in.ExecutionID), ""))); n > 0 ||
+			end.Error != nil {
 			t.Errorf("got %d payloads left, error %v, want none", n, end.Error)
 		}
 		h.checkRest()

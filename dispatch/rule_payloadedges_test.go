@@ -33,18 +33,20 @@ func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 	})
 	var h *hub
 	var lost atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
-		err := next()
-		if c.Operation == "TransactWriteItems" && err == nil && lost.CompareAndSwap(false, true) {
-			// the sweeper sends the wake
-			if err := h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"}); err != nil {
-				t.Error(err)
+	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1,
+		Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
+			err := next()
+			if c.Operation == "TransactWriteItems" && err == nil && lost.CompareAndSwap(false, true) {
+				// the sweeper sends the wake
+				if err := h.Provider.EnqueueForOrchestrator(ctx,
+					provider.Message{Kind: provider.MessageWake, InstanceID: "i-1"}); err != nil {
+					t.Error(err)
+				}
+				h.serveFor(time.Hour) // the instance continues before the client retries
+				return &smithyhttp.RequestSendError{Err: errors.New("response lost")}
 			}
-			h.serveFor(time.Hour) // the instance continues before the client retries
-			return &smithyhttp.RequestSendError{Err: errors.New("response lost")}
-		}
-		return err
-	}}
+			return err
+		}}
 	inBubble(t, o, func(ctx context.Context, hub *hub) {
 		h = hub
 		c := client.New(h.Provider)
@@ -66,7 +68,9 @@ type noBucket struct{ client.Backend }
 // refers to another instance's payload.
 func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: repairable(), Bucket: true, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		past := endRepairable(ctx, h, client.New(h.Provider))
 		c := client.New(noBucket{h.Provider})
 		for name, opts := range map[string][]client.StartOption{
@@ -100,12 +104,15 @@ func TestR28_detailsLikeAReference_areReturnedUnchanged(t *testing.T) {
 	})
 	perdure.AddOrchestration(r, "beaten", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		ctx.SetCustomStatus(reference)
-		return perdure.CallActivityByName[string](ctx, "beats", 0, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
+		return perdure.CallActivityByName[string](ctx, "beats", 0,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
 	})
 	for name, codecs := range map[string][]perdure.Codec{"plain": nil, "with a codec": {&turning{id: "turned"}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: r, Codecs: codecs, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Codecs: codecs, Bucket: true, CacheBytes: -1,
+			}, func(ctx context.Context, h *hub) {
 				var opts []client.Option
 				if codecs != nil {
 					opts = append(opts, client.WithCodec(codecs[0]))
@@ -136,7 +143,9 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 		return told + "!", err
 	})
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		for _, id := range []string{"i-1", "i-2"} {
 			_ = must(c.Start(ctx, "waits-twice", 0, client.WithInstanceID(id)))
@@ -168,7 +177,8 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 			t.Errorf("got %s, error %v", told, err)
 		}
 		for _, call := range h.made() {
-			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" && strings.Contains(in, secret) {
+			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" &&
+				strings.Contains(in, secret) {
 				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
@@ -195,7 +205,8 @@ func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := client.Result[[]string](must(c.Status(ctx, "i-1")))
-		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key || !errors.Is(err, perdure.ErrPayloadNotFound) {
+		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || e.Key != key ||
+			!errors.Is(err, perdure.ErrPayloadNotFound) {
 			t.Errorf("got error %v, want PayloadError for the key of the output", err)
 		}
 	})

@@ -98,10 +98,14 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 			t.Parallel()
 			cuts := 0
 			for n, more := 0, true; more && !t.Failed(); n++ {
-				inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1, Codecs: codecs}, func(ctx context.Context, h *hub) {
+				inBubble(t, simhub.Options{
+					Registry: repairable(), Bucket: true, CacheBytes: -1, Codecs: codecs,
+				}, func(ctx context.Context, h *hub) {
 					c := client.New(h.Provider, client.WithCodec(append(codecs, nil)[0]))
 					past := endRepairable(ctx, h, c)
-					past = slices.DeleteFunc(past, func(e history.Event) bool { return history.CheckRestartPoint(past, e.ID) != nil })
+					past = slices.DeleteFunc(past, func(e history.Event) bool {
+						return history.CheckRestartPoint(past, e.ID) != nil
+					})
 					if more = n < len(past); !more {
 						return
 					}
@@ -139,12 +143,13 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	t.Parallel()
 	dies := false
-	o := simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1, Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
-		if dies && call.Operation == "TransactWriteItems" {
-			return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
-		}
-		return next()
-	}}
+	o := simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1,
+		Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
+			if dies && call.Operation == "TransactWriteItems" {
+				return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
+			}
+			return next()
+		}}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		past := endRepairable(ctx, h, c)
@@ -167,7 +172,8 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 		id := must(h.restarter().Restart(ctx, "i-1", client.FromEvent(from)))
 		once := h.keys("x/")
 		time.Sleep(time.Second)
-		if again := must(h.restarter().Restart(ctx, "i-1", client.FromEvent(from))); again != id || !slices.Equal(h.keys("x/"), once) {
+		if again := must(h.restarter().Restart(ctx, "i-1", client.FromEvent(from))); again != id ||
+			!slices.Equal(h.keys("x/"), once) {
 			t.Errorf("got %s, then %s; got %d payloads, then %d", id, again, len(once), len(h.keys("x/")))
 		}
 	})
@@ -177,7 +183,9 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 // fails with the key, and starts nothing.
 func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: repairable(), Bucket: true, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		past := endRepairable(ctx, h, c)
 		old := h.first(ctx)
@@ -185,7 +193,8 @@ func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := h.restarter().Restart(ctx, "i-1", client.FromEvent(lastCut(past)), client.WithInstanceID("again"))
-		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || !errors.Is(err, perdure.ErrPayloadNotFound) || !strings.Contains(e.Key, old.ExecutionID) {
+		if e, ok := errors.AsType[*perdure.PayloadError](err); !ok || !errors.Is(err, perdure.ErrPayloadNotFound) ||
+			!strings.Contains(e.Key, old.ExecutionID) {
 			t.Errorf("got error %v, want PayloadError for a missing payload of the old execution", err)
 		}
 		if _, err := h.Provider.ReadInstance(ctx, "again"); !errors.Is(err, provider.ErrNotFound) {
@@ -200,7 +209,9 @@ func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
 	r := repairable()
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "listening", 0, client.WithInstanceID("i-1")))
 		if err := c.RaiseEvent(ctx, "i-1", "end", secret); err != nil {
@@ -212,7 +223,9 @@ func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.ExternalEventRaised })
 		place := history.DataLocation{ExecutionID: in.ExecutionID, EventID: events[i].ID}
 		ref, _ := place.ReferTo(events[i].Data).Reference()
-		doc := must(history.NewDocument("i-1", "listening", history.DocumentExecution{ExecutionID: in.ExecutionID, Number: 1, Events: events}))
+		doc := must(history.NewDocument("i-1", "listening", history.DocumentExecution{
+			ExecutionID: in.ExecutionID, Number: 1, Events: events,
+		}))
 		if b := must(json.Marshal(doc)); strings.Contains(string(b), secret) {
 			t.Error("document contains the secret")
 		}
@@ -250,14 +263,17 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 				ran = append(ran, s[:1])
 				return s, nil
 			})
-			perdure.AddOrchestration(r, "keys", func(ctx *perdure.OrchestrationContext, all []string) ([]string, error) {
+			perdure.AddOrchestration(r, "keys", func(ctx *perdure.OrchestrationContext, all []string) ([]string,
+				error) {
 				fs := make([]*perdure.Future[string], len(all))
 				for i, mark := range all {
 					fs[i] = perdure.CallActivityByName[string](ctx, "keyed", largeText(mark), perdure.Exclusive("k"))
 				}
 				return perdure.AwaitAll(ctx, fs)
 			})
-			inBubble(t, simhub.Options{Registry: r, Bucket: true, Exclusive: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Bucket: true, Exclusive: true, CacheBytes: -1,
+			}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider)
 				_ = must(c.Start(ctx, "keys", []string{"a", "b", "c"}, client.WithInstanceID("i-1")))
 				h.turn(0)
@@ -294,7 +310,8 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 					slices.Sort(ran)
 				}
 				s := must(c.Status(ctx, "i-1"))
-				if got, err := client.Result[[]string](s); err != nil || marksOf(t, got...) != "abc" || fmt.Sprint(ran) != "[a b c]" {
+				if got, err := client.Result[[]string](s); err != nil || marksOf(t, got...) != "abc" ||
+					fmt.Sprint(ran) != "[a b c]" {
 					t.Errorf("got status %s, ran %v, error %v", s.Status, ran, err)
 				}
 			})
@@ -316,8 +333,11 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})
 	codec := &turning{id: "turned"}
-	for name, text := range map[string]string{"in the bucket": largeText("e"), "encoded in history": strings.Repeat("e", 10<<10)} {
-		inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
+	for name, text := range map[string]string{"in the bucket": largeText("e"),
+		"encoded in history": strings.Repeat("e", 10<<10)} {
+		inBubble(t, simhub.Options{
+			Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{codec},
+		}, func(ctx context.Context, h *hub) {
 			c := client.New(h.Provider, client.WithCodec(codec))
 			_ = must(c.Start(ctx, "carrying", 0, client.WithInstanceID("i-1")))
 			h.raiseBy(ctx, c, text)
@@ -359,7 +379,9 @@ func TestR28ARestartFetchesWhatWasCarriedOverSealed(t *testing.T) {
 		return all, nil
 	})
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, CacheBytes: -1, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, CacheBytes: -1, Codecs: []perdure.Codec{codec},
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "hoarding", 0, client.WithInstanceID("i-1")))
 		want := make([]string, many)

@@ -110,7 +110,8 @@ func secretive(r *perdure.Registry) {
 		ctx.SetCustomStatus(in[0])
 		noted := perdure.SideEffect(ctx, func() string { return in[1] })
 		child := perdure.CallSubOrchestrationByName[string](ctx, "child", noted, perdure.WithInstanceID("child-1"))
-		if _, err := perdure.StartOrchestration(ctx, "detached", noted, perdure.WithInstanceID("detached-1")); err != nil {
+		if _, err := perdure.StartOrchestration(ctx, "detached", noted,
+			perdure.WithInstanceID("detached-1")); err != nil {
 			return "", err
 		}
 		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", noted).Await(ctx); err != nil {
@@ -120,7 +121,8 @@ func secretive(r *perdure.Registry) {
 		if err != nil {
 			return "", err
 		}
-		a, err := perdure.CallActivityByName[string](ctx, "secret", told, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
+		a, err := perdure.CallActivityByName[string](ctx, "secret", told,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -140,7 +142,9 @@ func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 	r := registry()
 	secretive(r)
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1, CancelPollInterval: time.Millisecond}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1, CancelPollInterval: time.Millisecond,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "secretive", []string{secret}, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
@@ -157,7 +161,8 @@ func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 			t.Errorf("got %q, error %v, status %s", got, err, s.Status)
 		}
 		blind := must(client.New(h.Provider).Status(ctx, "i-1"))
-		if _, err := client.Result[string](blind); !errors.Is(err, perdure.ErrUnknownCodec) || blind.EncodedOutput == nil || blind.EncodedCustomStatus.Codec != "turned" {
+		if _, err := client.Result[string](blind); !errors.Is(err, perdure.ErrUnknownCodec) ||
+			blind.EncodedOutput == nil || blind.EncodedCustomStatus.Codec != "turned" {
 			t.Errorf("got %+v, error %v, want an encoded output and ErrUnknownCodec", blind, err)
 		}
 		for _, call := range h.made() {
@@ -184,10 +189,13 @@ func TestR28_plainDataFromClient_isEncodedInHistory(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		in := must(h.Provider.ReadInstance(ctx, "i-1"))
-		if i := slices.IndexFunc(h.events(in), func(e history.Event) bool { return strings.Contains(string(must(json.Marshal(e))), secret) }); i >= 0 {
+		if i := slices.IndexFunc(h.events(in), func(e history.Event) bool {
+			return strings.Contains(string(must(json.Marshal(e))), secret)
+		}); i >= 0 {
 			t.Errorf("event %d contains the secret", i+1)
 		}
-		if got := must(client.Result[string](must(client.New(h.Provider, client.WithCodec(codec)).Status(ctx, "i-1")))); got != secret {
+		if got := must(client.Result[string](must(client.New(h.Provider, client.WithCodec(codec)).Status(ctx,
+			"i-1")))); got != secret {
 			t.Errorf("got %q, want the secret", got)
 		}
 	})
@@ -200,10 +208,13 @@ func TestR28_codecChanges_oldPayloadsStayReadable(t *testing.T) {
 	r := registry()
 	secretive(r)
 	before := &turning{id: "before"}
-	for name, after := range map[string][]perdure.Codec{"another": {&turning{id: "after"}, before}, "none": {nil, before}} {
+	for name, after := range map[string][]perdure.Codec{"another": {&turning{id: "after"}, before},
+		"none": {nil, before}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{before}}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Codecs: []perdure.Codec{before},
+			}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider, client.WithCodec(after[0], after[1:]...))
 				_ = must(c.Start(ctx, "child", secret, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
@@ -227,7 +238,9 @@ func (h *hub) deployWith(r *perdure.Registry, build string, codecs []perdure.Cod
 	for _, o := range h.Orchestrators {
 		o.Close()
 	}
-	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{BuildID: build, Codecs: codecs, CacheBytes: -1}))
+	o := must(dispatch.NewOrchestrator(r, h.Provider, &dispatch.OrchestratorOptions{
+		BuildID: build, Codecs: codecs, CacheBytes: -1,
+	}))
 	if err := o.ReportBuild(h.t.Context()); err != nil {
 		h.t.Fatal(err)
 	}
@@ -251,7 +264,8 @@ func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "i-1"))
-		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, `codec "turned"`) {
+		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable ||
+			!strings.Contains(s.Failure.Message, `codec "turned"`) {
 			t.Fatalf("got status %s, failure %+v, want Blocked with the codec's ID", s.Status, s.Failure)
 		}
 
@@ -272,7 +286,9 @@ func TestR28_codecOutage_blocksNothing(t *testing.T) {
 	r := registry()
 	secretive(r)
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "secretive", []string{secret, secret}, client.WithInstanceID("i-1")))
 		if err := c.RaiseEvent(ctx, "i-1", "go", secret); err != nil {
@@ -281,14 +297,16 @@ func TestR28_codecOutage_blocksNothing(t *testing.T) {
 		for range 5 {
 			codec.fail(errors.New("throttled"))
 			h.serveFor(10 * time.Minute)
-			if s := must(client.New(h.Provider).Status(ctx, "i-1")); s.Status == client.StatusBlocked || s.Status.Terminal() {
+			if s := must(client.New(h.Provider).Status(ctx, "i-1")); s.Status == client.StatusBlocked ||
+				s.Status.Terminal() {
 				t.Fatalf("got status %s during the outage, failure %+v", s.Status, s.Failure)
 			}
 			codec.fail(nil)
 			h.serveFor(2 * time.Second)
 		}
 		h.serveFor(2 * time.Hour)
-		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || strings.Count(got, secret) != 5 {
+		if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil ||
+			strings.Count(got, secret) != 5 {
 			t.Errorf("got %q, error %v", got, err)
 		}
 		h.checkRest()
@@ -315,7 +333,9 @@ func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 				first.Cancel("enough")
 				return "done", nil
 			})
-			inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+			}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider, client.WithCodec(codec))
 				_ = must(c.Start(ctx, "changing", 0, client.WithInstanceID("i-1")))
 				h.serveFor(time.Minute)
@@ -334,7 +354,8 @@ func TestR28_inputChanges_isDetectedWithoutShowingIt(t *testing.T) {
 				if s.Status != client.StatusBlocked || s.Failure.Type != history.TypeNondeterminism {
 					t.Fatalf("got status %s, failure %+v, want Blocked as nondeterministic", s.Status, s.Failure)
 				}
-				if diagnosis := string(must(json.Marshal(s.Failure))); strings.Contains(diagnosis, "4111") || strings.Contains(diagnosis, "5555") {
+				if diagnosis := string(must(json.Marshal(s.Failure))); strings.Contains(diagnosis, "4111") ||
+					strings.Contains(diagnosis, "5555") {
 					t.Errorf("the diagnosis shows an encoded payload: %s", diagnosis)
 				}
 			})
@@ -360,7 +381,9 @@ func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 		return v, err
 	})
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "picky", 20, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)

@@ -49,7 +49,9 @@ const many = 60
 // wantSideBySide runs an orchestration, and checks the number of S3 calls and that they are concurrent and bounded.
 func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *concurrentCalls, calls int) {
 	t.Helper()
-	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, Intercept: s.intercept}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Bucket: true, CacheBytes: -1, Intercept: s.intercept,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, orchestration, 0, client.WithInstanceID("i-1")))
 		h.serveFor(time.Hour)
@@ -57,7 +59,8 @@ func wantSideBySide(t *testing.T, r *perdure.Registry, orchestration string, s *
 			t.Errorf("got %d bytes, error %v", n, err)
 		}
 		if s.calls != calls || s.atMax < 8 || s.atMax > 16 {
-			t.Errorf("got %d calls of %s, at most %d concurrent; want %d, 8 to 16 concurrent", s.calls, s.operation, s.atMax, calls)
+			t.Errorf("got %d calls of %s, at most %d concurrent; want %d, 8 to 16 concurrent",
+				s.calls, s.operation, s.atMax, calls)
 		}
 	})
 }
@@ -139,7 +142,8 @@ func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		s := must(c.Status(ctx, "bursts"))
-		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable || !strings.Contains(s.Failure.Message, "codec panicked") {
+		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable ||
+			!strings.Contains(s.Failure.Message, "codec panicked") {
 			t.Errorf("got status %s, failure %+v, want Blocked by a codec panic", s.Status, s.Failure)
 		}
 		if got, err := client.Result[string](must(c.Status(ctx, "goes on"))); err != nil || got != "goes on!" {
@@ -164,12 +168,13 @@ func TestR28_purgeFailsMidway_isContinued(t *testing.T) {
 	r := registry()
 	bulky(r)
 	var refuses atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true, Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
-		if c.Service == "S3" && c.Operation == "DeleteObjects" && refuses.Load() {
-			return slowDown()
-		}
-		return next()
-	}}
+	o := simhub.Options{Registry: r, Bucket: true,
+		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
+			if c.Service == "S3" && c.Operation == "DeleteObjects" && refuses.Load() {
+				return slowDown()
+			}
+			return next()
+		}}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))

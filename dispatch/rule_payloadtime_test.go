@@ -15,9 +15,12 @@ import (
 	"github.com/perdure/perdure/internal/sleep"
 )
 
-// addGathering adds an orchestration that awaits the given number of large results in one turn, and one that needs none.
+// addGathering adds an orchestration that awaits the given number of large results in one turn, and one that needs
+// none.
 func addGathering(r *perdure.Registry, results, size int) {
-	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) { return mark + strings.Repeat("x", size), nil })
+	perdure.AddActivity(r, "make", func(_ context.Context, mark string) (string, error) {
+		return mark + strings.Repeat("x", size), nil
+	})
 	perdure.AddOrchestration(r, "gathers", func(ctx *perdure.OrchestrationContext, _ int) (bytes int, err error) {
 		var fs []*perdure.Future[string]
 		for i := range results {
@@ -35,7 +38,9 @@ func addGathering(r *perdure.Registry, results, size int) {
 		}
 		return bytes, nil
 	})
-	perdure.AddOrchestration(r, "beside", func(*perdure.OrchestrationContext, int) (string, error) { return "over", nil })
+	perdure.AddOrchestration(r, "beside", func(*perdure.OrchestrationContext, int) (string, error) {
+		return "over", nil
+	})
 }
 
 // slowBucket delays each S3 read by d in virtual time, or until its context ends.
@@ -60,8 +65,9 @@ func TestR28WhatAnInvocationHasReadIsThereForTheNext(t *testing.T) {
 	addGathering(r, results, size)
 	var log strings.Builder
 	o := simhub.Options{
-		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second,
+		Intercept: slowBucket(6 * time.Second),
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
@@ -86,8 +92,9 @@ func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 	addGathering(r, results, size)
 	var log strings.Builder
 	o := simhub.Options{
-		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second, Intercept: slowBucket(6 * time.Second),
-		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Registry: r, Bucket: true, CacheBytes: -1, InvocationLimit: 30 * time.Second,
+		Intercept: slowBucket(6 * time.Second),
+		Logger:    slog.New(slog.NewTextHandler(&log, nil)),
 	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
@@ -107,7 +114,8 @@ func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 			if !strings.Contains(line, turnFailed) || !strings.Contains(line, "deadline exceeded") {
 				continue
 			}
-			if failed++; !strings.Contains(line, "the code read 4 large payloads with 37748748 bytes") || !strings.Contains(line, "InboxTimeout") {
+			if failed++; !strings.Contains(line, "the code read 4 large payloads with 37748748 bytes") ||
+				!strings.Contains(line, "InboxTimeout") {
 				t.Errorf("log lacks the progress of the turn: %s", line)
 			}
 		}
@@ -115,9 +123,12 @@ func TestR28MoreThanAnInvocationReadsIsSaidAndWaitsForALongerOne(t *testing.T) {
 			t.Errorf("got %d failed turns, want at least 3:\n%s", failed, log.String())
 		}
 
-		longer := must(simhub.New(simhub.Options{Registry: r, Bucket: true, CacheBytes: -1, On: h.Hub, InvocationLimit: 5 * time.Minute}))
+		longer := must(simhub.New(simhub.Options{
+			Registry: r, Bucket: true, CacheBytes: -1, On: h.Hub, InvocationLimit: 5 * time.Minute,
+		}))
 		longer.ServeFor(ctx, 10*time.Minute)
-		if n, err := client.Result[int](must(client.New(longer.Provider).Status(ctx, "i-1"))); err != nil || n != results*(size+1) {
+		if n, err := client.Result[int](must(client.New(longer.Provider).Status(ctx, "i-1"))); err != nil ||
+			n != results*(size+1) {
 			t.Errorf("longer invocation: got %d bytes, error %v", n, err)
 		}
 	})

@@ -89,12 +89,15 @@ func (h *hub) raiseBy(ctx context.Context, c *client.Client, event string) {
 func TestR28_update_isStoredEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: telling(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: telling(registry()), Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c, blind := client.New(h.Provider, client.WithCodec(codec)), client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
 		early := h.tellBy(ctx, c, "u-0", secret)
 		if got := h.tellBy(ctx, c, "u-1", secret); early.text() != secret || got.text() != secret || got.err != nil {
-			t.Errorf("got %s (error %v) and %s (error %v), want the secret twice", early.result, early.err, got.result, got.err)
+			t.Errorf("got %s (error %v) and %s (error %v), want the secret twice",
+				early.result, early.err, got.result, got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-2", "no"+secret); got.err == nil || strings.Contains(got.err.Error(), secret) {
 			t.Errorf("got %s, error %v, want a rejection without the secret", got.result, got.err)
@@ -106,7 +109,8 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 		}
 		got := h.tellBy(ctx, blind, "u-3", secret) // sent as plain data, encoded before it is stored in history
 		e, told := errors.AsType[*client.UpdateError](got.err)
-		if !told || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil || e.EncodedResult.Codec != "turned" || !errors.Is(got.err, perdure.ErrUnknownCodec) {
+		if !told || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil ||
+			e.EncodedResult.Codec != "turned" || !errors.Is(got.err, perdure.ErrUnknownCodec) {
 			t.Errorf("got %s, error %v, want an encoded result", got.result, got.err)
 		}
 		if got := h.tellBy(ctx, c, "u-3", ""); got.text() != secret {
@@ -118,7 +122,8 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 			}
 		}
 		h.raiseBy(ctx, c, "end")
-		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
+		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil ||
+			fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
 			t.Errorf("got %v, error %v", got, err)
 		}
 		h.checkRest()
@@ -136,7 +141,9 @@ func (h *hub) first(ctx context.Context) provider.Instance {
 // that were received before the start or carried over belong to the execution.
 func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: telling(registry()), Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: telling(registry()), Bucket: true, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1"), client.WithDelay(30*time.Second)))
 		first := h.first(ctx).ExecutionID
@@ -187,7 +194,9 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "growing", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) { return largeText(s), nil })
+		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
+			return largeText(s), nil
+		})
 		if err != nil {
 			return 0, err
 		}
@@ -199,7 +208,8 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 			_ = must(c.Start(ctx, "growing", 0, client.WithInstanceID("i-1")))
 			got := h.tellBy(ctx, c, "u-1", "a")
 			e, told := errors.AsType[*client.UpdateError](got.err)
-			if bucket && (got.err != nil || marksOf(t, got.text()) != "a") || !bucket && (!told || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
+			if bucket && (got.err != nil || marksOf(t, got.text()) != "a") ||
+				!bucket && (!told || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
 				t.Errorf("bucket=%t: got %.100s, error %v", bucket, got.result, got.err)
 			}
 		})
@@ -212,7 +222,9 @@ func TestR28_buildWithoutCodec_keepsUpdates(t *testing.T) {
 	t.Parallel()
 	r := telling(registry())
 	codec := &turning{id: "turned"}
-	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
+	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)

@@ -49,7 +49,9 @@ func (q question) options() (opts []perdure.ActivityCallOption) {
 		opts = append(opts, perdure.WithScheduleToCloseTimeout(q.ScheduleToClose))
 	}
 	if q.Every > 0 {
-		opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3, InitialInterval: q.Every, BackoffCoefficient: 1, MaxInterval: q.Every}))
+		opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{
+			MaxAttempts: 3, InitialInterval: q.Every, BackoffCoefficient: 1, MaxInterval: q.Every,
+		}))
 	}
 	if q.Waited {
 		opts = append(opts, perdure.WaitForCancellation())
@@ -192,11 +194,13 @@ func TestR26_pendingActivity_isCompletedByToken(t *testing.T) {
 		in := a.begin(question{})
 		a.serveFor(48 * time.Hour)
 		a.wantOpen(in)
-		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.NextCheckAt.IsZero() || r.Pending.Name != "ask" {
+		if r := a.retryOf(in); r.Pending == nil || r.Attempt != 1 || !r.NextCheckAt.IsZero() ||
+			r.Pending.Name != "ask" {
 			t.Errorf("got retry state %+v, want a pending attempt 1 without a check", r)
 		}
 		p, err := a.client.Pending(ctx, in.InstanceID, "", 0)
-		if err != nil || p.Total != 1 || p.Items[0].ResultPendingSince.IsZero() || p.Items[0].NoWorker || p.Items[0].LastError != nil || p.Items[0].Attempt != 1 {
+		if err != nil || p.Total != 1 || p.Items[0].ResultPendingSince.IsZero() || p.Items[0].NoWorker ||
+			p.Items[0].LastError != nil || p.Items[0].Attempt != 1 {
 			t.Errorf("got pending activities %+v, error %v", p, err)
 		}
 
@@ -221,16 +225,23 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
 		good := a.token(0)
-		for _, bad := range []string{"", "c1", "c1.1.", good[:len(good)-1], good + "A", strings.Replace(good, "c1.", "w1.", 1), "c1.9" + good[4:], strings.Repeat("x", 10_000)} {
+		for _, bad := range []string{"", "c1", "c1.1.", good[:len(good)-1], good + "A",
+			strings.Replace(good, "c1.", "w1.", 1), "c1.9" + good[4:], strings.Repeat("x", 10_000)} {
 			err := a.client.CompleteActivity(ctx, bad, "no")
 			wantProblem(t, err, client.TokenInvalid)
-			if !errors.Is(err, provider.ErrInvalidToken) || bad != "" && len(bad) > 5 && strings.Contains(err.Error(), bad) {
+			if !errors.Is(err, provider.ErrInvalidToken) || bad != "" && len(bad) > 5 &&
+				strings.Contains(err.Error(), bad) {
 				t.Errorf("got error %v, want ErrInvalidToken without the token", err)
 			}
 		}
-		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1, Queue: "default"}
-		work, err := a.Provider.VerifyCompletionToken(ctx, provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
-		if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); !ok || foreign.Hub != "elsewhere" || work.ActivityID != 0 {
+		w := provider.WorkItem{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1,
+			Queue: "default",
+		}
+		work, err := a.Provider.VerifyCompletionToken(ctx,
+			provider.NewTokens("elsewhere", provider.NewTokenKey("1", make([]byte, 32))).SignCompletion(&w))
+		if foreign, ok := errors.AsType[*provider.ForeignTokenError](err); !ok || foreign.Hub != "elsewhere" ||
+			work.ActivityID != 0 {
 			t.Errorf("got %+v, error %v, want ForeignTokenError", work, err)
 		}
 
@@ -240,7 +251,8 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 		a.serveFor(2 * time.Minute)
 		err = a.client.CompleteActivity(ctx, good, "late")
 		wantProblem(t, err, client.TokenSuperseded)
-		if got, _ := errors.AsType[*client.TokenError](err); got.CurrentAttempt != 2 || got.InstanceID != in.InstanceID || got.ActivityID != 3 {
+		if got, _ := errors.AsType[*client.TokenError](err); got.CurrentAttempt != 2 ||
+			got.InstanceID != in.InstanceID || got.ActivityID != 3 {
 			t.Errorf("got token error %+v, want attempt 2 of activity 3", got)
 		}
 		_, err = a.client.HeartbeatActivity(ctx, good, nil)
@@ -347,7 +359,8 @@ func TestR26_completedBeforePending_endsOnce(t *testing.T) {
 					}
 					a.wantEnd(in, "early")
 					if r := a.retryOf(in); r.Pending != nil || r.Attempt > 1 || len(a.passedTokens()) > 1 {
-						t.Errorf("got retry state %+v after %d runs, want one run and no pending attempt", r, len(a.passedTokens()))
+						t.Errorf("got retry state %+v after %d runs, want one run and no pending attempt",
+							r, len(a.passedTokens()))
 					}
 					a.serveFor(2 * time.Hour)
 					a.checkRest()
@@ -375,12 +388,18 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 		at   time.Duration
 		want string
 	}{
-		"start-to-close":          {question{StartToClose: 20 * time.Minute}, 20 * time.Minute, "start-to-close timeout expired"},
-		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour, "start-to-close timeout expired"},
-		"no time for another":     {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute, Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close timeout expired"},
-		"heartbeat":               {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute, "heartbeat timeout of 5m0s expired"},
-		"schedule-to-close":       {question{ScheduleToClose: 10 * time.Minute}, 10*time.Minute + time.Second, "schedule-to-close"},
-		"waited for":              {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute, "start-to-close timeout expired"},
+		"start-to-close": {question{StartToClose: 20 * time.Minute}, 20 * time.Minute,
+			"start-to-close timeout expired"},
+		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour,
+			"start-to-close timeout expired"},
+		"no time for another": {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute,
+			Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close timeout expired"},
+		"heartbeat": {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute,
+			"heartbeat timeout of 5m0s expired"},
+		"schedule-to-close": {question{ScheduleToClose: 10 * time.Minute}, 10*time.Minute + time.Second,
+			"schedule-to-close"},
+		"waited for": {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute,
+			"start-to-close timeout expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -543,7 +562,8 @@ func TestR26_failureSentTwice_causesOneRetry(t *testing.T) {
 			}
 		}
 		a.serveFor(10 * time.Minute)
-		if runs := a.passedTokens(); len(runs) != 2 || a.retryOf(in).Attempt != 2 || a.retryOf(in).Error.Message != "no" {
+		if runs := a.passedTokens(); len(runs) != 2 || a.retryOf(in).Attempt != 2 ||
+			a.retryOf(in).Error.Message != "no" {
 			t.Fatalf("got runs %+v, retry state %+v, want one retry", runs, a.retryOf(in))
 		}
 		if err := a.client.FailActivity(ctx, a.token(1), perdure.NonRetryable(errors.New("never"))); err != nil {
@@ -586,8 +606,10 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 		how  string
 	}{
 		"completed": {func(a *asking) error { return a.complete(0, "paid") }, "returned", history.OutcomeReturned},
-		"failed":    {func(a *asking) error { return a.client.FailActivity(a.t.Context(), a.token(0), errors.New("undone")) }, "returned", history.OutcomeReturned},
-		"given up":  {nil, "cancelled", history.OutcomeAbandoned},
+		"failed": {func(a *asking) error {
+			return a.client.FailActivity(a.t.Context(), a.token(0), errors.New("undone"))
+		}, "returned", history.OutcomeReturned},
+		"given up": {nil, "cancelled", history.OutcomeAbandoned},
 	} {
 		for _, every := range []time.Duration{0, time.Hour} {
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
@@ -669,7 +691,8 @@ func TestR26_workerDiesAfterReportingPending_runsNothingAgain(t *testing.T) {
 				in := a.begin(question{StartToClose: 2 * time.Hour, Waited: waited})
 				checkID := a.retryOf(in).NextCheckID
 				a.serveFor(time.Hour)
-				if r := a.retryOf(in); !crashed.Load() || len(a.passedTokens()) != 1 || r.NextCheckID != checkID || checkID == "" {
+				if r := a.retryOf(in); !crashed.Load() || len(a.passedTokens()) != 1 || r.NextCheckID != checkID ||
+					checkID == "" {
 					t.Errorf("got %d runs, retry state %+v", len(a.passedTokens()), r)
 				}
 				if err := a.complete(0, "once"); err != nil {
@@ -713,7 +736,8 @@ func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		began := time.Now()
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Takes: 4 * time.Minute, Beats: true})
-		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || string(r.Details) != `"there"` {
+		if r, err := a.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
+			string(r.Details) != `"there"` {
 			t.Errorf("got activity record %+v, error %v, want the details", r, err)
 		}
 		a.serveFor(9*time.Minute - time.Since(began) - time.Second)
@@ -729,7 +753,9 @@ func TestR26_heartbeatOfWorker_countsForPendingAttempt(t *testing.T) {
 func TestR26_earlierAttemptTimedOut_awaitedCancelIsAbandoned(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{CancellationGracePeriod: 10 * time.Minute}, func(_ context.Context, a *asking) {
-		in := a.begin(question{Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute})
+		in := a.begin(question{
+			Waited: true, StartToClose: 5 * time.Minute, Every: time.Minute, GivesUp: 8 * time.Minute,
+		})
 		a.serveFor(9 * time.Minute)
 		a.wantOpen(in)
 		if err := a.complete(1, "the second"); err != nil {
@@ -776,11 +802,13 @@ func TestR26_timerOfAnotherTime_changesNothing(t *testing.T) {
 		before := a.retryOf(in)
 		other := before.NextCheckAt.Add(-2 * time.Minute)
 		a.send(provider.Message{
-			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Attempt: 1, FireAt: &other,
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+			TimerID: 3, Attempt: 1, FireAt: &other,
 		})
 		a.serveFor(time.Minute)
 		if r := a.retryOf(in); !r.NextCheckAt.Equal(before.NextCheckAt) || r.NextCheckID != before.NextCheckID {
-			t.Errorf("next check was at %v by %s, got %v by %s", before.NextCheckAt, before.NextCheckID, r.NextCheckAt, r.NextCheckID)
+			t.Errorf("next check was at %v by %s, got %v by %s",
+				before.NextCheckAt, before.NextCheckID, r.NextCheckAt, r.NextCheckID)
 		}
 		a.serveFor(6 * time.Minute)
 		a.wantEnd(in, "heartbeat timeout")
@@ -798,7 +826,8 @@ func TestR26WhatCannotBeWrittenIsNotHandedOverWhereTheEndIsWaitedFor(t *testing.
 			askingOn(t, simhub.Options{}, func(_ context.Context, a *asking) {
 				until := time.Now().Add(30 * time.Minute)
 				a.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok && strings.Contains(*u.UpdateExpression, "#pendingOf") && time.Now().Before(until) {
+					if u, ok := c.Input.(*dynamodb.UpdateItemInput); ok &&
+						strings.Contains(*u.UpdateExpression, "#pendingOf") && time.Now().Before(until) {
 						return errors.New("refused")
 					}
 					return next()
@@ -850,10 +879,22 @@ func TestR26_stoppedByWorker_runsAgainBeforePending(t *testing.T) {
 func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before":   func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
-		"dies after":    func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
-		"fails":         func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
-		"response lost": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
+		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.CrashAt(n, false)
+			return i, c.Load
+		},
+		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.CrashAt(n, true)
+			return i, c.Load
+		},
+		"fails": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.FailAt(n, false)
+			return i, c.Load
+		},
+		"response lost": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.FailAt(n, true)
+			return i, c.Load
+		},
 	} {
 		for _, q := range []question{
 			{Heartbeat: 10 * time.Minute, Every: time.Minute, StartToClose: 3 * time.Hour},
@@ -863,7 +904,11 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 				t.Parallel()
 				for n, more := int64(1), true; more; n += shortrun.Step(crashStep) {
 					intercept, calls := fault(n)
-					askingOn(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, a *asking) { a.throughTrouble(n, q) })
+					askingOn(t, simhub.Options{
+						Environments: 2, Intercept: intercept,
+					}, func(_ context.Context, a *asking) {
+						a.throughTrouble(n, q)
+					})
 					more = calls() >= n && !t.Failed()
 				}
 			})
@@ -886,7 +931,8 @@ func (a *asking) throughTrouble(n int64, q question) {
 	a.insist(func() error { return a.client.CompleteActivity(a.t.Context(), token(), "in the end") })
 	a.serveFor(12 * time.Hour)
 	end, err := a.Provider.ReadTerminalEvent(a.t.Context(), in.ExecutionID)
-	if err != nil || !strings.Contains(string(end.Output), "in the end") && !strings.Contains(string(end.Output), "timeout") {
+	if err != nil || !strings.Contains(string(end.Output), "in the end") &&
+		!strings.Contains(string(end.Output), "timeout") {
 		a.t.Errorf("call %d: ended with %s, error %v", n, end.Output, err)
 	}
 	times := map[int]int{}
@@ -957,7 +1003,8 @@ func TestR26AReconciliationKeepsTheTimeOfAPendingAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Hub, a.client = second, client.New(second.Provider)
-		if _, err := second.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "r-1"}); err != nil {
+		if _, err := second.Provider.ReconcileInstance(ctx, in.InstanceID,
+			provider.ReconcileOptions{Run: "r-1"}); err != nil {
 			t.Fatal(err)
 		}
 		a.serveFor(50 * time.Minute)
@@ -978,7 +1025,10 @@ const handsOverTimeout = 12 * time.Hour
 func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, error) {
 	opts := []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(handsOverTimeout)}
 	if late {
-		opts = []perdure.ActivityCallOption{perdure.WithStartToCloseTimeout(5 * time.Minute), perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute})}
+		opts = []perdure.ActivityCallOption{
+			perdure.WithStartToCloseTimeout(5 * time.Minute),
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Minute}),
+		}
 	}
 	return perdure.CallActivityByName[string](ctx, "hand-over", late, opts...).Await(ctx)
 }
@@ -991,7 +1041,10 @@ func answeredMeanwhile(h *hub, in provider.Instance) { answersMeanwhile(h, in, 1
 func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
 	c, begun := client.New(h.Provider), time.Now()
 	call := func(attempt int) error {
-		w := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment, ActivityID: activityID, Attempt: attempt, Queue: "default"}
+		w := provider.WorkItem{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: segment, ActivityID: activityID,
+			Attempt: attempt, Queue: "default",
+		}
 		tokens, err := h.Provider.CompletionTokens(h.t.Context())
 		if err != nil {
 			return err

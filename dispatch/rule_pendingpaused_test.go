@@ -13,7 +13,10 @@ import (
 func TestR26_paused_resultOfTokenHolderIsParked(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
-		in := a.begin(question{StartToClose: 20 * time.Hour, Heartbeat: 5 * time.Minute, ScheduleToClose: 30 * time.Hour, Every: time.Minute})
+		in := a.begin(question{
+			StartToClose: 20 * time.Hour, Heartbeat: 5 * time.Minute, ScheduleToClose: 30 * time.Hour,
+			Every: time.Minute,
+		})
 		while := func(paused func()) {
 			t.Helper()
 			if err := a.client.Pause(ctx, in.InstanceID, ""); err != nil {

@@ -41,17 +41,27 @@ func TestR13_recoveredDeadLetter_isNotDeduplicated(t *testing.T) {
 	for name, send := range map[string]func(h *hub, in provider.Instance){
 		"event": func(h *hub, in provider.Instance) { h.raise(in, "e", 7) },
 		"outcome of a child": func(h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageChildOutcome, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, SourceEventID: 3, Result: history.Payload("7")})
+			h.send(provider.Message{
+				Kind: provider.MessageChildOutcome, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+				SourceEventID: 3, Result: history.Payload("7"),
+			})
 		},
 		"outcome of an activity": func(h *hub, in provider.Instance) { h.complete(in, 0, 3) },
 		"timer": func(h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
+			h.send(provider.Message{
+				Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3,
+			})
 		},
 		"start": func(h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageStart, InstanceID: in.InstanceID + "-x", Name: "nothing", StartID: "s"})
+			h.send(provider.Message{
+				Kind: provider.MessageStart, InstanceID: in.InstanceID + "-x", Name: "nothing", StartID: "s",
+			})
 		},
 		"parent's cancel": func(h *hub, _ provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: "kid", StartID: "s", Parent: &history.Parent{InstanceID: "i-1"}})
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: "kid", StartID: "s",
+				Parent: &history.Parent{InstanceID: "i-1"},
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +174,14 @@ func TestR13_recoveredDeadLetter_redispatchesItsTurn(t *testing.T) {
 func TestR13_recoveredStart_redispatchesItsTurn(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]provider.Message{
-		"start":           {Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: history.Payload("2"), StartID: "start-1"},
-		"continue as new": {Kind: provider.MessageStart, InstanceID: "i-1", Name: "on-and-on", Input: history.Payload("3"), StartID: "start-1"},
+		"start": {
+			Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: history.Payload("2"),
+			StartID: "start-1",
+		},
+		"continue as new": {
+			Kind: provider.MessageStart, InstanceID: "i-1", Name: "on-and-on", Input: history.Payload("3"),
+			StartID: "start-1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -196,8 +212,13 @@ func TestR13_deadLettersRecoveredTogether_redispatchBothTurns(t *testing.T) {
 		h.turn(0)
 		time.Sleep(10 * time.Minute)
 		now := time.Now().UTC()
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "a", Times: 1, MovedAt: &now}})
-		h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "b", Times: 1}})
+		h.send(provider.Message{
+			Kind: provider.MessageWake, InstanceID: in.InstanceID,
+			Redrive: &provider.Redrive{Record: "a", Times: 1, MovedAt: &now},
+		})
+		h.send(provider.Message{
+			Kind: provider.MessageWake, InstanceID: in.InstanceID, Redrive: &provider.Redrive{Record: "b", Times: 1},
+		})
 		if end := h.finish(in); string(end.Output) != "2" {
 			t.Errorf("ended with %s, output %s, want 2", end.String(), end.Output)
 		}
@@ -227,7 +248,8 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 						time.Sleep(time.Minute)
 						h.purge("i-1")
 						time.Sleep(time.Hour)
-						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "sleeper", Input: encoded(t, 0), StartID: "start-2"}); err != nil {
+						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1",
+							Name: "sleeper", Input: encoded(t, 0), StartID: "start-2"}); err != nil {
 							t.Fatal(err)
 						}
 						h.turn(0)
@@ -280,7 +302,8 @@ func TestR13WhatIsPickedUpLeadsBackAcrossExecutions(t *testing.T) {
 					}
 					h.recoverDeadLetters(ctx)
 					h.serveFor(time.Hour)
-					if kid, err := h.Provider.ReadInstance(ctx, "kid"); err != nil || kid.Status != history.StatusCompleted {
+					if kid, err := h.Provider.ReadInstance(ctx, "kid"); err != nil ||
+						kid.Status != history.StatusCompleted {
 						t.Errorf("started instance: got status %q, error %v, want Completed", kid.Status, err)
 					}
 				})

@@ -46,8 +46,8 @@ func (d *deadly) run(ctx context.Context, n int) (int, error) {
 	return n, nil
 }
 
-// poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy activities
-// and returns how it ended.
+// poisonRegistry returns a registry with an activity "deadly" and an orchestration that runs it beside n healthy
+// activities and returns how it ended.
 func poisonRegistry(d *deadly) *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "deadly", d.run)
@@ -56,7 +56,8 @@ func poisonRegistry(d *deadly) *perdure.Registry {
 		for i := range n {
 			healthy[i] = perdure.CallActivity(ctx, inc, i)
 		}
-		_, err := perdure.CallActivityByName[int](ctx, "deadly", 1, perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3})).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "deadly", 1,
+			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 3})).Await(ctx)
 		sum, other := sumOf(ctx, healthy)
 		failed, ok := errors.AsType[*perdure.ActivityError](err)
 		if other != nil || !ok {
@@ -74,7 +75,9 @@ var crashable = simhub.Crash(func(simaws.Call) (bool, bool) { return false, fals
 func (h *hub) dead(url string) (bodies, reasons []string) {
 	h.t.Helper()
 	for {
-		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"}})
+		out, err := h.Cloud.Queues.ReceiveMessage(h.t.Context(), &sqs.ReceiveMessageInput{
+			QueueUrl: &url, MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
+		})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -136,7 +139,9 @@ func TestR13_crashDuringPoisonHandling_losesNothing(t *testing.T) {
 					hit := d.ran.Load() == 13 && c.Service != "Lambda" && calls.Add(1) == n
 					return hit && !after, hit && after
 				})
-				inBubble(t, simhub.Options{Registry: poisonRegistry(d), Intercept: crash}, func(_ context.Context, h *hub) {
+				inBubble(t, simhub.Options{
+					Registry: poisonRegistry(d), Intercept: crash,
+				}, func(_ context.Context, h *hub) {
 					end := h.finish(h.start("poisoned", 0))
 					if string(end.Output) != `"0, poison true"` || d.ran.Load() > 14 {
 						t.Errorf("ended with %s, output %s after %d deliveries", end.Kind, end.Output, d.ran.Load())
@@ -185,7 +190,8 @@ func TestR13_poisonTurn_delaysItsBatchBriefly(t *testing.T) {
 	f := &fatal{}
 	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash()}, func(ctx context.Context, h *hub) {
 		h.start("fatal", 0)
-		if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "healthy", Name: "nothing", Input: encoded(t, 1), StartID: "s"}); err != nil {
+		if _, err := h.Provider.StartOrchestration(ctx,
+			provider.Start{InstanceID: "healthy", Name: "nothing", Input: encoded(t, 1), StartID: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(6*time.Minute + 10*time.Second)
@@ -302,7 +308,8 @@ func TestActivity_exceedsEachInvocationWithoutHeartbeat_fails(t *testing.T) {
 			t.Errorf("got %d deliveries, want 3", deliveries)
 		}
 		end := h.finish(in)
-		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || end.Error.Cause.NonRetryable {
+		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil ||
+			end.Error.Cause.Type != history.TypeTimeout || end.Error.Cause.NonRetryable {
 			t.Errorf("ended with %s %+v, want a retryable timeout", end.Kind, end.Error)
 		}
 		h.checkRest()
@@ -376,11 +383,15 @@ func (f *fatal) crash() simaws.Interceptor {
 func TestR13_shortFunctionTimeout_suspectsStillRun(t *testing.T) {
 	t.Parallel()
 	f := &fatal{}
-	inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash(), InvocationLimit: 3 * time.Second}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: f.registry(), Intercept: f.crash(), InvocationLimit: 3 * time.Second,
+	}, func(_ context.Context, h *hub) {
 		in := h.start("fatal", 0)
 		h.serveFor(2 * time.Hour)
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
-			t.Errorf("got status %s, diagnosis %+v after %d runs, want Blocked as poison", now.Status, now.Diagnosis, f.ran.Load())
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypePoison {
+			t.Errorf("got status %s, diagnosis %+v after %d runs, want Blocked as poison",
+				now.Status, now.Diagnosis, f.ran.Load())
 		}
 	})
 }
@@ -391,14 +402,18 @@ func TestR13_turnKillsItsProcess_blocksItsInstance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fatal{}
-			inBubble(t, simhub.Options{Registry: f.registry(), Intercept: f.crash(), CacheBytes: cache}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: f.registry(), Intercept: f.crash(), CacheBytes: cache,
+			}, func(ctx context.Context, h *hub) {
 				in := h.start("fatal", 1)
 				h.serveFor(time.Minute)
 				h.raise(in, "e", 1)
 				h.serveFor(2 * time.Hour)
 				now := h.read(in)
-				if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
-					t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison", f.ran.Load(), now.Status, now.Diagnosis)
+				if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+					now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
+					t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison",
+						f.ran.Load(), now.Status, now.Diagnosis)
 				}
 				h.wantDead("sim://inbox-dead.fifo", "poison")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 0 || err != nil {
@@ -427,7 +442,8 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r, Intercept: f.crash()}, func(ctx context.Context, h *hub) {
 		in := h.start("fatal-next", 1)
 		h.serveFor(2 * time.Hour)
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+			now.Diagnosis.Type != history.TypePoison {
 			t.Fatalf("got status %s, diagnosis %+v, want Blocked as poison", now.Status, now.Diagnosis)
 		}
 		h.wantDead("sim://inbox-dead.fifo", "poison")
@@ -438,7 +454,8 @@ func TestR13_poisonTurnAfterContinueAsNew_becomesDeadLetter(t *testing.T) {
 			t.Errorf("got %d wakes, error %v, want 1", woken, err)
 		}
 		h.give(fixed)
-		if end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID); err != nil || string(end.Output) != "7" {
+		if end, err := h.Provider.ReadTerminalEvent(ctx, h.read(in).ExecutionID); err != nil ||
+			string(end.Output) != "7" {
 			t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)
 		}
 	})
@@ -600,7 +617,8 @@ func TestR13_unreadableHistory_blocksItsInstance(t *testing.T) {
 		}
 		h.serveFor(time.Hour)
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeCorrupt || !strings.Contains(now.Diagnosis.Message, "h#0000000001") {
+		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypeCorrupt ||
+			!strings.Contains(now.Diagnosis.Message, "h#0000000001") {
 			t.Fatalf("got status %s, diagnosis %+v, want Blocked as corrupt", now.Status, now.Diagnosis)
 		}
 		h.wantDead("sim://inbox-dead.fifo", "h#0000000001")
@@ -652,7 +670,8 @@ func TestR13_deadLetterOfQueue_isRecovered(t *testing.T) {
 				if _, err := h.Timekeeper.Sweep(ctx); err != nil { // the recovered copy is left alone
 					t.Fatal(err)
 				}
-				if end := h.finish(in); end.Kind != history.OrchestrationCompleted || c.want != "" && string(end.Output) != c.want {
+				if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
+					c.want != "" && string(end.Output) != c.want {
 					t.Errorf("ended with %s, output %s", end.Kind, end.Output)
 				}
 				h.wantDead(h.Provider.Config().DeadLetters[name], "picked up")
@@ -750,7 +769,8 @@ func (h *hub) damage(segment map[string]ddbtypes.AttributeValue) {
 	h.t.Helper()
 	spoiled := maps.Clone(segment)
 	spoiled["events"] = &ddbtypes.AttributeValueMemberS{Value: "no events"}
-	if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: aTable(), Item: spoiled}); err != nil {
+	if _, err := h.Cloud.Table.PutItem(h.t.Context(),
+		&dynamodb.PutItemInput{TableName: aTable(), Item: spoiled}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -763,13 +783,15 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
 			if n == 2 { // the process dies in this delivery
-				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: suspect.ExecutionID, Record: records[0]}); err != nil {
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: suspect.ExecutionID,
+					Record: records[0]}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			_ = h.Provider.AbandonRecords(ctx, provider.QueueInbox, 0, records...)
 		}
-		if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "healthy", Name: "nothing", Input: encoded(t, 1), StartID: "s"}); err != nil {
+		if _, err := h.Provider.StartOrchestration(ctx,
+			provider.Start{InstanceID: "healthy", Name: "nothing", Input: encoded(t, 1), StartID: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		var deleted, begun atomic.Bool
@@ -777,7 +799,8 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 			if c.Operation == "DeleteMessageBatch" {
 				deleted.Store(true)
 			}
-			if p, ok := c.Input.(*dynamodb.PutItemInput); ok && text(p.Item, "pk") == "x#"+suspect.ExecutionID && begun.CompareAndSwap(false, true) {
+			if p, ok := c.Input.(*dynamodb.PutItemInput); ok && text(p.Item, "pk") == "x#"+suspect.ExecutionID &&
+				begun.CompareAndSwap(false, true) {
 				if !deleted.Load() {
 					t.Error("the suspect starts before the records of the others are deleted")
 				}
@@ -803,7 +826,8 @@ func TestR13_warmTurn_hasCrashMarker(t *testing.T) {
 		}
 		from := len(h.made())
 		h.turn(0)
-		if ops := strings.Join(h.operations(from), " "); !strings.Contains(ops, "UpdateItem PutItem") || strings.Count(ops, "UpdateItem") != 1 {
+		if ops := strings.Join(h.operations(from), " "); !strings.Contains(ops, "UpdateItem PutItem") ||
+			strings.Count(ops, "UpdateItem") != 1 {
 			t.Errorf("got calls %s, want a crash marker and the commit", ops)
 		}
 		h.raise(in, "f", 2)

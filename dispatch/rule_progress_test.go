@@ -16,8 +16,8 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// stepRegistry returns a registry with an activity of several steps of a minute that continues from its heartbeat details.
-// From step stuckFrom on, unless 0, it makes no progress. An orchestration calls the activity with a policy.
+// stepRegistry returns a registry with an activity of several steps of a minute that continues from its heartbeat
+// details. From step stuckFrom on, unless 0, it makes no progress. An orchestration calls the activity with a policy.
 func stepRegistry(steps, stuckFrom int, policy perdure.RetryPolicy) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "steps", func(ctx context.Context, _ int) (int, error) {
@@ -52,7 +52,8 @@ func TestActivity_makesProgress_mayTakeFiftyInvocations(t *testing.T) {
 		end := h.finish(in)
 		t.Logf("%d deliveries over %v", deliveries, end.Time.Sub(in.CreatedAt))
 		if end.Kind != history.OrchestrationCompleted || string(end.Output) != "50" || deliveries < 50 {
-			t.Errorf("after %d deliveries: ended with %s, output %s, error %+v", deliveries, end.Kind, end.Output, end.Error)
+			t.Errorf("after %d deliveries: ended with %s, output %s, error %+v",
+				deliveries, end.Kind, end.Output, end.Error)
 		}
 		h.checkRest()
 	})
@@ -67,7 +68,8 @@ func TestActivity_stopsMakingProgress_fails(t *testing.T) {
 		h.turn(0)
 		deliveries := h.serveInvocations(ctx, r, 2*time.Minute)
 		end := h.finish(in)
-		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout || deliveries != 8 {
+		if end.Kind != history.OrchestrationFailed || end.Error.Cause == nil ||
+			end.Error.Cause.Type != history.TypeTimeout || deliveries != 8 {
 			t.Errorf("after %d deliveries: ended with %s %+v", deliveries, end.Kind, end.Error)
 		}
 	})
@@ -88,10 +90,12 @@ func TestR13AnActivityThatMakesProgressOutlivesItsProcesses(t *testing.T) {
 				end := h.finish(in)
 				t.Logf("%d deliveries over %v: %s", deliveries, end.Time.Sub(in.CreatedAt), end.Kind)
 				if stuckFrom == 0 && (end.Kind != history.OrchestrationCompleted || string(end.Output) != "50") {
-					t.Errorf("after %d deliveries: ended with %s, output %s, error %+v", deliveries, end.Kind, end.Output, end.Error)
+					t.Errorf("after %d deliveries: ended with %s, output %s, error %+v",
+						deliveries, end.Kind, end.Output, end.Error)
 				}
 				const deaths = 13 // counted deaths, after processes of two steps each
-				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
+				if stuckFrom > 0 && (end.Error == nil || end.Error.Cause == nil ||
+					end.Error.Cause.Type != history.TypePoison || deliveries > stuckFrom/2+deaths) {
 					t.Errorf("after %d deliveries: ended with %s %+v, want poison", deliveries, end.Kind, end.Error)
 				}
 			})
@@ -118,7 +122,10 @@ func (h *hub) killWorkers(ctx context.Context, r *perdure.Registry, lifetime tim
 type function struct{}
 
 // invoke passes records to a function as Lambda does, and deletes the processed records.
-func (h *hub) invoke(ctx context.Context, queue string, timeout time.Duration, handle func(context.Context, []provider.Record) []string, records []provider.Record) {
+func (h *hub) invoke(
+	ctx context.Context, queue string, timeout time.Duration, handle func(context.Context, []provider.Record) []string,
+	records []provider.Record,
+) {
 	end := time.Now().Add(timeout)
 	limited, stop := context.WithDeadline(context.WithValue(ctx, function{}, end), end)
 	defer stop()
@@ -140,8 +147,10 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 		"everything": func(simaws.Call) bool { return true },
 		"the table":  func(c simaws.Call) bool { return c.Service == "DynamoDB" },
 		"the queues": func(c simaws.Call) bool { return c.Service == "SQS" },
-		"commits":    func(c simaws.Call) bool { return c.Operation == "PutItem" || c.Operation == "TransactWriteItems" },
-		"marks":      func(c simaws.Call) bool { return c.Operation == "UpdateItem" },
+		"commits": func(c simaws.Call) bool {
+			return c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
+		},
+		"marks": func(c simaws.Call) bool { return c.Operation == "UpdateItem" },
 	}
 	for name, affected := range services {
 		for _, done := range []bool{false, true} {
@@ -151,7 +160,9 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 					in := h.start("chain", 3)
 					began := time.Now()
 					h.interfere(hang(began.Add(time.Hour), affected, done))
-					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "test", CacheBytes: -1, MaxCrashes: 3}))
+					o := must(dispatch.NewOrchestrator(registry(), h.Provider, &dispatch.OrchestratorOptions{
+						BuildID: "test", CacheBytes: -1, MaxCrashes: 3,
+					}))
 					w := must(dispatch.NewWorker(registry(), h.Provider, &dispatch.WorkerOptions{MaxCrashes: 3}))
 					most := 0
 					for time.Since(began) < 4*time.Hour {
@@ -169,7 +180,8 @@ func TestR13AnHourOfCallsThatHangPoisonsNothing(t *testing.T) {
 					}
 					end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 					if err != nil || string(end.Output) != "3" {
-						t.Errorf("after %d deliveries of a message: ended with %s, output %s, error %v", most, end.String(), end.Output, err)
+						t.Errorf("after %d deliveries of a message: ended with %s, output %s, error %v",
+							most, end.String(), end.Output, err)
 					}
 					h.wantNoDead("sim://default-dead")
 					h.wantNoDead("sim://inbox-dead.fifo")

@@ -37,17 +37,21 @@ func TestR17_heartbeatWrittenDuringPurge_leavesNothing(t *testing.T) {
 	}
 }
 
-// purgeWithLateHeartbeat writes a heartbeat before the n-th call of a purge, or after the last, and returns the number of
-// calls.
+// purgeWithLateHeartbeat writes a heartbeat before the n-th call of a purge, or after the last, and returns the number
+// of calls.
 func (h *hub) purgeWithLateHeartbeat(ctx context.Context, n int64, before bool) (calls int64) {
 	const sk = "a#0000000006"
 	in := h.start("again-with", loop{Left: 1})
 	h.turn(0)
 	time.Sleep(time.Minute)
-	h.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3})
+	h.send(provider.Message{
+		Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, TimerID: 3,
+	})
 	h.turn(0) // schedules activity 6
 	beat := func(ctx context.Context) error {
-		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{ActivityID: 6, Details: json.RawMessage(`"half way"`), LastHeartbeatAt: time.Now()})
+		return h.Provider.PutActivityRecords(ctx, in.ExecutionID, provider.ActivityRecord{
+			ActivityID: 6, Details: json.RawMessage(`"half way"`), LastHeartbeatAt: time.Now(),
+		})
 	}
 	if before {
 		if err := beat(ctx); err != nil {

@@ -23,7 +23,9 @@ func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 			t.Parallel()
 			r := registry()
 			schedule.Register(r)
-			perdure.AddOrchestration(r, "report", func(*perdure.OrchestrationContext, int) (int, error) { return 0, nil })
+			perdure.AddOrchestration(r, "report", func(*perdure.OrchestrationContext, int) (int, error) {
+				return 0, nil
+			})
 			s := schedule.Schedule{ID: "s", Orchestration: "report", Expression: "rate(1 hours)", Input: []byte("1")}
 			inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 				c := client.New(h.Provider)
@@ -40,7 +42,8 @@ func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 				go func() { defer close(served); h.serveFor(90 * time.Minute) }()
 				var held atomic.Bool
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if c.Service == "SQS" && strings.HasPrefix(c.Operation, "SendMessage") && held.CompareAndSwap(false, true) {
+					if c.Service == "SQS" && strings.HasPrefix(c.Operation, "SendMessage") &&
+						held.CompareAndSwap(false, true) {
 						time.Sleep(late)
 					}
 					return next()
@@ -49,7 +52,8 @@ func TestPutSchedule_duringDeletion_isNotLost(t *testing.T) {
 					t.Error(err)
 				}
 				<-served
-				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning || got.Started != 1 || got.Deleting {
+				if got, err := c.Schedule(ctx, "s"); err != nil || got.RuntimeStatus != client.StatusRunning ||
+					got.Started != 1 || got.Deleting {
 					t.Errorf("got schedule %+v, error %v, want Running", got, err)
 				}
 			})

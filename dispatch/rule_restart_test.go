@@ -39,7 +39,8 @@ func (h *hub) restart(id, as string, from int64) provider.Instance {
 func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
-		if slices.Contains([]string{"tells-the-dead", "meets", "talks", "tells", "taken", "calls", "calls-the-dead"}, s.name) {
+		if slices.Contains([]string{"tells-the-dead", "meets", "talks", "tells", "taken", "calls", "calls-the-dead"},
+			s.name) {
 			continue // the result depends on another instance, which has ended
 		}
 		t.Run(s.name, func(t *testing.T) {
@@ -62,7 +63,8 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 					h.repeatClient(s, again, past[:i+1])
 					end := h.finish(again)
 					if s.want != "" && (end.Kind != want.Kind || string(end.Output) != string(want.Output)) {
-						t.Errorf("restarted from event %d: ended with %s, output %s, want %s", past[i].ID, end.String(), end.Output, want.Output)
+						t.Errorf("restarted from event %d: ended with %s, output %s, want %s",
+							past[i].ID, end.String(), end.Output, want.Output)
 					}
 					h.wantCopied(again, past[:i+1])
 				}
@@ -114,7 +116,8 @@ func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 		h.t.Fatalf("got %d copied events, want %d", len(kept), len(past))
 	}
 	for i := range past {
-		if kept[i].Kind != past[i].Kind || kept[i].SourceEventID != past[i].SourceEventID || !kept[i].Time.Equal(past[i].Time) {
+		if kept[i].Kind != past[i].Kind || kept[i].SourceEventID != past[i].SourceEventID ||
+			!kept[i].Time.Equal(past[i].Time) {
 			h.t.Errorf("event %s was copied as %s", past[i].String(), kept[i].String())
 		}
 	}
@@ -125,7 +128,8 @@ func (h *hub) wantCopied(in provider.Instance, past []history.Event) {
 func TestR30ACrashAtAnyCallOfARestart(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
-		if !slices.Contains([]string{"fan", "timer", "retries", "children", "failing-child", "detaches", "again"}, s.name) {
+		if !slices.Contains([]string{"fan", "timer", "retries", "children", "failing-child", "detaches", "again"},
+			s.name) {
 			continue
 		}
 		for _, after := range []bool{false, true} {
@@ -221,7 +225,8 @@ func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	if _, err := perdure.StartOrchestration(ctx, "nothing", 1); err != nil {
 		return "", err
 	}
-	bill := perdure.CallActivityByName[string](ctx, "do", "bill "+ctx.InstanceID(), perdure.WithScheduleToCloseTimeout(time.Minute))
+	bill := perdure.CallActivityByName[string](ctx, "do", "bill "+ctx.InstanceID(),
+		perdure.WithScheduleToCloseTimeout(time.Minute))
 	child := perdure.CallSubOrchestrationByName[int](ctx, "sleeps", 1)
 	reminder := perdure.CreateTimer(ctx, time.Hour)
 	if _, err := perdure.CallActivityByName[string](ctx, "do", "ship").Await(ctx); err != nil {
@@ -257,7 +262,9 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 		c.take()
 		c.mend()
 		past := h.events(in)
-		ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
+		ship := slices.IndexFunc(past, func(e history.Event) bool {
+			return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"`
+		})
 		instances := len(must(h.Provider.ListInstances(ctx, provider.ListQuery{})).Instances)
 		time.Sleep(40 * 24 * time.Hour) // longer than starts are deduplicated
 
@@ -283,7 +290,8 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 			switch {
 			case e.Kind == history.TimerFired && e.Time.After(past[0].Time.Add(41*24*time.Hour).Add(time.Minute)):
 				t.Errorf("overdue timer fired at %v", e.Time)
-			case e.Kind == history.SubOrchestrationScheduled && !strings.HasPrefix(e.InstanceID, "again:"+again.ExecutionID):
+			case e.Kind == history.SubOrchestrationScheduled &&
+				!strings.HasPrefix(e.InstanceID, "again:"+again.ExecutionID):
 				t.Errorf("got child ID %s", e.InstanceID)
 			}
 		}
@@ -301,12 +309,17 @@ func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 			of, as  string
 			shipped bool
 			who     [2]string // instance ID before and after shipping
-		}{{"i-1", "b", false, [2]string{"i-1", "b"}}, {"b", "c", false, [2]string{"i-1", "c"}}, {"b", "d", true, [2]string{"i-1", "b"}}} {
+		}{{"i-1", "b", false, [2]string{"i-1", "b"}}, {"b", "c", false, [2]string{"i-1", "c"}},
+			{"b", "d", true, [2]string{"i-1", "b"}}} {
 			past := h.events(must(h.Provider.ReadInstance(t.Context(), r.of)))
-			ship := slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"` })
+			ship := slices.IndexFunc(past, func(e history.Event) bool {
+				return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"`
+			})
 			from := past[ship].ID
 			if r.shipped {
-				from = past[slices.IndexFunc(past, func(e history.Event) bool { return e.SourceEventID == from && e.Kind == history.ActivityCompleted })].ID + 1
+				from = past[slices.IndexFunc(past, func(e history.Event) bool {
+					return e.SourceEventID == from && e.Kind == history.ActivityCompleted
+				})].ID + 1
 			}
 			again := h.restart(r.of, r.as, cutAt(past, from))
 			end := h.finish(again)
@@ -333,7 +346,8 @@ func TestR30_sameRestartTwice_startsOneInstance(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: choresRegistry(c)}, func(ctx context.Context, h *hub) {
 		in := h.start("order", 1)
 		h.serveFor(time.Second)
-		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err, client.ErrNotEnded) {
+		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(1)); !errors.Is(err,
+			client.ErrNotEnded) {
 			t.Errorf("restart of a running instance: got error %v, want ErrNotEnded", err)
 		}
 		h.finish(in)
@@ -365,7 +379,9 @@ func TestR30_childIDInUse_restartFails(t *testing.T) {
 		in := h.start("names", 3)
 		want := h.finish(in)
 		past := h.events(in)
-		from := past[slices.IndexFunc(past, func(e history.Event) bool { return e.Kind == history.SubOrchestrationScheduled })].ID
+		from := past[slices.IndexFunc(past, func(e history.Event) bool {
+			return e.Kind == history.SubOrchestrationScheduled
+		})].ID
 		_, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(from))
 		if !errors.Is(err, client.ErrAlreadyExists) || !strings.Contains(err.Error(), "the-child") {
 			t.Fatalf("got error %v, want ErrAlreadyExists for the child", err)

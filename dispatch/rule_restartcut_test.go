@@ -62,7 +62,8 @@ func TestR30_oldInstanceIsPurged_documentsRemain(t *testing.T) {
 				for _, again := range h.restartEach(in) {
 					h.post(again, 7)
 					if end := h.finish(again); string(end.Output) != "7" {
-						t.Errorf("%s ended with %s, output %s, error %v, want 7", again.InstanceID, end.Kind, end.Output, end.Error)
+						t.Errorf("%s ended with %s, output %s, error %v, want 7",
+							again.InstanceID, end.Kind, end.Output, end.Error)
 					}
 				}
 				h.checkRest()
@@ -79,14 +80,15 @@ func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 	for n, more := int64(1), true; more && !t.Failed(); n++ {
 		var calls atomic.Int64
 		var purges func()
-		o := simhub.Options{Registry: hoarder("add"), Intercept: func(_ context.Context, _ simaws.Call, next func() error) error {
-			if purge := purges; purge != nil && calls.Add(1) == n {
-				purges = nil
-				purge()
-				purges = func() {}
-			}
-			return next()
-		}}
+		o := simhub.Options{Registry: hoarder("add"),
+			Intercept: func(_ context.Context, _ simaws.Call, next func() error) error {
+				if purge := purges; purge != nil && calls.Add(1) == n {
+					purges = nil
+					purge()
+					purges = func() {}
+				}
+				return next()
+			}}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
 			in := h.start("sleeper", hoard{All: 3, Each: 9})
 			h.post(in, 3)
@@ -277,7 +279,10 @@ func TestR30_tokenOfOldExecution_isRejected(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		in := h.start("hands-over", false)
 		h.serveFor(time.Second)
-		old := provider.WorkItem{InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1, Queue: "default"}
+		old := provider.WorkItem{
+			InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, ActivityID: 3, Attempt: 1,
+			Queue: "default",
+		}
 		token := must(h.Provider.CompletionTokens(ctx)).SignCompletion(&old)
 		h.terminate(in)
 
@@ -313,7 +318,9 @@ func TestR30_restartWhileCancelWaits_isRejected(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(ctx context.Context, h *hub) {
 		in := h.start("waits-for-ends", 1)
 		h.serveFor(5 * time.Second)
-		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested"})
+		h.send(provider.Message{
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested",
+		})
 		h.finish(in)
 		past := h.events(in)
 		asked := past[lastOf(past, history.ActivityCancelRequested)].ID
@@ -326,7 +333,9 @@ func TestR30_restartWhileCancelWaits_isRejected(t *testing.T) {
 			}
 			again := h.restart(in.InstanceID, fmt.Sprint("from-", past[i].ID), past[i].ID)
 			h.serveFor(5 * time.Second)
-			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: again.InstanceID, StartID: again.StartID, Reason: "requested"})
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: again.InstanceID, StartID: again.StartID, Reason: "requested",
+			})
 			if end := h.finish(again); end.Kind != history.OrchestrationCancelled {
 				t.Errorf("restarted from event %d: ended with %s, want cancelled", past[i].ID, end.String())
 			}
@@ -354,7 +363,9 @@ func TestR30_pauseOrEndBeforeFirstTurn_applies(t *testing.T) {
 			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID})
 		},
 		"cancelled": func(h *hub, in provider.Instance) {
-			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested"})
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, StartID: in.StartID, Reason: "requested",
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -398,13 +409,17 @@ func TestR30ARestartOfTooMuch(t *testing.T) {
 		for n := range events {
 			noise := make([]byte, 140<<10)
 			_, _ = rand.NewChaCha8([32]byte{byte(n)}).Read(noise)
-			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", n), Data: encoded(t, noise)})
+			h.send(provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: fmt.Sprint("e-", n),
+				Data: encoded(t, noise),
+			})
 			h.serveFor(time.Second)
 		}
 		h.finish(in)
 		past := h.events(in)
 		last := cutAt(past, past[len(past)-3].ID)
-		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(last)); !isFieldError(err, "from") || !errors.Is(err, provider.ErrTooLarge) {
+		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(last)); !isFieldError(err, "from") ||
+			!errors.Is(err, provider.ErrTooLarge) {
 			t.Fatalf("got error %v, want a FieldError with ErrTooLarge", err)
 		}
 		h.wantInstances(1)

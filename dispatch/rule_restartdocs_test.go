@@ -32,7 +32,10 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 				in := h.start("one-word", 0)
 				h.serveFor(time.Second)
-				h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "word", EventID: "e1", Data: encoded(t, text)})
+				h.send(provider.Message{
+					Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "word", EventID: "e1",
+					Data: encoded(t, text),
+				})
 				h.finish(in)
 				past := h.events(in)
 				again := h.restart(in.InstanceID, "again", past[lastOf(past, history.ExternalEventRaised)].ID)
@@ -40,7 +43,8 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 					t.Errorf("ended with %s, output %s, error %v", end.String(), end.Output, end.Error)
 				}
 				stored := h.stored(h.read(again).ExecutionID)
-				parked, raised := stored[lastOf(stored, history.ExecutionRestarted)], stored[lastOf(stored, history.ExternalEventRaised)]
+				parked, raised := stored[lastOf(stored, history.ExecutionRestarted)],
+					stored[lastOf(stored, history.ExternalEventRaised)]
 				if _, inline := parked.Inputs[0].Data.Document(); !inline || len(parked.Inputs) != 1 {
 					t.Errorf("parked input: got %s, want one document", parked.Inputs[0].Data)
 				}
@@ -85,7 +89,10 @@ func TestR30MoreThanAHistoryShowsIsTakenOver(t *testing.T) {
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("collects", 0)
 		for n := range letters {
-			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "letter", EventID: fmt.Sprint("l", n), Data: encoded(t, text(n))})
+			h.send(provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "letter",
+				EventID: fmt.Sprint("l", n), Data: encoded(t, text(n)),
+			})
 		}
 		h.serveFor(2 * time.Hour)
 		h.raise(in, "e1", 1)

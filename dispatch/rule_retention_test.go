@@ -41,7 +41,9 @@ func (h *hub) watch() {
 // begin starts an instance with its own ID.
 func (h *hub) begin(id, name string, input any) provider.Instance {
 	h.t.Helper()
-	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start-" + id})
+	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
+		InstanceID: id, Name: name, Input: encoded(h.t, input), StartID: "start-" + id,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -97,7 +99,8 @@ func TestR21_retentionExpires_instanceIsDeleted(t *testing.T) {
 			time.Sleep(days)
 			h.watch()
 			for _, id := range ids {
-				if _, err := h.Provider.ReadInstance(h.t.Context(), id); errors.Is(err, provider.ErrNotFound) && deletedOn[id] == 0 {
+				if _, err := h.Provider.ReadInstance(h.t.Context(), id); errors.Is(err, provider.ErrNotFound) &&
+					deletedOn[id] == 0 {
 					deletedOn[id] = day + 1
 				}
 			}
@@ -183,7 +186,8 @@ func TestR21_eternalOrchestration_keepsExecutionsForTheRetention(t *testing.T) {
 			t.Fatalf("got execution %d with status %s", now.ExecutionNumber, now.Status)
 		}
 		if least < keep*4 || most > (keep+2)*4 {
-			t.Errorf("got %d to %d remaining executions at four per day, want those of %d days and one more", least, most, keep)
+			t.Errorf("got %d to %d remaining executions at four per day, want those of %d days and one more",
+				least, most, keep)
 		}
 		t.Logf("of %d executions, four per day, %d to %d existed at a time", executions, least, most)
 		left := h.executions(in.InstanceID)
@@ -343,7 +347,8 @@ func TestR21_renewerDiesOrPauses_laterSweepsDeleteEverythingDue(t *testing.T) {
 			left := h.executions(running.InstanceID)
 			now := h.read(running)
 			if now.Status.Terminal() || left[0] != now.ExecutionNumber || len(left) < 28*4 || len(left) > 32*4 {
-				t.Errorf("seed %d: running instance has status %s at execution %d, and %d executions from %d on", seed, now.Status, now.ExecutionNumber, len(left), left[len(left)-1])
+				t.Errorf("seed %d: running instance has status %s at execution %d, and %d executions from %d on",
+					seed, now.Status, now.ExecutionNumber, len(left), left[len(left)-1])
 			}
 			for x, err := range h.Provider.ListExecutions(h.t.Context(), running.InstanceID) {
 				if err != nil || x.Number == now.ExecutionNumber {
@@ -367,7 +372,8 @@ func TestR21TheOldestExecutionIsFoundByLookingBack(t *testing.T) {
 		it := h.item("i#a", "i")
 		delete(it, "oldest")
 		name := "perdure"
-		if _, err := h.Cloud.Table.PutItem(h.t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: it}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(h.t.Context(),
+			&dynamodb.PutItemInput{TableName: &name, Item: it}); err != nil {
 			t.Fatal(err)
 		}
 		reads := 0
@@ -410,14 +416,17 @@ func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
 			}
 			h.interfere(nil)
 			h.purge("a")
-			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "a", Name: "nothing", Input: encoded(t, 2), StartID: "another"}); err != nil {
+			if _, err := h.Provider.StartOrchestration(ctx,
+				provider.Start{InstanceID: "a", Name: "nothing", Input: encoded(t, 2),
+					StartID: "another"}); err != nil {
 				t.Error(err)
 			}
 			h.serveFor(10 * time.Second)
 			return next()
 		})
 		h.watch()
-		if now := h.read(provider.Instance{InstanceID: "a"}); now.StartID != "another" || now.Status != provider.StatusCompleted {
+		if now := h.read(provider.Instance{InstanceID: "a"}); now.StartID != "another" ||
+			now.Status != provider.StatusCompleted {
 			t.Errorf("got %+v, want the new incarnation Completed", now)
 		}
 		h.watch()

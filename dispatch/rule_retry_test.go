@@ -29,7 +29,9 @@ type stubbornness struct {
 }
 
 func (s stubbornness) policy() perdure.CallOption {
-	return perdure.WithRetry(perdure.RetryPolicy{InitialInterval: s.Every, MaxInterval: s.Every, BackoffCoefficient: 1, MaxAttempts: s.Most})
+	return perdure.WithRetry(perdure.RetryPolicy{
+		InitialInterval: s.Every, MaxInterval: s.Every, BackoffCoefficient: 1, MaxAttempts: s.Most,
+	})
 }
 
 // trial is a hub that records the attempts of its activity "try".
@@ -90,14 +92,17 @@ func withRetryHub(t *testing.T, o simhub.Options, test func(ctx context.Context,
 		return perdure.CallActivityByName[int](ctx, "try", s, s.policy()).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "tries-until", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
-		_, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()), perdure.WaitForExternalEvent[int](ctx, "add"))
+		_, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()),
+			perdure.WaitForExternalEvent[int](ctx, "add"))
 		return len(tr.ran()), err
 	})
 	perdure.AddOrchestration(r, "tries-in-time", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(), perdure.WithScheduleToCloseTimeout(3*s.Every+s.Every/2)).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "try", s, s.policy(),
+			perdure.WithScheduleToCloseTimeout(3*s.Every+s.Every/2)).Await(ctx)
 	})
 	perdure.AddOrchestration(r, "tries-anew", func(ctx *perdure.OrchestrationContext, s stubbornness) (int, error) {
-		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()), perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
+		if _, err := perdure.Select(ctx, perdure.CallActivityByName[int](ctx, "try", s, s.policy()),
+			perdure.WaitForExternalEvent[int](ctx, "add")); err != nil {
 			return 0, err
 		}
 		if s.Most > 0 { // the second execution
@@ -132,7 +137,9 @@ func TestR14TwoPercentDuplicatesMakeNoSecondChain(t *testing.T) {
 			tr.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.02, Reorder: true})
 			var all []provider.Instance
 			for i := range instances {
-				all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{SucceedsAt: attempts, Every: time.Minute, Takes: time.Second}))
+				all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{
+					SucceedsAt: attempts, Every: time.Minute, Takes: time.Second,
+				}))
 			}
 			tr.serveFor(24 * time.Hour)
 			for _, in := range all {
@@ -165,7 +172,9 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 		})
 		var all []provider.Instance
 		for i := range instances {
-			all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{SucceedsAt: attempts, Every: 30 * time.Second, Takes: time.Second}))
+			all = append(all, tr.startAs(fmt.Sprint("i", i), "tries", stubbornness{
+				SucceedsAt: attempts, Every: 30 * time.Second, Takes: time.Second,
+			}))
 		}
 		tr.serveFor(24 * time.Hour)
 		for _, in := range all {
@@ -177,7 +186,8 @@ func TestR14_deletesFailForAMinute_retriesContinue(t *testing.T) {
 				t.Errorf("%s ran %d times, the last time at %v", r, twice[r.String()], r.at.Sub(began))
 			}
 		}
-		t.Logf("%d runs, %d without the minute, in which %d deletes failed", len(tr.ran()), instances*attempts, refused.Load())
+		t.Logf("%d runs, %d without the minute, in which %d deletes failed",
+			len(tr.ran()), instances*attempts, refused.Load())
 		if refused.Load() == 0 {
 			t.Error("got no failed deletes")
 		}
@@ -193,7 +203,10 @@ func waysToEnd() map[string]func(tr *trial, in provider.Instance) {
 		},
 		"a lost race": func(tr *trial, in provider.Instance) { tr.raise(in, "", 1) },
 		"a cancelled instance": func(tr *trial, in provider.Instance) {
-			tr.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+			tr.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+				RequestedBy: history.RequestedByClient,
+			})
 		},
 		"a terminated instance": func(tr *trial, in provider.Instance) {
 			tr.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
@@ -242,7 +255,8 @@ func TestR14_longIntervals_areExact(t *testing.T) {
 				withRetryHub(t, simhub.Options{Timers: timers}, func(_ context.Context, tr *trial) {
 					in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 4, Every: every})
 					tr.serveFor(every + every/2)
-					if r := tr.retryOf(in); r.Attempt != 3 || r.At.Sub(in.CreatedAt)-2*every > time.Second || r.Error.Message != "attempt 2" {
+					if r := tr.retryOf(in); r.Attempt != 3 || r.At.Sub(in.CreatedAt)-2*every > time.Second ||
+						r.Error.Message != "attempt 2" {
 						t.Errorf("between attempts: got retry state %+v", r)
 					}
 					tr.serveFor(5 * every)
@@ -272,7 +286,8 @@ func TestR14_failures_doNotGrowHistory(t *testing.T) {
 		}
 		tr.serveFor(time.Minute)
 		events := tr.events(in)
-		if last := events[len(events)-2]; len(events) != 6 || last.Attempt != 1001 || last.Kind != history.ActivityCompleted {
+		if last := events[len(events)-2]; len(events) != 6 || last.Attempt != 1001 ||
+			last.Kind != history.ActivityCompleted {
 			t.Errorf("got history %v", events)
 		}
 		tr.checkRest()
@@ -290,7 +305,8 @@ func TestR14_retry_costsOneTransactionAndOneSend(t *testing.T) {
 		tr.serveFor(100 * 5 * time.Second)
 		c := tr.Cloud.Counts()
 		t.Logf("100 failures: %v, %+v", c, tr.Cloud.Capacity())
-		if c["DynamoDB.TransactWriteItems"] != 100 || c["SQS.SendMessageBatch"] != 200 || c["DynamoDB.PutItem"]+c["DynamoDB.UpdateItem"] != 0 {
+		if c["DynamoDB.TransactWriteItems"] != 100 || c["SQS.SendMessageBatch"] != 200 ||
+			c["DynamoDB.PutItem"]+c["DynamoDB.UpdateItem"] != 0 {
 			t.Errorf("100 failures: got calls %v", c)
 		}
 		// The worker reads the cancel record, the end, the current attempt, and the heartbeat details.
@@ -302,7 +318,9 @@ func TestR14_retry_costsOneTransactionAndOneSend(t *testing.T) {
 
 // failed returns a failed outcome as a worker sends it.
 func failed(id int64, attempt int, run string, retryAt time.Time) provider.ActivityOutcome {
-	o := provider.ActivityOutcome{ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "E", Message: run}}
+	o := provider.ActivityOutcome{
+		ActivityID: id, Attempt: attempt, Run: run, Segment: 1, Error: &history.Failure{Type: "E", Message: run},
+	}
 	if !retryAt.IsZero() {
 		o.RetryAt = &retryAt
 	}
@@ -312,7 +330,10 @@ func failed(id int64, attempt int, run string, retryAt time.Time) provider.Activ
 // tell sends outcomes of an instance in one message, and runs the orchestrator.
 func (tr *trial) tell(in provider.Instance, outcomes ...provider.ActivityOutcome) {
 	tr.t.Helper()
-	tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, Outcomes: outcomes})
+	tr.send(provider.Message{
+		Kind: provider.MessageActivityAttempts, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+		Outcomes: outcomes,
+	})
 	if failed := tr.turn(0); len(failed) > 0 {
 		tr.t.Errorf("got failed records %v", failed)
 	}
@@ -368,7 +389,8 @@ func TestR14WhichFailureCounts(t *testing.T) {
 				t.Errorf("got history %v", events)
 			}
 			tr.tell(in, failed(3, 2, "s.1", none))
-			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed || events[len(events)-2].Attempt != 2 {
+			if events := tr.events(in); events[len(events)-1].Kind != history.OrchestrationFailed ||
+				events[len(events)-2].Attempt != 2 {
 				t.Errorf("got history %v", events)
 			}
 		})
@@ -426,13 +448,17 @@ func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 				told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 					refuse := true
 					tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-						if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refuse && *send.QueueUrl == "sim://default" {
+						if send, ok := c.Input.(*sqs.SendMessageBatchInput); ok && refuse &&
+							*send.QueueUrl == "sim://default" {
 							return errors.New("refused")
 						}
 						return next()
 					})
 					at := now.Add(10 * time.Second)
-					m := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", at)}}
+					m := provider.Message{
+						Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID,
+						Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", at)},
+					}
 					tr.send(m)
 					if failed := tr.turn(0); len(failed) != 1 || tr.retryOf(in).Attempt != 2 {
 						t.Fatalf("got failed records %v, retry state %+v", failed, tr.retryOf(in))
@@ -440,7 +466,8 @@ func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 					refuse = false
 					time.Sleep(3 * time.Second)
 					if how == "recovered" {
-						_ = tr.Provider.DeleteRecords(t.Context(), provider.QueueInbox, tr.receive("sim://inbox.fifo")...)
+						_ = tr.Provider.DeleteRecords(t.Context(), provider.QueueInbox,
+							tr.receive("sim://inbox.fifo")...)
 						time.Sleep(10 * time.Minute)
 						tr.send(m)
 					}
@@ -449,7 +476,8 @@ func TestR14_failureRedelivered_sendsTheSameAttempt(t *testing.T) {
 					}
 					time.Sleep(10 * time.Second)
 					items := tr.workItems()
-					if len(items) != 1 || items[0].Attempt != 2 || !items[0].NotBefore.Equal(at.Truncate(time.Millisecond)) {
+					if len(items) != 1 || items[0].Attempt != 2 ||
+						!items[0].NotBefore.Equal(at.Truncate(time.Millisecond)) {
 						t.Errorf("got work items %+v, want attempt 2 when it was due", items)
 					}
 				})
@@ -502,10 +530,14 @@ func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 		tr.turn(0)
 		tr.wantSent(1, 1, 1, 1)
 		now := time.Now().UTC()
-		outcomes := []provider.ActivityOutcome{failed(3, 1, "r.1", now), {ActivityID: 4, Attempt: 1, Result: history.Payload("1")}, failed(5, 1, "s.1", now), failed(99, 1, "t.1", now)}
+		outcomes := []provider.ActivityOutcome{
+			failed(3, 1, "r.1", now), {ActivityID: 4, Attempt: 1, Result: history.Payload("1")},
+			failed(5, 1, "s.1", now), failed(99, 1, "t.1", now),
+		}
 		tr.tell(in, outcomes...)
 		tr.wantSent(2, 2)
-		if events := tr.events(in); len(events) != 8 || events[7].Kind != history.ActivityCompleted || events[7].SourceEventID != 4 {
+		if events := tr.events(in); len(events) != 8 || events[7].Kind != history.ActivityCompleted ||
+			events[7].SourceEventID != 4 {
 			t.Errorf("got history %v, want the completion of activity 4 last", events)
 		}
 	})
@@ -556,8 +588,11 @@ func TestR14_buildWithoutCode_retriesContinue(t *testing.T) {
 	told(t, func(_ context.Context, tr *trial, in provider.Instance, now time.Time) {
 		without := tr.orchestrator(perdure.NewRegistry(), "without")
 		for attempt := 1; attempt < 5; attempt++ {
-			m := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1}
-			m.Outcomes = append(m.Outcomes, failed(3, attempt, fmt.Sprint("r.", attempt), now), failed(3, attempt, fmt.Sprint("s.", attempt), now))
+			m := provider.Message{
+				Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,
+			}
+			m.Outcomes = append(m.Outcomes, failed(3, attempt, fmt.Sprint("r.", attempt), now),
+				failed(3, attempt, fmt.Sprint("s.", attempt), now))
 			tr.send(m)
 			if failed := tr.give(without); len(failed) > 0 {
 				t.Fatalf("got failed records %v", failed)
@@ -605,7 +640,10 @@ func TestR14_failureOfPastExecution_isNotRetried(t *testing.T) {
 			withRetryHub(t, simhub.Options{}, func(_ context.Context, tr *trial) {
 				in := tr.startAs("a", "tries-anew", stubbornness{Every: time.Minute})
 				tr.serveFor(30 * time.Second)
-				failure := provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now().Add(2*time.Second))}}
+				failure := provider.Message{
+					Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,
+					Outcomes: []provider.ActivityOutcome{failed(3, 2, "r.1", time.Now().Add(2*time.Second))},
+				}
 				if first == "the failure" {
 					tr.send(failure)
 				}
@@ -637,7 +675,9 @@ func TestR14_queueIsGone_activityFails(t *testing.T) {
 		tr.turn(0)
 		where := tr.Provider.Config()
 		where.WorkQueues = map[string]string{}
-		without, err := dynamo.New(where, dynamo.Clients{Table: tr.Cloud.Table, Queues: tr.Cloud.Queues, Schedules: tr.Cloud.Schedules})
+		without, err := dynamo.New(where, dynamo.Clients{
+			Table: tr.Cloud.Table, Queues: tr.Cloud.Queues, Schedules: tr.Cloud.Schedules,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -645,7 +685,10 @@ func TestR14_queueIsGone_activityFails(t *testing.T) {
 		tr.Provider = without
 		o := tr.orchestrator(registryOf(tr), "test")
 		tr.Provider = p
-		tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", time.Now())}})
+		tr.send(provider.Message{
+			Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,
+			Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", time.Now())},
+		})
 		if failed := o.HandleRecords(ctx, tr.receive("sim://inbox.fifo")); len(failed) > 0 {
 			t.Errorf("got failed records %v", failed)
 		}
@@ -673,7 +716,8 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 	told(t, func(ctx context.Context, tr *trial, in provider.Instance, now time.Time) {
 		frozen, resumed := make(chan struct{}), make(chan struct{})
 		tr.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if w, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && w.TransactItems[0].ConditionCheck != nil && frozen != nil {
+			if w, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && w.TransactItems[0].ConditionCheck != nil &&
+				frozen != nil {
 				close(frozen)
 				frozen = nil
 				<-resumed
@@ -681,7 +725,10 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 			return next()
 		})
 		began := frozen
-		tr.send(provider.Message{Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1, Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", now)}})
+		tr.send(provider.Message{
+			Kind: provider.MessageActivityAttempts, InstanceID: "a", ExecutionID: in.ExecutionID, Segment: 1,
+			Outcomes: []provider.ActivityOutcome{failed(3, 1, "r.1", now)},
+		})
 		done := make(chan bool)
 		go func() {
 			tr.turn(0)
@@ -703,17 +750,31 @@ func TestR14_instanceDeletedDuringRetry_leavesNothing(t *testing.T) {
 func TestR14ACrashAtAnyCallOfARetry(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(n int64) (simaws.Interceptor, func() int64){
-		"dies before":   func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, false); return i, c.Load },
-		"dies after":    func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.CrashAt(n, true); return i, c.Load },
-		"fails":         func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, false); return i, c.Load },
-		"response lost": func(n int64) (simaws.Interceptor, func() int64) { i, c := simhub.FailAt(n, true); return i, c.Load },
+		"dies before": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.CrashAt(n, false)
+			return i, c.Load
+		},
+		"dies after": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.CrashAt(n, true)
+			return i, c.Load
+		},
+		"fails": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.FailAt(n, false)
+			return i, c.Load
+		},
+		"response lost": func(n int64) (simaws.Interceptor, func() int64) {
+			i, c := simhub.FailAt(n, true)
+			return i, c.Load
+		},
 	} {
 		for _, every := range []time.Duration{time.Minute, time.Hour} {
 			t.Run(fmt.Sprint(name, " ", every), func(t *testing.T) {
 				t.Parallel()
 				for n, more := int64(1), true; more; n++ {
 					intercept, calls := fault(n)
-					withRetryHub(t, simhub.Options{Environments: 2, Intercept: intercept}, func(_ context.Context, tr *trial) {
+					withRetryHub(t, simhub.Options{
+						Environments: 2, Intercept: intercept,
+					}, func(_ context.Context, tr *trial) {
 						in := tr.startAs("a", "tries", stubbornness{SucceedsAt: 3, Every: every})
 						tr.serveFor(12 * time.Hour)
 						tr.wantOutput(in, "3")

@@ -55,12 +55,16 @@ func TestR15TheScheduleOfARetryGoesWhenItsActivityIsOutOfTime(t *testing.T) {
 	withRetryHub(t, simhub.Options{}, func(ctx context.Context, tr *trial) {
 		in := tr.startAs("a", "tries-in-time", stubbornness{Every: 5 * time.Hour}) // 17.5 hours
 		tr.serveFor(11 * time.Hour)
-		tr.send(provider.Message{Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 3, Activity: true})
+		tr.send(provider.Message{
+			Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+			TimerID: 3, Activity: true,
+		})
 		tr.serveFor(time.Minute)
 		if n := tr.Cloud.Schedules.Count(); n != 0 {
 			t.Errorf("got %d schedules, want 0", n)
 		}
-		if end, err := tr.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || end.Kind != history.OrchestrationFailed {
+		if end, err := tr.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
+			end.Kind != history.OrchestrationFailed {
 			t.Errorf("ended with %s, error %v, want failed", end.String(), err)
 		}
 	})
@@ -86,7 +90,8 @@ func TestR15_noRetryPossible_retryStateIsNotRead(t *testing.T) {
 			perdure.AddOrchestration(r, "patient", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 				for i := range n {
 					if c.policy {
-						perdure.CallActivityByName[int](ctx, "nobody's", i, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour}))
+						perdure.CallActivityByName[int](ctx, "nobody's", i,
+							perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Hour}))
 					} else {
 						perdure.CallActivityByName[int](ctx, "nobody's", i)
 					}

@@ -34,7 +34,8 @@ func (e *deepError) Unwrap() error {
 func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 	t.Parallel()
 	details := strings.Repeat("d", perdure.MaxPayloadBytes-2)
-	for name, option := range map[string]perdure.ActivityCallOption{"awaited": perdure.WaitForCancellation(), "at most once": perdure.AtMostOnce()} {
+	for name, option := range map[string]perdure.ActivityCallOption{"awaited": perdure.WaitForCancellation(),
+		"at most once": perdure.AtMostOnce()} {
 		for fails := range 2 {
 			t.Run(fmt.Sprintf("%s, fails %d times", name, fails), func(t *testing.T) {
 				t.Parallel()
@@ -55,16 +56,21 @@ func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 					return strings.Repeat("r", perdure.MaxPayloadBytes-2), nil
 				})
 				perdure.AddOrchestration(r, "copies", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-					s, err := perdure.CallActivityByName[string](ctx, "copy", 0, option, perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
+					s, err := perdure.CallActivityByName[string](ctx, "copy", 0, option,
+						perdure.WithRetry(perdure.RetryPolicy{})).Await(ctx)
 					return len(s), err
 				})
-				inBubble(t, simhub.Options{Registry: r, Logger: slog.New(slog.NewTextHandler(log, nil))}, func(_ context.Context, h *hub) {
-					if end := h.finish(h.start("copies", 0)); string(end.Output) != "204798" || runs.Load() != int64(1+fails) {
+				inBubble(t, simhub.Options{
+					Registry: r, Logger: slog.New(slog.NewTextHandler(log, nil)),
+				}, func(_ context.Context, h *hub) {
+					if end := h.finish(h.start("copies", 0)); string(end.Output) != "204798" ||
+						runs.Load() != int64(1+fails) {
 						t.Errorf("got output %s, error %v, %d runs", end.Output, end.Error, runs.Load())
 					}
 					h.checkRest()
 				})
-				if n := log.count(logevent.ActivityOutcomeNotStored) + log.count(logevent.ActivityOutcomeSentUnstored); n > 0 {
+				if n := log.count(logevent.ActivityOutcomeNotStored) +
+					log.count(logevent.ActivityOutcomeSentUnstored); n > 0 {
 					t.Errorf("got %d outcomes that could not be stored", n)
 				}
 			})

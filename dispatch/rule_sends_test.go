@@ -74,7 +74,8 @@ func TestR9AnHourInWhichHalfOfAllCallsFailSendsLittleAgain(t *testing.T) {
 					all += times
 				}
 				most := slices.Max(slices.Collect(maps.Values(sent)))
-				t.Logf("%d activities, %d deliveries of their turn: sent %.2f times each, one of them %d times", n, deliveries, float64(all)/float64(n), most)
+				t.Logf("%d activities, %d deliveries of their turn: sent %.2f times each, one of them %d times",
+					n, deliveries, float64(all)/float64(n), most)
 				if len(sent) != n || float64(all) > 2.5*float64(n) || most > 5 {
 					t.Errorf("got %d of %d outputs sent by %d messages, one of them %d times", len(sent), n, all, most)
 				}
@@ -127,7 +128,8 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 	for seed := range uint64(seeds) {
 		p := newTroubledHub()
 		o := simhub.Options{
-			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5, StormFor: outage}, Mortal: true, Begins: p.begins,
+			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5,
+				StormFor: outage}, Mortal: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				err := next()
 				if err == nil {
@@ -146,7 +148,8 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 			sent, ran, all = max(sent, times), max(ran, p.ran[activity]), all+times
 		}
 	}
-	t.Logf("%d hubs of %d activities: work items were sent %.2f times each, one of them %d times; one activity started %d times", seeds, n, float64(all)/seeds/n, sent, ran)
+	t.Logf("%d hubs of %d activities: got %.2f work items each, at most %d; at most %d starts",
+		seeds, n, float64(all)/seeds/n, sent, ran)
 	if sent > 5 || ran > 12 || all > 2*seeds*n {
 		t.Errorf("work items were sent up to %d times, and started up to %d times", sent, ran)
 	}

@@ -46,7 +46,8 @@ func TestR11_clientDiesBetweenWrites_startsNothing(t *testing.T) {
 		startID string
 		after   time.Duration
 	}{
-		"another start": {"key-2", time.Minute}, "another start at once": {"key-2", 0}, "the same later": {"key-1", time.Minute}, "the same at once": {"key-1", 0},
+		"another start": {"key-2", time.Minute}, "another start at once": {"key-2", 0},
+		"the same later": {"key-1", time.Minute}, "the same at once": {"key-1", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +94,8 @@ func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 		want    error
 		left    bool // the segment belongs to the instance
 	}{
-		"the same at once": {"key-1", 0, nil, true}, "the same later": {"key-1", time.Second, nil, false}, "another": {"key-2", time.Second, provider.ErrAlreadyExists, false},
+		"the same at once": {"key-1", 0, nil, true}, "the same later": {"key-1", time.Second, nil, false},
+		"another": {"key-2", time.Second, provider.ErrAlreadyExists, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,14 +106,18 @@ func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 					if createsInstance(c) && !frozen {
 						frozen = true
 						time.Sleep(s.after)
-						in = must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: s.startID}))
+						in = must(h.Provider.StartOrchestration(ctx, provider.Start{
+							InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: s.startID,
+						}))
 						if end := h.finish(in); string(end.Output) != "2" {
 							t.Errorf("ended with %s, want output 2", end.String())
 						}
 					}
 					return next()
 				})
-				late, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1"})
+				late, err := h.Provider.StartOrchestration(ctx, provider.Start{
+					InstanceID: "i-1", Name: "chain", Input: encoded(t, 1), StartID: "key-1",
+				})
 				if !errors.Is(err, s.want) || err == nil && late.ExecutionID != in.ExecutionID {
 					t.Errorf("late start: got %+v, error %v", late, err)
 				}
@@ -119,7 +125,8 @@ func TestR11_clientFrozenBetweenWrites_changesNothing(t *testing.T) {
 				if now := h.read(in); now.Status != provider.StatusCompleted || string(h.events(now)[0].Input) != "2" {
 					t.Errorf("got status %s, input %s", now.Status, h.events(now)[0].Input)
 				}
-				h.wantExpiringStub(strings.TrimSuffix(strings.TrimPrefix(h.putKeys()[0], "x#"), " h#0000000000"), !s.left)
+				h.wantExpiringStub(strings.TrimSuffix(strings.TrimPrefix(h.putKeys()[0], "x#"), " h#0000000000"),
+					!s.left)
 			})
 		})
 	}
@@ -164,7 +171,8 @@ func TestR11_startWithUsedID_leavesExpiringStub(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)
 		for range 3 {
-			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "key-2"}); !errors.Is(err, provider.ErrAlreadyExists) {
+			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain",
+				Input: encoded(t, 2), StartID: "key-2"}); !errors.Is(err, provider.ErrAlreadyExists) {
 				t.Fatal(err)
 			}
 			put := h.putKeys()
@@ -215,7 +223,8 @@ func TestR11_startWithStoredPayloads_isOneTransaction(t *testing.T) {
 				}
 			}
 		}
-		if want := []string{"i#i-1 i", "x#" + s.ExecutionID + " h#0000000000"}; !slices.Equal(wrote, want) || len(h.putKeys()) > 0 {
+		if want := []string{"i#i-1 i", "x#" + s.ExecutionID + " h#0000000000"}; !slices.Equal(wrote, want) ||
+			len(h.putKeys()) > 0 {
 			t.Errorf("got writes %q in the transaction, and %q outside", wrote, h.putKeys())
 		}
 	})

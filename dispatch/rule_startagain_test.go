@@ -24,7 +24,9 @@ import (
 func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
-		start := provider.Message{Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "start-1"}
+		start := provider.Message{
+			Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "start-1",
+		}
 		if err := h.Provider.EnqueueForOrchestrator(ctx, start); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,8 @@ func TestR4_repeatedStartFindsInstance_redispatchesAgain(t *testing.T) {
 		batch := h.receive("sim://inbox.fifo")
 		zombie, done := false, false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok && strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
+			if send, ok := c.Input.(*sqs.SendMessageBatchInput); zombie && ok &&
+				strings.Contains(*send.Entries[0].MessageBody, `"activityId":6`) {
 				return errors.New("the zombie died between commit and dispatch")
 			}
 			if createsInstance(c) && !done {
@@ -75,7 +78,10 @@ func TestR4_startFindsInstance_redispatchesItsTurn(t *testing.T) {
 		t.Run(fmt.Sprint("delivery ", delivery), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
-				start := provider.Message{Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: encoded(t, 2), StartID: "start-1"}
+				start := provider.Message{
+					Kind: provider.MessageStart, InstanceID: "i-1", Name: "chain", Input: encoded(t, 2),
+					StartID: "start-1",
+				}
 				if err := h.Provider.EnqueueForOrchestrator(ctx, start); err != nil {
 					t.Fatal(err)
 				}

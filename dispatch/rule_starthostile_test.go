@@ -80,8 +80,10 @@ func TestR11AStartThatComesAgainTakesThePlaceOfItsTries(t *testing.T) {
 					starts[key] = true
 				}
 			}
-			if now := h.read(provider.Instance{InstanceID: "c"}); len(starts) != 1 || now.Status != provider.StatusCompleted || tries != 3 {
-				t.Errorf("dies=%v: after %d tries: got status %s and %d first segments: %v", dies, tries, now.Status, len(starts), starts)
+			if now := h.read(provider.Instance{InstanceID: "c"}); len(starts) != 1 ||
+				now.Status != provider.StatusCompleted || tries != 3 {
+				t.Errorf("dies=%v: after %d tries: got status %s and %d first segments: %v",
+					dies, tries, now.Status, len(starts), starts)
 			}
 		})
 	}

@@ -99,7 +99,9 @@ func statusRegistry(r *runs) *perdure.Registry {
 		}
 		return v, err
 	})
-	perdure.AddOrchestration(g, "counts-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) { return n, call(ctx, n) })
+	perdure.AddOrchestration(g, "counts-all", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
+		return n, call(ctx, n)
+	})
 	perdure.AddOrchestration(g, "goes-on", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if n > 0 {
 			return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
@@ -117,7 +119,8 @@ func (h *hub) wantShown(id string, status provider.RuntimeStatus, custom string)
 	h.t.Helper()
 	in, err := h.Provider.ReadInstance(h.t.Context(), id)
 	if err != nil || in.Status != status || string(in.CustomStatus) != custom {
-		h.t.Errorf("%s: got status %s, custom status %s, error %v; want %s, %s", id, in.Status, in.CustomStatus, err, status, custom)
+		h.t.Errorf("%s: got status %s, custom status %s, error %v; want %s, %s",
+			id, in.Status, in.CustomStatus, err, status, custom)
 	}
 }
 
@@ -126,7 +129,9 @@ func (h *hub) wantShown(id string, status provider.RuntimeStatus, custom string)
 func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 	t.Parallel()
 	ran, throttled := &runs{of: map[string]int{}}, &statusesThrottled{}
-	inBubble(t, simhub.Options{Registry: statusRegistry(ran), Intercept: throttled.intercept}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: statusRegistry(ran), Intercept: throttled.intercept,
+	}, func(ctx context.Context, h *hub) {
 		throttled.until = time.Now().Add(time.Hour)
 		h.startAs("waits", "shows", 40)
 		h.startAs("is-cancelled", "shows", 30)
@@ -141,7 +146,8 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 			}
 		}
 		activities, all := ran.all()
-		t.Logf("%d activities ran %d times; %d updates were throttled, %d refreshes sent", activities, all, throttled.refused.Load(), throttled.asked.Load())
+		t.Logf("%d activities ran %d times; %d updates were throttled, %d refreshes sent",
+			activities, all, throttled.refused.Load(), throttled.asked.Load())
 		if activities != 100 || all != 100 {
 			t.Errorf("got %d activities and %d runs, want 100 each", activities, all)
 		}
@@ -150,7 +156,10 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 		h.wantShown("ends", provider.StatusCompleted, "")
 		h.wantShown("goes-on", provider.StatusRunning, `"first execution"`)
 		for _, id := range []string{"waits", "is-cancelled", "goes-on"} {
-			h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: id, Name: "add", EventID: "e", Data: history.Payload("1")})
+			h.send(provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: id, Name: "add", EventID: "e",
+				Data: history.Payload("1"),
+			})
 		}
 		h.serveFor(time.Hour)
 		h.checkRest() // no refresh remains
@@ -160,11 +169,14 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 // Without the sweeper, refreshes alone write every status, and their number is bounded.
 func TestStatusRefresh_fails_isRetried(t *testing.T) {
 	t.Parallel()
-	for name, outage := range map[string]time.Duration{"a moment": 10 * time.Second, "two minutes": 2 * time.Minute, "a day": day} {
+	for name, outage := range map[string]time.Duration{"a moment": 10 * time.Second, "two minutes": 2 * time.Minute,
+		"a day": day} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			throttled := &statusesThrottled{}
-			inBubble(t, simhub.Options{Registry: statusRegistry(&runs{of: map[string]int{}}), Intercept: throttled.intercept}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: statusRegistry(&runs{of: map[string]int{}}), Intercept: throttled.intercept,
+			}, func(_ context.Context, h *hub) {
 				throttled.until = time.Now().Add(outage)
 				h.startAs("i-1", "shows", 1)
 				h.serveFor(outage + 16*time.Minute)
@@ -190,9 +202,18 @@ func TestStatusRefresh_readFails_laterMessagesAreProcessed(t *testing.T) {
 			return next()
 		})
 		h.send(
-			provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "1", Data: history.Payload("1")},
-			provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1, TimerID: 2, Refresh: 3},
-			provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "2", Data: history.Payload("1")},
+			provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "1",
+				Data: history.Payload("1"),
+			},
+			provider.Message{
+				Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, Segment: 1,
+				TimerID: 2, Refresh: 3,
+			},
+			provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: "2",
+				Data: history.Payload("1"),
+			},
 		)
 		if failed := h.turn(0); len(failed) > 0 {
 			t.Errorf("got failed records %v", failed)
@@ -203,7 +224,8 @@ func TestStatusRefresh_readFails_laterMessagesAreProcessed(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		timers, _ := h.Provider.DecodeTimers(h.receive("sim://timers"))
-		if len(timers) != 1 || timers[0].Refresh != 4 || timers[0].TimerID != 2 || timers[0].ExecutionID != in.ExecutionID || timers[0].Segment != 1 {
+		if len(timers) != 1 || timers[0].Refresh != 4 || timers[0].TimerID != 2 ||
+			timers[0].ExecutionID != in.ExecutionID || timers[0].Segment != 1 {
 			t.Errorf("got timers %+v, want the refresh again", timers)
 		}
 	})
@@ -216,7 +238,10 @@ func TestStatusRefresh_firedByOlderRenewer_changesNothing(t *testing.T) {
 	throttled := &statusesThrottled{}
 	inBubble(t, simhub.Options{Intercept: throttled.intercept}, func(ctx context.Context, h *hub) {
 		throttled.until = time.Now().Add(20 * time.Minute)
-		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "timer", Input: encoded(t, time.Minute), StartID: "s", StartAt: time.Now().Add(time.Hour)})
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "i-1", Name: "timer", Input: encoded(t, time.Minute), StartID: "s",
+			StartAt: time.Now().Add(time.Hour),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +257,8 @@ func TestStatusRefresh_firedByOlderRenewer_changesNothing(t *testing.T) {
 			}
 			if timer.Refresh > 0 {
 				fired = append(fired, provider.Message{
-					Kind: provider.MessageTimerFired, InstanceID: timer.InstanceID, ExecutionID: timer.ExecutionID, Segment: timer.Segment, TimerID: timer.TimerID, FireAt: &timer.FireAt,
+					Kind: provider.MessageTimerFired, InstanceID: timer.InstanceID, ExecutionID: timer.ExecutionID,
+					Segment: timer.Segment, TimerID: timer.TimerID, FireAt: &timer.FireAt,
 				})
 			}
 		}

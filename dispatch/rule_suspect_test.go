@@ -51,7 +51,8 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {
-			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record}); err != nil {
+			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID,
+				ActivityID: it.ActivityID, Record: it.Record}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
@@ -95,7 +96,8 @@ func TestR13WhatWaitsForItsTurnIsLeased(t *testing.T) {
 				if dies {
 					time.Sleep(75 * time.Second)
 					if again := h.receive("sim://default"); len(again) != 2 {
-						t.Errorf("%v after the process died: got %d records, want 2", time.Since(began)-40*time.Second, len(again))
+						t.Errorf("%v after the process died: got %d records, want 2",
+							time.Since(began)-40*time.Second, len(again))
 					}
 				}
 				if failed := <-done; len(failed) > 0 != dies || most.Load() != 1 {
@@ -173,7 +175,9 @@ func TestR13_suspectDoesNotFitInvocation_isReleasedUnmarked(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, it := range h.workItemsAfter(20 * time.Second) {
-			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record})
+			died, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+				ExecutionID: it.ExecutionID, ActivityID: it.ActivityID, Record: it.Record,
+			})
 			// the live process removed the marker of the first; the second keeps its one
 			if want := int(it.ActivityID) - 3; err != nil || died != want {
 				t.Errorf("activity %d: got %d crash markers, error %v", it.ActivityID, died, err)
@@ -207,7 +211,8 @@ func TestR13MarksOutliveARecordThatIsSentAnew(t *testing.T) {
 			}
 			return crashable(ctx, c, next)
 		})
-		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 || failures.Load() < most {
+		if end := h.finish(in); string(end.Output) != `"0, poison true"` || d.ran.Load() != 13 ||
+			failures.Load() < most {
 			t.Errorf("got %d runs, output %s after %d failures", d.ran.Load(), end.Output, failures.Load())
 		}
 	})

@@ -56,13 +56,15 @@ func TestR24_messageSentTwice_isOneEvent(t *testing.T) {
 		inBubble(t, simhub.Options{Environments: 2}, func(ctx context.Context, h *hub) {
 			h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*sqs.SendMessageBatchInput)
-				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+				if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL ||
+					strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 					return next()
 				}
 				err := next()
 				twice := &sqs.SendMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Clone(in.Entries)}
 				for i := range twice.Entries {
-					twice.Entries[i].MessageDeduplicationId = aws.String("again" + aws.ToString(twice.Entries[i].MessageDeduplicationId))
+					twice.Entries[i].MessageDeduplicationId = aws.String("again" +
+						aws.ToString(twice.Entries[i].MessageDeduplicationId))
 				}
 				if _, sent := h.Cloud.Queues.SendMessageBatch(ctx, twice); sent != nil {
 					t.Error(sent)
@@ -219,14 +221,17 @@ func TestR24AnInstanceThatStartsMeanwhileHasTheEvent(t *testing.T) {
 func TestR24_startCommittedAfterRefusal_eventNeverArrives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		late := must(h.Provider.PrepareStart(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "late"}))
+		late := must(h.Provider.PrepareStart(ctx, provider.Start{
+			InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "late",
+		}))
 		time.Sleep(time.Hour)
 		sender := h.start("tells", tells{To: "c", Events: 1})
 		h.turn(0)
 		if failed := h.Orchestrators[0].HandleRecords(ctx, h.receive(h.Provider.Config().InboxURL)); len(failed) > 0 {
 			t.Fatal("got failed records, want none")
 		}
-		if _, err := h.Cloud.Table.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)}); err != nil {
+		if _, err := h.Cloud.Table.TransactWriteItems(ctx,
+			&dynamodb.TransactWriteItemsInput{TransactItems: dynamo.TransactItems(late)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := late.Wake(ctx); err != nil {
@@ -256,7 +261,9 @@ func TestR24_eventForEndedIncarnation_doesNotReachTheNext(t *testing.T) {
 		if err := h.Provider.DeleteInstance(ctx, first.InstanceID, false); err != nil {
 			t.Fatal(err)
 		}
-		second := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second"}))
+		second := must(h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second",
+		}))
 		h.serveFor(time.Hour) // SQS redelivers the message
 		h.wantOutput(sender, `"1 over"`)
 		if n := countRaised(h.events(second)); n != 0 {
@@ -292,9 +299,12 @@ func TestR24AnEventThatTriggersATurnThatEndsIsAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			intercept, _ := crashOnce(false, func(c simaws.Call) bool { return sendsKind(c, provider.MessageEventAnswered) })
+			intercept, _ := crashOnce(false, func(c simaws.Call) bool {
+				return sendsKind(c, provider.MessageEventAnswered)
+			})
 			r := registry()
-			perdure.AddOrchestration(r, "anew-then-hears", func(ctx *perdure.OrchestrationContext, n int) ([]int, error) {
+			perdure.AddOrchestration(r, "anew-then-hears", func(ctx *perdure.OrchestrationContext, n int) ([]int,
+				error) {
 				if n == 1 {
 					return perdure.ContinueAsNew[[]int](ctx, 2)
 				}
@@ -387,12 +397,13 @@ func TestR24_senderEndsOrIsCancelled_eventIsSent(t *testing.T) {
 		_, late := perdure.RaiseEvent(scope, to, "add", 8).Await(ctx)
 		return fmt.Sprint(given, "; ", late), nil
 	})
-	perdure.AddOrchestration(r, "tells-and-gives-up", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
-		told := perdure.RaiseEvent(ctx, to, "add", 7)
-		told.Cancel("no matter")
-		_, err := told.Await(ctx)
-		return fmt.Sprint(err), perdure.Sleep(ctx, time.Hour)
-	})
+	perdure.AddOrchestration(r, "tells-and-gives-up",
+		func(ctx *perdure.OrchestrationContext, to string) (string, error) {
+			told := perdure.RaiseEvent(ctx, to, "add", 7)
+			told.Cancel("no matter")
+			_, err := told.Await(ctx)
+			return fmt.Sprint(err), perdure.Sleep(ctx, time.Hour)
+		})
 	perdure.AddOrchestration(r, "tells-and-fails", func(ctx *perdure.OrchestrationContext, to string) (string, error) {
 		perdure.RaiseEvent(ctx, to, "add", 7)
 		return "", fmt.Errorf("failed")
@@ -469,7 +480,8 @@ func TestR24_event_costsNoReadForOldReceivers(t *testing.T) {
 			if old {
 				want = 0
 			}
-			if got := h.Cloud.Counts(); got["DynamoDB.GetItem"] != want || got["DynamoDB.Query"] != 0 || got["DynamoDB.PutItem"] != 1 {
+			if got := h.Cloud.Counts(); got["DynamoDB.GetItem"] != want || got["DynamoDB.Query"] != 0 ||
+				got["DynamoDB.PutItem"] != 1 {
 				t.Errorf("got calls %v, want %d reads", got, want)
 			}
 		})

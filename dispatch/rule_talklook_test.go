@@ -18,14 +18,17 @@ import (
 func eventFor(executionID string, n int, at time.Time) provider.Message {
 	const eventID = 3
 	return provider.Message{
-		Kind: provider.MessageEventSent, InstanceID: "c", Name: "add", EventID: provider.StartID(executionID, eventID), Data: history.Payload{byte('0' + n)}, SentAt: &at,
+		Kind: provider.MessageEventSent, InstanceID: "c", Name: "add", EventID: provider.StartID(executionID, eventID),
+		Data: history.Payload{byte('0' + n)}, SentAt: &at,
 		Parent: &history.Parent{InstanceID: "p", ExecutionID: executionID, EventID: eventID},
 	}
 }
 
 // afterRefusal runs f after an event was refused for lack of a receiver and the receiver has started. SQS has
 // forgotten the deduplication ID of the event.
-func afterRefusal(t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message)) {
+func afterRefusal(
+	t *testing.T, ahead time.Duration, f func(h *hub, receiver provider.Instance, again provider.Message),
+) {
 	t.Helper()
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		refused := eventFor("px", 1, time.Now().Add(ahead))

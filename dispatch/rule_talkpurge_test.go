@@ -25,7 +25,9 @@ func TestR24_purgeOfSender_sendsNothingAgain(t *testing.T) {
 				if err := h.Provider.DeleteInstance(ctx, "c", false); err != nil {
 					t.Fatal(err)
 				}
-				second := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second"}))
+				second := must(h.Provider.StartOrchestration(ctx, provider.Start{
+					InstanceID: "c", Name: "hears", Input: encoded(t, hearing{Left: 1}), StartID: "second",
+				}))
 				h.serveFor(time.Hour)
 
 				sent := 0

@@ -60,7 +60,10 @@ func TestR15_timerCancelledInQueue_leavesNoSchedule(t *testing.T) {
 func TestR15ADelayedStartThatIsTerminatedLeavesNoSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s", StartAt: time.Now().Add(50 * time.Hour)})
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s",
+			StartAt: time.Now().Add(50 * time.Hour),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +95,10 @@ func TestR15_checkAfterCreation_readsAllPages(t *testing.T) {
 		in := h.start("waits-a-day", 0)
 		h.serveFor(time.Second)
 		for n := range int64(8) {
-			m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: static(n, 8), Data: encoded(t, static(n, 900<<10))}
+			m := provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "other", EventID: static(n, 8),
+				Data: encoded(t, static(n, 900<<10)),
+			}
 			h.send(m)
 			h.serveFor(time.Minute)
 		}
@@ -193,7 +199,8 @@ func TestR15_checkFails_isRepeated(t *testing.T) {
 		in := h.start("timer", 3*time.Hour)
 		failures := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if q, ok := c.Input.(*dynamodb.QueryInput); ok && text(q.ExpressionAttributeValues, ":end") == "h#~" && text(q.ExpressionAttributeValues, ":sk") != "h#0000000000" && failures < 3 {
+			if q, ok := c.Input.(*dynamodb.QueryInput); ok && text(q.ExpressionAttributeValues, ":end") == "h#~" &&
+				text(q.ExpressionAttributeValues, ":sk") != "h#0000000000" && failures < 3 {
 				failures++
 				return errAccess
 			}

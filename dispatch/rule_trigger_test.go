@@ -65,9 +65,14 @@ func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
-	inBubble(t, simhub.Options{Environments: 2, Registry: startsAnother(2), Intercept: intercept}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Environments: 2, Registry: startsAnother(2), Intercept: intercept,
+	}, func(ctx context.Context, h *hub) {
 		const delay = 10 * time.Minute
-		s := provider.Start{InstanceID: "i-1", Name: "starts-another", Input: encoded(t, false), StartID: "start-1", StartAt: time.Now().Add(delay)}
+		s := provider.Start{
+			InstanceID: "i-1", Name: "starts-another", Input: encoded(t, false), StartID: "start-1",
+			StartAt: time.Now().Add(delay),
+		}
 		in, err := h.Provider.StartOrchestration(ctx, s)
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +141,9 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		}
 		return perdure.ContinueAsNew[int](ctx, left-1)
 	})
-	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen)}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen),
+	}, func(ctx context.Context, h *hub) {
 		in := h.start("continues", executions)
 		h.raise(in, "e", 7)
 		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || string(end.Output) != "7" {
@@ -159,7 +166,8 @@ func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.
 		if name, _ := simhub.Process(ctx); name != "" {
 			mu.Lock()
 			number++
-			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok && tx.TransactItems[len(tx.TransactItems)-1].Update != nil {
+			if tx, ok := c.Input.(*dynamodb.TransactWriteItemsInput); ok &&
+				tx.TransactItems[len(tx.TransactItems)-1].Update != nil {
 				begun++ // the transaction of a start has no update
 			}
 			seen(number, begun)
@@ -216,13 +224,19 @@ func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, 
 		}
 		return letters, nil
 	})
-	inBubble(t, simhub.Options{Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen)}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen),
+	}, func(ctx context.Context, h *hub) {
 		in := h.start("continues", executions)
 		h.post(in, letters-1)
 		h.turn(0)
-		h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "go", Data: encoded(t, 1)})
 		h.send(provider.Message{
-			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "the last", Data: encoded(t, newLetter(letters-1)),
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "go",
+			Data: encoded(t, 1),
+		})
+		h.send(provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "add", EventID: "the last",
+			Data: encoded(t, newLetter(letters-1)),
 		})
 		h.serveFor(2 * time.Hour)
 		h.wantAll(ctx, in, letters)

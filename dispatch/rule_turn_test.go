@@ -35,12 +35,14 @@ func TestR1_timerAndSweep_commitNoSegment(t *testing.T) {
 		}
 		for _, c := range h.made()[before:] {
 			put, ok := c.Input.(*dynamodb.PutItemInput)
-			if ok && text(put.Item, "pk") != "hub" || strings.HasPrefix(c.Operation, "Update") || strings.HasPrefix(c.Operation, "Transact") {
+			if ok && text(put.Item, "pk") != "hub" || strings.HasPrefix(c.Operation, "Update") ||
+				strings.HasPrefix(c.Operation, "Transact") {
 				t.Errorf("the timekeeper wrote to the table: %s", c.Operation)
 			}
 		}
 		h.turn(0)
-		if s, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID); err != nil || s.Status != provider.StatusCompleted {
+		if s, err := h.Provider.ReadInstance(h.t.Context(), in.InstanceID); err != nil ||
+			s.Status != provider.StatusCompleted {
 			t.Errorf("the inbox message caused no turn: got status %v, error %v", s.Status, err)
 		}
 	})
@@ -49,11 +51,15 @@ func TestR1_timerAndSweep_commitNoSegment(t *testing.T) {
 // SQS limits a message group ID to 128 ASCII characters. An instance ID has up to 1 KiB of UTF-8.
 func TestR1_unusualInstanceIDs_areHashedToGroups(t *testing.T) {
 	t.Parallel()
-	for name, id := range map[string]string{"long": strings.Repeat("x", 1024), "unicode": "bestellung/ä#日本\u200d🜁", "spaces": " a b "} {
+	for name, id := range map[string]string{
+		"long": strings.Repeat("x", 1024), "unicode": "bestellung/ä#日本\u200d🜁", "spaces": " a b ",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
-				in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: id, Name: "chain", Input: history.Payload("2"), StartID: "s"})
+				in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+					InstanceID: id, Name: "chain", Input: history.Payload("2"), StartID: "s",
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,10 +133,12 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 		h.complete(in, 1, 3)
 		outcome := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), outcome)
-		for sk, wm := range map[string]string{"h#0000000000": "", "h#0000000001": wake[0].Sequence, "h#0000000002": outcome[0].Sequence} {
+		for sk, wm := range map[string]string{"h#0000000000": "", "h#0000000001": wake[0].Sequence,
+			"h#0000000002": outcome[0].Sequence} {
 			item := h.item("x#"+in.ExecutionID, sk)
 			if text(item, "nonce") == "" || item["parts"] == nil || text(item, "wm") != wm {
-				t.Errorf("%s: got nonce %q, parts %v, wm %q, want wm %q", sk, text(item, "nonce"), item["parts"], text(item, "wm"), wm)
+				t.Errorf("%s: got nonce %q, parts %v, wm %q, want wm %q",
+					sk, text(item, "nonce"), item["parts"], text(item, "wm"), wm)
 			}
 			if inbox := text(item, "inbox"); wm != "" && inbox != h.Provider.Config().InboxURL {
 				t.Errorf("%s: got inbox %q", sk, inbox)
@@ -203,7 +211,8 @@ func TestR4AnEndAtOnceIsProjectedAfterACrash(t *testing.T) {
 	inBubble(t, simhub.Options{Intercept: crash}, func(ctx context.Context, h *hub) {
 		in := h.start("nothing", 7)
 		h.finish(in)
-		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || s.Status != provider.StatusCompleted || !crashed.Load() {
+		if s, err := h.Provider.ReadInstance(ctx, in.InstanceID); err != nil || s.Status != provider.StatusCompleted ||
+			!crashed.Load() {
 			t.Errorf("crashed=%v: got status %v, error %v, want Completed", crashed.Load(), s.Status, err)
 		}
 	})

@@ -116,7 +116,8 @@ func addChanging(r *perdure.Registry) *perdure.Registry {
 
 func updateMessage(in provider.Instance, id string, data history.Payload) provider.Message {
 	return provider.Message{
-		Kind: provider.MessageUpdate, InstanceID: in.InstanceID, StartID: in.StartID, Name: "change", EventID: id, Data: data, RequestedBy: "ann",
+		Kind: provider.MessageUpdate, InstanceID: in.InstanceID, StartID: in.StartID, Name: "change", EventID: id,
+		Data: data, RequestedBy: "ann",
 	}
 }
 
@@ -129,7 +130,9 @@ func (h *hub) update(in provider.Instance, id string, c change) {
 // raiseGo sends the external event that handlers wait for.
 func (h *hub) raiseGo(in provider.Instance) {
 	h.t.Helper()
-	h.send(provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", Data: history.Payload("1")})
+	h.send(provider.Message{
+		Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", Data: history.Payload("1"),
+	})
 }
 
 // wantUpdated fails unless an update has the given outcome, and a result, error or reason that contains says.
@@ -140,9 +143,11 @@ func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.Upda
 	if a.Error != nil {
 		got += ": " + a.Error.Message
 	}
-	if err != nil || a.Outcome != outcome || !strings.Contains(got, says) || a.StartID != in.StartID || a.UpdateID != id {
+	if err != nil || a.Outcome != outcome || !strings.Contains(got, says) || a.StartID != in.StartID ||
+		a.UpdateID != id {
 		const shown = 200
-		h.t.Errorf("update %s: got %s %.*s, error %v; want %s %.*s", id, a.Outcome, shown, got, err, outcome, shown, says)
+		h.t.Errorf("update %s: got %s %.*s, error %v; want %s %.*s",
+			id, a.Outcome, shown, got, err, outcome, shown, says)
 	}
 }
 
@@ -171,8 +176,11 @@ func (h *hub) storedAnswers(instanceID string) int {
 func (h *hub) countResults(instanceID string) []map[string]ddbtypes.AttributeValue {
 	h.t.Helper()
 	out, err := h.Cloud.Table.Query(h.t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
-		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": textValue("i#" + instanceID), ":sk": textValue("u#")},
+		TableName: aws.String("perdure"), ConsistentRead: aws.Bool(true),
+		KeyConditionExpression: aws.String("pk = :pk AND begins_with(sk, :sk)"),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{
+			":pk": textValue("i#" + instanceID), ":sk": textValue("u#"),
+		},
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -210,7 +218,8 @@ func TestR27_update_keepsItsPositionAmongEvents(t *testing.T) {
 		}
 		events := h.events(in)
 		i := slices.IndexFunc(events, func(e history.Event) bool { return e.Kind == history.UpdateAccepted })
-		if a := events[i]; a.Name != "change" || a.EventID != "u1" || a.RequestedBy != "ann" || events[i+1].Kind != history.UpdateCompleted || events[i+1].SourceEventID != a.ID {
+		if a := events[i]; a.Name != "change" || a.EventID != "u1" || a.RequestedBy != "ann" ||
+			events[i+1].Kind != history.UpdateCompleted || events[i+1].SourceEventID != a.ID {
 			t.Errorf("got events %+v, %+v", a, events[i+1])
 		}
 		if n := countKinds(events, history.TurnStarted); n != 2 {
@@ -226,7 +235,9 @@ func TestR27_update_keepsItsPositionAmongEvents(t *testing.T) {
 func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
-		inBubble(t, simhub.Options{Environments: 2, Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Environments: 2, Registry: addChanging(registry()),
+		}, func(ctx context.Context, h *hub) {
 			h.interfere(sentTwice(ctx, h))
 			in := h.start("changes", changing{Events: 3, Anew: anew, Done: true})
 			h.serveFor(time.Second)
@@ -263,13 +274,15 @@ func TestR27_everyMessageSentTwice_isOneUpdate(t *testing.T) {
 func sentTwice(ctx context.Context, h *hub) simaws.Interceptor {
 	return func(_ context.Context, c simaws.Call, next func() error) error {
 		in, ok := c.Input.(*sqs.SendMessageBatchInput)
-		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL || strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
+		if !ok || aws.ToString(in.QueueUrl) != h.Provider.Config().InboxURL ||
+			strings.HasPrefix(aws.ToString(in.Entries[0].MessageDeduplicationId), "again") {
 			return next()
 		}
 		err := next()
 		copies := &sqs.SendMessageBatchInput{QueueUrl: in.QueueUrl, Entries: slices.Clone(in.Entries)}
 		for i := range copies.Entries {
-			copies.Entries[i].MessageDeduplicationId = aws.String("again" + aws.ToString(copies.Entries[i].MessageDeduplicationId))
+			copies.Entries[i].MessageDeduplicationId = aws.String("again" +
+				aws.ToString(copies.Entries[i].MessageDeduplicationId))
 		}
 		if _, sent := h.Cloud.Queues.SendMessageBatch(ctx, copies); sent != nil {
 			h.t.Error(sent)
@@ -291,7 +304,8 @@ func TestR27_twoCallersWithOneID_shareTheFirstResult(t *testing.T) {
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"first first!"`)
 		c := client.New(h.Provider)
 		for range 2 {
-			if got, err := c.Update(ctx, in.InstanceID, "change", change{Say: "third"}, client.WithUpdateID("u1")); err != nil || string(got) != `"first first!"` {
+			if got, err := c.Update(ctx, in.InstanceID, "change", change{Say: "third"},
+				client.WithUpdateID("u1")); err != nil || string(got) != `"first first!"` {
 				t.Errorf("got %s, error %v, want the first result", got, err)
 			}
 		}
@@ -308,32 +322,36 @@ func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		t.Run(fmt.Sprintf("anew=%t", anew), func(t *testing.T) {
 			t.Parallel()
-			changes(t, simhub.Options{}, changing{Events: 3, Anew: anew}, func(_ context.Context, h *hub, in provider.Instance) {
-				h.update(in, "u1", change{Say: "a"})
-				h.update(in, "u2", change{Refuse: "b"})
-				h.raise(in, "e1", 1)
-				h.turn(0)
-				time.Sleep(provider.UpdateResultRetention + time.Hour)
-				h.wantUnanswered(in, "u1")
-				h.update(in, "u1", change{Say: "again"})
-				h.update(in, "u2", change{Say: "again"})
-				h.update(in, "u3", change{Say: "c"})
-				h.turns()
-				if anew {
-					h.wantUpdated(in, "u1", provider.UpdateResultExpired, "")
-					h.wantUpdated(in, "u2", provider.UpdateResultExpired, "")
-				} else {
-					h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
-					h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 1")
-				}
-				h.wantUpdated(in, "u3", provider.UpdateCompleted, `"a 1 c"`)
+			changes(t, simhub.Options{}, changing{Events: 3, Anew: anew},
+				func(_ context.Context, h *hub, in provider.Instance) {
+					h.update(in, "u1", change{Say: "a"})
+					h.update(in, "u2", change{Refuse: "b"})
+					h.raise(in, "e1", 1)
+					h.turn(0)
+					time.Sleep(provider.UpdateResultRetention + time.Hour)
+					h.wantUnanswered(in, "u1")
+					h.update(in, "u1", change{Say: "again"})
+					h.update(in, "u2", change{Say: "again"})
+					h.update(in, "u3", change{Say: "c"})
+					h.turns()
+					if anew {
+						h.wantUpdated(in, "u1", provider.UpdateResultExpired, "")
+						h.wantUpdated(in, "u2", provider.UpdateResultExpired, "")
+					} else {
+						h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+						h.wantUpdated(in, "u2", provider.UpdateRejected, "b after 1")
+					}
+					h.wantUpdated(in, "u3", provider.UpdateCompleted, `"a 1 c"`)
 
-				known := provider.UpdateResult{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted, Result: history.Payload(`"a"`)}
-				if err := h.Provider.PutUpdateResults(t.Context(), known); err != nil {
-					t.Fatal(err)
-				}
-				h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
-			})
+					known := provider.UpdateResult{
+						InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change",
+						Outcome: provider.UpdateCompleted, Result: history.Payload(`"a"`),
+					}
+					if err := h.Provider.PutUpdateResults(t.Context(), known); err != nil {
+						t.Fatal(err)
+					}
+					h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+				})
 		})
 	}
 }
@@ -372,7 +390,10 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 			var validated atomic.Int64
 			r := registry()
 			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-				err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string, error) { return "done", nil },
+				err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string,
+					error) {
+					return "done", nil
+				},
 					perdure.WithValidator(func(change) error {
 						if first := validated.Add(1) == 1; first == rejectsFirst {
 							return errChange
@@ -404,7 +425,8 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 					want = provider.UpdateCompleted
 				}
 				h.wantUpdated(in, "u1", want, "")
-				if n := countKinds(h.events(in), history.UpdateRejected) + countKinds(h.events(in), history.UpdateAccepted); n != 1 || validated.Load() != 2 {
+				if n := countKinds(h.events(in), history.UpdateRejected) + countKinds(h.events(in),
+					history.UpdateAccepted); n != 1 || validated.Load() != 2 {
 					t.Errorf("got %d decisions in history, and %d validations", n, validated.Load())
 				}
 				h.wantReplays(r, in)
@@ -424,19 +446,20 @@ func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 		t.Run(fmt.Sprintf("after=%t", after), func(t *testing.T) {
 			t.Parallel()
 			intercept, crashed := crashOnce(after, isAnswer)
-			changes(t, simhub.Options{Intercept: intercept, Environments: 2}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
-				h.update(in, "u1", change{Refuse: "no"})
-				h.update(in, "u2", change{Say: "yes"})
-				h.serveFor(10 * time.Minute)
-				if !crashed.Load() {
-					t.Fatal("no process has crashed")
-				}
-				h.wantUpdated(in, "u1", provider.UpdateRejected, "no after 0")
-				h.wantUpdated(in, "u2", provider.UpdateCompleted, `"yes"`)
-				h.raise(in, "e1", 1)
-				h.finish(in)
-				h.checkRest()
-			})
+			changes(t, simhub.Options{Intercept: intercept, Environments: 2}, changing{Events: 1},
+				func(_ context.Context, h *hub, in provider.Instance) {
+					h.update(in, "u1", change{Refuse: "no"})
+					h.update(in, "u2", change{Say: "yes"})
+					h.serveFor(10 * time.Minute)
+					if !crashed.Load() {
+						t.Fatal("no process has crashed")
+					}
+					h.wantUpdated(in, "u1", provider.UpdateRejected, "no after 0")
+					h.wantUpdated(in, "u2", provider.UpdateCompleted, `"yes"`)
+					h.raise(in, "e1", 1)
+					h.finish(in)
+					h.checkRest()
+				})
 		})
 	}
 }
@@ -473,8 +496,12 @@ func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 		for _, size := range []int{0, 60 << 10} {
 			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, simhub.Options{Environments: 2, Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
-					s := provider.Start{InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1"}
+				inBubble(t, simhub.Options{
+					Environments: 2, Registry: addChanging(registry()),
+				}, func(ctx context.Context, h *hub) {
+					s := provider.Start{
+						InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1",
+					}
 					if delay > 0 {
 						s.StartAt = time.Now().Add(delay)
 					}
@@ -510,14 +537,16 @@ func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
 		in := must(h.Provider.StartOrchestration(ctx, provider.Start{
-			InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1", StartAt: time.Now().Add(time.Hour),
+			InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1",
+			StartAt: time.Now().Add(time.Hour),
 		}))
 		h.update(in, "u1", change{Say: "a"})
 		h.turns()
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"})
 		h.turns()
 		h.wantUnanswered(in, "u1")
-		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
+		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{},
+			client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("got error %v, want ErrEnded", err)
 		}
 		h.serveFor(2 * time.Hour)
@@ -529,37 +558,39 @@ func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 // each replay.
 func TestR27_handlerSetLater_earlierUpdatesAreRejected(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{}, changing{Events: 2, Late: true}, func(_ context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{Say: "early"})
-		h.raise(in, "e1", 1)
-		h.update(in, "u2", change{Say: "late"})
-		h.turn(0)
-		h.wantUpdated(in, "u1", provider.UpdateRejected, history.RejectedNoHandler)
-		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"1 late"`)
-		h.wantReplays(addChanging(registry()), in)
-		h.raise(in, "e2", 2)
-		h.finish(in)
-		h.checkRest()
-	})
+	changes(t, simhub.Options{}, changing{Events: 2, Late: true},
+		func(_ context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{Say: "early"})
+			h.raise(in, "e1", 1)
+			h.update(in, "u2", change{Say: "late"})
+			h.turn(0)
+			h.wantUpdated(in, "u1", provider.UpdateRejected, history.RejectedNoHandler)
+			h.wantUpdated(in, "u2", provider.UpdateCompleted, `"1 late"`)
+			h.wantReplays(addChanging(registry()), in)
+			h.raise(in, "e2", 2)
+			h.finish(in)
+			h.checkRest()
+		})
 }
 
 // Waiting handlers run concurrently, and each continues when it can.
 func TestR27_waitingHandlers_runConcurrently(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{Environments: 2}, changing{Events: 1, Done: true}, func(_ context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{Say: "a", Until: "b"})
-		h.serveFor(time.Minute)
-		h.update(in, "u2", change{Say: "b", Until: "a", Wait: "go"})
-		h.serveFor(5 * time.Minute) // a timer that fires as the hub stops may be redelivered
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a b"`)
-		h.wantUnanswered(in, "u2")
-		h.raise(in, "e1", 1)
-		h.serveFor(time.Minute)
-		h.wantStatus(in, provider.StatusRunning) // waits for its update handlers
-		h.raiseGo(in)
-		if end := h.finish(in); string(end.Output) != `"a b 1 b!"` {
-			t.Errorf("ended with %s, output %s", end.String(), end.Output)
-		}
-		h.checkRest()
-	})
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1, Done: true},
+		func(_ context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{Say: "a", Until: "b"})
+			h.serveFor(time.Minute)
+			h.update(in, "u2", change{Say: "b", Until: "a", Wait: "go"})
+			h.serveFor(5 * time.Minute) // a timer that fires as the hub stops may be redelivered
+			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a b"`)
+			h.wantUnanswered(in, "u2")
+			h.raise(in, "e1", 1)
+			h.serveFor(time.Minute)
+			h.wantStatus(in, provider.StatusRunning) // waits for its update handlers
+			h.raiseGo(in)
+			if end := h.finish(in); string(end.Output) != `"a b 1 b!"` {
+				t.Errorf("ended with %s, output %s", end.String(), end.Output)
+			}
+			h.checkRest()
+		})
 }

@@ -65,7 +65,8 @@ func wantRead(t *testing.T, o simhub.Options, r reading, texts []string) {
 	perdure.AddOrchestration(o.Registry, "has-read", func(ctx *perdure.OrchestrationContext, texts []int) (int, error) {
 		var fs []*perdure.Future[int]
 		for i, bytes := range texts {
-			fs = append(fs, perdure.CallUpdate[int](ctx, "reader", "read", textsOf(i+1, bytes)[i], perdure.WithStart("reads", r)))
+			fs = append(fs, perdure.CallUpdate[int](ctx, "reader", "read", textsOf(i+1, bytes)[i],
+				perdure.WithStart("reads", r)))
 		}
 		return len(fs), perdure.WhenAll(ctx, perdure.Awaitables(fs)...)
 	})

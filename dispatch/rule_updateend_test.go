@@ -24,27 +24,28 @@ import (
 // after the resume.
 func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-		h.pause(in, "p1")
-		h.turn(0)
-		h.update(in, "u1", change{Refuse: "b"})
-		h.update(in, "u2", change{Say: "a"})
-		h.turn(0)
-		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
-		h.update(in, "u2", change{Say: "a copy"})
-		h.turn(0)
-		h.wantUnanswered(in, "u1")
-		h.wantTellsPending(ctx, in, provider.StatusPaused)
-		h.raise(in, "e0", 0)
-		h.turn(0)
-		h.wantPaused(in)
-		h.resume(in, "r1")
-		h.serveFor(time.Minute)
-		h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
-		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
-		h.wantUpdated(in, "asked", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
-		h.checkRest()
-	})
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			h.pause(in, "p1")
+			h.turn(0)
+			h.update(in, "u1", change{Refuse: "b"})
+			h.update(in, "u2", change{Say: "a"})
+			h.turn(0)
+			time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
+			h.update(in, "u2", change{Say: "a copy"})
+			h.turn(0)
+			h.wantUnanswered(in, "u1")
+			h.wantTellsPending(ctx, in, provider.StatusPaused)
+			h.raise(in, "e0", 0)
+			h.turn(0)
+			h.wantPaused(in)
+			h.resume(in, "r1")
+			h.serveFor(time.Minute)
+			h.wantUpdated(in, "u1", provider.UpdateRejected, "b after 0")
+			h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a"`)
+			h.wantUpdated(in, "asked", provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
+			h.checkRest()
+		})
 }
 
 // wantTellsPending fails unless a caller of an update receives a timeout with the status of the instance.
@@ -55,9 +56,11 @@ func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want p
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"}, client.WithUpdateID("asked"))
+		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"},
+			client.WithUpdateID("asked"))
 		e, told := errors.AsType[*client.UpdateError](err)
-		if !told || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" || !errors.Is(err, context.DeadlineExceeded) {
+		if !told || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" ||
+			!errors.Is(err, context.DeadlineExceeded) {
 			h.t.Errorf("got error %v, want pending with status %s", err, want)
 		}
 	}()
@@ -70,7 +73,8 @@ func TestR27_blockedInstance_processesUpdateInFixedBuild(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 2}, func(ctx context.Context, h *hub, in provider.Instance) {
 		broken := registry()
-		perdure.AddOrchestration(broken, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		perdure.AddOrchestration(broken, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string,
+			error) {
 			_, err := perdure.CreateTimer(ctx, time.Hour).Await(ctx)
 			return "", err
 		})
@@ -105,7 +109,8 @@ func TestR27_handlerIsRemoved_blocksInstance(t *testing.T) {
 		h.update(in, "u1", change{Say: "a", Wait: "go"})
 		h.turn(0)
 		without := registry()
-		perdure.AddOrchestration(without, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
+		perdure.AddOrchestration(without, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string,
+			error) {
 			return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
 		})
 		if err := h.Deploy(ctx, without, "without"); err != nil {
@@ -114,7 +119,9 @@ func TestR27_handlerIsRemoved_blocksInstance(t *testing.T) {
 		h.raiseGo(in)
 		h.serveFor(30 * time.Minute)
 		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeNondeterminism || !strings.Contains(now.Diagnosis.Expected, `UpdateAccepted "change"`) || !strings.Contains(now.Diagnosis.Got, "no handler") {
+		if now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeNondeterminism ||
+			!strings.Contains(now.Diagnosis.Expected, `UpdateAccepted "change"`) ||
+			!strings.Contains(now.Diagnosis.Got, "no handler") {
 			t.Errorf("got status %s, diagnosis %+v, want Blocked as nondeterministic", now.Status, now.Diagnosis)
 		}
 	})
@@ -152,7 +159,9 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 			h.turns()
 			h.raise(in, "e2", 2)
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationContinuedAsNew)},
-		"continues as new after the handler": {changing{Events: 2, Anew: true, Done: true}, func(h *hub, in provider.Instance) {
+		"continues as new after the handler": {changing{
+			Events: 2, Anew: true, Done: true,
+		}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.raise(in, "e1", 1)
 			h.turns()
@@ -175,18 +184,21 @@ func TestR27_executionEnds_unfinishedUpdatesAreAborted(t *testing.T) {
 		"cancelled": {changing{Events: 1, Done: true}, func(h *hub, in provider.Instance) {
 			h.update(in, "u1", waits)
 			h.turns()
-			h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client",
+			})
 		}, provider.UpdateAborted, history.TerminalReason(history.OrchestrationCancelled)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			changes(t, simhub.Options{Environments: 2}, c.changing, func(_ context.Context, h *hub, in provider.Instance) {
-				c.then(h, in)
-				h.finish(in)
-				h.wantUpdated(in, "u1", c.outcome, c.says)
-				h.wantReplays(addChanging(registry()), in)
-				h.checkRest()
-			})
+			changes(t, simhub.Options{Environments: 2}, c.changing,
+				func(_ context.Context, h *hub, in provider.Instance) {
+					c.then(h, in)
+					h.finish(in)
+					h.wantUpdated(in, "u1", c.outcome, c.says)
+					h.wantReplays(addChanging(registry()), in)
+					h.checkRest()
+				})
 		})
 	}
 }
@@ -204,35 +216,39 @@ func TestR27_endWithoutCode_abortsUpdates(t *testing.T) {
 		}, perdure.FailOnNondeterminism())
 		return r
 	}
-	changes(t, simhub.Options{Registry: failing("add")}, changing{}, func(ctx context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{Say: "a", Wait: "go"})
-		h.turn(0)
-		if err := h.Deploy(ctx, failing("other"), "other"); err != nil {
-			t.Fatal(err)
-		}
-		h.raiseGo(in)
-		if end := h.finish(in); end.Kind != history.OrchestrationFailed || end.Error.Type != history.TypeNondeterminism {
-			t.Errorf("ended with %s, want failed by nondeterminism", end.String())
-		}
-		h.wantUpdated(in, "u1", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
-		h.checkRest()
-	})
+	changes(t, simhub.Options{Registry: failing("add")}, changing{},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{Say: "a", Wait: "go"})
+			h.turn(0)
+			if err := h.Deploy(ctx, failing("other"), "other"); err != nil {
+				t.Fatal(err)
+			}
+			h.raiseGo(in)
+			if end := h.finish(in); end.Kind != history.OrchestrationFailed ||
+				end.Error.Type != history.TypeNondeterminism {
+				t.Errorf("ended with %s, want failed by nondeterminism", end.String())
+			}
+			h.wantUpdated(in, "u1", provider.UpdateAborted, history.TerminalReason(history.OrchestrationFailed))
+			h.checkRest()
+		})
 }
 
 // An instance with an unreadable history is terminated. Its status shows the end, and the caller receives ErrEnded.
 func TestR27TheEndOfADamagedInstance(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{CacheBytes: -1}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{Say: "a", Wait: "go"})
-		h.turn(0)
-		h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
-		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
-		h.serveFor(time.Hour)
-		h.wantStatus(in, provider.StatusTerminated)
-		if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{}, client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("got error %v, want ErrEnded", err)
-		}
-	})
+	changes(t, simhub.Options{CacheBytes: -1}, changing{Events: 1},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{Say: "a", Wait: "go"})
+			h.turn(0)
+			h.damage(h.item("x#"+in.ExecutionID, "h#0000000001"))
+			h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID})
+			h.serveFor(time.Hour)
+			h.wantStatus(in, provider.StatusTerminated)
+			if _, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{},
+				client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
+				t.Errorf("got error %v, want ErrEnded", err)
+			}
+		})
 }
 
 // An update after the event that makes the code continue as new belongs to the next execution.
@@ -241,28 +257,30 @@ func TestR27_updateAfterContinueAsNew_reachesNextExecution(t *testing.T) {
 	for _, parked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("parked=%t", parked), func(t *testing.T) {
 			t.Parallel()
-			changes(t, simhub.Options{Environments: 2}, changing{Events: 3, Anew: true}, func(_ context.Context, h *hub, in provider.Instance) {
-				if parked {
-					h.pause(in, "p1")
-					h.turn(0)
-				}
-				h.raise(in, "e1", 1)
-				for n := range 3 {
-					h.update(in, fmt.Sprint("u", n), change{Say: static(int64(n), 100<<10)})
-				}
-				if parked {
-					h.turns()
-					h.resume(in, "r1")
-				}
-				h.serveFor(time.Minute)
-				for n := range 3 {
-					h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, "")
-					a := must(h.Provider.ReadUpdate(t.Context(), in.InstanceID, fmt.Sprint("u", n)))
-					if now := h.read(in); a.ExecutionID != now.ExecutionID || now.ExecutionNumber != 2 {
-						t.Errorf("update %d: accepted by execution %s, want the second execution %s", n, a.ExecutionID, now.ExecutionID)
+			changes(t, simhub.Options{Environments: 2}, changing{Events: 3, Anew: true},
+				func(_ context.Context, h *hub, in provider.Instance) {
+					if parked {
+						h.pause(in, "p1")
+						h.turn(0)
 					}
-				}
-			})
+					h.raise(in, "e1", 1)
+					for n := range 3 {
+						h.update(in, fmt.Sprint("u", n), change{Say: static(int64(n), 100<<10)})
+					}
+					if parked {
+						h.turns()
+						h.resume(in, "r1")
+					}
+					h.serveFor(time.Minute)
+					for n := range 3 {
+						h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, "")
+						a := must(h.Provider.ReadUpdate(t.Context(), in.InstanceID, fmt.Sprint("u", n)))
+						if now := h.read(in); a.ExecutionID != now.ExecutionID || now.ExecutionNumber != 2 {
+							t.Errorf("update %d: accepted by execution %s, want the second execution %s",
+								n, a.ExecutionID, now.ExecutionID)
+						}
+					}
+				})
 		})
 	}
 }
@@ -283,7 +301,8 @@ func TestR27_continueAsNew_carriesOverUnprocessedUpdates(t *testing.T) {
 			})
 			inBubble(t, simhub.Options{Environments: 2, Registry: r}, func(ctx context.Context, h *hub) {
 				in := must(h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Anew: true}), StartID: "start-1", StartAt: time.Now().Add(time.Hour),
+					InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Anew: true}), StartID: "start-1",
+					StartAt: time.Now().Add(time.Hour),
 				}))
 				say := "a" + static(1, size)
 				h.update(in, "u1", change{Say: say})
@@ -322,7 +341,9 @@ func TestR27_cancelledHandler_returnsItsResult(t *testing.T) {
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.update(in, "u1", change{Say: "a", Wait: "go"})
 		h.turn(0)
-		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
+		h.send(provider.Message{
+			Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client",
+		})
 		if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
 			t.Errorf("ended with %s, want cancelled", end.String())
 		}
@@ -349,29 +370,32 @@ func TestR27_handlerKillsItsProcess_blocksItsInstance(t *testing.T) {
 		}
 		return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
 	})
-	changes(t, simhub.Options{Registry: r, Intercept: f.crash()}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{})
-		h.serveFor(2 * time.Hour)
-		now := h.read(in)
-		if now.Status != provider.StatusBlocked || now.Diagnosis == nil || now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
-			t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison", f.ran.Load(), now.Status, now.Diagnosis)
-		}
-		h.wantDead("sim://inbox-dead.fifo", "poison")
-		h.update(in, "u1", change{})
-		h.serveFor(time.Hour)
-		if n := f.ran.Load(); n != 14 { // one more for each message to an instance that is blocked as poison
-			t.Errorf("got %d runs, want 14", n)
-		}
-		h.wantUnanswered(in, "u1")
-		f.alive.Store(true)
-		h.update(in, "u2", change{})
-		h.serveFor(time.Hour)
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"done"`)
-		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"done"`)
-		if n := countKinds(h.events(in), history.UpdateAccepted); n != 2 {
-			t.Errorf("got %d accepted updates, want 2", n)
-		}
-	})
+	changes(t, simhub.Options{Registry: r, Intercept: f.crash()}, changing{},
+		func(_ context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{})
+			h.serveFor(2 * time.Hour)
+			now := h.read(in)
+			if now.Status != provider.StatusBlocked || now.Diagnosis == nil ||
+				now.Diagnosis.Type != history.TypePoison || f.ran.Load() != 13 {
+				t.Fatalf("after %d deliveries: got status %s, diagnosis %+v, want Blocked as poison",
+					f.ran.Load(), now.Status, now.Diagnosis)
+			}
+			h.wantDead("sim://inbox-dead.fifo", "poison")
+			h.update(in, "u1", change{})
+			h.serveFor(time.Hour)
+			if n := f.ran.Load(); n != 14 { // one more for each message to an instance that is blocked as poison
+				t.Errorf("got %d runs, want 14", n)
+			}
+			h.wantUnanswered(in, "u1")
+			f.alive.Store(true)
+			h.update(in, "u2", change{})
+			h.serveFor(time.Hour)
+			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"done"`)
+			h.wantUpdated(in, "u2", provider.UpdateCompleted, `"done"`)
+			if n := countKinds(h.events(in), history.UpdateAccepted); n != 2 {
+				t.Errorf("got %d accepted updates, want 2", n)
+			}
+		})
 }
 
 // A validator may only read. If it schedules, waits or panics, the update is rejected. If it blocks, the instance is
@@ -397,7 +421,9 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 					defer func() { _ = recover() }()
 					perdure.CallActivity(ctx, inc, 1)
 				case "sets a handler":
-					return perdure.SetUpdateHandler(ctx, "more", func(*perdure.OrchestrationContext, int) (int, error) { return 1, nil })
+					return perdure.SetUpdateHandler(ctx, "more", func(*perdure.OrchestrationContext, int) (int, error) {
+						return 1, nil
+					})
 				case "elsewhere":
 					done := make(chan struct{})
 					go func() {
@@ -425,7 +451,8 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 	changes(t, simhub.Options{Registry: r}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
 		before := len(h.events(in))
 		for say, want := range map[string]string{
-			"waits": history.RejectedNotReadOnly, "schedules": history.RejectedNotReadOnly, "sets a handler": history.RejectedNotReadOnly, "elsewhere": history.RejectedNotReadOnly,
+			"waits": history.RejectedNotReadOnly, "schedules": history.RejectedNotReadOnly,
+			"sets a handler": history.RejectedNotReadOnly, "elsewhere": history.RejectedNotReadOnly,
 			"panics": history.RejectedByValidator + ": no: ",
 		} {
 			h.update(in, say, change{Say: say})
@@ -444,7 +471,8 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 
 		h.update(in, "blocks", change{Say: "blocks"})
 		h.serveFor(30 * time.Minute)
-		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockingCall || !strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
+		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockingCall ||
+			!strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
 			t.Errorf("got status %s, diagnosis %+v, want Blocked by the validator", now.Status, now.Diagnosis)
 		}
 		h.wantUnanswered(in, "blocks")
@@ -459,40 +487,43 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 // incarnation of the ID does not accept the update.
 func TestR27_instanceDoesNotExist_updateFails(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-		c := client.New(h.Provider)
-		if _, err := c.Update(ctx, "nobody", "change", change{}); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
-		}
-		h.pause(in, "p1")
-		h.turn(0)
-		result := make(chan error, 1)
-		go func() {
-			_, err := c.Update(ctx, in.InstanceID, "change", change{Say: "a"}, client.WithUpdateID("u1"))
-			result <- err
-		}()
-		h.serveFor(time.Minute)
-		h.purge(in.InstanceID)
-		h.serveFor(time.Minute)
-		if err := <-result; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrEnded) {
-			t.Errorf("purged instance: got error %v, want ErrNotFound or ErrEnded", err)
-		}
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			c := client.New(h.Provider)
+			if _, err := c.Update(ctx, "nobody", "change", change{}); !errors.Is(err, client.ErrNotFound) {
+				t.Errorf("unknown instance: got error %v, want ErrNotFound", err)
+			}
+			h.pause(in, "p1")
+			h.turn(0)
+			result := make(chan error, 1)
+			go func() {
+				_, err := c.Update(ctx, in.InstanceID, "change", change{Say: "a"}, client.WithUpdateID("u1"))
+				result <- err
+			}()
+			h.serveFor(time.Minute)
+			h.purge(in.InstanceID)
+			h.serveFor(time.Minute)
+			if err := <-result; !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrEnded) {
+				t.Errorf("purged instance: got error %v, want ErrNotFound or ErrEnded", err)
+			}
 
-		old := updateMessage(in, "u2", encoded(t, change{Say: "a"}))
-		next := must(h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-2"}))
-		h.send(old)
-		h.serveFor(time.Minute)
-		if n := countKinds(h.events(next), history.UpdateAccepted); n != 0 {
-			t.Errorf("got %d updates of the earlier incarnation, want 0", n)
-		}
-		h.wantUnanswered(in, "u2")
-		h.raise(next, "e1", 1)
-		h.finish(next)
-		if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
-			t.Errorf("ended instance: got error %v, want ErrEnded", err)
-		}
-		h.checkRest()
-	})
+			old := updateMessage(in, "u2", encoded(t, change{Say: "a"}))
+			next := must(h.Provider.StartOrchestration(ctx, provider.Start{
+				InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-2",
+			}))
+			h.send(old)
+			h.serveFor(time.Minute)
+			if n := countKinds(h.events(next), history.UpdateAccepted); n != 0 {
+				t.Errorf("got %d updates of the earlier incarnation, want 0", n)
+			}
+			h.wantUnanswered(in, "u2")
+			h.raise(next, "e1", 1)
+			h.finish(next)
+			if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
+				t.Errorf("ended instance: got error %v, want ErrEnded", err)
+			}
+			h.checkRest()
+		})
 }
 
 // An instance ends before it accepts the update. The caller receives ErrEnded.
@@ -521,42 +552,43 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 		for _, meanwhile := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, during the result write: %t", name, meanwhile), func(t *testing.T) {
 				t.Parallel()
-				changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-					h.update(in, "u0", change{Say: "a"})
-					h.turn(0)
-					if h.storedAnswers("i-1") != 1 {
-						t.Fatal("got no result, want 1")
-					}
-					if meanwhile {
-						purged := false
-						h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-							if isAnswer(c) && !purged {
-								purged = true
-								h.purge(in.InstanceID)
-							}
-							return next()
-						})
-						h.update(in, "u1", change{Say: "b"})
-					}
-					if over {
-						h.raise(in, "e1", 1)
-					}
-					if failed := h.turn(0); len(failed) > 0 {
-						t.Errorf("got %d failed messages, want 0", len(failed))
-					}
-					h.interfere(nil)
-					if !meanwhile {
-						if err := h.Provider.DeleteInstance(ctx, in.InstanceID, !over); err != nil {
-							t.Fatal(err)
+				changes(t, simhub.Options{}, changing{Events: 1},
+					func(ctx context.Context, h *hub, in provider.Instance) {
+						h.update(in, "u0", change{Say: "a"})
+						h.turn(0)
+						if h.storedAnswers("i-1") != 1 {
+							t.Fatal("got no result, want 1")
 						}
-					}
-					h.wantNone(in.InstanceID)
-					if n := h.storedAnswers("i-1"); n != 0 {
-						t.Errorf("got %d results, want 0", n)
-					}
-					h.serveFor(time.Hour)
-					h.checkRest()
-				})
+						if meanwhile {
+							purged := false
+							h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
+								if isAnswer(c) && !purged {
+									purged = true
+									h.purge(in.InstanceID)
+								}
+								return next()
+							})
+							h.update(in, "u1", change{Say: "b"})
+						}
+						if over {
+							h.raise(in, "e1", 1)
+						}
+						if failed := h.turn(0); len(failed) > 0 {
+							t.Errorf("got %d failed messages, want 0", len(failed))
+						}
+						h.interfere(nil)
+						if !meanwhile {
+							if err := h.Provider.DeleteInstance(ctx, in.InstanceID, !over); err != nil {
+								t.Fatal(err)
+							}
+						}
+						h.wantNone(in.InstanceID)
+						if n := h.storedAnswers("i-1"); n != 0 {
+							t.Errorf("got %d results, want 0", n)
+						}
+						h.serveFor(time.Hour)
+						h.checkRest()
+					})
 			})
 		}
 	}
@@ -573,7 +605,10 @@ func TestR27NoAnswerComesBehindTheErasingOfAnswers(t *testing.T) {
 			err := next()
 			if d, ok := c.Input.(*dynamodb.DeleteItemInput); ok && strings.HasPrefix(text(d.Key, "sk"), "u#") && !late {
 				late = true
-				a := provider.UpdateResult{InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change", Outcome: provider.UpdateCompleted}
+				a := provider.UpdateResult{
+					InstanceID: in.InstanceID, StartID: in.StartID, UpdateID: "u1", Name: "change",
+					Outcome: provider.UpdateCompleted,
+				}
 				if err := h.Provider.PutUpdateResults(ctx, a); err != nil {
 					t.Error(err)
 				}
@@ -609,7 +644,8 @@ func TestR27_purgeOfManyResults_continuesAfterFailures(t *testing.T) {
 			_ = h.Provider.DeleteInstance(ctx, in.InstanceID, true)
 		}
 		h.interfere(nil)
-		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil && !errors.Is(err, provider.ErrNotFound) {
+		if err := h.Provider.DeleteInstance(ctx, in.InstanceID, true); err != nil &&
+			!errors.Is(err, provider.ErrNotFound) {
 			t.Error(err)
 		}
 		h.wantNone("i-1")
@@ -637,29 +673,31 @@ func TestR27LargeUpdates(t *testing.T) {
 		return strings.Join(said, " "), err
 	})
 	for _, parked := range []bool{false, true} {
-		changes(t, simhub.Options{Registry: r, Environments: 2}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
-			if parked {
-				h.pause(in, "p1")
-				h.turn(0)
-			}
-			for n := range 10 {
-				h.update(in, fmt.Sprint("u", n), change{Say: fmt.Sprintf("%04d", n) + static(int64(n), 150<<10)})
-			}
-			if parked {
-				h.turns()
-				h.resume(in, "r1")
-			}
-			h.serveFor(time.Minute)
-			for n := range 10 {
-				h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted, fmt.Sprintf(`"%04d`, n)+static(int64(n), 150<<10))
-			}
-			h.raise(in, "e1", 1)
-			if end := h.finish(in); string(end.Output) != `"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009"` {
-				t.Errorf("ended with %s, output %s", end.String(), end.Output)
-			}
-			h.wantReplays(r, in)
-			h.checkRest()
-		})
+		changes(t, simhub.Options{Registry: r, Environments: 2}, changing{},
+			func(_ context.Context, h *hub, in provider.Instance) {
+				if parked {
+					h.pause(in, "p1")
+					h.turn(0)
+				}
+				for n := range 10 {
+					h.update(in, fmt.Sprint("u", n), change{Say: fmt.Sprintf("%04d", n) + static(int64(n), 150<<10)})
+				}
+				if parked {
+					h.turns()
+					h.resume(in, "r1")
+				}
+				h.serveFor(time.Minute)
+				for n := range 10 {
+					h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateCompleted,
+						fmt.Sprintf(`"%04d`, n)+static(int64(n), 150<<10))
+				}
+				h.raise(in, "e1", 1)
+				if end := h.finish(in); string(end.Output) != `"0000 0001 0002 0003 0004 0005 0006 0007 0008 0009"` {
+					t.Errorf("ended with %s, output %s", end.String(), end.Output)
+				}
+				h.wantReplays(r, in)
+				h.checkRest()
+			})
 	}
 }
 
@@ -705,7 +743,8 @@ func TestR27_reconciliation_writesResults(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		h.emptyInbox()
 		h.wantUnanswered(in, "u1")
-		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID, provider.ReconcileOptions{Run: "run-1"}); err != nil {
+		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID,
+			provider.ReconcileOptions{Run: "run-1"}); err != nil {
 			t.Fatal(err)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
@@ -754,21 +793,22 @@ func TestR27_handlerPanics_failsTheOrchestration(t *testing.T) {
 // A retention or a job deletes a small ended instance in one step, unless it has results, which are deleted first.
 func TestR27_retention_deletesResults(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{Retention: 3 * days}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{Say: "a"})
-		h.turns()
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
-		h.raise(in, "e1", 1)
-		h.finish(in)
-		time.Sleep(4 * days)
-		h.watch()
-		if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) {
-			t.Errorf("got error %v, want ErrNotFound", err)
-		}
-		if n := h.storedAnswers(in.InstanceID); n != 0 {
-			t.Errorf("got %d results, want 0", n)
-		}
-	})
+	changes(t, simhub.Options{Retention: 3 * days}, changing{Events: 1},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{Say: "a"})
+			h.turns()
+			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
+			h.raise(in, "e1", 1)
+			h.finish(in)
+			time.Sleep(4 * days)
+			h.watch()
+			if _, err := h.Provider.ReadInstance(ctx, in.InstanceID); !errors.Is(err, provider.ErrNotFound) {
+				t.Errorf("got error %v, want ErrNotFound", err)
+			}
+			if n := h.storedAnswers(in.InstanceID); n != 0 {
+				t.Errorf("got %d results, want 0", n)
+			}
+		})
 }
 
 // A result item of an earlier incarnation, for instance from a restored table, is not a result of this one, and does
@@ -783,11 +823,14 @@ func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.turns()
-		next, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: in.InstanceID, Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "next"})
+		next, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: in.InstanceID, Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "next",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: left[0]}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
+			Item: left[0]}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first update

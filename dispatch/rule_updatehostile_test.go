@@ -76,7 +76,8 @@ func TestR27ACallThatIsRepeatedInAPauseIsTakenOnce(t *testing.T) {
 				h.resume(in, "r1")
 				h.turns()
 				h.wantSum(`{"Total":1001300,"Operations":1301}`)
-				if received := h.toldOf("px2"); name != "a client" && (len(received) != 1 || string(received[0].Result) != "1000000") {
+				if received := h.toldOf("px2"); name != "a client" &&
+					(len(received) != 1 || string(received[0].Result) != "1000000") {
 					t.Errorf("second caller: got %+v", received)
 				}
 			})

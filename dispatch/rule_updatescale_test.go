@@ -19,32 +19,34 @@ import (
 // Callers that use the same ID concurrently receive one result, that of the first message.
 func TestR27_concurrentCallersWithOneID_shareOneResult(t *testing.T) {
 	t.Parallel()
-	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
-		const callers = 5
-		results := make(chan string, callers)
-		for n := range callers {
-			go func() {
-				got, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change", change{Say: fmt.Sprint("s", n)}, client.WithUpdateID("u1"))
-				results <- fmt.Sprint(string(got), err)
-			}()
-		}
-		h.serveFor(time.Minute)
-		first := <-results
-		if !strings.HasPrefix(first, `"s`) {
-			t.Errorf("got %s", first)
-		}
-		for range callers - 1 {
-			if got := <-results; got != first {
-				t.Errorf("got different results %s and %s", first, got)
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
+		func(ctx context.Context, h *hub, in provider.Instance) {
+			const callers = 5
+			results := make(chan string, callers)
+			for n := range callers {
+				go func() {
+					got, err := client.New(h.Provider).Update(ctx, in.InstanceID, "change",
+						change{Say: fmt.Sprint("s", n)}, client.WithUpdateID("u1"))
+					results <- fmt.Sprint(string(got), err)
+				}()
 			}
-		}
-		if n := countKinds(h.events(in), history.UpdateAccepted); n != 1 {
-			t.Errorf("got %d accepted updates, want 1", n)
-		}
-		h.raise(in, "e1", 1)
-		h.finish(in)
-		h.checkRest()
-	})
+			h.serveFor(time.Minute)
+			first := <-results
+			if !strings.HasPrefix(first, `"s`) {
+				t.Errorf("got %s", first)
+			}
+			for range callers - 1 {
+				if got := <-results; got != first {
+					t.Errorf("got different results %s and %s", first, got)
+				}
+			}
+			if n := countKinds(h.events(in), history.UpdateAccepted); n != 1 {
+				t.Errorf("got %d accepted updates, want 1", n)
+			}
+			h.raise(in, "e1", 1)
+			h.finish(in)
+			h.checkRest()
+		})
 }
 
 // A delayed start stores ten updates, so that its first turn can process all of them. Further updates are rejected,
@@ -53,7 +55,8 @@ func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{Registry: addChanging(registry())}, func(ctx context.Context, h *hub) {
 		in := must(h.Provider.StartOrchestration(ctx, provider.Start{
-			InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1", StartAt: time.Now().Add(time.Hour),
+			InstanceID: "i-1", Name: "changes", Input: encoded(t, changing{Events: 1}), StartID: "start-1",
+			StartAt: time.Now().Add(time.Hour),
 		}))
 		say := static(1, 190<<10)
 		for n := range 12 {
@@ -80,7 +83,8 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, _ change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, _ change) (string,
+			error) {
 			_, err := perdure.CallActivity(ctx, inc, 1).Await(ctx)
 			if _, cancelled := errors.AsType[*perdure.CancelledError](err); cancelled {
 				return "undone", nil
@@ -93,18 +97,21 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 		_, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 		return "", errors.Join(err, perdure.AwaitUpdateHandlers(perdure.WithoutCancel(ctx)))
 	})
-	changes(t, simhub.Options{Registry: r, Environments: 2}, changing{}, func(_ context.Context, h *hub, in provider.Instance) {
-		h.update(in, "u1", change{})
-		h.turn(0) // the activity waits for a worker
-		h.wantUnanswered(in, "u1")
-		h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client"})
-		if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
-			t.Errorf("ended with %s: %+v, want cancelled", end.String(), end.Error)
-		}
-		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"undone"`)
-		h.wantReplays(r, in)
-		h.checkRest()
-	})
+	changes(t, simhub.Options{Registry: r, Environments: 2}, changing{},
+		func(_ context.Context, h *hub, in provider.Instance) {
+			h.update(in, "u1", change{})
+			h.turn(0) // the activity waits for a worker
+			h.wantUnanswered(in, "u1")
+			h.send(provider.Message{
+				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client",
+			})
+			if end := h.finish(in); end.Kind != history.OrchestrationCancelled {
+				t.Errorf("ended with %s: %+v, want cancelled", end.String(), end.Error)
+			}
+			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"undone"`)
+			h.wantReplays(r, in)
+			h.checkRest()
+		})
 }
 
 // A thousand handlers may run concurrently, and further updates are rejected. The end of the instance aborts all open
@@ -112,21 +119,23 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 func TestR27AThousandHandlersAtATime(t *testing.T) {
 	t.Parallel()
 	const most = 1000
-	changes(t, simhub.Options{Environments: 2}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
-		for n := range most + 2 {
-			h.update(in, fmt.Sprint("u", n), change{Say: "a", Wait: "go"})
-		}
-		h.serveFor(10 * time.Minute)
-		h.wantUnanswered(in, fmt.Sprint("u", most-1))
-		h.wantUpdated(in, fmt.Sprint("u", most), provider.UpdateRejected, history.RejectedLimit)
-		h.wantUpdated(in, fmt.Sprint("u", most+1), provider.UpdateRejected, history.RejectedLimit)
-		h.raise(in, "e1", 1)
-		h.finish(in)
-		for _, n := range []int{0, 499, most - 1} {
-			h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateAborted, history.TerminalReason(history.OrchestrationCompleted))
-		}
-		h.checkRest()
-	})
+	changes(t, simhub.Options{Environments: 2}, changing{Events: 1},
+		func(_ context.Context, h *hub, in provider.Instance) {
+			for n := range most + 2 {
+				h.update(in, fmt.Sprint("u", n), change{Say: "a", Wait: "go"})
+			}
+			h.serveFor(10 * time.Minute)
+			h.wantUnanswered(in, fmt.Sprint("u", most-1))
+			h.wantUpdated(in, fmt.Sprint("u", most), provider.UpdateRejected, history.RejectedLimit)
+			h.wantUpdated(in, fmt.Sprint("u", most+1), provider.UpdateRejected, history.RejectedLimit)
+			h.raise(in, "e1", 1)
+			h.finish(in)
+			for _, n := range []int{0, 499, most - 1} {
+				h.wantUpdated(in, fmt.Sprint("u", n), provider.UpdateAborted,
+					history.TerminalReason(history.OrchestrationCompleted))
+			}
+			h.checkRest()
+		})
 }
 
 // Ten thousand updates of one execution are processed once and have a result, and a purge deletes all results.

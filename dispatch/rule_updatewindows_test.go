@@ -21,12 +21,13 @@ import (
 // each.
 const spread = 1500
 
-// spreadRegistry returns a registry with an orchestration with two updates. The result of one is in the first window of its
-// turn, and that of the other in the last.
+// spreadRegistry returns a registry with an orchestration with two updates. The result of one is in the first window of
+// its turn, and that of the other in the last.
 func spreadRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string, error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string,
+			error) {
 			if c.Say == "late" {
 				for i := range spread {
 					perdure.CallActivity(ctx, inc, i)
@@ -46,7 +47,8 @@ func spreadRegistry() *perdure.Registry {
 func putsAnswer(c simaws.Call, says string) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
-		return w.Put != nil && strings.HasPrefix(text(w.Put.Item, "sk"), "u#") && strings.Contains(text(w.Put.Item, "result"), says)
+		return w.Put != nil && strings.HasPrefix(text(w.Put.Item, "sk"), "u#") &&
+			strings.Contains(text(w.Put.Item, "result"), says)
 	})
 }
 
@@ -94,7 +96,9 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 				h.wantUpdated(in, "u1", provider.UpdateCompleted, "early")
 				h.wantUpdated(in, "u2", provider.UpdateCompleted, "late")
 				sent := sentBy(h.made())
-				maps.DeleteFunc(sent, func(what string, _ int) bool { return strings.HasPrefix(what, string(provider.MessageUpdate)) })
+				maps.DeleteFunc(sent, func(what string, _ int) bool {
+					return strings.HasPrefix(what, string(provider.MessageUpdate))
+				})
 				again := 0
 				for _, times := range sent {
 					again += times - 1

@@ -93,12 +93,15 @@ func (s *sagas) saga(ctx *perdure.OrchestrationContext, d deed) (_ string, err e
 		opts = append(opts, perdure.WaitForCancellation())
 	}
 	if d.Every > 0 {
-		opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: d.Every, BackoffCoefficient: 1, MaxInterval: d.Every}))
+		opts = append(opts, perdure.WithRetry(perdure.RetryPolicy{
+			InitialInterval: d.Every, BackoffCoefficient: 1, MaxInterval: d.Every,
+		}))
 	}
 	var doing *perdure.Future[string]
 	if d.Child {
 		d.Child = false
-		doing = perdure.CallSubOrchestrationByName[string](ctx, "saga", d, all[perdure.SubOrchestrationCallOption](opts)...)
+		doing = perdure.CallSubOrchestrationByName[string](ctx, "saga", d,
+			all[perdure.SubOrchestrationCallOption](opts)...)
 	} else {
 		calls := all[perdure.ActivityCallOption](opts)
 		if d.Close > 0 {
@@ -163,7 +166,10 @@ func undoing(t *testing.T, o simhub.Options, test func(ctx context.Context, s *s
 // cancelIt sends a cancel request for the instance.
 func (s *sagas) cancelIt(in provider.Instance) {
 	s.t.Helper()
-	s.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", Text: "no", RequestedBy: history.RequestedByClient})
+	s.send(provider.Message{
+		Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", Text: "no",
+		RequestedBy: history.RequestedByClient,
+	})
 }
 
 // meanwhile calls do while the hub runs for d.
@@ -185,7 +191,9 @@ func (s *sagas) cancelAfter(d time.Duration, in provider.Instance) (at time.Time
 
 // worker returns a worker of the test.
 func (s *sagas) worker() *dispatch.Worker {
-	return must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{Logger: slog.New(slog.DiscardHandler)}))
+	return must(dispatch.NewWorker(s.registry(), s.Provider, &dispatch.WorkerOptions{
+		Logger: slog.New(slog.DiscardHandler),
+	}))
 }
 
 // wantUndone fails unless the deed of a cancelled instance has the given outcome, and was undone once after its end.
@@ -262,7 +270,8 @@ func (s *sagas) wantCancelHistory(in provider.Instance) (seen time.Time) {
 			ended = e
 		}
 	}
-	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil || ended.Cancel.Outcome == "" {
+	if decided == nil || ended == nil || ended.Cancel == nil || ended.Cancel.SeenAt == nil ||
+		ended.Cancel.Outcome == "" {
 		s.t.Fatalf("got cancel %v, end %+v", decided, ended)
 	}
 	if seen = *ended.Cancel.SeenAt; seen.Before(decided.Time) || seen.After(ended.Time) {
@@ -300,7 +309,8 @@ func TestUndo_activityNeverStarted_hasOutcomeNeverStarted(t *testing.T) {
 			if n := len(s.seen(&s.begun)); n > 0 {
 				t.Errorf("got %d runs, want 0", n)
 			}
-			if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != provider.OutcomeNeverStarted {
+			if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
+				left.CancelOutcome != provider.OutcomeNeverStarted {
 				t.Errorf("got activity record %+v, error %v, want never started", left, err)
 			}
 		})
@@ -343,7 +353,8 @@ func TestUndo_workerDies_redeliveryReportsTheEnd(t *testing.T) {
 				if seen := s.wantCancelHistory(in); seen.Before(died) != (c.graced > 0) {
 					t.Errorf("cancel observed %v after the worker died", seen.Sub(died))
 				}
-				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil || left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
+				if left, err := s.Provider.ReadActivityRecord(ctx, in.ExecutionID, 3); err != nil ||
+					left.CancelOutcome != "" || left.SeenAt.IsZero() != (c.graced == 0) {
 					t.Errorf("got activity record %+v, error %v", left, err)
 				}
 				// one lease; a record that is released in between may be early once
@@ -397,7 +408,9 @@ func TestUndo_nextAttemptBecomesDue_endsOnce(t *testing.T) {
 	for _, every := range []time.Duration{time.Minute, time.Hour} {
 		for early := -3 * time.Second; early <= 4*time.Second; early += 250 * time.Millisecond {
 			undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-				in := s.startAs("a", "saga", deed{FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second}})
+				in := s.startAs("a", "saga", deed{
+					FailsUntil: 2, Every: every, Job: job{Takes: time.Hour, Longer: 2 * time.Second},
+				})
 				var at time.Time
 				s.meanwhile(every+time.Hour, func() { at = s.cancelAfter(every-early, in) })
 				s.wantUndone(in, perdure.OutcomeReturned)
@@ -472,7 +485,9 @@ func TestUndo_copyOfRunningWorkItem_doesNotReportTheEnd(t *testing.T) {
 func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 	t.Parallel()
 	undoing(t, simhub.Options{}, func(_ context.Context, s *sagas) {
-		in := s.startAs("a", "saga", deed{FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second}})
+		in := s.startAs("a", "saga", deed{
+			FailsUntil: 2, Every: time.Minute, Job: job{Takes: time.Hour, Longer: 9 * time.Second},
+		})
 		s.meanwhile(time.Hour, func() {
 			time.Sleep(10 * time.Minute) // SQS forgets the deduplication ID of the failure
 			told := s.failure()
@@ -496,7 +511,8 @@ func (s *sagas) failure() (told provider.Message) {
 			continue
 		}
 		for i := range send.Entries {
-			if m, err := provider.DecodeMessage(*send.Entries[i].MessageBody); err == nil && m.Kind == provider.MessageActivityAttempts {
+			if m, err := provider.DecodeMessage(*send.Entries[i].MessageBody); err == nil &&
+				m.Kind == provider.MessageActivityAttempts {
 				told = m
 			}
 		}
@@ -515,7 +531,8 @@ func TestUndo_nextAttemptWasNotSent_endsAfterRedelivery(t *testing.T) {
 		var crashed atomic.Bool
 		intercept := func(ctx context.Context, c simaws.Call, next func() error) error {
 			in, writes := c.Input.(*dynamodb.TransactWriteItemsInput)
-			if writes && len(in.TransactItems) == 2 && in.TransactItems[1].Update != nil && crashed.CompareAndSwap(false, true) {
+			if writes && len(in.TransactItems) == 2 && in.TransactItems[1].Update != nil &&
+				crashed.CompareAndSwap(false, true) {
 				if err := next(); err != nil {
 					return err
 				}
@@ -555,7 +572,8 @@ func TestUndo_cancelBetweenTwoReads_isObserved(t *testing.T) {
 		_ = h.Provider.DeleteRecords(ctx, "default", items[0].Record)
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			query, ok := c.Input.(*dynamodb.QueryInput)
-			if ok && strings.HasPrefix(text(query.ExpressionAttributeValues, ":sk"), "h#") && done.CompareAndSwap(false, true) {
+			if ok && strings.HasPrefix(text(query.ExpressionAttributeValues, ":sk"), "h#") &&
+				done.CompareAndSwap(false, true) {
 				s.cancelIt(in)
 				h.turn(0)
 			}
@@ -702,7 +720,9 @@ func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 			_, err := f.Await(ctx)
 			return endOf(err), nil
 		})
-		inBubble(t, simhub.Options{Registry: r, Intercept: intercept, Environments: 2}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Registry: r, Intercept: intercept, Environments: 2,
+		}, func(_ context.Context, h *hub) {
 			end := h.finish(h.start("at-once", 0))
 			// A worker that died after it received the activity may have run it.
 			if out := string(end.Output); out != `"requested, never_began"` && out != `"requested, worker_gone"` {
@@ -716,8 +736,8 @@ func TestWhatIsCancelledInItsOwnTurnEnds(t *testing.T) {
 	}
 }
 
-// A parent's undo waits for the end of its child, which follows the child's own undo, regardless of what the child does when
-// the cancel arrives.
+// A parent's undo waits for the end of its child, which follows the child's own undo, regardless of what the child does
+// when the cancel arrives.
 func TestUndo_ofParent_waitsForUndoOfChild(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]deed{
@@ -749,7 +769,8 @@ func (s *sagas) wantFamilyUndone(in provider.Instance, d deed) {
 	if len(undone) != 2 || !d.Job.Ignores && len(s.seen(&s.ended)) > 0 && undone[0].Before(s.seen(&s.ended)[0]) {
 		s.t.Errorf("ended at %v, undone at %v", s.seen(&s.ended), undone)
 	}
-	if now := s.read(in); string(now.CustomStatus) != `"requested, over"` && string(now.CustomStatus) != `"parent_cancelled, over"` {
+	if now := s.read(in); string(now.CustomStatus) != `"requested, over"` &&
+		string(now.CustomStatus) != `"parent_cancelled, over"` {
 		s.t.Errorf("child: got %s", now.CustomStatus)
 	}
 	s.checkRest()
@@ -771,7 +792,9 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 				t.Parallel()
 				for n := int64(1); ; n += shortrun.Step(crashStep) {
 					intercept, calls := simhub.CrashAt(n, after)
-					undoing(t, simhub.Options{Intercept: intercept, Environments: 2, WorkVisibility: time.Minute}, func(_ context.Context, s *sagas) {
+					undoing(t, simhub.Options{
+						Intercept: intercept, Environments: 2, WorkVisibility: time.Minute,
+					}, func(_ context.Context, s *sagas) {
 						in := s.startAs("a", "saga", d)
 						s.meanwhile(3*time.Hour, func() { s.cancelAfter(5*time.Second, in) })
 						s.wantInOrder(in, d, fmt.Sprintf("crash at call %d", n))
@@ -789,7 +812,8 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
-	if want := map[bool]history.Kind{false: history.OrchestrationCancelled, true: history.OrchestrationFailed}[d.Fails]; err != nil || end.Kind != want {
+	if want := map[bool]history.Kind{false: history.OrchestrationCancelled,
+		true: history.OrchestrationFailed}[d.Fails]; err != nil || end.Kind != want {
 		s.t.Errorf("%s: ended with %s, error %v", when, end.String(), err)
 	}
 	undone, ended, least := s.seen(&s.undone), s.seen(&s.ended), 1
@@ -822,7 +846,8 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 			s := &sagas{}
 			r := s.registry()
 			perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", deed{Job: job{Takes: time.Minute}}, perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
+				f := perdure.CallSubOrchestrationByName[string](ctx, "saga", deed{Job: job{Takes: time.Minute}},
+					perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
 				if c.before {
 					f.Cancel("no")
 				} else if err := perdure.Sleep(ctx, 20*time.Second); err != nil {
@@ -839,7 +864,8 @@ func TestUndo_childDoesNotExist_waitEnds(t *testing.T) {
 				in := h.startAs("a", "mother", 0)
 				h.serveFor(2 * time.Hour)
 				end, err := h.Provider.ReadTerminalEvent(h.t.Context(), in.ExecutionID)
-				if out := string(end.Output); err != nil || out != `"requested, over"` && (!c.taken || !strings.Contains(out, "already_exists")) {
+				if out := string(end.Output); err != nil || out != `"requested, over"` &&
+					(!c.taken || !strings.Contains(out, "already_exists")) {
 					t.Errorf("ended with %s, output %s, error %v", end.String(), out, err)
 				}
 			})
@@ -915,7 +941,9 @@ func TestCancelActivity_blockedInstance_receivesTheEndInFixedBuild(t *testing.T)
 					t.Fatalf("got status %s, want Blocked", now.Status)
 				}
 				fixed := h.orchestrator(s.listening(false), "fixed")
-				h.send(provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID})
+				h.send(provider.Message{
+					Kind: provider.MessageWake, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
+				})
 				for range 5 {
 					h.give(fixed)
 					time.Sleep(time.Minute)

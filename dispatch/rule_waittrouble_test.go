@@ -137,24 +137,31 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 			d := &polledDeed{}
 			r := d.registry(2*time.Second, 2*time.Second)
 			atWork := func(ctx context.Context, c simaws.Call, next func() error) error {
-				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" && (m == nil || !m.dead.Load()) {
+				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" &&
+					(m == nil || !m.dead.Load()) {
 					return next()
 				}
 				return dying(ctx, c, next)
 			}
-			inBubble(t, simhub.Options{Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Intercept: atWork, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue,
+			}, func(ctx context.Context, h *hub) {
 				m := &mortal{at: at, after: after}
 				first := h.process(context.WithValue(ctx, mortalKey{}, m), r)
 				in := h.startAs("a", "saga", 0)
 				time.Sleep(5 * time.Second)
-				h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+				h.send(provider.Message{
+					Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+					RequestedBy: history.RequestedByClient,
+				})
 				time.Sleep(time.Minute)
 				dies = m.dead.Load()
 				first()
 				second := h.process(ctx, r)
 				time.Sleep(time.Hour)
 				second()
-				if e := d.end(); e.undone < 1 || e.undone > 3 || e.undone > 1 && !dies || e.leftAtEnd > 0 || e.most > 1 {
+				if e := d.end(); e.undone < 1 || e.undone > 3 || e.undone > 1 && !dies || e.leftAtEnd > 0 ||
+					e.most > 1 {
 					t.Errorf("call %d, after=%v: got %+v", at, after, e)
 				}
 				h.wantEmpty()
@@ -177,26 +184,34 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
 		for _, runs := range []bool{false, true} {
-			for _, cancelled := range []time.Duration{time.Second, 20 * time.Second, 35 * time.Second, 50 * time.Second, 4 * time.Minute, 10 * time.Minute} {
+			for _, cancelled := range []time.Duration{time.Second, 20 * time.Second, 35 * time.Second, 50 * time.Second,
+				4 * time.Minute, 10 * time.Minute} {
 				t.Run(fmt.Sprint(first, ", runs=", runs, ", cancelled after ", cancelled), func(t *testing.T) {
 					t.Parallel()
 					d := &polledDeed{}
 					r := d.registry(first, 2*time.Second)
 					var throttled atomic.Bool
 					intercept := func(_ context.Context, c simaws.Call, next func() error) error {
-						if throttled.Load() && (c.Operation == "ChangeMessageVisibilityBatch" || runs && tokenOf(c) != "") {
+						if throttled.Load() && (c.Operation == "ChangeMessageVisibilityBatch" ||
+							runs && tokenOf(c) != "") {
 							return simaws.Throttled()
 						}
 						return next()
 					}
-					inBubble(t, simhub.Options{Registry: r, Intercept: intercept, WorkVisibility: 30 * time.Second, Timers: dynamo.TimersRequeue}, func(ctx context.Context, h *hub) {
+					inBubble(t, simhub.Options{
+						Registry: r, Intercept: intercept, WorkVisibility: 30 * time.Second,
+						Timers: dynamo.TimersRequeue,
+					}, func(ctx context.Context, h *hub) {
 						stop := h.process(ctx, r)
 						in := h.startAs("a", "saga", 0)
 						time.Sleep(time.Minute)
 						throttled.Store(true)
 						time.AfterFunc(5*time.Minute, func() { throttled.Store(false) })
 						time.Sleep(cancelled)
-						h.send(provider.Message{Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient})
+						h.send(provider.Message{
+							Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+							RequestedBy: history.RequestedByClient,
+						})
 						time.Sleep(30 * time.Minute)
 						if e := d.end(); e.undone != 1 || e.leftAtEnd > 0 && e.ended != "requested, given_up" {
 							t.Errorf("got %+v", e)
@@ -230,7 +245,9 @@ func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 				}
 				return next()
 			}
-			inBubble(t, simhub.Options{Registry: r, Intercept: keeps, InvocationLimit: c.invocation, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Intercept: keeps, InvocationLimit: c.invocation, WorkVisibility: time.Minute,
+			}, func(_ context.Context, h *hub) {
 				s := &sagas{hub: h}
 				in := s.startAs("a", "saga", 0)
 				s.meanwhile(30*time.Minute, func() {
@@ -258,7 +275,9 @@ func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 		d := &polledDeed{retry: retry, dying: 2}
 		r := d.registry(time.Hour, time.Millisecond)
 		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // dead processes make no calls
-		inBubble(t, simhub.Options{Registry: r, Intercept: none, InvocationLimit: time.Minute, WorkVisibility: time.Minute}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Registry: r, Intercept: none, InvocationLimit: time.Minute, WorkVisibility: time.Minute,
+		}, func(_ context.Context, h *hub) {
 			s := &sagas{hub: h}
 			in := s.startAs("a", "saga", 0)
 			s.meanwhile(30*time.Minute, func() {
@@ -298,7 +317,8 @@ func (f *family) registry(way string) *perdure.Registry {
 		return err
 	}
 	perdure.AddOrchestration(r, "mother", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
-		kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", d, perdure.WithInstanceID("kid"), perdure.WaitForCancellation())
+		kid := perdure.CallSubOrchestrationByName[string](ctx, "kid", d, perdure.WithInstanceID("kid"),
+			perdure.WaitForCancellation())
 		defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 			_, why := kid.Await(ctx)
 			ctx.SetCustomStatus(endOf(why))
@@ -333,7 +353,8 @@ func (f *family) registry(way string) *perdure.Registry {
 // awaited, and its undo does not start. Its cancelled parent receives the end, and is undone.
 func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 	t.Parallel()
-	for way, want := range map[string]string{"large": history.TypePayloadTooLarge, "strict": history.TypeNondeterminism} {
+	for way, want := range map[string]string{"large": history.TypePayloadTooLarge,
+		"strict": history.TypeNondeterminism} {
 		for _, cold := range []bool{false, true} {
 			if way == "strict" && !cold {
 				continue
@@ -413,7 +434,10 @@ func TestR23_continueAsNew_endsTheWait(t *testing.T) {
 		s := &sagas{}
 		r := s.registry()
 		perdure.AddOrchestration(r, "goes-on", func(ctx *perdure.OrchestrationContext, d deed) (_ string, err error) {
-			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error { s.note(&s.undone); return nil })
+			defer perdure.Compensate(ctx, &err, func(*perdure.OrchestrationContext) error {
+				s.note(&s.undone)
+				return nil
+			})
 			if d.Fails {
 				return "over", perdure.Sleep(ctx, time.Hour)
 			}
@@ -478,7 +502,8 @@ func TestR23_workItemOfEarlierRelease_waitIsBounded(t *testing.T) {
 					}
 				})
 				now, undone := s.read(in), s.seen(&s.undone)
-				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want || len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
+				if want := `"requested, ` + string(c.want) + `"`; string(now.CustomStatus) != want ||
+					len(undone) != 1 || undone[0].Sub(in.CreatedAt) > 31*time.Minute {
 					t.Errorf("deed: got %s, want %s; undone at %v", now.CustomStatus, want, undone)
 				}
 				s.checkRest()

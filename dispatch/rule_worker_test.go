@@ -79,12 +79,14 @@ func TestR14_lastRecordsOfBatch_areLeftToTheMapping(t *testing.T) {
 		before  int // earlier deliveries
 		as      func(r *provider.Record)
 	}{
-		"short":               {jobs: []job{{}, {}, {}}},
-		"one slow":            {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
-		"with a lease":        {jobs: []job{{Takes: time.Minute}}, deletes: 1},
-		"delivered twice":     {jobs: []job{{}}, deletes: 1, before: 1},
-		"exclusive key":       {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
-		"fetched by a poller": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Hold = provider.NewHold(time.Now(), time.Minute) }},
+		"short":           {jobs: []job{{}, {}, {}}},
+		"one slow":        {jobs: []job{{}, {Takes: time.Second}}, deletes: 1},
+		"with a lease":    {jobs: []job{{Takes: time.Minute}}, deletes: 1},
+		"delivered twice": {jobs: []job{{}}, deletes: 1, before: 1},
+		"exclusive key":   {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) { r.Group = "order-7" }},
+		"fetched by a poller": {jobs: []job{{}}, deletes: 1, as: func(r *provider.Record) {
+			r.Hold = provider.NewHold(time.Now(), time.Minute)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +130,8 @@ func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 			t.Fatalf("got failed records %v", failed)
 		}
 		f.turn(0)
-		if now, err := f.Provider.ReadInstance(ctx, in.InstanceID); err != nil || now.Status != provider.StatusCompleted {
+		if now, err := f.Provider.ReadInstance(ctx, in.InstanceID); err != nil ||
+			now.Status != provider.StatusCompleted {
 			t.Fatalf("got status %s, error %v, want Completed", now.Status, err)
 		}
 		time.Sleep(16 * time.Minute)
@@ -136,7 +139,8 @@ func TestR14_mappingDeleteIsLost_activityDoesNotRunAgain(t *testing.T) {
 		if failed := f.worker(nil).HandleRecords(ctx, records); len(records) != 2 || len(failed) > 0 || f.ran() != 2 {
 			t.Errorf("got %d redelivered records, failed records %v, %d runs", len(records), failed, f.ran())
 		}
-		if ops := f.operations(made); slices.Contains(ops, "SendMessageBatch") || !slices.Contains(ops, "DeleteMessageBatch") {
+		if ops := f.operations(made); slices.Contains(ops, "SendMessageBatch") ||
+			!slices.Contains(ops, "DeleteMessageBatch") {
 			t.Errorf("got calls %v, want a delete and no send", ops)
 		}
 		f.wantNoneAgain()
@@ -238,7 +242,8 @@ func TestWorker_startToCloseExpires_contextEnds(t *testing.T) {
 	}
 	perdure.AddActivity(r, "hang", hang)
 	perdure.AddOrchestration(r, "hang", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		return perdure.CallActivityByName[int](ctx, "hang", n, perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
+		return perdure.CallActivityByName[int](ctx, "hang", n,
+			perdure.WithStartToCloseTimeout(3*time.Second)).Await(ctx)
 	})
 	inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 		in := h.start("hang", 1)
@@ -281,7 +286,9 @@ func TestR19FinishedRecordsAreDeletedWhileTheInvocationLives(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		quick := h.start("nothing", 1)
-		slow, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "slow", Name: "chain", Input: encoded(t, 1), StartID: "s"})
+		slow, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "slow", Name: "chain", Input: encoded(t, 1), StartID: "s",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,9 @@ import (
 )
 
 // errAccess is an error that no retry resolves.
-var errAccess = &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient}
+var errAccess = &smithy.GenericAPIError{
+	Code: "AccessDeniedException", Message: "not allowed", Fault: smithy.FaultClient,
+}
 
 const (
 	day  = 24 * time.Hour
@@ -68,8 +70,10 @@ func (h *hub) wantNothingLeft() {
 func TestTimers_long_areExact(t *testing.T) {
 	t.Parallel()
 	// in 2,880 hops
-	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year, dynamo.TimersRequeue: 30 * day} {
-		for _, d := range []time.Duration{15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond, longest} {
+	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year,
+		dynamo.TimersRequeue: 30 * day} {
+		for _, d := range []time.Duration{15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond,
+			longest} {
 			t.Run(fmt.Sprintf("%s/%v", mode, d), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, simhub.Options{Timers: mode}, func(_ context.Context, h *hub) {
@@ -89,7 +93,9 @@ func TestTimers_longDelayedStart_getsOneSchedule(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		at := time.Now().Add(50 * time.Hour)
-		in, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s", StartAt: at})
+		in, err := h.Provider.StartOrchestration(ctx, provider.Start{
+			InstanceID: "i-1", Name: "nothing", Input: history.Payload("1"), StartID: "s", StartAt: at,
+		})
 		if err != nil || h.Cloud.Schedules.Count() != 0 {
 			t.Fatalf("got %d schedules by the client, error %v, want 0", h.Cloud.Schedules.Count(), err)
 		}
@@ -169,7 +175,8 @@ func TestTimers_scheduleIsLateByUpToAMinute_fireOnTime(t *testing.T) {
 			by := time.Duration(seconds) * time.Second
 			h.Cloud.Schedules.Disorder(simaws.ScheduleDisorder{LateFrom: by, LateTo: by})
 			in := must(h.Provider.StartOrchestration(h.t.Context(), provider.Start{
-				InstanceID: fmt.Sprint("late by ", by), Name: "timer", Input: encoded(t, time.Hour), StartID: fmt.Sprint(by),
+				InstanceID: fmt.Sprint("late by ", by), Name: "timer", Input: encoded(t, time.Hour),
+				StartID: fmt.Sprint(by),
 			}))
 			h.serveFor(2 * time.Hour)
 			h.wantExact(in, time.Hour)
@@ -183,7 +190,8 @@ func TestTimers_scheduleVeryLate_firesLate(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(_ context.Context, h *hub) {
 		h.Cloud.Schedules.Disorder(simaws.ScheduleDisorder{LateFrom: time.Hour, LateTo: time.Hour})
 		in := h.start("timer", 3*time.Hour)
-		if end := h.finish(in); end.Kind != history.OrchestrationCompleted || end.Time.Sub(in.CreatedAt).Round(time.Minute) != 3*time.Hour+58*time.Minute {
+		if end := h.finish(in); end.Kind != history.OrchestrationCompleted ||
+			end.Time.Sub(in.CreatedAt).Round(time.Minute) != 3*time.Hour+58*time.Minute {
 			t.Errorf("ended with %s at %v", end.String(), end.Time.Sub(in.CreatedAt))
 		}
 	})
@@ -262,14 +270,18 @@ func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 		now := time.Now()
 		var timers []provider.Timer
 		for n, d := range []time.Duration{time.Second, time.Minute, time.Hour, 2 * time.Hour} {
-			timers = append(timers, provider.Timer{V: provider.WireVersion, InstanceID: "i-1", ExecutionID: fmt.Sprint("x", n), Segment: 1, TimerID: 3, FireAt: now.Add(d)})
+			timers = append(timers, provider.Timer{
+				V: provider.WireVersion, InstanceID: "i-1", ExecutionID: fmt.Sprint("x", n), Segment: 1, TimerID: 3,
+				FireAt: now.Add(d),
+			})
 		}
 		var fired time.Time
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			switch in := c.Input.(type) {
 			case *scheduler.CreateScheduleInput:
 				time.Sleep(5 * time.Second)
-				if *in.ScheduleExpression == timers[2].FireAt.Add(-2*time.Minute).UTC().Format("at(2006-01-02T15:04:05)") {
+				at := timers[2].FireAt.Add(-2 * time.Minute).UTC()
+				if *in.ScheduleExpression == at.Format("at(2006-01-02T15:04:05)") {
 					return errAccess
 				}
 			case *sqs.SendMessageBatchInput:
@@ -281,7 +293,8 @@ func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 		})
 		for _, timer := range timers { // as sent by a turn, after their message delays
 			body, url := string(encoded(t, timer)), "sim://timers"
-			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil {
+			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url,
+				MessageBody: &body}); err != nil {
 				t.Fatal(err)
 			}
 		}

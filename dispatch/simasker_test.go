@@ -35,7 +35,10 @@ func tally(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	err := errors.Join(
 		perdure.SetQueryHandler(ctx, "seen", func(struct{}) (int, error) { return seen, nil }),
 		perdure.SetQueryHandler(ctx, "spoils", func(struct{}) (int, error) { seen += 100; return seen - 100, nil }),
-		perdure.SetQueryHandler(ctx, "schedules", func(struct{}) (int, error) { perdure.CallActivity(ctx, inc, 1); return 1, nil }),
+		perdure.SetQueryHandler(ctx, "schedules", func(struct{}) (int, error) {
+			perdure.CallActivity(ctx, inc, 1)
+			return 1, nil
+		}),
 		perdure.SetQueryHandler(ctx, "hangs", func(struct{}) (int, error) { time.Sleep(hangTime); return 1, nil }),
 	)
 	for err == nil && seen < n {
@@ -86,13 +89,15 @@ func (m *simClient) ask(ctx context.Context) {
 	}
 }
 
-// queryOnce makes one query in a process that may fail, and checks that the response reflects a state that was committed
-// before or during the query.
+// queryOnce makes one query in a process that may fail, and checks that the response reflects a state that was
+// committed before or during the query.
 func (m *simClient) queryOnce(ctx context.Context, n int) error {
 	q := []string{"seen", "seen", "spoils", "schedules", "hangs", "nobody's"}[m.rng.IntN(6)]
 	o := m.h.Environment(m.rng.IntN(len(m.h.Orchestrators)))
 	least, begun := m.committed()
-	answer, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{InstanceID: m.first.InstanceID, Name: q})
+	answer, err := o.QueryInstance(m.h.Scheduler.Exposed(ctx, fmt.Sprint(queryName, n)), provider.QueryRequest{
+		InstanceID: m.first.InstanceID, Name: q,
+	})
 	most, _ := m.committed()
 	if isInjectedFault(err) {
 		return nil
@@ -105,7 +110,8 @@ func (m *simClient) queryOnce(ctx context.Context, n int) error {
 	}
 	seen := -1
 	if err := json.Unmarshal(answer, &seen); err != nil || seen < least || seen > most || q != "seen" && q != "spoils" {
-		return errors.Join(err, fmt.Errorf("query %s returned %s, want %d to %d committed outcomes", q, answer, least, most))
+		return errors.Join(err, fmt.Errorf("query %s returned %s, want %d to %d committed outcomes",
+			q, answer, least, most))
 	}
 	return nil
 }
@@ -113,7 +119,8 @@ func (m *simClient) queryOnce(ctx context.Context, n int) error {
 // checkQueryError returns an error if a query failed with an unexpected code.
 func (m *simClient) checkQueryError(e *provider.QueryError, begun bool) error {
 	verdicts, _ := m.w.found()
-	switch want := map[string]provider.QueryCode{"schedules": provider.QueryNotReadOnly, "hangs": provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound}[e.Query]; {
+	switch want := map[string]provider.QueryCode{"schedules": provider.QueryNotReadOnly,
+		"hangs": provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound}[e.Query]; {
 	case e.Code == want, e.Code == provider.QueryNotStarted && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
 		return nil
 	default:

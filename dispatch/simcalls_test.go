@@ -105,10 +105,14 @@ func (x *callSimulation) plan() (all []traderInput) {
 		id := fmt.Sprint("trader-", n)
 		t := x.newTraderInput(rng, id)
 		if n == 0 && x.doomed {
-			t.Calls = append(t.Calls, call{Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "doomed", N: 1, Activity: "kills"}})
+			t.Calls = append(t.Calls, call{
+				Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "doomed", N: 1, Activity: "kills"},
+			})
 		}
 		if n == 0 && x.withMarathon {
-			t.Calls = append(t.Calls, call{Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "long", N: 1, Activity: "marathon"}})
+			t.Calls = append(t.Calls, call{
+				Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "long", N: 1, Activity: "marathon"},
+			})
 		}
 		all = append(all, t)
 		x.traders = append(x.traders, id)
@@ -215,8 +219,8 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 	return x
 }
 
-// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. One execution
-// processes fewer.
+// rushOperations is the number of operations of the account with very many operations, in one of rushIn seeds. One
+// execution processes fewer.
 const rushOperations, rushIn = 1100, 32
 
 // beside returns what happens to the builds of the hub during a seed, or nil.

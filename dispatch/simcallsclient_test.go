@@ -89,11 +89,13 @@ func (x *callSimulation) asks(ctx context.Context) {
 		asked.err = m.insist(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
-				asked.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op, c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
+				asked.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op,
+					c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			case c.Account:
 				asked.result, err = m.c.CallEntity(ctx, "account", c.Key, op, c.posting, client.WithUpdateID(id))
 			case c.Starts != 0:
-				asked.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Anew: c.Starts}, op, c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
+				asked.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Anew: c.Starts}, op, c.posting,
+					client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			default:
 				asked.result, err = m.c.Update(ctx, to, op, c.posting, client.WithUpdateID(id))
 			}
@@ -146,7 +148,8 @@ func (x *callSimulation) runActions(ctx context.Context) {
 
 // late reports whether an error is acceptable for a request to an instance that does not exist yet, or has ended.
 func late(err error) bool {
-	return err == nil || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrEnded) || errors.Is(err, provider.ErrAlreadyExists)
+	return err == nil || errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrEnded) ||
+		errors.Is(err, provider.ErrAlreadyExists)
 }
 
 func (x *callSimulation) order(ctx context.Context, m *simClient, what string, f func(ctx context.Context) error) {
@@ -161,13 +164,17 @@ func (x *callSimulation) cancels(ctx context.Context, m *simClient, id string) {
 
 func (x *callSimulation) terminates(ctx context.Context, m *simClient, id string) {
 	x.order(ctx, m, "terminate", func(ctx context.Context) error {
-		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageTerminate, InstanceID: id, Text: "enough", RequestedBy: "ann"})
+		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageTerminate, InstanceID: id, Text: "enough", RequestedBy: "ann",
+		})
 	})
 }
 
 func (x *callSimulation) closes(ctx context.Context, m *simClient, id string) {
 	x.order(ctx, m, "end", func(ctx context.Context) error {
-		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageEventRaised, InstanceID: id, Name: "end", EventID: "end", Data: encoded(m.h.t, 1)})
+		return m.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: id, Name: "end", EventID: "end", Data: encoded(m.h.t, 1),
+		})
 	})
 }
 
@@ -188,7 +195,9 @@ func (x *callSimulation) pauses(ctx context.Context, m *simClient, id string) {
 		return
 	}
 	send := func(message provider.Message) {
-		x.order(ctx, m, "pause", func(ctx context.Context) error { return m.h.Provider.EnqueueForOrchestrator(ctx, message) })
+		x.order(ctx, m, "pause", func(ctx context.Context) error {
+			return m.h.Provider.EnqueueForOrchestrator(ctx, message)
+		})
 	}
 	send(pauseMessage(in, "p", "ann"))
 	m.moment(ctx)
@@ -218,12 +227,14 @@ func (x *callSimulation) hears(c simaws.Call) {
 	defer x.mu.Unlock()
 	for _, e := range in.Entries {
 		m, err := provider.DecodeMessage(*e.MessageBody)
-		if err != nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdateAnswered || x.rng.Float64() >= x.copyRate {
+		if err != nil || m.Kind != provider.MessageUpdateSent && m.Kind != provider.MessageUpdateAnswered ||
+			x.rng.Float64() >= x.copyRate {
 			continue
 		}
 		e.MessageDeduplicationId = aws.String(echoMark + aws.ToString(e.MessageDeduplicationId))
 		e.Id = aws.String("e")
-		x.heard = append(x.heard, echo{*in.QueueUrl, e, time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute)})
+		x.heard = append(x.heard, echo{*in.QueueUrl, e,
+			time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute)})
 	}
 }
 
@@ -240,7 +251,9 @@ func (x *callSimulation) sendDueCopies() {
 	})
 	x.mu.Unlock()
 	for i := range due {
-		_, err := x.h.Cloud.Queues.SendMessageBatch(context.Background(), &sqs.SendMessageBatchInput{QueueUrl: &due[i].url, Entries: []sqstypes.SendMessageBatchRequestEntry{due[i].entry}})
+		_, err := x.h.Cloud.Queues.SendMessageBatch(context.Background(), &sqs.SendMessageBatchInput{
+			QueueUrl: &due[i].url, Entries: []sqstypes.SendMessageBatchRequestEntry{due[i].entry},
+		})
 		x.failed("echo", err)
 	}
 }
@@ -294,7 +307,9 @@ func (x *callSimulation) endAll(ctx context.Context) {
 				continue
 			}
 			left++
-			x.failed("cancel", x.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageCancel, InstanceID: id, Reason: "requested"}))
+			x.failed("cancel", x.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+				Kind: provider.MessageCancel, InstanceID: id, Reason: "requested",
+			}))
 		}
 		if left == 0 && n >= x.finalSweeps {
 			return

@@ -95,10 +95,16 @@ func keeps(ctx *perdure.OrchestrationContext, l ledger, older bool) (book, error
 			return r, err
 		}, perdure.Serialized())
 	}
-	err := handle(opPost, func(_ *perdure.OrchestrationContext, p posting) (receipt, error) { return l.Book.post(p), nil })
+	err := handle(opPost, func(_ *perdure.OrchestrationContext, p posting) (receipt, error) {
+		return l.Book.post(p), nil
+	})
 	if !older {
-		err = errors.Join(err, handle(opSlow, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) { return l.Book.postSlowly(ctx, p) }),
-			handle(opSpoil, func(*perdure.OrchestrationContext, posting) (receipt, error) { return receipt{}, errNoPost }))
+		err = errors.Join(err, handle(opSlow, func(ctx *perdure.OrchestrationContext, p posting) (receipt, error) {
+			return l.Book.postSlowly(ctx, p)
+		}),
+			handle(opSpoil, func(*perdure.OrchestrationContext, posting) (receipt, error) {
+				return receipt{}, errNoPost
+			}))
 	}
 	end := perdure.WaitForExternalEvent[int](ctx, "end")
 	full := perdure.WaitForExternalEvent[int](ctx, "full")
@@ -212,7 +218,9 @@ func rushes(ctx *perdure.OrchestrationContext, n int) (int, error) {
 	for from := 0; from < n; from += atOnce {
 		var fs []*perdure.Future[receipt]
 		for i := from; i < min(n, from+atOnce); i++ {
-			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", rushKey, opPost, posting{Label: callLabel(rushKey, i), N: 1}))
+			fs = append(fs, perdure.CallEntity[receipt](ctx, "account", rushKey, opPost, posting{
+				Label: callLabel(rushKey, i), N: 1,
+			}))
 		}
 		if err := perdure.WhenAll(ctx, perdure.Awaitables(fs)...); err != nil {
 			return from, err
@@ -224,7 +232,10 @@ func rushes(ctx *perdure.OrchestrationContext, n int) (int, error) {
 func tradingRegistry() *perdure.Registry {
 	r := addTrading(perdure.NewRegistry(), false)
 	perdure.AddEntity(r, "account",
-		operationOf(opPost, posts), operationOf(opSlow, (*book).postSlowly), operationOf(opSpoil, func(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, error) { return b.spoil(p) }),
+		operationOf(opPost, posts), operationOf(opSlow, (*book).postSlowly),
+		operationOf(opSpoil, func(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, error) {
+			return b.spoil(p)
+		}),
 		operationOf(opClose, closesBook, perdure.DeleteState()))
 	return r
 }
@@ -245,15 +256,22 @@ func closesBook(b *book, _ *perdure.OrchestrationContext, p posting) (receipt, e
 	return receipt{p.Label, b.Count, b.Sum}, nil
 }
 
-func operationOf(name string, f func(b *book, ctx *perdure.OrchestrationContext, p posting) (receipt, error), opts ...perdure.OperationOption) perdure.EntityOperation[book] {
-	return perdure.Operation(name, func(ctx *perdure.OrchestrationContext, b *book, p posting) (receipt, error) { return f(b, ctx, p) }, opts...)
+func operationOf(
+	name string, f func(b *book, ctx *perdure.OrchestrationContext, p posting) (receipt, error),
+	opts ...perdure.OperationOption,
+) perdure.EntityOperation[book] {
+	return perdure.Operation(name, func(ctx *perdure.OrchestrationContext, b *book, p posting) (receipt, error) {
+		return f(b, ctx, p)
+	}, opts...)
 }
 
 // addTrading adds the orchestrations and activities of all builds.
 func addTrading(r *perdure.Registry, older bool) *perdure.Registry {
 	perdure.AddOrchestration(r, "trader", trades)
 	perdure.AddOrchestration(r, "rusher", rushes)
-	perdure.AddOrchestration(r, "ledger", func(ctx *perdure.OrchestrationContext, l ledger) (book, error) { return keeps(ctx, l, older) })
+	perdure.AddOrchestration(r, "ledger", func(ctx *perdure.OrchestrationContext, l ledger) (book, error) {
+		return keeps(ctx, l, older)
+	})
 	perdure.AddActivity(r, "dwell", func(ctx context.Context, label string) (string, error) {
 		select {
 		case <-time.After(2 * time.Second):

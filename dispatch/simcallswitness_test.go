@@ -89,7 +89,10 @@ type acceptedUpdate struct {
 }
 
 func newAuditor(w *witness) *auditor {
-	return &auditor{w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{}, displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{}}
+	return &auditor{
+		w: w, seen: map[string][]history.Event{}, begun: map[string]int{}, mortal: map[string]bool{},
+		displaced: map[string]bool{}, executions: map[string]auditedExecution{}, taken: map[string]*calleeWork{},
+	}
 }
 
 func (a *auditor) wrongf(format string, args ...any) {
@@ -196,7 +199,8 @@ func (a *auditor) read(ctx context.Context) {
 	}
 	a.order = slices.SortedFunc(maps.Keys(a.executions), func(one, two string) int {
 		x, y := a.executions[one], a.executions[two]
-		return cmp.Or(cmp.Compare(x.instance, y.instance), x.events[0].Time.Compare(y.events[0].Time), cmp.Compare(x.events[0].Number, y.events[0].Number), cmp.Compare(a.begun[one], a.begun[two]))
+		return cmp.Or(cmp.Compare(x.instance, y.instance), x.events[0].Time.Compare(y.events[0].Time),
+			cmp.Compare(x.events[0].Number, y.events[0].Number), cmp.Compare(a.begun[one], a.begun[two]))
 	})
 }
 
@@ -210,7 +214,9 @@ func (a *auditor) follow(x auditedExecution) {
 	start := &x.events[0]
 	i := slices.IndexFunc(all.lives, func(l *life) bool { return l.startID == start.StartID })
 	if i < 0 {
-		i, all.lives = len(all.lives), append(all.lives, &life{startID: start.StartID, updates: map[string]*acceptedUpdate{}, rejected: map[string]bool{}})
+		i, all.lives = len(all.lives), append(all.lives, &life{
+			startID: start.StartID, updates: map[string]*acceptedUpdate{}, rejected: map[string]bool{},
+		})
 	}
 	l := all.lives[i]
 	if start.Number > 1 {
@@ -310,7 +316,8 @@ func (a *auditor) complete(x auditedExecution, l *life, e *history.Event) {
 			want = l.book.post(u.posting)
 		}
 		if got != want {
-			a.wrongf("%q: update %q of %s, operation %s: got result %+v, want %+v", x.instance, e.EventID, x.id, u.op, got, want)
+			a.wrongf("%q: update %q of %s, operation %s: got result %+v, want %+v",
+				x.instance, e.EventID, x.id, u.op, got, want)
 		}
 	}
 }
@@ -322,7 +329,9 @@ func (a *auditor) send(x auditedExecution) {
 		switch e := &x.events[n]; e.Kind {
 		case history.UpdateSent:
 			by[e.ID] = len(a.sent)
-			a.sent = append(a.sent, sentCall{from: x, event: e, id: cmp.Or(e.EventID, provider.StartID(x.id, e.ID)), named: e.EventID != ""})
+			a.sent = append(a.sent, sentCall{
+				from: x, event: e, id: cmp.Or(e.EventID, provider.StartID(x.id, e.ID)), named: e.EventID != "",
+			})
 		case history.UpdateAnswered:
 			i, ok := by[e.SourceEventID]
 			switch {
@@ -387,7 +396,9 @@ func (a *auditor) judge(s *sentCall) {
 		if why == history.TypeNotFound && s.event.Orchestration != "" {
 			a.wrongf("%s received %s although it starts the instance", who, why)
 		}
-		if done := slices.IndexFunc(ends, func(e *history.Event) bool { return e.Reason == "" }); done >= 0 && !s.named {
+		if done := slices.IndexFunc(ends, func(e *history.Event) bool {
+			return e.Reason == ""
+		}); done >= 0 && !s.named {
 			a.wrongf("%s received %s, but was processed: %s", who, why, ends[done].String())
 		}
 	case history.TypeUpdatePurged:
@@ -409,15 +420,17 @@ func (a *auditor) judgeClientCall(c *clientCall) {
 	switch {
 	case c.err == nil && !slices.ContainsFunc(ends, done):
 		a.wrongf("client call %q of %q received %s, want one of %v", c.id, c.instance, c.result, ends)
-	case failed != nil && failed.Code == client.UpdateFailed && !slices.ContainsFunc(ends, func(e *history.Event) bool { return e.Error != nil }):
+	case failed != nil && failed.Code == client.UpdateFailed && !slices.ContainsFunc(ends, func(e *history.Event) bool {
+		return e.Error != nil
+	}):
 		a.wrongf("client call %q of %q received %w, want one of %v", c.id, c.instance, c.err, ends)
 	case c.err != nil && !a.mortal[c.instance] && failed == nil && !errors.Is(c.err, client.ErrNotFound):
 		a.wrongf("client call %q of %q: %w", c.id, c.instance, c.err)
 	}
 }
 
-// checkOrder checks that the calls of an execution to an instance were accepted in order, except calls that dead letters
-// have displaced.
+// checkOrder checks that the calls of an execution to an instance were accepted in order, except calls that dead
+// letters have displaced.
 func (a *auditor) checkOrder() {
 	type pair struct{ x, to string }
 	type place struct{ life, at int }
@@ -434,8 +447,10 @@ func (a *auditor) checkOrder() {
 				continue
 			}
 			of, here := pair{s.from.id, s.event.InstanceID}, place{n, u.at}
-			if before, some := last[of]; some && (before.life > here.life || before.life == here.life && before.at >= here.at) {
-				a.wrongf("call %q of %q to %q was accepted as %v, after a later call, %v", s.id, s.from.instance, s.event.InstanceID, here, before)
+			if before, some := last[of]; some && (before.life > here.life ||
+				before.life == here.life && before.at >= here.at) {
+				a.wrongf("call %q of %q to %q was accepted as %v, after a later call, %v",
+					s.id, s.from.instance, s.event.InstanceID, here, before)
 			}
 			last[of] = here
 			break

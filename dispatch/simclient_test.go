@@ -55,7 +55,8 @@ func meddled(w *witness) *perdure.Registry {
 	perdure.AddActivity(r, "dwell", dwell)
 	tree := func(ctx *perdure.OrchestrationContext, depth int) (int, error) {
 		all := []perdure.Awaitable{
-			perdure.CallActivityByName[string](ctx, "dwell", 0), perdure.CallActivityByName[string](ctx, "dwell", 3*time.Second), perdure.CreateTimer(ctx, time.Hour),
+			perdure.CallActivityByName[string](ctx, "dwell", 0),
+			perdure.CallActivityByName[string](ctx, "dwell", 3*time.Second), perdure.CreateTimer(ctx, time.Hour),
 		}
 		if depth > 0 {
 			all = append(all, perdure.CallSubOrchestrationByName[int](ctx, "tree", depth-1))
@@ -82,7 +83,8 @@ func meddled(w *witness) *perdure.Registry {
 	})
 	perdure.AddOrchestration(r, "dawdles", func(ctx *perdure.OrchestrationContext, n int) (v int, err error) {
 		for range n {
-			if _, err := perdure.CallActivityByName[time.Duration](ctx, "sleepy", 1200*time.Millisecond).Await(ctx); err != nil {
+			if _, err := perdure.CallActivityByName[time.Duration](ctx, "sleepy",
+				1200*time.Millisecond).Await(ctx); err != nil {
 				return 0, err
 			}
 			if v, err = perdure.CallActivityByName[int](ctx, "link", v).Await(ctx); err != nil {
@@ -147,7 +149,9 @@ func (m *simClient) goesOn(ctx context.Context) bool {
 
 // moment waits for a time and a number of scheduler decisions that the seed chooses.
 func (m *simClient) moment(ctx context.Context) {
-	passes := []time.Duration{0, 0, 0, time.Second, 4 * time.Second, 30 * time.Second, 10 * time.Minute, 59 * time.Minute, 61 * time.Minute}
+	passes := []time.Duration{
+		0, 0, 0, time.Second, 4 * time.Second, 30 * time.Second, 10 * time.Minute, 59 * time.Minute, 61 * time.Minute,
+	}
 	time.Sleep(passes[m.rng.IntN(len(passes))])
 	simhub.Idle(ctx, m.rng.IntN(80))
 }
@@ -208,7 +212,10 @@ func (m *simClient) cancel(ctx context.Context) {
 func (m *simClient) pauseAndResume(ctx context.Context) {
 	m.tell(ctx, "pause", pauseMessage(m.first, "p", "ann"))
 	for n := range 3 {
-		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
+		m.tell(ctx, "raise", provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n),
+			Data: encoded(m.h.t, n),
+		})
 	}
 	for n := 0; m.goesOn(ctx) && !m.over(ctx); n++ {
 		m.tell(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
@@ -221,7 +228,10 @@ func (m *simClient) pauseAndResume(ctx context.Context) {
 func (m *simClient) update(ctx context.Context) {
 	change := func(id string, s addition) { m.tell(ctx, "update", updateMessage(m.first, id, encoded(m.h.t, s))) }
 	raise := func(n int) {
-		m.tell(ctx, "raise", provider.Message{Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n), Data: encoded(m.h.t, n)})
+		m.tell(ctx, "raise", provider.Message{
+			Kind: provider.MessageEventRaised, InstanceID: m.first.InstanceID, Name: "add", EventID: fmt.Sprint("e", n),
+			Data: encoded(m.h.t, n),
+		})
 	}
 	change("u1", addition{Inline: 2})
 	change("u2", addition{Queued: 1, Inline: 1})
@@ -236,7 +246,9 @@ func (m *simClient) update(ctx context.Context) {
 // tell sends a message at some moment, until SQS accepts it.
 func (m *simClient) tell(ctx context.Context, what string, message provider.Message) {
 	m.moment(ctx)
-	m.wrong(what, m.insist(ctx, func(ctx context.Context) error { return m.h.Provider.EnqueueForOrchestrator(ctx, message) }))
+	m.wrong(what, m.insist(ctx, func(ctx context.Context) error {
+		return m.h.Provider.EnqueueForOrchestrator(ctx, message)
+	}))
 }
 
 // over reports whether the instance has ended.
@@ -355,7 +367,8 @@ func (m *simClient) startAgain(ctx context.Context, name string, input any) {
 
 func (m *simClient) purgeAndStartAgain(ctx context.Context) {
 	m.moment(ctx)
-	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
+	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil &&
+		(!m.purged || !errors.Is(err, client.ErrNotFound)) {
 		m.wrong("purge", err)
 	}
 	simhub.Idle(ctx, m.rng.IntN(20))
@@ -377,7 +390,8 @@ func (m *simClient) checkIncarnation(ctx context.Context) (end history.Event, er
 	}
 	for i := range events {
 		e := &events[i]
-		if e.Kind == history.OrchestrationStarted && (e.StartID != "start-2" || e.Number != 1) || e.EventID == "old" || e.Kind == history.CancelRequested {
+		if e.Kind == history.OrchestrationStarted && (e.StartID != "start-2" || e.Number != 1) || e.EventID == "old" ||
+			e.Kind == history.CancelRequested {
 			return end, fmt.Errorf("%s belongs to the first incarnation", e.String())
 		}
 	}
@@ -431,7 +445,8 @@ func (m *simClient) purgeBetweenEvents(ctx context.Context) {
 			heard = heard || events[i].EventID == "old" || events[i].Kind == history.InputsParked
 		}
 	}
-	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
+	if err := m.purge(ctx, m.first.InstanceID, client.Force()); err != nil &&
+		(!m.purged || !errors.Is(err, client.ErrNotFound)) {
 		m.wrong("purge", err)
 	}
 	m.startAgain(ctx, "adds", 0)

@@ -136,10 +136,12 @@ func (d *deliveries) begins(ctx context.Context) {
 	of := handed{a.ExecutionID, a.ActivityID, a.Attempt}
 	if n, once := d.once[of]; once {
 		if d.once[of] = n + 1; n > 0 {
-			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s started again in delivery %d", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount))
+			d.errs = append(d.errs, fmt.Errorf("R32: activity #%d attempt %d of %s started again in delivery %d",
+				a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount))
 		}
 	}
 	if why := d.pointless[name][of]; why != "" && !died {
-		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s started in delivery %d although %s", a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount, why))
+		d.errs = append(d.errs, fmt.Errorf("R14: activity #%d attempt %d of %s started in delivery %d although %s",
+			a.ActivityID, a.Attempt, a.ExecutionID, a.DeliveryCount, why))
 	}
 }

@@ -46,7 +46,10 @@ func (m *simClient) hold(ctx context.Context, again bool) {
 
 // useToken completes an attempt, or sends a heartbeat.
 func (m *simClient) useToken(ctx context.Context, attempt int, completes bool) error {
-	w := provider.WorkItem{InstanceID: m.first.InstanceID, ExecutionID: m.first.ExecutionID, Segment: 1, ActivityID: 3, Attempt: attempt, Queue: "default"}
+	w := provider.WorkItem{
+		InstanceID: m.first.InstanceID, ExecutionID: m.first.ExecutionID, Segment: 1, ActivityID: 3, Attempt: attempt,
+		Queue: "default",
+	}
 	tokens, err := m.h.Provider.CompletionTokens(ctx)
 	if err != nil {
 		return err
@@ -65,8 +68,8 @@ func (m *simClient) useToken(ctx context.Context, attempt int, completes bool) e
 	return nil
 }
 
-// checkCompletion checks that the instance has the result, or, without retries, that the activity timed out after twelve
-// hours and was not completed in time.
+// checkCompletion checks that the instance has the result, or, without retries, that the activity timed out after
+// twelve hours and was not completed in time.
 func (m *simClient) checkCompletion(ctx context.Context, s scenario) error {
 	err := m.h.endedAs(ctx, m.first.InstanceID, s)
 	if err == nil || s.input == true {
@@ -75,7 +78,8 @@ func (m *simClient) checkCompletion(ctx context.Context, s scenario) error {
 	end, unread := m.h.Provider.ReadTerminalEvent(ctx, m.first.ExecutionID)
 	limit := m.first.CreatedAt.Add(handsOverTimeout)
 	switch {
-	case unread != nil || end.Kind != history.OrchestrationFailed || end.Error == nil || end.Error.Cause == nil || end.Error.Cause.Type != history.TypeTimeout:
+	case unread != nil || end.Kind != history.OrchestrationFailed || end.Error == nil || end.Error.Cause == nil ||
+		end.Error.Cause.Type != history.TypeTimeout:
 		return errors.Join(err, unread)
 	case end.Time.Before(limit):
 		return fmt.Errorf("timed out %v too early: %w", limit.Sub(end.Time), err)

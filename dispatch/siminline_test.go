@@ -45,7 +45,9 @@ type known struct {
 
 func newInlineWitness(w *witness) *inlineWitness {
 	return &inlineWitness{
-		w: w, known: map[[2]string]known{}, begun: map[[2]string]map[int64]string{}, sent: map[[2]string]map[int64]bool{}, settled: map[[2]string]map[int64]bool{}, own: map[[2]string]map[int64]bool{},
+		w: w, known: map[[2]string]known{}, begun: map[[2]string]map[int64]string{},
+		sent: map[[2]string]map[int64]bool{}, settled: map[[2]string]map[int64]bool{},
+		own:     map[[2]string]map[int64]bool{},
 		stopped: map[[2]string]map[int64]func() error{},
 	}
 }
@@ -84,11 +86,13 @@ func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	case k.over:
 		i.w.wrongf("R20: step #%d of %s started after its invocation had read the end", a.ActivityID, a.ExecutionID)
 	case a.ActivityID <= k.last && !i.own[by][a.ActivityID]: // its own steps may run during the commit, and start late
-		i.w.wrongf("R20: step #%d of %s started in a state before #%d, which its invocation had read", a.ActivityID, a.ExecutionID, k.last)
+		i.w.wrongf("R20: step #%d of %s started in a state before #%d, which its invocation had read",
+			a.ActivityID, a.ExecutionID, k.last)
 	}
 	for id, before := range i.begun[by] {
 		if a.Name == "link" && next(before) == string(input) && !hasResult(committed, string(input)) {
-			i.w.wrongf("R20: step #%d of %s started with %s, the uncommitted result of #%d", a.ActivityID, a.ExecutionID, input, id)
+			i.w.wrongf("R20: step #%d of %s started with %s, the uncommitted result of #%d",
+				a.ActivityID, a.ExecutionID, input, id)
 		}
 	}
 	if i.begun[by] == nil {
@@ -131,7 +135,8 @@ func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 	}
 	switch in := c.Input.(type) {
 	case *dynamodb.QueryInput:
-		if id, ok := strings.CutPrefix(text(in.ExpressionAttributeValues, ":pk"), "x#"); ok && in.ConsistentRead != nil && *in.ConsistentRead && readsSegments(in) && !isStatusRefresh() {
+		if id, ok := strings.CutPrefix(text(in.ExpressionAttributeValues, ":pk"), "x#"); ok &&
+			in.ConsistentRead != nil && *in.ConsistentRead && readsSegments(in) && !isStatusRefresh() {
 			i.knows([2]string{name, id})
 		}
 	case *dynamodb.PutItemInput:
@@ -144,7 +149,8 @@ func (i *inlineWitness) see(ctx context.Context, c simaws.Call) {
 		}
 	case *sqs.SendMessageBatchInput:
 		for n := range in.Entries {
-			if item, err := provider.DecodeWorkItem(*in.Entries[n].MessageBody); err == nil && item.ActivityID > 0 && !strings.Contains(*in.QueueUrl, "dead") {
+			if item, err := provider.DecodeWorkItem(*in.Entries[n].MessageBody); err == nil && item.ActivityID > 0 &&
+				!strings.Contains(*in.QueueUrl, "dead") {
 				i.sends([2]string{name, item.ExecutionID}, item.ActivityID)
 			}
 		}

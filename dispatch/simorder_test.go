@@ -33,7 +33,9 @@ func TestSimulationOrder_sameSeed_sameOrder(t *testing.T) {
 			t.Parallel()
 			for seed := *firstSeed; seed < *firstSeed+*twice; seed++ {
 				wantOneOrder(t, seed, func(seed uint64) []string { return s.runSeed(t, seed).h.Scheduler.Trace() })
-				wantOneOrder(t, seed, func(seed uint64) []string { return simulateCalls(t, seed, &s).h.Scheduler.Trace() })
+				wantOneOrder(t, seed, func(seed uint64) []string {
+					return simulateCalls(t, seed, &s).h.Scheduler.Trace()
+				})
 			}
 		})
 	}
@@ -50,7 +52,8 @@ func wantOneOrder(t *testing.T, seed uint64, run func(seed uint64) []string) {
 	for n < min(len(one), len(two)) && one[n] == two[n] {
 		n++
 	}
-	t.Errorf("seed %d: two runs differ after %d decisions:\n%s\n1: %s\n2: %s", seed, n, strings.Join(one[max(0, n-12):n], "\n"), at(one, n), at(two, n))
+	t.Errorf("seed %d: two runs differ after %d decisions:\n%s\n1: %s\n2: %s",
+		seed, n, strings.Join(one[max(0, n-12):n], "\n"), at(one, n), at(two, n))
 }
 
 // at returns the n-th decision of a trace, if it exists.

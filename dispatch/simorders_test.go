@@ -83,7 +83,8 @@ func (c *counter) make(ctx context.Context, key string, s step) (string, error) 
 		why, _ := errors.AsType[*perdure.CancelledError](context.Cause(ctx))
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		r.told, r.lost = time.Now(), why != nil && (why.Reason == perdure.ReasonLockLost || why.Reason == perdure.ReasonShutdown)
+		r.told, r.lost = time.Now(), why != nil && (why.Reason == perdure.ReasonLockLost ||
+			why.Reason == perdure.ReasonShutdown)
 	})
 	defer func() {
 		told()
@@ -122,7 +123,8 @@ func (c *counter) undo(u undoInput) {
 			ran = true
 			if !r.over() {
 				name, _ := simhub.Process(r.ctx)
-				c.errs = append(c.errs, fmt.Errorf("%s is undone (%s) while %s runs in %s, cancelled at %v", u.Key, u.Ended, key, name, r.told))
+				c.errs = append(c.errs, fmt.Errorf("%s is undone (%s) while %s runs in %s, cancelled at %v",
+					u.Key, u.Ended, key, name, r.told))
 			}
 		}
 	}
@@ -185,7 +187,8 @@ func (c *counter) registry() *perdure.Registry {
 func (s step) call(ctx *perdure.OrchestrationContext, key string) *perdure.Future[string] {
 	if s.Child {
 		s.Child = false
-		return perdure.CallSubOrchestrationByName[string](ctx, "purchase", purchase{Key: key, Steps: []step{s}}, perdure.WaitForCancellation())
+		return perdure.CallSubOrchestrationByName[string](ctx, "purchase", purchase{Key: key, Steps: []step{s}},
+			perdure.WaitForCancellation())
 	}
 	in := struct {
 		Key  string
@@ -200,7 +203,9 @@ func newPurchase(rng *rand.Rand, id string) purchase {
 	p := purchase{Key: id}
 	heeds := []time.Duration{0, 0, time.Second, 4 * time.Second, 9 * time.Second, -1}
 	for _, what := range []string{"reserve", "charge", "ship"} {
-		s := step{What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond, Heeds: heeds[rng.IntN(len(heeds))]}
+		s := step{
+			What: what, Takes: time.Duration(rng.IntN(8000)) * time.Millisecond, Heeds: heeds[rng.IntN(len(heeds))],
+		}
 		if rng.IntN(6) == 0 {
 			s.Fails = 1 + rng.IntN(2)
 		}
@@ -228,7 +233,10 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 	c := &counter{runs: map[string][]*running{}, undone: map[string]int{}, ends: map[string]int{}}
 	s := faultSchedule(seed * uint64(len(simulated())))
 	s.StormFor = time.Minute
-	o := simhub.Options{Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, Mortal: true, WorkVisibility: time.Minute}
+	o := simhub.Options{
+		Registry: c.registry(), Environments: 2, Schedule: s, MaxAttempts: noCrashLimit, Mortal: true,
+		WorkVisibility: time.Minute,
+	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		h.Cloud.Table.Lag(3)
@@ -242,7 +250,8 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 				h.Scheduler.Go(ctx, "client of "+p.Key, func(ctx context.Context) {
 					time.Sleep(p.At)
 					_ = h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
-						Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: history.RequestedByClient,
+						Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested",
+						RequestedBy: history.RequestedByClient,
 					})
 				})
 			}
@@ -269,7 +278,8 @@ func (h *hub) checkUndone(c *counter, all []provider.Instance) (err error) {
 				undone++
 			}
 		}
-		if completed := now.Status == provider.StatusCompleted; completed && undone > 0 || !completed && undone == 0 && h.called(in) > 0 {
+		if completed := now.Status == provider.StatusCompleted; completed && undone > 0 ||
+			!completed && undone == 0 && h.called(in) > 0 {
 			err = errors.Join(err, fmt.Errorf("%s: got status %s and %d undos", in.InstanceID, now.Status, undone))
 		}
 	}
@@ -303,16 +313,18 @@ func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 		}
 		undone += len(c.undone)
 	}
-	for _, end := range []perdure.CancelOutcome{perdure.OutcomeReturned, perdure.OutcomeAbandoned, perdure.OutcomeNeverStarted, perdure.OutcomeEnded} {
+	for _, end := range []perdure.CancelOutcome{perdure.OutcomeReturned, perdure.OutcomeAbandoned,
+		perdure.OutcomeNeverStarted, perdure.OutcomeEnded} {
 		if seeds > 10 && ends[string(end)] == 0 {
 			t.Errorf("got no call with outcome %s", end)
 		}
 	}
-	t.Logf("%d orders, %d calls undone, by outcome: %v", seeds*ordersOfASeed, undone, slices.Sorted(func(yield func(string) bool) {
-		for end, n := range ends {
-			if !yield(fmt.Sprintf("%s %d", end, n)) {
-				return
+	t.Logf("%d orders, %d calls undone, by outcome: %v",
+		seeds*ordersOfASeed, undone, slices.Sorted(func(yield func(string) bool) {
+			for end, n := range ends {
+				if !yield(fmt.Sprintf("%s %d", end, n)) {
+					return
+				}
 			}
-		}
-	}))
+		}))
 }

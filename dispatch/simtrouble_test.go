@@ -69,7 +69,10 @@ type troubledHub struct {
 }
 
 func newTroubledHub() *troubledHub {
-	return &troubledHub{w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{}, pickedUp: map[string]int{}}
+	return &troubledHub{
+		w: newWitness(), sent: map[[2]int64]int{}, timers: map[[2]int64]int{}, ran: map[[2]int64]int{},
+		pickedUp: map[string]int{},
+	}
 }
 
 // maxReleases is how often messages are released before their instance is blocked, with one more for a frozen
@@ -102,7 +105,8 @@ func troubles() []troubleScenario {
 		{
 			name: "an hour in which no status can be written", orchestration: "statuses-of-many", input: 12, want: "78",
 			fault: func(since time.Duration, c simaws.Call) error {
-				if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && since < outage && strings.HasPrefix(text(in.Key, "pk"), "i#") {
+				if in, ok := c.Input.(*dynamodb.UpdateItemInput); ok && since < outage &&
+					strings.HasPrefix(text(in.Key, "pk"), "i#") {
 					return simhub.ErrFailed
 				}
 				return nil
@@ -120,7 +124,8 @@ func troubles() []troubleScenario {
 		{
 			name: "processes die, or are frozen, for five minutes", orchestration: "fan", input: 100, want: "5050",
 			hub: func(o *simhub.Options) {
-				o.Schedule.Crash, o.Schedule.StormFor, o.WorkVisibility, o.Mortal = 0.2, 5*time.Minute, 30*time.Second, false
+				o.Schedule.Crash, o.Schedule.StormFor, o.WorkVisibility, o.Mortal = 0.2, 5*time.Minute, 30*time.Second,
+					false
 			},
 		},
 		{
@@ -137,7 +142,8 @@ func troubles() []troubleScenario {
 			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
 			fault: func(since time.Duration, c simaws.Call) error {
 				commits := c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
-				if commits && since > 30*time.Second && since < 4*time.Minute || readsCancels(c) && since > 4*time.Minute && since < 20*time.Minute {
+				if commits && since > 30*time.Second && since < 4*time.Minute ||
+					readsCancels(c) && since > 4*time.Minute && since < 20*time.Minute {
 					return simhub.ErrFailed
 				}
 				return nil
@@ -216,8 +222,9 @@ func troubles() []troubleScenario {
 			},
 		},
 		{
-			name: "an activity that gets nowhere", orchestration: "stuck", input: 0, want: `"timeout"`, within: 20 * time.Minute,
-			hub: func(o *simhub.Options) { o.InvocationLimit = 40 * time.Second },
+			name: "an activity that gets nowhere", orchestration: "stuck", input: 0, want: `"timeout"`,
+			within: 20 * time.Minute,
+			hub:    func(o *simhub.Options) { o.InvocationLimit = 40 * time.Second },
 		},
 		{
 			name: "a hot instance is blocked", orchestration: "adds", input: 0, want: "61",
@@ -225,7 +232,8 @@ func troubles() []troubleScenario {
 			judge: func(p *troubledHub) error {
 				// once more if the first run was on an unverified state
 				if p.back > maxReleases || p.replays > 2*maxReleases {
-					return fmt.Errorf("messages were released %d times, incompatible code ran %d times", p.back, p.replays)
+					return fmt.Errorf("messages were released %d times, incompatible code ran %d times",
+						p.back, p.replays)
 				}
 				return nil
 			},
@@ -263,7 +271,8 @@ func TestSimulationInTrouble(t *testing.T) {
 			occurred := uint64(0)
 			for seed := *firstSeed; seed < *firstSeed+*troubled && !t.Failed(); seed++ {
 				p := s.runSeed(t, seed)
-				t.Logf("seed %d: at most %d deliveries of a message, dead letters %v, %d frozen, %d replays", seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
+				t.Logf("seed %d: at most %d deliveries of a message, dead letters %v, %d frozen, %d replays",
+					seed, p.w.deliveries.most, p.pickedUp, p.h.Scheduler.Frozen(), p.replays)
 				if s.occurred != nil && s.occurred(p) > 0 {
 					occurred++
 				}
@@ -342,8 +351,10 @@ func (p *troubledHub) ended(ctx context.Context, s troubleScenario) error {
 		return fmt.Errorf("got status %s and no end: %w", in.Status, err)
 	}
 	var errs []error
-	if end.Kind != history.OrchestrationCompleted || string(end.Output) != s.want || in.Status != provider.StatusCompleted {
-		errs = append(errs, fmt.Errorf("got status %s, ended with %s, output %s, error %v, want %s", in.Status, end.String(), end.Output, end.Error, s.want))
+	if end.Kind != history.OrchestrationCompleted || string(end.Output) != s.want ||
+		in.Status != provider.StatusCompleted {
+		errs = append(errs, fmt.Errorf("got status %s, ended with %s, output %s, error %v, want %s",
+			in.Status, end.String(), end.Output, end.Error, s.want))
 	}
 	if took := end.Time.Sub(p.first.CreatedAt); s.within > 0 && took > s.within {
 		errs = append(errs, fmt.Errorf("ended after %v, want at most %v", took, s.within))
@@ -375,7 +386,9 @@ func (p *troubledHub) see(c simaws.Call) {
 		p.timers[[2]int64{id}]++
 	}
 	for i := range in.Entries {
-		if why, kept := in.Entries[i].MessageAttributes["error"]; kept && strings.HasPrefix(*why.StringValue, "picked up") && !strings.Contains(*in.Entries[i].MessageBody, `"kind":"wake"`) {
+		if why, kept := in.Entries[i].MessageAttributes["error"]; kept &&
+			strings.HasPrefix(*why.StringValue, "picked up") &&
+			!strings.Contains(*in.Entries[i].MessageBody, `"kind":"wake"`) {
 			p.pickedUp[*in.QueueUrl]++
 		}
 		if *in.QueueUrl != "sim://default" {
@@ -543,7 +556,8 @@ func (p *troubledHub) registry() *perdure.Registry {
 		policy := perdure.WithRetry(perdure.RetryPolicy{InitialInterval: 20 * time.Second, BackoffCoefficient: 1})
 		var fs []*perdure.Future[int]
 		for range n {
-			fs = append(fs, perdure.CallActivityByName[int](ctx, "second", 1, policy), perdure.CallActivityByName[int](ctx, "inc", 0))
+			fs = append(fs, perdure.CallActivityByName[int](ctx, "second", 1, policy),
+				perdure.CallActivityByName[int](ctx, "inc", 0))
 		}
 		return sumOf(ctx, fs)
 	})
@@ -615,7 +629,9 @@ func (p *troubledHub) deploy(ctx context.Context, these ...*dispatch.Orchestrato
 // broken returns n orchestrators of a build.
 func (p *troubledHub) broken(r *perdure.Registry, n int) (all []*dispatch.Orchestrator) {
 	for range n {
-		all = append(all, must(dispatch.NewOrchestrator(r, p.h.Provider, &dispatch.OrchestratorOptions{BuildID: "broken", Logger: slog.New(slog.DiscardHandler)})))
+		all = append(all, must(dispatch.NewOrchestrator(r, p.h.Provider, &dispatch.OrchestratorOptions{
+			BuildID: "broken", Logger: slog.New(slog.DiscardHandler),
+		})))
 	}
 	return all
 }
@@ -660,7 +676,8 @@ func (p *troubledHub) block(ctx context.Context) {
 	}
 	for waited := time.Duration(0); p.parked(ctx) != events; waited += time.Minute {
 		if waited == time.Hour {
-			p.errs = append(p.errs, fmt.Errorf("an hour after the last of %d events, %d are in history", events, p.parked(ctx)))
+			p.errs = append(p.errs, fmt.Errorf("an hour after the last of %d events, %d are in history",
+				events, p.parked(ctx)))
 			break
 		}
 		time.Sleep(time.Minute)
@@ -674,7 +691,8 @@ func (p *troubledHub) mend(ctx context.Context, running []*dispatch.Orchestrator
 	p.retired = p.deploy(ctx, running...)
 	for range 15 {
 		p.watch(ctx, 1)
-		if in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID); err == nil && in.Status != provider.StatusBlocked {
+		if in, err := p.h.Provider.ReadInstance(ctx, p.first.InstanceID); err == nil &&
+			in.Status != provider.StatusBlocked {
 			return
 		}
 	}
@@ -688,7 +706,9 @@ func (p *troubledHub) blockWithNothing(ctx context.Context) {
 	p.has(ctx, history.ExternalEventRaised, 1)
 	running := p.deploy(ctx, p.broken(p.incompatible("adds"), len(p.h.Orchestrators))...)
 	p.insist(ctx, "wake", func(ctx context.Context) error {
-		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{Kind: provider.MessageWake, InstanceID: p.first.InstanceID})
+		return p.h.Provider.EnqueueForOrchestrator(ctx, provider.Message{
+			Kind: provider.MessageWake, InstanceID: p.first.InstanceID,
+		})
 	})
 	p.is(ctx, provider.StatusBlocked)
 	p.mend(ctx, running)

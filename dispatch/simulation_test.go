@@ -24,7 +24,8 @@ var (
 	schedules = flag.Uint64("schedules", 2000, "TestSimulation: number of seeds")
 	troubled  = flag.Uint64("troubled", 8, "TestSimulationInTrouble: number of seeds of each trouble")
 	traded    = flag.Uint64("traded", 96, "TestSimulationOfCalls: number of seeds")
-	twice     = flag.Uint64("twice", 1, "TestSimulationOrder: number of seeds of each scenario, intervention and trouble")
+	twice     = flag.Uint64("twice", 1,
+		"TestSimulationOrder: number of seeds of each scenario, intervention and trouble")
 	firstSeed = flag.Uint64("from", 0, "TestSimulation…: first seed")
 )
 
@@ -101,8 +102,8 @@ func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
 // weathers is the number of fault schedules.
 const weathers = 4
 
-// faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that order alone is tested
-// too. In another quarter, many calls fail and no process dies.
+// faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that order alone is
+// tested too. In another quarter, many calls fail and no process dies.
 func faultSchedule(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
 	switch turnOf(seed) % weathers {
@@ -135,7 +136,10 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	t.Helper()
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
-	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept, Begins: w.deliveries.begins, BeginsInline: w.inline.begins}
+	o := simhub.Options{
+		Registry: meddled(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept,
+		Begins: w.deliveries.begins, BeginsInline: w.inline.begins,
+	}
 	if turnOf(seed)%2 == 1 {
 		o.Rollup = 1 // every cold read
 	}
@@ -147,13 +151,17 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	}
 	w.limited(o.MaxAttempts)
 	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble, in real time
-		panic(fmt.Sprintf("%s, -seed=%d: a goroutine runs without blocking\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))
+		panic(fmt.Sprintf("%s, -seed=%d: a goroutine runs without blocking\n%s", s.name, seed,
+			strings.Join(sim.Tail(60), "\n")))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		sim = h.Scheduler
 		w.on(h)
-		m := &simClient{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3))}
+		m := &simClient{
+			h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input),
+			calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3)),
+		}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
 		if s.act != nil {
@@ -187,7 +195,8 @@ func (m *simClient) judge(ctx context.Context, s intervention) error {
 // endedAs returns what is wrong with the end of a scenario's instance.
 func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error {
 	h.Cloud.Table.Lag(0) // a list is eventually consistent
-	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != s.instances {
+	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil ||
+		len(page.Instances) != s.instances {
 		return errors.Join(err, fmt.Errorf("got %d instances, want %d", len(page.Instances), s.instances))
 	}
 	in, err := h.Provider.ReadInstance(ctx, instanceID)
@@ -200,7 +209,8 @@ func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error 
 		return fmt.Errorf("no end: %w", err)
 	case end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want:
 		return fmt.Errorf("ended with %s, output %s, want %s", end.String(), end.Output, s.want)
-	case s.name == "statuses" && string(in.CustomStatus) != s.want, s.name == "inline-medley" && string(in.CustomStatus) != `"done"`:
+	case s.name == "statuses" && string(in.CustomStatus) != s.want, s.name == "inline-medley" &&
+		string(in.CustomStatus) != `"done"`:
 		return fmt.Errorf("got custom status %s", in.CustomStatus)
 	}
 	return nil

@@ -75,7 +75,8 @@ func newWitness() *witness {
 	w := &witness{
 		limit:      defaultLimit,
 		deliveries: newDeliveries(),
-		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{}, marks: map[[2]string]map[string]func() bool{},
+		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{},
+		marks:   map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
 	w.inline = newInlineWitness(w)
@@ -295,7 +296,8 @@ func (w *witness) begins(ctx context.Context) {
 	case !looked:
 		w.wrongf("I6: activity #%d of %s started without a read of the cancel record", a.ActivityID, a.ExecutionID)
 	case c.Requested:
-		w.wrongf("I6: activity #%d of %s started, but was cancelled (%s) before its invocation read the cancel record", a.ActivityID, a.ExecutionID, c.Reason)
+		w.wrongf("I6: activity #%d of %s started, but was cancelled (%s) before its invocation read the cancel record",
+			a.ActivityID, a.ExecutionID, c.Reason)
 	}
 }
 
@@ -321,7 +323,9 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 		w.blocked[m.InstanceID] = true
 	}
 	if died < wanted {
-		w.errs = append(w.errs, fmt.Errorf("R13: only %d marked deliveries have died before this record became poison: %s", died, *e.MessageBody))
+		w.errs = append(w.errs,
+			fmt.Errorf("R13: only %d marked deliveries have died before this record became poison: %s",
+				died, *e.MessageBody))
 	}
 }
 
@@ -343,8 +347,9 @@ func (w *witness) check(ctx context.Context) error {
 
 func (w *witness) checkExecution(ctx context.Context, id, instanceID string) error {
 	out, err := w.h.Cloud.Table.Query(ctx, &dynamodb.QueryInput{
-		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"), ConsistentRead: aws.Bool(true),
-		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": &ddbtypes.AttributeValueMemberS{Value: "x#" + id}},
+		TableName: aws.String("perdure"), KeyConditionExpression: aws.String("pk = :pk"),
+		ConsistentRead:            aws.Bool(true),
+		ExpressionAttributeValues: map[string]ddbtypes.AttributeValue{":pk": textValue("x#" + id)},
 	})
 	if err != nil {
 		return err
@@ -378,7 +383,8 @@ func (w *witness) checkDeleted(id string, items []map[string]ddbtypes.AttributeV
 		case it["ttl"] == nil:
 			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s never expires", id, sk))
 		// a late delivery may still leave an expiring crash marker or note
-		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") || strings.HasPrefix(sk, "o#"):
+		case sk == "c" || strings.HasPrefix(sk, "b#") || strings.HasPrefix(sk, "f#") || strings.HasPrefix(sk, "p#") ||
+			strings.HasPrefix(sk, "o#"):
 		case strings.HasPrefix(sk, "h#") && text(it, "stub") != "" && it["events"] == nil:
 		default:
 			err = errors.Join(err, fmt.Errorf("deleted execution %s: %s remains", id, sk))
@@ -394,7 +400,8 @@ func checkSettled(id string, events []history.Event) (err error) {
 	for i := range events {
 		e := &events[i]
 		switch e.Kind {
-		case history.ActivityCompleted, history.ActivityFailed, history.TimerFired, history.SubOrchestrationCompleted, history.SubOrchestrationFailed:
+		case history.ActivityCompleted, history.ActivityFailed, history.TimerFired, history.SubOrchestrationCompleted,
+			history.SubOrchestrationFailed:
 			if outcomes[e.SourceEventID]++; outcomes[e.SourceEventID] > 1 {
 				err = errors.Join(err, fmt.Errorf("I7: execution %s: %s is a second outcome", id, e.String()))
 			}

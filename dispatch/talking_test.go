@@ -37,7 +37,8 @@ func addTalking(r *perdure.Registry) {
 	perdure.AddOrchestration(r, "talks", talks)
 	perdure.AddOrchestration(r, "meets", meets)
 	perdure.AddOrchestration(r, "tells-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
-		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1, perdure.WithInstanceID(id)).Await(ctx); err != nil {
+		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1,
+			perdure.WithInstanceID(id)).Await(ctx); err != nil {
 			return "", err
 		}
 		return countResults(ctx, raiseAll(ctx, id, 1))

@@ -39,10 +39,12 @@ func (l *taskLog) interceptor() perdure.Interceptor {
 			return
 		}
 		for _, x := range t.Scheduled {
-			l.lines = append(l.lines, strings.TrimSpace(fmt.Sprintf("%d: begins #%d %s %s %s", t.Sequence, x.ID, x.Kind, x.Name, x.InstanceID)))
+			l.lines = append(l.lines, strings.TrimSpace(fmt.Sprintf("%d: begins #%d %s %s %s", t.Sequence, x.ID, x.Kind,
+				x.Name, x.InstanceID)))
 		}
 		for _, x := range t.Ended {
-			line := fmt.Sprintf("%d: ends #%d %s %s of %d %s", t.Sequence, x.ID, x.Kind, x.Name, x.ScheduledInTurn, x.Outcome)
+			line := fmt.Sprintf("%d: ends #%d %s %s of %d %s", t.Sequence, x.ID, x.Kind, x.Name, x.ScheduledInTurn,
+				x.Outcome)
 			if x.Attempt > 1 {
 				line += fmt.Sprintf(" after %d attempts", x.Attempt)
 			}
@@ -74,13 +76,17 @@ func manyTasks(r *perdure.Registry) {
 		return n, nil
 	})
 	perdure.AddOrchestration(r, "many-tasks", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) { return n, nil })
+		perdure.SetUpdateHandler(ctx, "set", func(_ *perdure.OrchestrationContext, n int) (int, error) {
+			return n, nil
+		})
 		if _, err := perdure.CallActivity(ctx, inc, 1, perdure.Inline()).Await(ctx); err != nil {
 			return "", err
 		}
-		flaky := perdure.CallActivityByName[int](ctx, "flaky", 2, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second}))
+		flaky := perdure.CallActivityByName[int](ctx, "flaky", 2,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second}))
 		refused := perdure.CallActivityByName[int](ctx, "refuses", 1)
-		done, failed := perdure.CallSubOrchestrationByName[int](ctx, "child", 1, perdure.WithInstanceID("c-1")), perdure.CallSubOrchestrationByName[int](ctx, "child", 0, perdure.WithInstanceID("c-0"))
+		done, failed := perdure.CallSubOrchestrationByName[int](ctx, "child", 1, perdure.WithInstanceID("c-1")),
+			perdure.CallSubOrchestrationByName[int](ctx, "child", 0, perdure.WithInstanceID("c-0"))
 		told, called := perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "i-1", "set", 7)
 		_ = perdure.WhenAll(ctx, flaky, refused, done, failed, told, called)
 		if _, err := perdure.StartOrchestration(ctx, "child", 1, perdure.WithInstanceID("d-1")); err != nil {
@@ -102,7 +108,10 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 		log := &taskLog{of: "i-1"}
 		r := registry()
 		manyTasks(r)
-		inBubble(t, simhub.Options{Registry: r, CacheBytes: cache, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true}}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Registry: r, CacheBytes: cache, Interceptors: []perdure.Interceptor{log.interceptor()},
+			Tasks: &simhub.TaskWitness{All: true},
+		}, func(_ context.Context, h *hub) {
 			in := h.start("many-tasks", 0)
 			h.serveFor(10 * time.Minute)
 			h.raise(in, "e-1", 7)
@@ -113,13 +122,19 @@ func TestOnTasks_receivesEveryKindOfTaskAndEnd(t *testing.T) {
 		})
 		got := slices.Sorted(slices.Values(withoutNumbers(log.lines)))
 		if diff := cmp.Diff([]string{
-			"begins activity flaky", "begins activity inc", "begins activity refuses", "begins detached_orchestration child d-1", "begins external_event add", "begins external_event left",
-			"begins external_event never", "begins sent_event hear nobody", "begins sent_update set i-1", "begins sub_orchestration child c-0", "begins sub_orchestration child c-1",
+			"begins activity flaky", "begins activity inc", "begins activity refuses",
+			"begins detached_orchestration child d-1", "begins external_event add", "begins external_event left",
+			"begins external_event never", "begins sent_event hear nobody", "begins sent_update set i-1",
+			"begins sub_orchestration child c-0", "begins sub_orchestration child c-1",
 			"begins timer limit", "begins timer patience", "begins update set",
-			"ends activity flaky completed after 2 attempts", "ends activity inc completed", "ends activity refuses failed: no", "ends external_event add completed",
-			"ends external_event left cancelled orchestration_terminal_completed", "ends external_event never cancelled select_loser",
-			`ends sent_event hear failed: instance "nobody" not found`, "ends sent_update set completed", "ends sub_orchestration child completed",
-			"ends sub_orchestration child failed: nothing to do", "ends timer limit cancelled select_loser", "ends timer patience completed", "ends update set completed",
+			"ends activity flaky completed after 2 attempts", "ends activity inc completed",
+			"ends activity refuses failed: no", "ends external_event add completed",
+			"ends external_event left cancelled orchestration_terminal_completed",
+			"ends external_event never cancelled select_loser",
+			`ends sent_event hear failed: instance "nobody" not found`, "ends sent_update set completed",
+			"ends sub_orchestration child completed",
+			"ends sub_orchestration child failed: nothing to do", "ends timer limit cancelled select_loser",
+			"ends timer patience completed", "ends update set completed",
 		}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -133,7 +148,9 @@ func TestTasksOfATurnThatIsNotAllSentAreTold(t *testing.T) {
 	for failing, made := int64(1), true; made; failing++ {
 		r := registry()
 		manyTasks(r)
-		inBubble(t, simhub.Options{Registry: r, Tasks: &simhub.TaskWitness{All: true}}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Registry: r, Tasks: &simhub.TaskWitness{All: true},
+		}, func(_ context.Context, h *hub) {
 			in := h.start("many-tasks", 0)
 			var calls atomic.Int64
 			fails := failsOnce(&calls, failing)
@@ -172,7 +189,9 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 		}
 		return perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
 	})
-	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true}}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true},
+	}, func(_ context.Context, h *hub) {
 		in := h.start("takes-later", 0)
 		h.raise(in, "e-1", 7)
 		if end := h.finish(in); string(end.Output) != "7" {
@@ -180,7 +199,10 @@ func TestOnTasks_turnRanAhead_reportsTasksOfBothTurns(t *testing.T) {
 		}
 		h.checkRest()
 	})
-	want := []string{"1: begins #3 activity inc", "1: begins #7 external_event add", "1: ends #3 activity inc of 1 completed", "1: ends #7 external_event add of 1 completed"}
+	want := []string{
+		"1: begins #3 activity inc", "1: begins #7 external_event add", "1: ends #3 activity inc of 1 completed",
+		"1: ends #7 external_event add of 1 completed",
+	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -193,18 +215,26 @@ func TestOnTasks_pausedInstanceTerminated_reportsEnds(t *testing.T) {
 	log := &taskLog{of: "i-1"}
 	r := registry()
 	perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return 0, perdure.WhenAll(ctx, perdure.CreateTimer(ctx, time.Hour, perdure.WithTimerName("patience")), perdure.WaitForExternalEvent[int](ctx, "add"))
+		return 0, perdure.WhenAll(ctx, perdure.CreateTimer(ctx, time.Hour, perdure.WithTimerName("patience")),
+			perdure.WaitForExternalEvent[int](ctx, "add"))
 	})
-	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true}}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Interceptors: []perdure.Interceptor{log.interceptor()}, Tasks: &simhub.TaskWitness{All: true},
+	}, func(_ context.Context, h *hub) {
 		in := h.start("waits", 0)
 		h.serveFor(time.Second)
 		h.pause(in, "p1")
 		h.serveFor(time.Second)
-		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough"})
+		h.send(provider.Message{
+			Kind: provider.MessageTerminate, InstanceID: in.InstanceID, StartID: in.StartID, Text: "enough",
+		})
 		h.finish(in)
 		h.checkRest()
 	})
-	want := []string{"1: begins #3 timer patience", "1: begins #4 external_event add", "3: ends #3 timer patience of 1 cancelled orchestration_terminal_terminated"}
+	want := []string{
+		"1: begins #3 timer patience", "1: begins #4 external_event add",
+		"3: ends #3 timer patience of 1 cancelled orchestration_terminal_terminated",
+	}
 	if diff := cmp.Diff(want, log.lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -235,10 +265,12 @@ func TestOnTasks_interceptorPanicsOrWrites_changesNothing(t *testing.T) {
 		return err.Error(), nil
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, Interceptors: []perdure.Interceptor{spoils, log.interceptor()}, Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+		Registry: r, Interceptors: []perdure.Interceptor{spoils, log.interceptor()},
+		Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 	}, func(_ context.Context, h *hub) {
 		in := h.start("asks", 0)
-		if end := h.finish(in); !strings.Contains(string(end.Output), "no") || strings.Contains(string(end.Output), "***") {
+		if end := h.finish(in); !strings.Contains(string(end.Output), "no") ||
+			strings.Contains(string(end.Output), "***") {
 			t.Errorf("got %+v, want the original failure", end)
 		}
 		for _, e := range h.events(in) {
@@ -271,7 +303,8 @@ func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 			}}
 			witness := &simhub.TaskWitness{}
 			inBubble(t, simhub.Options{
-				Registry: sleeper(3, "add"), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly}, Tasks: witness, Environments: 2,
+				Registry: sleeper(3, "add"), CacheBytes: cache, Interceptors: []perdure.Interceptor{deadly},
+				Tasks: witness, Environments: 2,
 				Intercept: simhub.Crash(func(simaws.Call) (bool, bool) { return dies.Swap(false), false }),
 			}, func(_ context.Context, hub *hub) {
 				h = hub
@@ -285,7 +318,8 @@ func TestOnTasks_processDies_tasksAreNotReportedAgain(t *testing.T) {
 				}
 				h.checkRest()
 			})
-			if begins := strings.Count(strings.Join(log.lines, "\n"), "begins"); begins != 3 || len(slices.Compact(slices.Sorted(slices.Values(log.lines)))) != len(log.lines) {
+			if begins := strings.Count(strings.Join(log.lines, "\n"), "begins"); begins != 3 ||
+				len(slices.Compact(slices.Sorted(slices.Values(log.lines)))) != len(log.lines) {
 				t.Errorf("got tasks %q", log.lines)
 			}
 		})
@@ -305,15 +339,19 @@ func TestOnTasks_task_hasTraceContextOfItsTurn(t *testing.T) {
 			},
 			OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
 				for _, x := range slices.Concat(turn.Scheduled, turn.Ended) {
-					if told++; x.TraceParent != trace(x.ScheduledInTurn) || perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
-						t.Errorf("%s: turn %d in trace context %s has task %+v", name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
+					if told++; x.TraceParent != trace(x.ScheduledInTurn) ||
+						perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
+						t.Errorf("%s: turn %d in trace context %s has task %+v",
+							name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
 					}
 				}
 			},
 		}
 		r := registry()
 		manyTasks(r)
-		inBubble(t, simhub.Options{Registry: r, CacheBytes: cache, Interceptors: []perdure.Interceptor{traces}}, func(_ context.Context, h *hub) {
+		inBubble(t, simhub.Options{
+			Registry: r, CacheBytes: cache, Interceptors: []perdure.Interceptor{traces},
+		}, func(_ context.Context, h *hub) {
 			in := h.start("many-tasks", 0)
 			h.serveFor(10 * time.Minute)
 			h.raise(in, "e-1", 7)

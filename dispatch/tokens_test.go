@@ -88,7 +88,8 @@ func TestR9_signingKeyUnreadable_workItemsWait(t *testing.T) {
 		h.Cloud.ResetCounts()
 		second := h.startAs("i-2", "chain", 10)
 		h.serveFor(time.Hour)
-		if end, err := h.Provider.ReadTerminalEvent(t.Context(), second.ExecutionID); err != nil || string(end.Output) != "10" || reads != 0 {
+		if end, err := h.Provider.ReadTerminalEvent(t.Context(), second.ExecutionID); err != nil ||
+			string(end.Output) != "10" || reads != 0 {
 			t.Errorf("got end %+v, error %v, %d reads of the keys", end, err, reads)
 		}
 	})

@@ -47,10 +47,13 @@ func (v *traceRecorder) registry() *perdure.Registry {
 		return 0, nil
 	})
 	look := func(ctx *perdure.OrchestrationContext, where string) error {
-		_, err := perdure.CallActivityByName[int](ctx, "look", where, perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})).Await(ctx)
+		_, err := perdure.CallActivityByName[int](ctx, "look", where,
+			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})).Await(ctx)
 		return err
 	}
-	perdure.AddOrchestration(r, "stage", func(ctx *perdure.OrchestrationContext, _ int) (int, error) { return 0, look(ctx, "child") })
+	perdure.AddOrchestration(r, "stage", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
+		return 0, look(ctx, "child")
+	})
 	perdure.AddOrchestration(r, "journey", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		if err := look(ctx, fmt.Sprint("parent ", n)); err != nil || n == 0 {
 			return 0, err
@@ -67,7 +70,8 @@ func (v *traceRecorder) registry() *perdure.Registry {
 func (h *hub) startTraced(n int, trace string) provider.Instance {
 	h.t.Helper()
 	in, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
-		InstanceID: "i-1", Name: "journey", Input: encoded(h.t, n), StartID: "start-1", TraceParent: history.ParseTraceParent(trace),
+		InstanceID: "i-1", Name: "journey", Input: encoded(h.t, n), StartID: "start-1",
+		TraceParent: history.ParseTraceParent(trace),
 	})
 	if err != nil {
 		h.t.Fatal(err)
@@ -121,9 +125,11 @@ func TestTraceContext_withoutInterceptors_reachesAllWork(t *testing.T) {
 func fresh() (perdure.Interceptor, *atomic.Int64) {
 	n := &atomic.Int64{}
 	n.Store(100)
-	return perdure.Interceptor{Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
-		next(perdure.WithTraceParent(ctx, testTraceParent(n.Add(1))))
-	}}, n
+	return perdure.Interceptor{
+		Turn: func(ctx context.Context, _ perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+			next(perdure.WithTraceParent(ctx, testTraceParent(n.Add(1))))
+		},
+	}, n
 }
 
 // An interceptor's trace context replaces that of the start. Each attempt has the trace context of the turn that
@@ -133,7 +139,9 @@ func TestTraceContext_ofTurn_appliesToScheduledWork(t *testing.T) {
 	t.Parallel()
 	var v traceRecorder
 	i, _ := fresh()
-	inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, CacheBytes: -1}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, CacheBytes: -1,
+	}, func(_ context.Context, h *hub) {
 		in := h.startTraced(0, testTraceParent(7))
 		h.finish(in)
 		var turns []string
@@ -151,7 +159,8 @@ func TestTraceContext_ofTurn_appliesToScheduledWork(t *testing.T) {
 				}
 			}
 		}
-		if len(turns) != 2 || turns[0] != testTraceParent(101) || turns[0] == turns[1] || !slices.Equal(v.seen["parent 0"], []string{turns[0], turns[0]}) {
+		if len(turns) != 2 || turns[0] != testTraceParent(101) || turns[0] == turns[1] ||
+			!slices.Equal(v.seen["parent 0"], []string{turns[0], turns[0]}) {
 			t.Errorf("got turns %q, activity %q", turns, v.seen["parent 0"])
 		}
 	})
@@ -162,12 +171,16 @@ func TestTraceContext_continueAsNew_keepsContextOfLastTurn(t *testing.T) {
 	t.Parallel()
 	var v traceRecorder
 	i, _ := fresh()
-	inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: v.registry(), Interceptors: []perdure.Interceptor{i},
+	}, func(_ context.Context, h *hub) {
 		in := h.startTraced(1, testTraceParent(7))
 		h.serveFor(time.Hour)
 		first, second := h.events(in), h.events(h.current(in))
-		if got, want := second[0].TraceParent, first[len(first)-1]; want.Kind != history.OrchestrationContinuedAsNew || got == "" || got != lastTurn(first).TraceParent {
-			t.Errorf("second execution starts in %q; first ends with %s in %q", got, want.String(), lastTurn(first).TraceParent)
+		if got, want := second[0].TraceParent, first[len(first)-1]; want.Kind != history.OrchestrationContinuedAsNew ||
+			got == "" || got != lastTurn(first).TraceParent {
+			t.Errorf("second execution starts in %q; first ends with %s in %q",
+				got, want.String(), lastTurn(first).TraceParent)
 		}
 	})
 }
@@ -198,9 +211,14 @@ func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 			var v traceRecorder
 			i, _ := fresh()
 			intercept, crashed := crashOnce(true, at)
-			inBubble(t, simhub.Options{Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, Intercept: intercept, CacheBytes: -1}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: v.registry(), Interceptors: []perdure.Interceptor{i}, Intercept: intercept, CacheBytes: -1,
+			}, func(_ context.Context, h *hub) {
 				h.finish(h.startTraced(0, testTraceParent(7)))
-				if got := v.seen["parent 0"]; !crashed.Load() || len(got) < 2 || slices.ContainsFunc(got, func(s string) bool { return s != testTraceParent(101) }) {
+				if got := v.seen["parent 0"]; !crashed.Load() || len(got) < 2 ||
+					slices.ContainsFunc(got, func(s string) bool {
+						return s != testTraceParent(101)
+					}) {
 					t.Errorf("crashed=%v: activity has %q", crashed.Load(), got)
 				}
 			})
@@ -212,7 +230,9 @@ func TestTraceContext_redispatch_keepsContextOfTheTurn(t *testing.T) {
 func TestTraceContext_turnConflicts_isDiscarded(t *testing.T) {
 	t.Parallel()
 	i, n := fresh()
-	inBubble(t, simhub.Options{Environments: 2, Interceptors: []perdure.Interceptor{i}}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Environments: 2, Interceptors: []perdure.Interceptor{i},
+	}, func(_ context.Context, h *hub) {
 		in := h.start("fan", 2)
 		h.turn(0)
 		h.complete(in, 1, 3)
@@ -225,7 +245,8 @@ func TestTraceContext_turnConflicts_isDiscarded(t *testing.T) {
 				turns = append(turns, string(e.TraceParent))
 			}
 		}
-		if want := []string{testTraceParent(101), testTraceParent(102), testTraceParent(104)}; !slices.Equal(turns, want) || n.Load() != 104 {
+		if want := []string{testTraceParent(101), testTraceParent(102), testTraceParent(104)}; !slices.Equal(turns,
+			want) || n.Load() != 104 {
 			t.Errorf("got turns %q, %d contexts", turns, n.Load())
 		}
 	})
@@ -236,13 +257,17 @@ func TestTraceContext_turnConflicts_isDiscarded(t *testing.T) {
 func TestTraceContext_someTurnsWithout_doesNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, cache := range []int{0, -1} {
-		half := perdure.Interceptor{Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
-			if turn.Sequence%2 == 0 {
-				ctx = perdure.WithTraceParent(ctx, testTraceParent(turn.Sequence))
-			}
-			next(ctx)
-		}}
-		inBubble(t, simhub.Options{Interceptors: []perdure.Interceptor{half}, CacheBytes: cache}, func(_ context.Context, h *hub) {
+		half := perdure.Interceptor{
+			Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
+				if turn.Sequence%2 == 0 {
+					ctx = perdure.WithTraceParent(ctx, testTraceParent(turn.Sequence))
+				}
+				next(ctx)
+			},
+		}
+		inBubble(t, simhub.Options{
+			Interceptors: []perdure.Interceptor{half}, CacheBytes: cache,
+		}, func(_ context.Context, h *hub) {
 			if end := h.finish(h.start("chain", 6)); string(end.Output) != "6" {
 				t.Errorf("ended with %s, want output 6", end.String())
 			}
@@ -264,11 +289,16 @@ func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 		}
 		return f.Await(ctx)
 	})
-	inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{
+		Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()},
+	}, func(_ context.Context, h *hub) {
 		in := h.start("waits", 1)
 		h.turn(0)
 		for n := range int64(2) {
-			m := provider.Message{Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(8 + n))}
+			m := provider.Message{
+				Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e",
+				Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(8 + n)),
+			}
 			if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +320,8 @@ func TestTraceContext_turn_receivesContextsOfItsMessages(t *testing.T) {
 func TestTraceContext_invalid_isDropped(t *testing.T) {
 	t.Parallel()
 	for name, hostile := range map[string]string{
-		"too long": `"` + strings.Repeat("0", 200<<10) + `"`, "no context": `"00-trace"`, "a number": `7`, "an object": `{"a":["b"]}`, "other letters": `"` + strings.ToUpper(testTraceParent(0xab)) + `"`,
+		"too long": `"` + strings.Repeat("0", 200<<10) + `"`, "no context": `"00-trace"`, "a number": `7`,
+		"an object": `{"a":["b"]}`, "other letters": `"` + strings.ToUpper(testTraceParent(0xab)) + `"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -300,19 +331,35 @@ func TestTraceContext_invalid_isDropped(t *testing.T) {
 			perdure.AddOrchestration(r, "waits", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 				return perdure.WaitForExternalEvent[int](ctx, "go").Await(ctx)
 			})
-			inBubble(t, simhub.Options{Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()}}, func(ctx context.Context, h *hub) {
+			inBubble(t, simhub.Options{
+				Registry: r, Interceptors: []perdure.Interceptor{w.interceptor()},
+			}, func(ctx context.Context, h *hub) {
 				in := h.start("waits", 1)
 				h.turn(0)
-				m := provider.Message{V: 1, Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e", Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(1))}
-				record := provider.Record{ID: "r", Group: h.groupOf(in), Sequence: "99999999999999999999", ReceiveCount: 1, Body: withTrace(t, m, hostile)}
+				m := provider.Message{
+					V: 1, Kind: provider.MessageEventRaised, InstanceID: in.InstanceID, Name: "go", EventID: "e",
+					Data: history.Payload("1"), TraceParent: history.TraceParent(testTraceParent(1)),
+				}
+				record := provider.Record{
+					ID: "r", Group: h.groupOf(in), Sequence: "99999999999999999999", ReceiveCount: 1,
+					Body: withTrace(t, m, hostile),
+				}
 				if failed := h.Orchestrators[0].HandleRecords(ctx, []provider.Record{record}); len(failed) > 0 {
 					t.Errorf("got failed records %v", failed)
 				}
-				if last := h.events(in); last[len(last)-1].Kind != history.OrchestrationCompleted || w.turns[1].TraceParents != nil {
-					t.Errorf("history ends with %s, trace contexts %q", last[len(last)-1].String(), w.turns[1].TraceParents)
+				if last := h.events(in); last[len(last)-1].Kind != history.OrchestrationCompleted ||
+					w.turns[1].TraceParents != nil {
+					t.Errorf("history ends with %s, trace contexts %q",
+						last[len(last)-1].String(), w.turns[1].TraceParents)
 				}
-				item := provider.WorkItem{V: 1, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3, Name: "look", Queue: "default", Attempt: 1, Input: history.Payload(`"it"`), TraceParent: history.TraceParent(testTraceParent(1))}
-				h.Workers["default"].HandleRecords(ctx, []provider.Record{{ID: "w", ReceiptHandle: "w", ReceiveCount: 1, Body: withTrace(t, item, hostile)}})
+				item := provider.WorkItem{
+					V: 1, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID, ActivityID: 3, Name: "look",
+					Queue: "default", Attempt: 1, Input: history.Payload(`"it"`),
+					TraceParent: history.TraceParent(testTraceParent(1)),
+				}
+				h.Workers["default"].HandleRecords(ctx, []provider.Record{{
+					ID: "w", ReceiptHandle: "w", ReceiveCount: 1, Body: withTrace(t, item, hostile),
+				}})
 				if !slices.Equal(v.seen["it"], []string{""}) {
 					t.Errorf("activity has trace context %q, want none", v.seen["it"])
 				}
@@ -324,7 +371,8 @@ func TestTraceContext_invalid_isDropped(t *testing.T) {
 // groupOf returns the message group of an instance, from its wake.
 func (h *hub) groupOf(in provider.Instance) string {
 	h.t.Helper()
-	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(), provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}); err != nil {
+	if err := h.Provider.EnqueueForOrchestrator(h.t.Context(),
+		provider.Message{Kind: provider.MessageWake, InstanceID: in.InstanceID}); err != nil {
 		h.t.Fatal(err)
 	}
 	records := h.receive(h.Provider.Config().InboxURL)
@@ -354,7 +402,8 @@ func TestTraceContext_costs72Bytes(t *testing.T) {
 	item, message := provider.WorkItem{Name: "a"}, provider.Message{Kind: provider.MessageWake}
 	event := history.Event{ID: 1, Kind: history.TurnStarted}
 	before := []int{size(item), size(message), size(event)}
-	item.TraceParent, message.TraceParent, event.TraceParent = history.TraceParent(testTraceParent(1)), history.TraceParent(testTraceParent(1)), history.TraceParent(testTraceParent(1))
+	item.TraceParent, message.TraceParent, event.TraceParent = history.TraceParent(testTraceParent(1)),
+		history.TraceParent(testTraceParent(1)), history.TraceParent(testTraceParent(1))
 	for i, after := range []int{size(item), size(message), size(event)} {
 		if after-before[i] != want {
 			t.Errorf("value %d: got %d more bytes, want %d", i, after-before[i], want)
@@ -385,14 +434,16 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{Registry: generations()}, func(ctx context.Context, h *hub) {
 				if _, err := h.Provider.StartOrchestration(ctx, provider.Start{
-					InstanceID: "top", Name: "top", Input: encoded(t, 0), StartID: "s", TraceParent: history.ParseTraceParent(testTraceParent(7)),
+					InstanceID: "top", Name: "top", Input: encoded(t, 0), StartID: "s",
+					TraceParent: history.ParseTraceParent(testTraceParent(7)),
 				}); err != nil {
 					t.Fatal(err)
 				}
 				for range 3 {
 					h.turn(0)
 				}
-				broken := must(dispatch.NewOrchestrator(perdure.NewRegistry(), h.Provider, &dispatch.OrchestratorOptions{BuildID: "broken", Interceptors: c.interceptors}))
+				broken := must(dispatch.NewOrchestrator(perdure.NewRegistry(), h.Provider,
+					&dispatch.OrchestratorOptions{BuildID: "broken", Interceptors: c.interceptors}))
 				t.Cleanup(broken.Close)
 				c.end(ctx, h, broken)
 
@@ -404,7 +455,8 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 					}
 					sent[m.Kind] = string(m.TraceParent)
 				}
-				if diff := cmp.Diff(map[provider.MessageKind]string{provider.MessageChildOutcome: c.want, provider.MessageCancel: c.want}, sent); diff != "" {
+				if diff := cmp.Diff(map[provider.MessageKind]string{provider.MessageChildOutcome: c.want,
+					provider.MessageCancel: c.want}, sent); diff != "" {
 					t.Errorf("contexts (-want +got):\n%s", diff)
 				}
 			})

@@ -23,7 +23,8 @@ import (
 func (h *hub) loseAll() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
-		url := map[string]string{provider.QueueInbox: h.Provider.Config().InboxURL, provider.QueueTimers: h.Provider.Config().TimersURL}[queue]
+		url := map[string]string{provider.QueueInbox: h.Provider.Config().InboxURL,
+			provider.QueueTimers: h.Provider.Config().TimersURL}[queue]
 		for {
 			records := h.receive(url)
 			if len(records) == 0 {
@@ -146,7 +147,8 @@ func (h *hub) withoutShard(ctx context.Context, instanceID string, shard ddbtype
 	if shard != nil {
 		it["gs"] = shard
 	}
-	if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+	if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
+		Item: it}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -175,7 +177,8 @@ func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
 			"pk": &ddbtypes.AttributeValueMemberS{Value: "hub"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "watch"},
 			"upTo": &ddbtypes.AttributeValueMemberS{Value: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
 		}
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: mark}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
+			Item: mark}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Hour)
@@ -244,7 +247,8 @@ func TestR18ThousandsOfBlockedInstancesAreWokenOnceEach(t *testing.T) {
 			total += woken
 		}
 		if total != 2*many {
-			t.Errorf("got %d wakes in the next hour, want two for each of %d: after 10 minutes, and after 30", total, many)
+			t.Errorf("got %d wakes in the next hour, want two for each of %d: after 10 minutes, and after 30",
+				total, many)
 		}
 		h.orchestrator(registry(), "another")
 		h.wantWoken(many, "a build that is deployed meanwhile")
@@ -257,10 +261,12 @@ func (h *hub) putBlocked(ctx context.Context, n int) {
 	h.startPending(ctx, "i-0")
 	it := h.item("i#i-0", "i")
 	s := func(v string) ddbtypes.AttributeValue { return &ddbtypes.AttributeValueMemberS{Value: v} }
-	it["status"], it["attention"], it["blockedBy"], it["diagnosis"] = s("Blocked"), s("blocked"), s("bad"), s(`{"type":"nondeterminism","message":"m"}`)
+	it["status"], it["attention"], it["blockedBy"], it["diagnosis"] = s("Blocked"), s("blocked"), s("bad"),
+		s(`{"type":"nondeterminism","message":"m"}`)
 	for i := range n {
 		it["pk"] = s(fmt.Sprint("i#i-", i))
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"), Item: it}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
+			Item: it}); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -34,7 +34,9 @@ func (f *floor) reports() (n int) {
 func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 	t.Parallel()
 	onFloor(t, func(ctx context.Context, f *floor) {
-		k := must(dispatch.NewRenewer(f.Provider, &dispatch.RenewerOptions{HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil))}))
+		k := must(dispatch.NewRenewer(f.Provider, &dispatch.RenewerOptions{
+			HubName: "shop", Logger: slog.New(slog.NewJSONHandler(&f.log, nil)),
+		}))
 		c := client.New(f.Provider)
 		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
 		look := func() (lines int, pending client.PendingItem) {
@@ -82,7 +84,10 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		f.wantMetric(map[string]any{"queue": "default", "ActivitiesWithoutWorker": 1.0, "build": "dev", "startedAt": started.Format(time.RFC3339)})
+		f.wantMetric(map[string]any{
+			"queue": "default", "ActivitiesWithoutWorker": 1.0, "build": "dev",
+			"startedAt": started.Format(time.RFC3339),
+		})
 		p, err := c.Pending(ctx, "b", "", 0)
 		if err != nil || len(p.Items) != 1 || !p.Items[0].NoWorker || time.Since(p.Items[0].WorkerSeenAt) < time.Hour {
 			t.Errorf("got %+v, error %v", p, err)
@@ -107,7 +112,8 @@ func (f *floor) wantMetric(want map[string]any) {
 		}
 	}
 	aws, err := json.Marshal(last["_aws"])
-	if err != nil || !strings.Contains(string(aws), `"CloudWatchMetrics":[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesWithoutWorker","Unit":"Count"}],"Namespace":"perdure"}],"Timestamp":`) {
+	if err != nil || !strings.Contains(string(aws),
+		`"CloudWatchMetrics":[{"Dimensions":[["hub","queue"]],"Metrics":[{"Name":"ActivitiesWithoutWorker","Unit":"Count"}],"Namespace":"perdure"}],"Timestamp":`) {
 		f.t.Errorf("got %s, error %v, want a metric", aws, err)
 	}
 }
