@@ -472,7 +472,7 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 		h.update(in, "blocks", change{Say: "blocks"})
 		h.serveFor(30 * time.Minute)
 		if now := h.read(in); now.Status != provider.StatusBlocked || now.Diagnosis.Type != history.TypeBlockingCall ||
-			!strings.Contains(now.Diagnosis.Message, "rule_updateend_test.go") {
+			!strings.Contains(now.Diagnosis.Message, "update_end_test.go") {
 			t.Errorf("got status %s, diagnosis %+v, want Blocked by the validator", now.Status, now.Diagnosis)
 		}
 		h.wantUnanswered(in, "blocks")
