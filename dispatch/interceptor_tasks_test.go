@@ -87,8 +87,8 @@ func manyTasks(r *perdure.Registry) {
 		refused := perdure.CallActivityByName[int](ctx, "refuses", 1)
 		done, failed := perdure.CallSubOrchestrationByName[int](ctx, "child", 1, perdure.WithInstanceID("c-1")),
 			perdure.CallSubOrchestrationByName[int](ctx, "child", 0, perdure.WithInstanceID("c-0"))
-		told, called := perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "i-1", "set", 7)
-		_ = perdure.WhenAll(ctx, flaky, refused, done, failed, told, called)
+		raised, called := perdure.RaiseEvent(ctx, "nobody", "hear", 1), perdure.CallUpdate[int](ctx, "i-1", "set", 7)
+		_ = perdure.WhenAll(ctx, flaky, refused, done, failed, raised, called)
 		if _, err := perdure.StartOrchestration(ctx, "child", 1, perdure.WithInstanceID("d-1")); err != nil {
 			return "", err
 		}
@@ -332,14 +332,14 @@ func TestOnTasks_task_hasTraceContextOfItsTurn(t *testing.T) {
 	t.Parallel()
 	trace := func(sequence int64) string { return fmt.Sprintf("00-%032x-%016x-01", sequence, sequence) }
 	for name, cache := range map[string]int{"warm": 0, "cold": -1} {
-		told := 0
+		raised := 0
 		traces := perdure.Interceptor{
 			Turn: func(ctx context.Context, turn perdure.TurnInfo, next func(context.Context) perdure.TurnResult) {
 				next(perdure.WithTraceParent(ctx, trace(turn.Sequence)))
 			},
 			OnTasks: func(ctx context.Context, turn perdure.TurnTasks) {
 				for _, x := range slices.Concat(turn.Scheduled, turn.Ended) {
-					if told++; x.TraceParent != trace(x.ScheduledInTurn) ||
+					if raised++; x.TraceParent != trace(x.ScheduledInTurn) ||
 						perdure.TraceParentFrom(ctx) != trace(turn.Sequence) {
 						t.Errorf("%s: turn %d in trace context %s has task %+v",
 							name, turn.Sequence, perdure.TraceParentFrom(ctx), x)
@@ -357,8 +357,8 @@ func TestOnTasks_task_hasTraceContextOfItsTurn(t *testing.T) {
 			h.raise(in, "e-1", 7)
 			h.finish(in)
 		})
-		if told < 27 {
-			t.Errorf("%s: got %d tasks, want at least 27", name, told)
+		if raised < 27 {
+			t.Errorf("%s: got %d tasks, want at least 27", name, raised)
 		}
 	}
 }

@@ -77,8 +77,8 @@ func (h *hub) look(j client.Job) client.Job {
 	return now
 }
 
-// keyOf returns the partition key of the item that a call reads or writes.
-func keyOf(c simaws.Call) string {
+// partitionKeyOf returns the partition key of the item that a call reads or writes.
+func partitionKeyOf(c simaws.Call) string {
 	switch in := c.Input.(type) {
 	case *dynamodb.GetItemInput:
 		return text(in.Key, "pk")
@@ -283,7 +283,7 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		j := h.startJob(purgeNothing) // the sweeper processes the newest job first
 		h.interfere(func(ctx context.Context, c simaws.Call, next func() error) error {
-			if c.Operation == "TransactWriteItems" && strings.HasPrefix(keyOf(c), "i#slow-") {
+			if c.Operation == "TransactWriteItems" && strings.HasPrefix(partitionKeyOf(c), "i#slow-") {
 				<-ctx.Done()
 				return ctx.Err()
 			}
@@ -292,8 +292,8 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 		if other = h.look(other); other.State != provider.JobCompleted || other.Done != 1 {
 			t.Errorf("other job: got %+v, want completed with 1 done", other)
 		}
-		looks := 1
-		for ; !j.Ended() && looks < 60; looks++ {
+		sweeps := 1
+		for ; !j.Ended() && sweeps < 60; sweeps++ {
 			j = h.look(j)
 		}
 		if j.State != provider.JobCompleted || j.Matched != 300 || j.Done != 300-slow || j.Failed != slow ||
@@ -301,7 +301,7 @@ func TestR22_slowInstances_countAsFailedAndDelayNothing(t *testing.T) {
 			t.Errorf("got %s, matched %d, done %d, failed %d, errors %v",
 				j.State, j.Matched, j.Done, j.Failed, j.Errors)
 		}
-		t.Logf("job ended after %d sweeps", looks)
+		t.Logf("job ended after %d sweeps", sweeps)
 	})
 }
 
@@ -315,7 +315,7 @@ func TestR22_instanceFailsAgainAndAgain_isTriedInFiveSteps(t *testing.T) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
 			mu.Lock()
 			defer mu.Unlock()
-			if c.Operation == "TransactWriteItems" && keyOf(c) == "i#i-0" {
+			if c.Operation == "TransactWriteItems" && partitionKeyOf(c) == "i#i-0" {
 				tried = true
 				return simaws.Throttled()
 			}
@@ -375,7 +375,7 @@ func TestR22_matchingFailsForAnHour_jobReportsErrorAndKeepsCounts(t *testing.T) 
 // the next sweep. No instance is lost or processed twice, also not in a batch that was matched before.
 func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.T) {
 	t.Parallel()
-	const many, looks = 250, 30 // a sweep every two minutes
+	const many, sweeps = 250, 30 // a sweep every two minutes
 	for query, throttles := range map[string]func(q *dynamodb.QueryInput, deleted int) bool{
 		"list of instances, after the first batch": func(q *dynamodb.QueryInput, deleted int) bool {
 			return deleted > 0 && aws.ToString(q.IndexName) == "byCreation" && aws.ToInt32(q.Limit) == 500
@@ -406,11 +406,11 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 							jobWrites++
 						}
 					case *dynamodb.TransactWriteItemsInput:
-						deleted[keyOf(c)]++
+						deleted[partitionKeyOf(c)]++
 					}
 					return next()
 				})
-				for range looks {
+				for range sweeps {
 					j = h.look(j)
 				}
 				t.Logf("in an hour: %d throttled queries, %d writes of the job, %d deleted instances",
@@ -420,9 +420,9 @@ func TestR22AnHourOfThrottlingLosesNothingOfAJobAndMultipliesNothing(t *testing.
 					t.Errorf("after the hour: got %s, matched %d, done %d, failed %d, errors %v",
 						j.State, j.Matched, j.Done, j.Failed, j.Errors)
 				}
-				if query != "each query" && throttled > looks*6 || jobWrites > looks+2 {
+				if query != "each query" && throttled > sweeps*6 || jobWrites > sweeps+2 {
 					t.Errorf("in %d sweeps: got %d throttled queries, %d writes of the job",
-						looks, throttled, jobWrites)
+						sweeps, throttled, jobWrites)
 				}
 				hour = false
 				if j = h.look(j); j.State != provider.JobCompleted || j.Matched != many || j.Done != many ||

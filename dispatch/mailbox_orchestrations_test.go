@@ -61,17 +61,17 @@ func hears(ctx *perdure.OrchestrationContext, h hearing) ([]int, error) {
 }
 
 func raiseAll(ctx *perdure.OrchestrationContext, to string, events int) []*perdure.Future[struct{}] {
-	told := make([]*perdure.Future[struct{}], events)
-	for n := range told {
-		told[n] = perdure.RaiseEvent(ctx, to, "add", n)
+	sent := make([]*perdure.Future[struct{}], events)
+	for n := range sent {
+		sent[n] = perdure.RaiseEvent(ctx, to, "add", n)
 	}
-	return told
+	return sent
 }
 
 // countResults counts the results of events.
-func countResults(ctx *perdure.OrchestrationContext, told []*perdure.Future[struct{}]) (string, error) {
+func countResults(ctx *perdure.OrchestrationContext, sent []*perdure.Future[struct{}]) (string, error) {
 	count := map[string]int{}
-	for _, f := range told {
+	for _, f := range sent {
 		_, err := f.Await(ctx)
 		switch {
 		case err == nil:
@@ -109,8 +109,8 @@ func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
 		return "", fmt.Errorf("event without a receiver: %w", err)
 	}
 	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: 2}, perdure.WithInstanceID(id))
-	told := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
-	if err := perdure.WhenAll(ctx, perdure.Awaitables(told)...); err != nil {
+	sent := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
+	if err := perdure.WhenAll(ctx, perdure.Awaitables(sent)...); err != nil {
 		return "", err
 	}
 	heard, err := child.Await(ctx)

@@ -26,15 +26,15 @@ func orderedCalls(keys ...string) *perdure.Registry {
 		for _, k := range keys {
 			all = append(all, perdure.CallActivityByName[string](ctx, "echo", k))
 		}
-		said := ""
+		outputs := ""
 		for _, f := range all {
 			v, err := f.Await(ctx)
 			if err != nil {
 				return "", err
 			}
-			said += v
+			outputs += v
 		}
-		return said, nil
+		return outputs, nil
 	})
 	return r
 }

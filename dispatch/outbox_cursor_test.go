@@ -288,7 +288,7 @@ func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
 				if failed := h.turn(0); len(failed) > 0 || time.Since(began) > 5*time.Second {
 					t.Errorf("got failed records %v after %v", failed, time.Since(began))
 				}
-				h.wantShown(in.InstanceID, provider.StatusCompleted, "")
+				h.wantStatusShown(in.InstanceID, provider.StatusCompleted, "")
 				if left := h.Cloud.Schedules.Count(); left != n || tries.Load() == 0 {
 					t.Errorf("got %d schedules, want %d; %d tries to delete", left, n, tries.Load())
 				}

@@ -50,8 +50,8 @@ type plan struct {
 	Fails     bool // also schedule an output that is rejected for each number
 }
 
-// planned returns a registry with a sleeper that follows a plan and waits for events of the given name.
-func planned(name string) *perdure.Registry {
+// planRegistry returns a registry with a sleeper that follows a plan and waits for events of the given name.
+func planRegistry(name string) *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, p plan) (int, error) {
 		var caused []perdure.Awaitable
@@ -135,17 +135,17 @@ func TestParkedInputs_consumedInParts_surviveCrashAtAnyCall(t *testing.T) {
 
 func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 	t.Helper()
-	var mended atomic.Bool
+	var fixed atomic.Bool
 	var calls atomic.Int64
-	o := simhub.Options{Registry: planned("plus"), Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
-		hit := mended.Load() && calls.Add(1) == n
+	o := simhub.Options{Registry: planRegistry("plus"), Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
+		hit := fixed.Load() && calls.Add(1) == n
 		return hit && !after, hit && after
 	})}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		in := h.parkedFor(p.plan, p.parked)
 		old := h.Orchestrators[0]
-		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", p.most)
-		mended.Store(true)
+		h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "fixed", p.most)
+		fixed.Store(true)
 		if p.byEvent {
 			h.raise(in, "the last", p.parked)
 		} else {
@@ -173,7 +173,7 @@ func crashInParts(t *testing.T, p parted, n int64, after bool) (crashed bool) {
 func (h *hub) parkedFor(p plan, numbers int) provider.Instance {
 	h.t.Helper()
 	in := h.start("sleeper", p)
-	h.give(h.orchestrator(planned("add"), "before"))
+	h.give(h.orchestrator(planRegistry("add"), "before"))
 	h.burst(in, numbers)
 	h.serveFor(time.Hour)
 	if now := h.read(in); now.Status != provider.StatusBlocked {
@@ -218,11 +218,11 @@ func (h *hub) end(in provider.Instance) history.Event {
 //     that part.
 func TestAPartThatAZombieCommittedIsSent(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: planned("plus")}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: planRegistry("plus")}, func(ctx context.Context, h *hub) {
 		in := h.parkedFor(plan{All: 8}, 7)
 		h.Orchestrators[0].Close()
-		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", 25)
-		zombie := h.withSmallCommits(planned("add"), "mended", 25)
+		h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "fixed", 25)
+		zombie := h.withSmallCommits(planRegistry("add"), "fixed", 25)
 		h.raise(in, "the last", 7)
 		batch := h.receive(h.Provider.Config().InboxURL)
 		dies, done := false, false
@@ -261,10 +261,10 @@ func TestParkedInputs_orderAfterContinueAsNew_reachesNextExecution(t *testing.T)
 		for _, events := range []int{5, 1000} { // in parts, and in one turn
 			t.Run(fmt.Sprint(want, events), func(t *testing.T) {
 				t.Parallel()
-				inBubble(t, simhub.Options{Registry: planned("plus")}, func(_ context.Context, h *hub) {
+				inBubble(t, simhub.Options{Registry: planRegistry("plus")}, func(_ context.Context, h *hub) {
 					in := h.parkedFor(plan{All: 100, Each: 2, Leaves: true}, 7)
 					h.Orchestrators[0].Close()
-					h.Orchestrators[0] = h.withSmallCommits(planned("add"), "mended", events)
+					h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "fixed", events)
 					message := order
 					message.InstanceID = in.InstanceID
 					h.send(message)
@@ -321,8 +321,9 @@ func TestR4_turnTooLargeAndCommittedElsewhere_countsNoMessageTwice(t *testing.T)
 	})
 }
 
-// breaking returns a registry with a sleeper that waits for numbers, and blocks in a foreign goroutine at some numbers.
-func breaking(numbers int, at func(number int) bool) *perdure.Registry {
+// breakingRegistry returns a registry with a sleeper that waits for numbers, and blocks in a foreign goroutine at some
+// numbers.
+func breakingRegistry(numbers int, at func(number int) bool) *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddOrchestration(r, "sleeper", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
 		for i := range numbers {
@@ -374,20 +375,20 @@ func TestParkedInputs_secondPartBlocksAgain_survivesCrashAtAnyCall(t *testing.T)
 //  3. More numbers are sent, and the code is fixed completely.
 func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed bool) {
 	t.Helper()
-	var mended atomic.Bool
+	var fixed atomic.Bool
 	var calls atomic.Int64
 	never := func(int) bool { return false }
 	o := simhub.Options{Registry: sleeper(all, "plus"), Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
-		hit := mended.Load() && calls.Add(1) == n
+		hit := fixed.Load() && calls.Add(1) == n
 		return hit && !after, hit && after
 	})}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
-		in := h.block(breaking(all, never))
+		in := h.block(breakingRegistry(all, never))
 		h.burst(in, parked)
 		h.serveFor(time.Hour)
 		half := &smallCommits{Provider: h.Provider, most: parked * 3 / 2}
-		mended.Store(true)
-		h.deployFix(in, h.on(half, breaking(all, func(number int) bool {
+		fixed.Store(true)
+		h.deployFix(in, h.on(half, breakingRegistry(all, func(number int) bool {
 			return number == parked-1 && half.partSent.Load()
 		}), "half fixed"))
 		if now := h.read(in); half.partSent.Load() && (now.Status != provider.StatusBlocked ||
@@ -399,7 +400,7 @@ func blockedAgain(t *testing.T, parked, all int, n int64, after bool) (crashed b
 			h.raise(in, fmt.Sprint("e-", i), i)
 		}
 		h.serveFor(time.Hour)
-		h.deployFix(in, h.withSmallCommits(breaking(all, never), "mended", parked*3/2))
+		h.deployFix(in, h.withSmallCommits(breakingRegistry(all, never), "fixed", parked*3/2))
 		if end := h.end(in); string(end.Output) != fmt.Sprint(all) {
 			t.Errorf("crash at call %d: ended with %s, output %s, error %v", n, end.String(), end.Output, end.Error)
 		}
@@ -439,11 +440,11 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			inBubble(t, simhub.Options{Registry: planned("plus")}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: planRegistry("plus")}, func(_ context.Context, h *hub) {
 				in := h.parkedFor(plan{All: 9}, 7)
 				leads.InstanceID = in.InstanceID
 				h.send(leads)
-				h.give(h.withSmallCommits(planned("add"), "mended", 25))
+				h.give(h.withSmallCommits(planRegistry("add"), "fixed", 25))
 				scheduled := len(h.workItems())
 				if want := 7; scheduled < want {
 					t.Fatalf("got %d activities, want at least %d", scheduled, want)
@@ -454,7 +455,7 @@ func TestParkedInputs_partsAcknowledged_areNotRedispatched(t *testing.T) {
 						Kind: provider.MessageTimerFired, InstanceID: in.InstanceID, ExecutionID: in.ExecutionID,
 						TimerID: 1,
 					})
-					h.give(h.withSmallCommits(planned("add"), "mended", 25))
+					h.give(h.withSmallCommits(planRegistry("add"), "fixed", 25))
 					if again := len(h.workItems()); again > 0 {
 						t.Errorf("message %d: %d activities were sent again", n+1, again)
 					}

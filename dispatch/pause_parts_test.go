@@ -51,7 +51,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 				for n, crashed := int64(1), true; crashed && !t.Failed(); n++ {
 					var resumed atomic.Bool
 					var calls atomic.Int64
-					o := simhub.Options{Registry: planned("add"),
+					o := simhub.Options{Registry: planRegistry("add"),
 						Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
 							hit := resumed.Load() && calls.Add(1) == n
 							return hit && !after, hit && after
@@ -59,7 +59,7 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 					inBubble(t, o, func(_ context.Context, h *hub) {
 						in := h.pausedWith(c.plan, 7)
 						old := h.Orchestrators[0]
-						h.Orchestrators[0] = h.withSmallCommits(planned("add"), "narrow", c.most)
+						h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "narrow", c.most)
 						h.resume(in, "r1")
 						resumed.Store(true)
 						h.serveFor(2 * time.Hour)
@@ -87,11 +87,11 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 // resume, turns consume these before all later inputs.
 func TestR25_pauseBetweenParts_appliesBeforeTheRest(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: planned("add")}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: planRegistry("add")}, func(_ context.Context, h *hub) {
 		in := h.pausedWith(plan{All: 8, Leaves: true}, 7)
 		old := h.Orchestrators[0]
 		defer old.Close()
-		h.Orchestrators[0] = h.withSmallCommits(planned("add"), "narrow", 8)
+		h.Orchestrators[0] = h.withSmallCommits(planRegistry("add"), "narrow", 8)
 		h.resume(in, "r1")
 		h.pause(in, "p2")
 		h.raise(in, "the last", 7)

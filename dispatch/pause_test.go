@@ -462,14 +462,14 @@ func TestR25_pausedInstance_isBlockedOnlyAfterResume(t *testing.T) {
 				tries(3)
 				h.wantStatus(in, provider.StatusBlocked)
 				time.Sleep(time.Second)
-				mended := h.orchestrator(sleeper(3, "add"), "mended")
+				fixed := h.orchestrator(sleeper(3, "add"), "fixed")
 				if woken, err := h.Timekeeper.Sweep(ctx); woken != 1 || err != nil {
 					t.Errorf("got %d wakes, error %v, want 1", woken, err)
 				}
-				h.give(mended)
+				h.give(fixed)
 				h.wantStatus(in, provider.StatusRunning)
 				h.raise(in, "", 4)
-				h.give(mended)
+				h.give(fixed)
 				if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil ||
 					string(end.Output) != "7" {
 					t.Errorf("ended with %s, output %s, error %v, want 7", end.Kind, end.Output, err)

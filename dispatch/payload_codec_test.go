@@ -62,8 +62,8 @@ func (c *turning) failing() error {
 	return c.fails
 }
 
-// opened returns the number of decoded payloads of a kind, and resets the record.
-func (c *turning) opened(kind perdure.PayloadKind) (n int) {
+// decodedCount returns the number of decoded payloads of a kind, and resets the record.
+func (c *turning) decodedCount(kind perdure.PayloadKind) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.decoded {
@@ -85,8 +85,8 @@ func turned(b []byte) []byte {
 
 const secret = "4111-1111"
 
-// secretive adds orchestrations that send and receive a secret in all possible ways.
-func secretive(r *perdure.Registry) {
+// addSecretive adds orchestrations that send and receive a secret in all possible ways.
+func addSecretive(r *perdure.Registry) {
 	perdure.AddActivity(r, "secret", func(ctx context.Context, s string) (string, error) {
 		perdure.Heartbeat(ctx, s)
 		if perdure.ActivityInfoFrom(ctx).Attempt == 1 {
@@ -117,11 +117,11 @@ func secretive(r *perdure.Registry) {
 		if _, err := perdure.RaiseEvent(ctx, "child-1", "told", noted).Await(ctx); err != nil {
 			return "", err
 		}
-		told, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+		received, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 		if err != nil {
 			return "", err
 		}
-		a, err := perdure.CallActivityByName[string](ctx, "secret", told,
+		a, err := perdure.CallActivityByName[string](ctx, "secret", received,
 			perdure.WithRetry(perdure.RetryPolicy{MaxAttempts: 2, InitialInterval: time.Second})).Await(ctx)
 		if err != nil {
 			return "", err
@@ -130,7 +130,7 @@ func secretive(r *perdure.Registry) {
 		if err != nil {
 			return "", err
 		}
-		d, err := perdure.CallActivityByName[string](ctx, "inline", told, perdure.Inline()).Await(ctx)
+		d, err := perdure.CallActivityByName[string](ctx, "inline", received, perdure.Inline()).Await(ctx)
 		return a + c + d, err
 	})
 }
@@ -140,7 +140,7 @@ func secretive(r *perdure.Registry) {
 func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{
 		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1, CancelPollInterval: time.Millisecond,
@@ -179,7 +179,7 @@ func TestR28_codec_storesNoPlainPayloads(t *testing.T) {
 func TestR28_plainDataFromClient_isEncodedInHistory(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
@@ -206,7 +206,7 @@ func TestR28_plainDataFromClient_isEncodedInHistory(t *testing.T) {
 func TestR28_codecChanges_oldPayloadsStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	before := &turning{id: "before"}
 	for name, after := range map[string][]perdure.Codec{"another": {&turning{id: "after"}, before},
 		"none": {nil, before}} {
@@ -252,7 +252,7 @@ func (h *hub) deployWith(r *perdure.Registry, build string, codecs []perdure.Cod
 func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(codec))
@@ -284,7 +284,7 @@ func TestR28_buildWithoutCodec_blocksInstance(t *testing.T) {
 func TestR28_codecOutage_blocksNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{
 		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
@@ -387,12 +387,12 @@ func TestR28_replay_decodesOnlyAwaitedResults(t *testing.T) {
 		c := client.New(h.Provider, client.WithCodec(codec))
 		_ = must(c.Start(ctx, "picky", 20, client.WithInstanceID("i-1")))
 		h.serveFor(time.Minute)
-		codec.opened("")
+		codec.decodedCount("")
 		if err := c.RaiseEvent(ctx, "i-1", "told", "!"); err != nil {
 			t.Fatal(err)
 		}
 		h.serveFor(time.Minute)
-		if n := codec.opened(perdure.PayloadActivityResult); n != 1 {
+		if n := codec.decodedCount(perdure.PayloadActivityResult); n != 1 {
 			t.Errorf("replay decoded %d results, want 1", n)
 		}
 		if got, err := client.Result[int](must(c.Status(ctx, "i-1"))); err != nil || got != 3 {

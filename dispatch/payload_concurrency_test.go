@@ -130,7 +130,7 @@ func (b *panickingCodec) Decode(ctx context.Context, p perdure.PayloadInfo, data
 func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	secretive(r)
+	addSecretive(r)
 	codec := &panickingCodec{turning{id: "turned"}}
 	inBubble(t, simhub.Options{Registry: r, Codecs: []perdure.Codec{codec}}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider, client.WithCodec(&codec.turning))
@@ -166,7 +166,7 @@ func TestR28_codecPanics_blocksOnlyItsInstance(t *testing.T) {
 func TestR28_purgeFailsMidway_isContinued(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	var refuses atomic.Bool
 	o := simhub.Options{Registry: r, Bucket: true,
 		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {

@@ -69,7 +69,7 @@ type noBucket struct{ client.Backend }
 func TestR28ARestartWithoutTheBucketIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
-		Registry: repairable(), Bucket: true, CacheBytes: -1,
+		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
 	}, func(ctx context.Context, h *hub) {
 		past := endRepairable(ctx, h, client.New(h.Provider))
 		c := client.New(noBucket{h.Provider})
@@ -139,8 +139,8 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "waits-twice", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
-		told, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
-		return told + "!", err
+		received, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
+		return received + "!", err
 	})
 	codec := &turning{id: "turned"}
 	inBubble(t, simhub.Options{
@@ -173,8 +173,8 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 		}
 		codec.fail(nil)
 		h.serveFor(24 * time.Hour)
-		if told, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || told != secret+"!" {
-			t.Errorf("got %s, error %v", told, err)
+		if received, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || received != secret+"!" {
+			t.Errorf("got %s, error %v", received, err)
 		}
 		for _, call := range h.made() {
 			if in := string(must(json.Marshal(call.Input))); call.Service == "DynamoDB" &&
@@ -191,7 +191,7 @@ func TestR28_encodingFails_blocksInsteadOfParkingPlainData(t *testing.T) {
 func TestR28AResultThatIsGoneSaysSo(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", "c", client.WithInstanceID("i-1")))

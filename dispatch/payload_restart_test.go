@@ -20,9 +20,9 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// repairable returns an orchestration that sends and receives large payloads, has an open child and an unanswered
-// event, and waits.
-func repairable() *perdure.Registry {
+// repairableRegistry returns an orchestration that sends and receives large payloads, has an open child and an
+// unanswered event, and waits.
+func repairableRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "giving", func(ctx *perdure.OrchestrationContext, s string) (string, error) {
@@ -34,12 +34,12 @@ func repairable() *perdure.Registry {
 	perdure.AddOrchestration(r, "repairable", func(ctx *perdure.OrchestrationContext, in string) ([]string, error) {
 		noted := perdure.SideEffect(ctx, func() string { return largeText("s") })
 		child := perdure.CallSubOrchestrationByName[string](ctx, "giving", largeText("c"))
-		told := perdure.RaiseEvent(ctx, "listener", "told", largeText("t"))
+		sent := perdure.RaiseEvent(ctx, "listener", "told", largeText("t"))
 		a, err := perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := told.Await(ctx); err != nil {
+		if _, err := sent.Await(ctx); err != nil {
 			return nil, err
 		}
 		c, err := child.Await(ctx)
@@ -99,7 +99,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 			cuts := 0
 			for n, more := 0, true; more && !t.Failed(); n++ {
 				inBubble(t, simhub.Options{
-					Registry: repairable(), Bucket: true, CacheBytes: -1, Codecs: codecs,
+					Registry: repairableRegistry(), Bucket: true, CacheBytes: -1, Codecs: codecs,
 				}, func(ctx context.Context, h *hub) {
 					c := client.New(h.Provider, client.WithCodec(append(codecs, nil)[0]))
 					past := endRepairable(ctx, h, c)
@@ -118,7 +118,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 						}
 					}
 					h.purgeBy(ctx, c, "i-1")
-					h.deployWith(repairable(), "fresh", codecs) // with empty caches
+					h.deployWith(repairableRegistry(), "fresh", codecs) // with empty caches
 					for _, event := range []string{"go", "end"} {
 						if err := c.RaiseEvent(ctx, "again", event, largeText("e")); err != nil {
 							t.Fatal(err)
@@ -143,7 +143,7 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	t.Parallel()
 	dies := false
-	o := simhub.Options{Registry: repairable(), Bucket: true, CacheBytes: -1,
+	o := simhub.Options{Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
 		Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
 			if dies && call.Operation == "TransactWriteItems" {
 				return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
@@ -184,7 +184,7 @@ func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{
-		Registry: repairable(), Bucket: true, CacheBytes: -1,
+		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
 	}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		past := endRepairable(ctx, h, c)
@@ -208,7 +208,7 @@ func TestR28ARestartOfWhatIsGoneIsRefused(t *testing.T) {
 func TestR28_exportWithoutCodec_staysEncoded(t *testing.T) {
 	t.Parallel()
 	codec := &turning{id: "turned"}
-	r := repairable()
+	r := repairableRegistry()
 	inBubble(t, simhub.Options{
 		Registry: r, Codecs: []perdure.Codec{codec}, CacheBytes: -1,
 	}, func(ctx context.Context, h *hub) {
@@ -340,7 +340,7 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 		}, func(ctx context.Context, h *hub) {
 			c := client.New(h.Provider, client.WithCodec(codec))
 			_ = must(c.Start(ctx, "carrying", 0, client.WithInstanceID("i-1")))
-			h.raiseBy(ctx, c, text)
+			h.raiseAndServe(ctx, c, text)
 			h.serveFor(time.Hour)
 			if got, err := client.Result[string](must(c.Status(ctx, "i-1"))); err != nil || got != text {
 				t.Fatalf("%s: got error %v", name, err)

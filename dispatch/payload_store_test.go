@@ -39,13 +39,13 @@ func marksOf(t *testing.T, texts ...string) (marks string) {
 	return marks
 }
 
-// bulky adds orchestrations that send and receive large payloads in all possible ways, and return everything that they
-// received.
-func bulky(r *perdure.Registry) {
+// addBulky adds orchestrations that send and receive large payloads in all possible ways, and return everything that
+// they received.
+func addBulky(r *perdure.Registry) {
 	perdure.AddActivity(r, "echo", func(_ context.Context, s string) (string, error) { return s, nil })
 	perdure.AddOrchestration(r, "bulky-child", func(ctx *perdure.OrchestrationContext, s string) ([]string, error) {
-		told, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
-		return []string{s, told}, err
+		event, err := perdure.WaitForExternalEvent[string](ctx, "told").Await(ctx)
+		return []string{s, event}, err
 	})
 	perdure.AddOrchestration(r, "bulky", func(ctx *perdure.OrchestrationContext, in []string) ([]string, error) {
 		if len(in) == 1 {
@@ -163,7 +163,7 @@ func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o.Registry, o.Bucket = registry(), true
-			bulky(o.Registry)
+			addBulky(o.Registry)
 			inBubble(t, o, func(ctx context.Context, h *hub) {
 				opts := []client.Option{}
 				if len(o.Codecs) > 0 {
@@ -203,7 +203,7 @@ func TestR28LargePayloadsLieInTheBucket(t *testing.T) {
 func TestR28_noBucket_oversizedPayloadFailsAtTheCall(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	perdure.AddOrchestration(r, "fails", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		return perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
 	})
@@ -230,7 +230,7 @@ func TestR28_noBucket_oversizedPayloadFailsAtTheCall(t *testing.T) {
 func TestR28_bucketAddedLater_replayUsesRecordedLimit(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	perdure.AddOrchestration(r, "falls back", func(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 		try := func() string {
 			v, err := perdure.CallActivityByName[string](ctx, "echo", largeText("a")).Await(ctx)
@@ -285,7 +285,7 @@ func (h *hub) reads() (n int) {
 func TestR28_largeResults_areFetchedOnlyIfAwaited(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	perdure.AddOrchestration(r, "picky", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
 		var fs []*perdure.Future[string]
 		for i := range n {
@@ -346,7 +346,7 @@ func TestR28AMissingObjectSaysWhich(t *testing.T) {
 func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key string, data []byte) error) {
 	t.Helper()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
@@ -392,7 +392,7 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 func TestR28_buildWithoutBucket_blocksAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
@@ -442,7 +442,7 @@ func slowDown() error {
 func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	var throttled atomic.Bool
 	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1,
 		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
@@ -487,7 +487,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := registry()
-			bulky(r)
+			addBulky(r)
 			var faulty atomic.Bool
 			var mu sync.Mutex
 			chance := rand.New(rand.NewPCG(1, 2))
@@ -533,7 +533,7 @@ func TestR28LostCommitsAndRepeatedOnes(t *testing.T) {
 func TestR28EveryMessageTwice(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		for _, url := range h.Provider.Config().WorkQueues {
 			h.Cloud.Queues.Disorder(url, simaws.Disorder{Seed: 1, Duplicate: 1, Reorder: true})
@@ -558,7 +558,7 @@ func TestR28EveryMessageTwice(t *testing.T) {
 func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	perdure.AddOrchestration(r, "sender", func(ctx *perdure.OrchestrationContext, to string) (int, error) {
 		perdure.RaiseEvent(ctx, to, "told", largeText("t"))
 		_, err := perdure.StartOrchestration(ctx, "bulky-child", largeText("d"), perdure.WithInstanceID("detached-1"))
@@ -596,7 +596,7 @@ func TestR28_senderIsPurged_itsMessagesStayReadable(t *testing.T) {
 func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
@@ -613,12 +613,12 @@ func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 		if err := h.Provider.Payloads().PutPayload(ctx, late, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
-		lives := len(h.keys("x/")) - 1
-		for _, sweep := range []struct{ after, left int }{{0, lives + 1}, {49, lives}, {0, lives}} {
+		running := len(h.keys("x/")) - 1
+		for _, sweep := range []struct{ after, left int }{{0, running + 1}, {49, running}, {0, running}} {
 			h.serveFor(time.Duration(sweep.after) * time.Hour)
 			h.sweep(ctx, c)
 			if keys := h.keys("x/"); len(keys) != sweep.left ||
-				slices.Contains(keys, "test/"+late) != (sweep.left > lives) {
+				slices.Contains(keys, "test/"+late) != (sweep.left > running) {
 				t.Errorf("after %d hours: got payloads %v", sweep.after, keys)
 			}
 		}
@@ -630,7 +630,7 @@ func TestR28_payloadStoredAfterPurge_isSweptLater(t *testing.T) {
 func TestR28_restart_ownsACopyOfItsInput(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))
@@ -655,7 +655,7 @@ func TestR28_restart_ownsACopyOfItsInput(t *testing.T) {
 func TestR28_repeatedStart_leavesNoPayload(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		for range 2 {
@@ -680,7 +680,7 @@ func TestR28_repeatedStart_leavesNoPayload(t *testing.T) {
 func TestR28_startReplacesInstance_keepsItsInput(t *testing.T) {
 	t.Parallel()
 	r := registry()
-	bulky(r)
+	addBulky(r)
 	inBubble(t, simhub.Options{Registry: r, Bucket: true}, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))

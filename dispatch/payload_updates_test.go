@@ -19,9 +19,9 @@ import (
 // telling adds an orchestration that receives texts by updates, and returns all of them at the event "end". Its handler
 // returns the text, and its validator rejects texts that begin with "no".
 func telling(r *perdure.Registry) *perdure.Registry {
-	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, told []string) ([]string, error) {
+	perdure.AddOrchestration(r, "telling", func(ctx *perdure.OrchestrationContext, texts []string) ([]string, error) {
 		err := perdure.SetUpdateHandler(ctx, "tell", func(_ *perdure.OrchestrationContext, s string) (string, error) {
-			told = append(told, s)
+			texts = append(texts, s)
 			return s, nil
 		}, perdure.WithValidator(func(s string) error {
 			if strings.HasPrefix(s, "no") {
@@ -35,10 +35,10 @@ func telling(r *perdure.Registry) *perdure.Registry {
 		for {
 			e, err := perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 			if err != nil || e == "end" {
-				return told, err
+				return texts, err
 			}
 			if e == "anew" {
-				return perdure.ContinueAsNew[[]string](ctx, told)
+				return perdure.ContinueAsNew[[]string](ctx, texts)
 			}
 		}
 	})
@@ -57,8 +57,8 @@ func (a answered) text() string {
 	return s
 }
 
-// tellBy sends an update from a client to i-1 while the hub runs.
-func (h *hub) tellBy(ctx context.Context, c *client.Client, id, text string) (a answered) {
+// updateBy sends an update from a client to i-1 while the hub runs.
+func (h *hub) updateBy(ctx context.Context, c *client.Client, id, text string) (a answered) {
 	h.t.Helper()
 	if c == nil { // a client without a cache
 		c = client.New(h.Provider)
@@ -75,7 +75,7 @@ func (h *hub) tellBy(ctx context.Context, c *client.Client, id, text string) (a 
 	return a
 }
 
-func (h *hub) raiseBy(ctx context.Context, c *client.Client, event string) {
+func (h *hub) raiseAndServe(ctx context.Context, c *client.Client, event string) {
 	h.t.Helper()
 	if err := c.RaiseEvent(ctx, "i-1", "go", event); err != nil {
 		h.t.Fatal(err)
@@ -94,12 +94,12 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 	}, func(ctx context.Context, h *hub) {
 		c, blind := client.New(h.Provider, client.WithCodec(codec)), client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1")))
-		early := h.tellBy(ctx, c, "u-0", secret)
-		if got := h.tellBy(ctx, c, "u-1", secret); early.text() != secret || got.text() != secret || got.err != nil {
+		early := h.updateBy(ctx, c, "u-0", secret)
+		if got := h.updateBy(ctx, c, "u-1", secret); early.text() != secret || got.text() != secret || got.err != nil {
 			t.Errorf("got %s (error %v) and %s (error %v), want the secret twice",
 				early.result, early.err, got.result, got.err)
 		}
-		if got := h.tellBy(ctx, c, "u-2", "no"+secret); got.err == nil || strings.Contains(got.err.Error(), secret) {
+		if got := h.updateBy(ctx, c, "u-2", "no"+secret); got.err == nil || strings.Contains(got.err.Error(), secret) {
 			t.Errorf("got %s, error %v, want a rejection without the secret", got.result, got.err)
 		}
 		for _, call := range h.made() {
@@ -107,13 +107,13 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 				t.Errorf("%s contains the secret: %s", call.Operation, in)
 			}
 		}
-		got := h.tellBy(ctx, blind, "u-3", secret) // sent as plain data, encoded before it is stored in history
-		e, told := errors.AsType[*client.UpdateError](got.err)
-		if !told || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil ||
+		got := h.updateBy(ctx, blind, "u-3", secret) // sent as plain data, encoded before it is stored in history
+		e, ok := errors.AsType[*client.UpdateError](got.err)
+		if !ok || e.Code != client.UpdateResultEncoded || e.EncodedResult == nil ||
 			e.EncodedResult.Codec != "turned" || !errors.Is(got.err, perdure.ErrUnknownCodec) {
 			t.Errorf("got %s, error %v, want an encoded result", got.result, got.err)
 		}
-		if got := h.tellBy(ctx, c, "u-3", ""); got.text() != secret {
+		if got := h.updateBy(ctx, c, "u-3", ""); got.text() != secret {
 			t.Errorf("got %s, error %v, want the secret", got.result, got.err)
 		}
 		for _, e := range h.events(h.first(ctx)) {
@@ -121,7 +121,7 @@ func TestR28_update_isStoredEncoded(t *testing.T) {
 				t.Errorf("event %d contains the secret", e.ID)
 			}
 		}
-		h.raiseBy(ctx, c, "end")
+		h.raiseAndServe(ctx, c, "end")
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil ||
 			fmt.Sprint(got) != fmt.Sprint([]string{secret, secret, secret}) {
 			t.Errorf("got %v, error %v", got, err)
@@ -147,32 +147,32 @@ func TestR28AnAnswerOutlivesItsExecution(t *testing.T) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "telling", []string{}, client.WithInstanceID("i-1"), client.WithDelay(30*time.Second)))
 		first := h.first(ctx).ExecutionID
-		if got := h.tellBy(ctx, c, "u-0", largeText("a")); got.err != nil || marksOf(t, got.text()) != "a" {
+		if got := h.updateBy(ctx, c, "u-0", largeText("a")); got.err != nil || marksOf(t, got.text()) != "a" {
 			t.Errorf("u-0: got error %v", got.err)
 		}
-		if got := h.tellBy(ctx, c, "u-1", largeText("b")); got.err != nil || marksOf(t, got.text()) != "b" {
+		if got := h.updateBy(ctx, c, "u-1", largeText("b")); got.err != nil || marksOf(t, got.text()) != "b" {
 			t.Errorf("u-1: got error %v", got.err)
 		}
-		if got := h.tellBy(ctx, c, "u-2", "no"+largeText("c")); got.err == nil {
+		if got := h.updateBy(ctx, c, "u-2", "no"+largeText("c")); got.err == nil {
 			t.Errorf("u-2: got %s, want a rejection", got.result)
 		}
 
 		time.Sleep(61 * 24 * time.Hour) // the result items and their payloads have expired
 		h.Cloud.Bucket.Expire(simhub.PayloadBucket, "test/m/", time.Minute)
 		h.deployWith(telling(registry()), "fresh", nil) // with empty caches
-		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
+		if got := h.updateBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
 			t.Errorf("repeated update: got error %v", got.err)
 		}
 
-		h.raiseBy(ctx, c, "anew")
+		h.raiseAndServe(ctx, c, "anew")
 		// as an erased execution has lost them
 		if err := h.Provider.Payloads().DeletePayloads(ctx, h.keysOf(ctx, first)...); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.tellBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
+		if got := h.updateBy(ctx, nil, "u-1", ""); got.err != nil || marksOf(t, got.text()) != "b" {
 			t.Errorf("after its execution is erased: got error %v", got.err)
 		}
-		h.raiseBy(ctx, c, "end")
+		h.raiseAndServe(ctx, c, "end")
 		if got, err := client.Result[[]string](must(c.Status(ctx, "i-1"))); err != nil || marksOf(t, got...) != "ab" {
 			t.Errorf("got %s, error %v, want ab", marksOf(t, got...), err)
 		}
@@ -206,10 +206,10 @@ func TestR28_updateResultWithoutBucket_failsAboveTheLimit(t *testing.T) {
 		inBubble(t, simhub.Options{Registry: r, Bucket: bucket, CacheBytes: -1}, func(ctx context.Context, h *hub) {
 			c := client.New(h.Provider)
 			_ = must(c.Start(ctx, "growing", 0, client.WithInstanceID("i-1")))
-			got := h.tellBy(ctx, c, "u-1", "a")
-			e, told := errors.AsType[*client.UpdateError](got.err)
+			got := h.updateBy(ctx, c, "u-1", "a")
+			e, ok := errors.AsType[*client.UpdateError](got.err)
 			if bucket && (got.err != nil || marksOf(t, got.text()) != "a") ||
-				!bucket && (!told || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
+				!bucket && (!ok || e.Code != client.UpdateFailed || e.Failure.Type != history.TypePayloadTooLarge) {
 				t.Errorf("bucket=%t: got %.100s, error %v", bucket, got.result, got.err)
 			}
 		})
@@ -231,12 +231,12 @@ func TestR28_buildWithoutCodec_keepsUpdates(t *testing.T) {
 		h.deployWith(r, "blind", nil)
 		short, stop := context.WithTimeout(ctx, 30*time.Second)
 		defer stop()
-		if got := h.tellBy(short, c, "u-1", secret); !errors.Is(got.err, context.DeadlineExceeded) {
+		if got := h.updateBy(short, c, "u-1", secret); !errors.Is(got.err, context.DeadlineExceeded) {
 			t.Errorf("got %s, error %v, want a timeout", got.result, got.err)
 		}
 		h.deployWith(r, "seeing", []perdure.Codec{codec})
 		h.serveFor(time.Hour)
-		if got := h.tellBy(ctx, c, "u-1", ""); got.text() != secret {
+		if got := h.updateBy(ctx, c, "u-1", ""); got.text() != secret {
 			t.Errorf("got %s, error %v, want the secret", got.result, got.err)
 		}
 	})

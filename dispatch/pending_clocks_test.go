@@ -10,8 +10,8 @@ import (
 	"github.com/perdure/perdure/internal/simhub"
 )
 
-// holderBy returns a client whose clock is off by the given duration.
-func (a *asking) holderBy(off time.Duration) *client.Client {
+// clientWithClock returns a client whose clock is off by the given duration.
+func (a *asking) clientWithClock(off time.Duration) *client.Client {
 	return client.New(a.Provider, client.WithClock(func() time.Time { return time.Now().Add(off) }))
 }
 
@@ -44,7 +44,7 @@ func TestR26_heartbeatFromTheFuture_countsOnce(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute})
-		if _, err := a.holderBy(30*24*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
+		if _, err := a.clientWithClock(30*24*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
 		a.beatEvery(ctx, a.client, a.token(0), time.Minute, time.Hour)
@@ -65,7 +65,7 @@ func TestR26_heartbeatsWithWrongClock_count(t *testing.T) {
 			t.Parallel()
 			askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 				in := a.begin(question{Heartbeat: 5 * time.Minute})
-				a.beatEvery(ctx, a.holderBy(off), a.token(0), time.Minute, 40*time.Minute)
+				a.beatEvery(ctx, a.clientWithClock(off), a.token(0), time.Minute, 40*time.Minute)
 				a.wantOpen(in)
 				a.serveFor(11 * time.Minute)
 				a.wantEnd(in, "heartbeat timeout")
@@ -80,7 +80,7 @@ func TestR26_heartbeatEarlierThanLastAttempts_counts(t *testing.T) {
 	t.Parallel()
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Heartbeat: 5 * time.Minute, Every: time.Minute})
-		if _, err := a.holderBy(3*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
+		if _, err := a.clientWithClock(3*time.Hour).HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.client.FailActivity(ctx, a.token(0), context.DeadlineExceeded); err != nil {
@@ -117,7 +117,7 @@ func TestR26_resultWithWrongClock_counts(t *testing.T) {
 		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 			in := a.begin(question{ScheduleToClose: time.Hour, Heartbeat: 10 * time.Minute})
 			a.serveFor(5 * time.Minute)
-			holder := a.holderBy(off)
+			holder := a.clientWithClock(off)
 			if _, err := holder.HeartbeatActivity(ctx, a.token(0), nil); err != nil {
 				t.Errorf("%v: heartbeat: %v", off, err)
 			}
@@ -139,7 +139,7 @@ func TestR26_failureWithWrongClock_isRetriedAfterTheDelay(t *testing.T) {
 		askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 			in := a.begin(question{Every: 10 * time.Minute})
 			a.serveFor(time.Minute)
-			if err := a.holderBy(off).FailActivity(ctx, a.token(0), errors.New("nobody is there")); err != nil {
+			if err := a.clientWithClock(off).FailActivity(ctx, a.token(0), errors.New("nobody is there")); err != nil {
 				t.Fatal(err)
 			}
 			a.serveFor(8 * time.Minute)

@@ -632,7 +632,7 @@ func TestR26_awaitedPendingActivityCancelled_waitsForHolderOrGrace(t *testing.T)
 						a.serveFor(30 * time.Second)
 					}
 					a.wantEnd(in, test.want)
-					if n := a.cancelNote(in); n.Outcome != test.how || n.SeenAt == nil {
+					if n := a.cancelDetails(in); n.Outcome != test.how || n.SeenAt == nil {
 						t.Errorf("got outcome %q, cancel observed at %v", n.Outcome, n.SeenAt)
 					}
 					a.serveFor(2 * time.Hour)
@@ -660,10 +660,10 @@ func TestR26_cancelledBeforePending_hasGracePeriod(t *testing.T) {
 }
 
 // endedAs returns the outcome of an instance's cancelled activity.
-func (a *asking) endedAs(in provider.Instance) string { return a.cancelNote(in).Outcome }
+func (a *asking) endedAs(in provider.Instance) string { return a.cancelDetails(in).Outcome }
 
-// cancelNote returns the cancel details in the end of a cancelled activity.
-func (a *asking) cancelNote(in provider.Instance) (n history.CancelDetails) {
+// cancelDetails returns the cancel details in the end of a cancelled activity.
+func (a *asking) cancelDetails(in provider.Instance) (n history.CancelDetails) {
 	a.t.Helper()
 	for _, e := range a.events(in) {
 		if (e.Kind == history.ActivityCompleted || e.Kind == history.ActivityFailed) && e.Cancel != nil {
@@ -907,7 +907,7 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 					askingOn(t, simhub.Options{
 						Environments: 2, Intercept: intercept,
 					}, func(_ context.Context, a *asking) {
-						a.throughTrouble(n, q)
+						a.timeOutThenComplete(n, q)
 					})
 					more = calls() >= n && !t.Failed()
 				}
@@ -916,8 +916,8 @@ func TestR26_crashAtAnyCallOfPendingActivity_endsTheSame(t *testing.T) {
 	}
 }
 
-// throughTrouble lets the first attempt time out, keeps the second open for a while, and completes it.
-func (a *asking) throughTrouble(n int64, q question) {
+// timeOutThenComplete lets the first attempt time out, keeps the second open for a while, and completes it.
+func (a *asking) timeOutThenComplete(n int64, q question) {
 	in := a.start("asks", q)
 	a.serveFor(40 * time.Minute)
 	runs := a.passedTokens()
@@ -1034,11 +1034,11 @@ func handsOverAndWaits(ctx *perdure.OrchestrationContext, late bool) (string, er
 }
 
 // answeredMeanwhile completes activity 3 of an instance.
-func answeredMeanwhile(h *hub, in provider.Instance) { answersMeanwhile(h, in, 1, 3) }
+func answeredMeanwhile(h *hub, in provider.Instance) { completeLater(h, in, 1, 3) }
 
-// answersMeanwhile completes an activity after seven minutes with the token of the current attempt. It repeats its
+// completeLater completes an activity after seven minutes with the token of the current attempt. It repeats its
 // calls like a caller that got no response.
-func answersMeanwhile(h *hub, in provider.Instance, segment, activityID int64) {
+func completeLater(h *hub, in provider.Instance, segment, activityID int64) {
 	c, begun := client.New(h.Provider), time.Now()
 	call := func(attempt int) error {
 		w := provider.WorkItem{

@@ -300,10 +300,10 @@ func TestR13_handledFailures_useUpNoDeliveries(t *testing.T) {
 // retryable error.
 func TestActivity_exceedsEachInvocationWithoutHeartbeat_fails(t *testing.T) {
 	t.Parallel()
-	inBubble(t, simhub.Options{Registry: poisonousJob()}, func(ctx context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: longJobRegistry()}, func(ctx context.Context, h *hub) {
 		in := h.start("long", 0)
 		h.turn(0)
-		deliveries := h.serveInvocations(ctx, poisonousJob(), time.Minute)
+		deliveries := h.serveInvocations(ctx, longJobRegistry(), time.Minute)
 		if deliveries != 3 {
 			t.Errorf("got %d deliveries, want 3", deliveries)
 		}
@@ -316,8 +316,8 @@ func TestActivity_exceedsEachInvocationWithoutHeartbeat_fails(t *testing.T) {
 	})
 }
 
-// poisonousJob returns a registry with an activity that takes longer than an invocation.
-func poisonousJob() *perdure.Registry {
+// longJobRegistry returns a registry with an activity that takes longer than an invocation.
+func longJobRegistry() *perdure.Registry {
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "long", func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()

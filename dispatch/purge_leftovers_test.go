@@ -118,8 +118,8 @@ func (h *hub) wantOnlyExpiringItems(p *trafficLog, alive ...string) {
 	h.t.Logf("remaining items: %v", kinds)
 }
 
-// everyKind returns a registry with all kinds of orchestrations.
-func everyKind() *perdure.Registry {
+// everyKindRegistry returns a registry with all kinds of orchestrations.
+func everyKindRegistry() *perdure.Registry {
 	r := withRetentions()
 	perdure.AddActivity(r, "beats", func(ctx context.Context, n int) (int, error) {
 		for i := range n {
@@ -192,7 +192,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 		t.Run(later.String(), func(t *testing.T) {
 			t.Parallel()
 			var p trafficLog
-			inBubble(t, simhub.Options{Registry: everyKind()}, func(_ context.Context, h *hub) {
+			inBubble(t, simhub.Options{Registry: everyKindRegistry()}, func(_ context.Context, h *hub) {
 				h.interfere(p.note)
 				h.startEveryKind(0)
 				h.serveFor(later)
@@ -206,7 +206,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 				if j.Done != j.Matched || !j.Ended() {
 					t.Errorf("got job %+v, want ended with all matches done", j)
 				}
-				lives, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
+				restarted, err := h.Provider.StartOrchestration(h.t.Context(), provider.Start{
 					InstanceID: "chain-1-0", Name: "sums", Input: encoded(t, 0), StartID: "another",
 				})
 				if err != nil {
@@ -218,10 +218,10 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 					h.again(slices.Clip(p.sent))
 					h.serveFor(3 * time.Hour)
 				}
-				if now := h.read(lives); now.Status != provider.StatusRunning || now.StartID != "another" {
+				if now := h.read(restarted); now.Status != provider.StatusRunning || now.StartID != "another" {
 					t.Errorf("new incarnation: got %+v, want running", now)
 				}
-				h.wantOnlyExpiringItems(&p, lives.InstanceID)
+				h.wantOnlyExpiringItems(&p, restarted.InstanceID)
 			})
 		})
 	}
@@ -231,7 +231,7 @@ func TestNothingIsLeftOfWhatIsPurgedWhateverComesLate(t *testing.T) {
 func TestNothingIsLeftOfWhatARetentionDeletesWhateverComesLate(t *testing.T) {
 	t.Parallel()
 	var p trafficLog
-	inBubble(t, simhub.Options{Registry: everyKind(), Retention: days}, func(_ context.Context, h *hub) {
+	inBubble(t, simhub.Options{Registry: everyKindRegistry(), Retention: days}, func(_ context.Context, h *hub) {
 		h.interfere(p.note)
 		ids := h.startEveryKind(0)
 		h.serveFor(20 * time.Hour)

@@ -26,8 +26,8 @@ func TestR30_lastInput_isStoredOnce(t *testing.T) {
 			}
 			r := registry()
 			perdure.AddOrchestration(r, "one-word", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-				heard, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
-				return len(heard), err
+				received, err := perdure.WaitForExternalEvent[string](ctx, "word").Await(ctx)
+				return len(received), err
 			})
 			inBubble(t, simhub.Options{Registry: r}, func(_ context.Context, h *hub) {
 				in := h.start("one-word", 0)

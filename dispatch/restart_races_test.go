@@ -213,13 +213,13 @@ func TestR30_restartsFromDifferentEvents_areDifferentInstances(t *testing.T) {
 type charges struct {
 	mu      sync.Mutex
 	charged int
-	mended  bool
+	fixed   bool
 }
 
-func (c *charges) isMended() bool {
+func (c *charges) isFixed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mended
+	return c.fixed
 }
 
 func (c *charges) registry(opts ...perdure.ActivityOption) *perdure.Registry {
@@ -235,7 +235,7 @@ func (c *charges) registry(opts ...perdure.ActivityOption) *perdure.Registry {
 		if err != nil {
 			return "", err
 		}
-		if !c.isMended() {
+		if !c.isFixed() {
 			return "", errors.New("the receipt has no number")
 		}
 		return fmt.Sprint("receipt ", n), nil
@@ -257,7 +257,7 @@ func TestR30_restartFromLastInput_currentCodeConsumesIt(t *testing.T) {
 					t.Fatalf("ended with %s, want failed", end.String())
 				}
 				c.mu.Lock()
-				c.mended = true
+				c.fixed = true
 				c.mu.Unlock()
 				past := h.events(in)
 				from := past[lastOf(past, history.ActivityCompleted)].ID
@@ -293,7 +293,7 @@ func TestR30_tokenOfOldExecution_isRejected(t *testing.T) {
 		}
 		h.serveFor(time.Minute)
 		h.wantStatus(again, provider.StatusRunning)
-		answersMeanwhile(h, again, 0, 3)
+		completeLater(h, again, 0, 3)
 		if end := h.finish(again); string(end.Output) != `"answered"` {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
 		}
@@ -323,8 +323,9 @@ func TestR30_restartWhileCancelWaits_isRejected(t *testing.T) {
 		})
 		h.finish(in)
 		past := h.events(in)
-		asked := past[lastOf(past, history.ActivityCancelRequested)].ID
-		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(asked)); !isFieldError(err, "from") {
+		requested := past[lastOf(past, history.ActivityCancelRequested)].ID
+		if _, err := h.restarter().Restart(ctx, in.InstanceID, client.FromEvent(requested)); !isFieldError(err,
+			"from") {
 			t.Errorf("got error %v, want a FieldError", err)
 		}
 		for i := range past {

@@ -51,8 +51,8 @@ func TestR30ARestartFromAnyEventEndsAsItDid(t *testing.T) {
 					s.meanwhile(h, in)
 				}
 				want := h.finish(in)
-				over := must(h.Provider.ReadInstance(ctx, in.InstanceID))
-				past := h.events(over)
+				old := must(h.Provider.ReadInstance(ctx, in.InstanceID))
+				past := h.events(old)
 				restarts := 0
 				for i := range past {
 					if history.CheckRestartPoint(past, past[i].ID) != nil {
@@ -93,7 +93,7 @@ func (h *hub) repeatClient(s scenario, in provider.Instance, past []history.Even
 		if len(past) >= 3 {
 			segment, activityID = 0, 3 // copied
 		}
-		answersMeanwhile(h, in, segment, activityID)
+		completeLater(h, in, segment, activityID)
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *chores) mend() {
 // numbers before and after.
 func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	numbers := ctx.Rand()
-	said := []string{ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID()}
+	outputs := []string{ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID()}
 	if _, err := perdure.CallActivityByName[string](ctx, "do", "reserve").Await(ctx); err != nil {
 		return "", err
 	}
@@ -232,11 +232,11 @@ func order(ctx *perdure.OrchestrationContext, _ int) (string, error) {
 	if _, err := perdure.CallActivityByName[string](ctx, "do", "ship").Await(ctx); err != nil {
 		return "", err
 	}
-	said = append(said, ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID())
+	outputs = append(outputs, ctx.InstanceID(), fmt.Sprint(numbers.IntN(1000)), ctx.NewUUID())
 	if err := perdure.WhenAll(ctx, bill, child, reminder); err != nil {
 		return "", err
 	}
-	return strings.Join(said, ","), nil
+	return strings.Join(outputs, ","), nil
 }
 
 func choresRegistry(c *chores) *perdure.Registry {
@@ -277,9 +277,9 @@ func TestR30WhatWasUnderWayIsDoneAnew(t *testing.T) {
 		if end.Kind != history.OrchestrationCompleted {
 			t.Fatalf("ended with %s: %+v, want completed", end.String(), end.Error)
 		}
-		said := strings.Split(strings.Trim(string(end.Output), `"`), ",")
-		if said[0] != "i-1" || said[3] != "again" || said[1] == said[4] || said[2] == said[5] {
-			t.Errorf("got identities %q", said)
+		outputs := strings.Split(strings.Trim(string(end.Output), `"`), ",")
+		if outputs[0] != "i-1" || outputs[3] != "again" || outputs[1] == outputs[4] || outputs[2] == outputs[5] {
+			t.Errorf("got identities %q", outputs)
 		}
 		h.wantInstances(instances + 2) // the new instance and a child, but no detached instance
 		h.checkRest()
@@ -304,7 +304,7 @@ func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 	c := &chores{}
 	inBubble(t, simhub.Options{Registry: choresRegistry(c), Environments: 1}, func(_ context.Context, h *hub) {
 		in := h.start("order", 1)
-		said := map[string][]string{"i-1": strings.Split(strings.Trim(string(h.finish(in).Output), `"`), ",")}
+		outputs := map[string][]string{"i-1": strings.Split(strings.Trim(string(h.finish(in).Output), `"`), ",")}
 		for _, r := range []struct {
 			of, as  string
 			shipped bool
@@ -324,16 +324,16 @@ func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 			again := h.restart(r.of, r.as, cutAt(past, from))
 			end := h.finish(again)
 			got := strings.Split(strings.Trim(string(end.Output), `"`), ",")
-			said[r.as] = got
-			if got[0] != r.who[0] || got[3] != r.who[1] || got[1] != said["i-1"][1] || got[2] != said["i-1"][2] {
+			outputs[r.as] = got
+			if got[0] != r.who[0] || got[3] != r.who[1] || got[1] != outputs["i-1"][1] || got[2] != outputs["i-1"][2] {
 				t.Errorf("%s: got %q", r.as, got)
 			}
-			if r.who[1] == "b" && (got[4] != said["b"][4] || got[5] != said["b"][5]) {
-				t.Errorf("%s: got %q after shipping; %q: got %q", r.as, got, "b", said["b"])
+			if r.who[1] == "b" && (got[4] != outputs["b"][4] || got[5] != outputs["b"][5]) {
+				t.Errorf("%s: got %q after shipping; %q: got %q", r.as, got, "b", outputs["b"])
 			}
 		}
-		if said["b"][5] == said["c"][5] || said["b"][5] == said["i-1"][5] {
-			t.Errorf("two instances have the same random ID: %q", said)
+		if outputs["b"][5] == outputs["c"][5] || outputs["b"][5] == outputs["i-1"][5] {
+			t.Errorf("two instances have the same random ID: %q", outputs)
 		}
 		h.checkRest()
 	})

@@ -101,7 +101,7 @@ func (x *callSimulation) asks(ctx context.Context) {
 			}
 			return err
 		})
-		if !m.goesOn(ctx) && isInjectedFault(asked.err) {
+		if !m.isActive(ctx) && isInjectedFault(asked.err) {
 			m.wrong("ask", asked.err)
 		}
 		x.audit.mu.Lock()
@@ -214,7 +214,7 @@ type echo struct {
 	at    time.Time
 }
 
-const echoMark = "again-"
+const copyMark = "again-"
 
 // hears records messages between instances, and repeats some of them later, like a process that was frozen and received
 // no response.
@@ -231,7 +231,7 @@ func (x *callSimulation) hears(c simaws.Call) {
 			x.rng.Float64() >= x.copyRate {
 			continue
 		}
-		e.MessageDeduplicationId = aws.String(echoMark + aws.ToString(e.MessageDeduplicationId))
+		e.MessageDeduplicationId = aws.String(copyMark + aws.ToString(e.MessageDeduplicationId))
 		e.Id = aws.String("e")
 		x.heard = append(x.heard, echo{*in.QueueUrl, e,
 			time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute)})
@@ -292,7 +292,7 @@ func (x *callSimulation) done(ctx context.Context) bool {
 func (x *callSimulation) endAll(ctx context.Context) {
 	m := x.newSimClient("closer", 23)
 	plain := context.Background() // these reads are outside the simulation and never fail
-	for n := 1; m.goesOn(ctx) && !x.done(plain); n++ {
+	for n := 1; m.isActive(ctx) && !x.done(plain); n++ {
 		time.Sleep(3 * time.Minute)
 		if x.sendDueCopies(); n%x.sweepEvery == 0 {
 			_, _ = x.h.Timekeeper.Sweep(ctx)

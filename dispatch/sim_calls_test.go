@@ -231,7 +231,7 @@ func (x *callSimulation) beside(s *troubleScenario) func(ctx context.Context) {
 		return nil
 	case s == nil, strings.Contains(s.name, "rollout"):
 		return func(ctx context.Context) { x.deployOlderBuild(ctx, rng, 1) }
-	case strings.Contains(s.name, "blocked"), strings.Contains(s.name, "mended"):
+	case strings.Contains(s.name, "blocked"), strings.Contains(s.name, "fixed"):
 		return func(ctx context.Context) { x.deployOlderBuild(ctx, rng, len(x.h.Orchestrators)) }
 	}
 	return nil

@@ -142,8 +142,9 @@ type simClient struct {
 	errs      []error
 }
 
-// goesOn reports whether the client is still active. It stops when the hub closes, or when an instance may be blocked.
-func (m *simClient) goesOn(ctx context.Context) bool {
+// isActive reports whether the client is still active. It stops when the hub closes, or when an instance may be
+// blocked.
+func (m *simClient) isActive(ctx context.Context) bool {
 	return ctx.Err() == nil && time.Since(m.first.CreatedAt) < cmp.Or(m.stays, 12*time.Hour)
 }
 
@@ -173,7 +174,7 @@ func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) erro
 	m.repeated = false
 	for {
 		err := m.once(ctx, f)
-		if !isInjectedFault(err) || !m.goesOn(ctx) {
+		if !isInjectedFault(err) || !m.isActive(ctx) {
 			m.at, m.answer = time.Now(), err
 			return err
 		}
@@ -186,7 +187,7 @@ func (m *simClient) insist(ctx context.Context, f func(ctx context.Context) erro
 func (m *simClient) until(ctx context.Context, early error, f func(ctx context.Context) error) error {
 	for {
 		err := m.insist(ctx, f)
-		if !errors.Is(err, early) || !m.goesOn(ctx) {
+		if !errors.Is(err, early) || !m.isActive(ctx) {
 			return err
 		}
 		time.Sleep(time.Duration(1+m.rng.IntN(60)) * time.Second)
@@ -217,7 +218,7 @@ func (m *simClient) pauseAndResume(ctx context.Context) {
 			Data: encoded(m.h.t, n),
 		})
 	}
-	for n := 0; m.goesOn(ctx) && !m.over(ctx); n++ {
+	for n := 0; m.isActive(ctx) && !m.over(ctx); n++ {
 		m.tell(ctx, "resume", resumeMessage(m.first, fmt.Sprint("r", n), "bob"))
 		time.Sleep(20 * time.Minute)
 	}
@@ -331,11 +332,11 @@ func (m *simClient) checkPicky(ctx context.Context) error {
 func (m *simClient) purge(ctx context.Context, id string, opts ...client.PurgeOption) error {
 	for {
 		err := m.once(ctx, func(ctx context.Context) error { return m.c.Purge(ctx, id, opts...) })
-		if !isInjectedFault(err) || !m.goesOn(ctx) {
+		if !isInjectedFault(err) || !m.isActive(ctx) {
 			m.purged = m.purged || err == nil
 			return err
 		}
-		for again := m.rng.IntN(2) == 0; !again && m.goesOn(ctx); {
+		for again := m.rng.IntN(2) == 0; !again && m.isActive(ctx); {
 			time.Sleep(3 * time.Minute)
 			in, err := m.h.Provider.ReadInstance(ctx, id)
 			if again = err == nil && in.Status != provider.StatusDeleting; again {
@@ -409,7 +410,7 @@ func (m *simClient) checkNextIncarnation(ctx context.Context) error {
 func (m *simClient) purgeEnded(ctx context.Context) {
 	for {
 		err := m.purge(ctx, m.first.InstanceID)
-		if !errors.Is(err, client.ErrNotEnded) || !m.goesOn(ctx) {
+		if !errors.Is(err, client.ErrNotEnded) || !m.isActive(ctx) {
 			if err != nil && (!m.purged || !errors.Is(err, client.ErrNotFound)) {
 				m.wrong("purge", err)
 			}
@@ -437,7 +438,7 @@ func (m *simClient) purgeBetweenEvents(ctx context.Context) {
 		m.wrong("raise", m.c.RaiseEvent(ctx, m.first.InstanceID, "add", n, client.WithEventID(id)))
 	}
 	raise("old", 100)
-	for heard := false; !heard && m.goesOn(ctx); time.Sleep(time.Second) {
+	for heard := false; !heard && m.isActive(ctx); time.Sleep(time.Second) {
 		events, err := m.history(ctx, m.first.InstanceID)
 		m.wrong("history", err)
 		for i := range events {

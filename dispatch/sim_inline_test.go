@@ -39,8 +39,8 @@ type inlineWitness struct {
 }
 
 type known struct {
-	last int64
-	over bool
+	last  int64
+	ended bool
 }
 
 func newInlineWitness(w *witness) *inlineWitness {
@@ -83,7 +83,7 @@ func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 		return
 	case !looked:
 		i.w.wrongf("R20: step #%d of %s started without a read of the head", a.ActivityID, a.ExecutionID)
-	case k.over:
+	case k.ended:
 		i.w.wrongf("R20: step #%d of %s started after its invocation had read the end", a.ActivityID, a.ExecutionID)
 	case a.ActivityID <= k.last && !i.own[by][a.ActivityID]: // its own steps may run during the commit, and start late
 		i.w.wrongf("R20: step #%d of %s started in a state before #%d, which its invocation had read",

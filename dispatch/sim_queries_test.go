@@ -76,7 +76,7 @@ const maxQueries = 150
 // that.
 func (m *simClient) ask(ctx context.Context) {
 	defer time.Sleep(hangTime) // hanging handlers return
-	for n := 0; n < maxQueries && m.goesOn(ctx); n++ {
+	for n := 0; n < maxQueries && m.isActive(ctx); n++ {
 		over := m.over(ctx)
 		simhub.Idle(ctx, m.rng.IntN(8))
 		m.wrong("query", m.queryOnce(ctx, n))

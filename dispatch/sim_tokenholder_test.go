@@ -26,7 +26,7 @@ func (m *simClient) hold(ctx context.Context, again bool) {
 		silentUpTo = m.rng.IntN(2)
 	}
 	m.stays = holderStays
-	for m.goesOn(ctx) && !m.over(ctx) {
+	for m.isActive(ctx) && !m.over(ctx) {
 		m.moment(ctx)
 		err := m.insist(ctx, func(ctx context.Context) error {
 			return m.useToken(ctx, attempt, attempt > silentUpTo && m.rng.IntN(3) > 0)

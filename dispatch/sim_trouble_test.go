@@ -138,7 +138,7 @@ func troubles() []troubleScenario {
 			occurred: func(p *troubledHub) int { return p.h.Scheduler.Frozen() },
 		},
 		{
-			name: "dead letters are picked up", orchestration: "stubborn", input: 3, want: "3",
+			name: "dead letters are recovered", orchestration: "stubborn", input: 3, want: "3",
 			hub: func(o *simhub.Options) { o.MaxReceiveCount = 3 },
 			fault: func(since time.Duration, c simaws.Call) error {
 				commits := c.Operation == "PutItem" || c.Operation == "TransactWriteItems"
@@ -167,7 +167,7 @@ func troubles() []troubleScenario {
 			occurred: func(p *troubledHub) int { return p.pickedUp["sim://inbox-dead.fifo"] },
 		},
 		{
-			name: "a turn of many outputs is sent bit by bit", orchestration: "many-timers", input: 1010, want: "1010",
+			name: "a turn of many outputs is sent in parts", orchestration: "many-timers", input: 1010, want: "1010",
 			fault: func(since time.Duration, c simaws.Call) error {
 				if ids := timersSent(c); len(ids) > 0 && ids[0] > 1000 && since < 10*time.Minute {
 					return simhub.ErrFailed
@@ -222,7 +222,7 @@ func troubles() []troubleScenario {
 			},
 		},
 		{
-			name: "an activity that gets nowhere", orchestration: "stuck", input: 0, want: `"timeout"`,
+			name: "an activity without progress", orchestration: "stuck", input: 0, want: `"timeout"`,
 			within: 20 * time.Minute,
 			hub:    func(o *simhub.Options) { o.InvocationLimit = 40 * time.Second },
 		},
@@ -245,7 +245,7 @@ func troubles() []troubleScenario {
 			act: (*troubledHub).block,
 		},
 		{
-			name: "a mended instance has nothing to take", orchestration: "adds", input: 0, want: "1",
+			name: "a fixed instance has no input", orchestration: "adds", input: 0, want: "1",
 			act:      (*troubledHub).blockWithNothing,
 			occurred: func(p *troubledHub) int { return p.replays },
 		},
@@ -735,7 +735,7 @@ func (p *troubledHub) rollout(ctx context.Context) {
 	time.Sleep(time.Until(before.Add(time.Second))) // two builds do not report at the same time
 	p.insist(ctx, "announce", p.retired[0].ReportBuild)
 	time.Sleep(outage)
-	for looks := 0; looks < 30*24 && !p.isOver(ctx); looks++ {
+	for sweeps := 0; sweeps < 30*24 && !p.isOver(ctx); sweeps++ {
 		p.watch(ctx, 1)
 	}
 }

@@ -60,18 +60,18 @@ type counter struct {
 type running struct {
 	ctx   context.Context //nolint:containedctx // tells whether its process has died
 	ended bool
-	// told is when its context ended. lost is set if its worker lost its lease or stopped.
-	told time.Time
-	lost bool
+	// cancelledAt is when its context ended. lost is set if its worker lost its lease or stopped.
+	cancelledAt time.Time
+	lost        bool
 }
 
-// graceOfOrders is Options.CancellationGracePeriod.
-const graceOfOrders = 10 * time.Second
+// ordersGracePeriod is Options.CancellationGracePeriod.
+const ordersGracePeriod = 10 * time.Second
 
 // over reports whether a run has ended: it has returned, its process has died, or its worker has abandoned it.
 func (r *running) over() bool {
 	_, died := simhub.Process(r.ctx)
-	return r.ended || died || r.lost || !r.told.IsZero() && time.Since(r.told) >= graceOfOrders
+	return r.ended || died || r.lost || !r.cancelledAt.IsZero() && time.Since(r.cancelledAt) >= ordersGracePeriod
 }
 
 func (c *counter) make(ctx context.Context, key string, s step) (string, error) {
@@ -79,15 +79,15 @@ func (c *counter) make(ctx context.Context, key string, s step) (string, error) 
 	c.mu.Lock()
 	c.runs[key] = append(c.runs[key], r)
 	c.mu.Unlock()
-	told := context.AfterFunc(ctx, func() {
+	cancelledAt := context.AfterFunc(ctx, func() {
 		why, _ := errors.AsType[*perdure.CancelledError](context.Cause(ctx))
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		r.told, r.lost = time.Now(), why != nil && (why.Reason == perdure.ReasonLockLost ||
+		r.cancelledAt, r.lost = time.Now(), why != nil && (why.Reason == perdure.ReasonLockLost ||
 			why.Reason == perdure.ReasonShutdown)
 	})
 	defer func() {
-		told()
+		cancelledAt()
 		c.mu.Lock()
 		r.ended = true
 		c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *counter) undo(u undoInput) {
 			if !r.over() {
 				name, _ := simhub.Process(r.ctx)
 				c.errs = append(c.errs, fmt.Errorf("%s is undone (%s) while %s runs in %s, cancelled at %v",
-					u.Key, u.Ended, key, name, r.told))
+					u.Key, u.Ended, key, name, r.cancelledAt))
 			}
 		}
 	}
@@ -224,8 +224,8 @@ func newPurchase(rng *rand.Rand, id string) purchase {
 	return p
 }
 
-// ordersOfASeed is the number of concurrent orders in one hub.
-const ordersOfASeed = 40
+// ordersPerSeed is the number of concurrent orders in one hub.
+const ordersPerSeed = 40
 
 // simulateOrders runs the orders of a seed, and returns what the witness recorded.
 func simulateOrders(t *testing.T, seed uint64) *counter {
@@ -242,7 +242,7 @@ func simulateOrders(t *testing.T, seed uint64) *counter {
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Duplicate: 0.05, Reorder: true})
 		var all []provider.Instance
-		for i := range ordersOfASeed {
+		for i := range ordersPerSeed {
 			p := newPurchase(rng, fmt.Sprintf("o%d", i))
 			in := h.startAs(p.Key, "purchase", p)
 			all = append(all, in)
@@ -300,7 +300,7 @@ func (h *hub) called(in provider.Instance) (n int) {
 func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 	shortrun.Skip(t)
 	t.Parallel()
-	seeds := uint64(max(1, min(manyOr(160), 10_000)/ordersOfASeed))
+	seeds := uint64(max(1, min(manyOr(160), 10_000)/ordersPerSeed))
 	if *oneSeed >= 0 {
 		simulateOrders(t, uint64(*oneSeed))
 		return
@@ -320,7 +320,7 @@ func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 		}
 	}
 	t.Logf("%d orders, %d calls undone, by outcome: %v",
-		seeds*ordersOfASeed, undone, slices.Sorted(func(yield func(string) bool) {
+		seeds*ordersPerSeed, undone, slices.Sorted(func(yield func(string) bool) {
 			for end, n := range ends {
 				if !yield(fmt.Sprintf("%s %d", end, n)) {
 					return

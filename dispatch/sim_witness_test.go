@@ -34,10 +34,10 @@ type witness struct {
 	mu sync.Mutex
 	// instances has the instance of each execution, by its key.
 	instances  map[string]string
-	executions map[string]*witnessed
+	executions map[string]*executionState
 	// looks has the cancels that were committed when each invocation first read a cancel record, by its name and the
 	// execution.
-	looks map[[2]string]provider.Cancels
+	cancelReads map[[2]string]provider.Cancels
 	// marks has the invocations that left a crash marker, by its key and their names, with a function that reports
 	// whether they have died.
 	marks map[[2]string]map[string]func() bool
@@ -50,8 +50,8 @@ type witness struct {
 	errs            []error
 }
 
-// witnessed is the state of an execution.
-type witnessed struct {
+// executionState is the state of an execution.
+type executionState struct {
 	last    int64 // sequence number of its last segment
 	dead    bool  // the last segment ends it
 	deleted bool  // its start is a stub
@@ -75,7 +75,7 @@ func newWitness() *witness {
 	w := &witness{
 		limit:      defaultLimit,
 		deliveries: newDeliveries(),
-		executions: map[string]*witnessed{}, looks: map[[2]string]provider.Cancels{},
+		executions: map[string]*executionState{}, cancelReads: map[[2]string]provider.Cancels{},
 		marks:   map[[2]string]map[string]func() bool{},
 		blocked: map[string]bool{}, poison: map[string]bool{}, instances: map[string]string{},
 	}
@@ -184,7 +184,7 @@ func (w *witness) put(it map[string]ddbtypes.AttributeValue) {
 	}
 	x := w.executions[id]
 	if x == nil {
-		x = &witnessed{last: -1}
+		x = &executionState{last: -1}
 		w.executions[id] = x
 	}
 	switch stub := text(it, "stub") != ""; {
@@ -214,10 +214,10 @@ func (w *witness) read(ctx context.Context, pk string) {
 		return
 	}
 	look := [2]string{name, id}
-	if _, before := w.looks[look]; before {
+	if _, before := w.cancelReads[look]; before {
 		return
 	}
-	w.looks[look] = w.decided(id)
+	w.cancelReads[look] = w.decided(id)
 }
 
 // decided returns the committed cancels of an execution.
@@ -290,7 +290,7 @@ func (w *witness) begins(ctx context.Context) {
 	a := perdure.ActivityInfoFrom(ctx)
 	w.mu.Lock()
 	w.began++
-	cancels, looked := w.looks[[2]string{name, a.ExecutionID}]
+	cancels, looked := w.cancelReads[[2]string{name, a.ExecutionID}]
 	w.mu.Unlock()
 	switch c := cancels.Of(a.ActivityID); {
 	case !looked:
@@ -301,9 +301,9 @@ func (w *witness) begins(ctx context.Context) {
 	}
 }
 
-// deathsOfBlocked is the number of deaths that prove poison for a message to an instance that is already blocked as
+// deathsWhenBlocked is the number of deaths that prove poison for a message to an instance that is already blocked as
 // poison. Otherwise MaxCrashes deaths of marked deliveries are required.
-const deathsOfBlocked = 1
+const deathsWhenBlocked = 1
 
 // recordDeadLetter observes a poison record that becomes a dead letter, and checks the proof (R13).
 func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchRequestEntry) {
@@ -318,7 +318,7 @@ func (w *witness) recordDeadLetter(url string, e *sqstypes.SendMessageBatchReque
 	} else if m, err := provider.DecodeMessage(*e.MessageBody); err == nil {
 		died = w.deathsOfTurns(m.InstanceID)
 		if w.blocked[m.InstanceID] {
-			wanted = deathsOfBlocked
+			wanted = deathsWhenBlocked
 		}
 		w.blocked[m.InstanceID] = true
 	}

@@ -25,9 +25,9 @@ import (
 
 // statusesThrottled throttles all updates of instances until a time, and counts them.
 type statusesThrottled struct {
-	until   time.Time
-	refused atomic.Int64
-	asked   atomic.Int64 // refreshes
+	until     time.Time
+	refused   atomic.Int64
+	refreshes atomic.Int64 // refreshes
 }
 
 func (s *statusesThrottled) intercept(_ context.Context, c simaws.Call, next func() error) error {
@@ -40,7 +40,7 @@ func (s *statusesThrottled) intercept(_ context.Context, c simaws.Call, next fun
 	case *sqs.SendMessageBatchInput:
 		for _, e := range in.Entries {
 			if strings.Contains(*e.MessageBody, `"refresh":`) && strings.HasSuffix(*in.QueueUrl, "timers") {
-				s.asked.Add(1)
+				s.refreshes.Add(1)
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func statusRegistry(r *runs) *perdure.Registry {
 	return g
 }
 
-func (h *hub) wantShown(id string, status provider.RuntimeStatus, custom string) {
+func (h *hub) wantStatusShown(id string, status provider.RuntimeStatus, custom string) {
 	h.t.Helper()
 	in, err := h.Provider.ReadInstance(h.t.Context(), id)
 	if err != nil || in.Status != status || string(in.CustomStatus) != custom {
@@ -147,14 +147,14 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 		}
 		activities, all := ran.all()
 		t.Logf("%d activities ran %d times; %d updates were throttled, %d refreshes sent",
-			activities, all, throttled.refused.Load(), throttled.asked.Load())
+			activities, all, throttled.refused.Load(), throttled.refreshes.Load())
 		if activities != 100 || all != 100 {
 			t.Errorf("got %d activities and %d runs, want 100 each", activities, all)
 		}
-		h.wantShown("waits", provider.StatusRunning, `"waiting"`)
-		h.wantShown("is-cancelled", provider.StatusCancelling, `"waiting"`)
-		h.wantShown("ends", provider.StatusCompleted, "")
-		h.wantShown("goes-on", provider.StatusRunning, `"first execution"`)
+		h.wantStatusShown("waits", provider.StatusRunning, `"waiting"`)
+		h.wantStatusShown("is-cancelled", provider.StatusCancelling, `"waiting"`)
+		h.wantStatusShown("ends", provider.StatusCompleted, "")
+		h.wantStatusShown("goes-on", provider.StatusRunning, `"first execution"`)
 		for _, id := range []string{"waits", "is-cancelled", "goes-on"} {
 			h.send(provider.Message{
 				Kind: provider.MessageEventRaised, InstanceID: id, Name: "add", EventID: "e",
@@ -180,9 +180,9 @@ func TestStatusRefresh_fails_isRetried(t *testing.T) {
 				throttled.until = time.Now().Add(outage)
 				h.startAs("i-1", "shows", 1)
 				h.serveFor(outage + 16*time.Minute)
-				h.wantShown("i-1", provider.StatusRunning, `"waiting"`)
-				if asked, most := throttled.asked.Load(), int64(8+outage/(15*time.Minute)); asked > most {
-					t.Errorf("got %d refreshes in %v", asked, outage)
+				h.wantStatusShown("i-1", provider.StatusRunning, `"waiting"`)
+				if refreshes, most := throttled.refreshes.Load(), int64(8+outage/(15*time.Minute)); refreshes > most {
+					t.Errorf("got %d refreshes in %v", refreshes, outage)
 				}
 			})
 		})

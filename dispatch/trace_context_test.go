@@ -46,16 +46,16 @@ func (v *traceRecorder) registry() *perdure.Registry {
 		}
 		return 0, nil
 	})
-	look := func(ctx *perdure.OrchestrationContext, where string) error {
+	callProbe := func(ctx *perdure.OrchestrationContext, where string) error {
 		_, err := perdure.CallActivityByName[int](ctx, "look", where,
 			perdure.WithRetry(perdure.RetryPolicy{InitialInterval: time.Second})).Await(ctx)
 		return err
 	}
 	perdure.AddOrchestration(r, "stage", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		return 0, look(ctx, "child")
+		return 0, callProbe(ctx, "child")
 	})
 	perdure.AddOrchestration(r, "journey", func(ctx *perdure.OrchestrationContext, n int) (int, error) {
-		if err := look(ctx, fmt.Sprint("parent ", n)); err != nil || n == 0 {
+		if err := callProbe(ctx, fmt.Sprint("parent ", n)); err != nil || n == 0 {
 			return 0, err
 		}
 		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "stage", 0).Await(ctx); err != nil {

@@ -55,14 +55,14 @@ func TestI3_detachedStartInDelayedFirstTurn_survivesCrash(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run("late="+strconv.FormatBool(late)+"/after="+strconv.FormatBool(after), func(t *testing.T) {
 				t.Parallel()
-				for n := int64(1); crashAfterADelay(t, late, n, after); n++ {
+				for n := int64(1); crashInDelayedStart(t, late, n, after); n++ {
 				}
 			})
 		}
 	}
 }
 
-func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed bool) {
+func crashInDelayedStart(t *testing.T, late bool, n int64, after bool) (crashed bool) {
 	t.Helper()
 	intercept, calls := simhub.CrashAt(n, after)
 	inBubble(t, simhub.Options{
@@ -104,7 +104,7 @@ func crashAfterADelay(t *testing.T, late bool, n int64, after bool) (crashed boo
 func TestI3ADetachedStartSurvivesACrashBehindTheHundredthExecution(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
-	crashBehindAHundred(t, 0, false, func(number, executions int64) {
+	crashAfterManyExecutions(t, 0, false, func(number, executions int64) {
 		if executions > 97 && executions < 103 {
 			calls = append(calls, number)
 		}
@@ -117,14 +117,14 @@ func TestI3ADetachedStartSurvivesACrashBehindTheHundredthExecution(t *testing.T)
 			t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
 				t.Parallel()
 				for _, n := range batch {
-					crashBehindAHundred(t, n, after, func(int64, int64) {})
+					crashAfterManyExecutions(t, n, after, func(int64, int64) {})
 				}
 			})
 		}
 	}
 }
 
-func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
+func crashAfterManyExecutions(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
 	t.Helper()
 	const executions = 106
 	r := perdure.NewRegistry()
@@ -142,7 +142,7 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 		return perdure.ContinueAsNew[int](ctx, left-1)
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen),
+		Registry: r, BatchSize: 1, Intercept: crashAndObserve(n, after, seen),
 	}, func(ctx context.Context, h *hub) {
 		in := h.start("continues", executions)
 		h.raise(in, "e", 7)
@@ -156,9 +156,9 @@ func crashBehindAHundred(t *testing.T, n int64, after bool, seen func(number, ex
 	})
 }
 
-// crashSeen kills the function that makes the n-th call of all functions, and passes each call with the number of
+// crashAndObserve kills the function that makes the n-th call of all functions, and passes each call with the number of
 // executions to seen.
-func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.Interceptor {
+func crashAndObserve(n int64, after bool, seen func(number, executions int64)) simaws.Interceptor {
 	intercept, _ := simhub.CrashAt(n, after)
 	var mu sync.Mutex
 	var number, begun int64
@@ -182,7 +182,7 @@ func crashSeen(n int64, after bool, seen func(number, executions int64)) simaws.
 func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
 	t.Parallel()
 	var calls []int64 // around the hundredth execution
-	lettersBehindAHundred(t, 0, false, func(number, executions int64) {
+	carryLetters(t, 0, false, func(number, executions int64) {
 		if executions > 98 && executions < 103 {
 			calls = append(calls, number)
 		}
@@ -194,13 +194,13 @@ func TestLettersSurviveACrashBehindTheHundredthExecution(t *testing.T) {
 		t.Run("after="+strconv.FormatBool(after), func(t *testing.T) {
 			t.Parallel()
 			for _, n := range calls {
-				lettersBehindAHundred(t, n, after, func(int64, int64) {})
+				carryLetters(t, n, after, func(int64, int64) {})
 			}
 		})
 	}
 }
 
-func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
+func carryLetters(t *testing.T, n int64, after bool, seen func(number, executions int64)) {
 	t.Helper()
 	const letters, executions = 4, 104
 	r := perdure.NewRegistry()
@@ -225,7 +225,7 @@ func lettersBehindAHundred(t *testing.T, n int64, after bool, seen func(number, 
 		return letters, nil
 	})
 	inBubble(t, simhub.Options{
-		Registry: r, BatchSize: 1, Intercept: crashSeen(n, after, seen),
+		Registry: r, BatchSize: 1, Intercept: crashAndObserve(n, after, seen),
 	}, func(ctx context.Context, h *hub) {
 		in := h.start("continues", executions)
 		h.post(in, letters-1)

@@ -20,33 +20,33 @@ import (
 	"github.com/perdure/perdure/provider/dynamo"
 )
 
-// polledDeed is an activity in polling processes with its undo.
-type polledDeed struct {
+// polledActivity is an activity in polling processes with its undo.
+type polledActivity struct {
 	limit time.Duration // start-to-close timeout; 0 means none
 	retry bool          // with a retry policy
 	dying int           // number of runs after the first that kill their process
 
 	mu      sync.Mutex
 	running map[*mortal]int
-	polledEnd
+	polledResult
 }
 
-// polledEnd counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It has the
-// reported end.
-type polledEnd struct {
+// polledResult counts the runs and undos, the largest number of concurrent runs, and the runs during the undo. It has
+// the reported end.
+type polledResult struct {
 	begun, undone   int
 	most, leftAtEnd int
 	ended           string
 }
 
-func (d *polledDeed) end() polledEnd {
+func (d *polledActivity) end() polledResult {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.polledEnd
+	return d.polledResult
 }
 
 // count adds n to the runs of a process, and returns the number of runs in live processes.
-func (d *polledDeed) count(ctx context.Context, n int) (all int) {
+func (d *polledActivity) count(ctx context.Context, n int) (all int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m, _ := ctx.Value(mortalKey{}).(*mortal)
@@ -62,7 +62,7 @@ func (d *polledDeed) count(ctx context.Context, n int) (all int) {
 
 // registry returns a registry with the orchestration "saga", which runs the deed until it is cancelled, and then undoes
 // it. The first run returns after the given time from the end of its context, the others after their time.
-func (d *polledDeed) registry(first, others time.Duration) *perdure.Registry {
+func (d *polledActivity) registry(first, others time.Duration) *perdure.Registry {
 	d.running = map[*mortal]int{}
 	r := perdure.NewRegistry()
 	perdure.AddActivity(r, "do", func(ctx context.Context, _ int) (string, error) {
@@ -134,7 +134,7 @@ func TestR23_pollerDies_undoWaitsForTheEnd(t *testing.T) {
 	died := 0
 	for _, after := range []bool{false, true} {
 		for at, dies := int64(1), true; dies && !t.Failed(); at++ {
-			d := &polledDeed{}
+			d := &polledActivity{}
 			r := d.registry(2*time.Second, 2*time.Second)
 			atWork := func(ctx context.Context, c simaws.Call, next func() error) error {
 				if m, _ := ctx.Value(mortalKey{}).(*mortal); c.Operation == "ReceiveMessage" &&
@@ -188,7 +188,7 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 				4 * time.Minute, 10 * time.Minute} {
 				t.Run(fmt.Sprint(first, ", runs=", runs, ", cancelled after ", cancelled), func(t *testing.T) {
 					t.Parallel()
-					d := &polledDeed{}
+					d := &polledActivity{}
 					r := d.registry(first, 2*time.Second)
 					var throttled atomic.Bool
 					intercept := func(_ context.Context, c simaws.Call, next func() error) error {
@@ -236,7 +236,7 @@ func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &polledDeed{limit: c.limit}
+			d := &polledActivity{limit: c.limit}
 			r := d.registry(time.Hour, time.Millisecond)
 			keeps := func(_ context.Context, c simaws.Call, next func() error) error {
 				in, ok := c.Input.(*dynamodb.UpdateItemInput)
@@ -272,7 +272,7 @@ func TestR23WhatAFunctionGaveUpIsNotSaidToHaveReturned(t *testing.T) {
 func TestR23_suspectAfterAbandonedDelivery_reportsAbandoned(t *testing.T) {
 	t.Parallel()
 	for _, retry := range []bool{false, true} {
-		d := &polledDeed{retry: retry, dying: 2}
+		d := &polledActivity{retry: retry, dying: 2}
 		r := d.registry(time.Hour, time.Millisecond)
 		none := simhub.Crash(func(simaws.Call) (bool, bool) { return false, false }) // dead processes make no calls
 		inBubble(t, simhub.Options{
@@ -395,13 +395,13 @@ func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"terminate", "purge"} {
-		for _, whom := range []string{"saga", "mother"} {
-			t.Run(fmt.Sprint(way, " ", whom), func(t *testing.T) {
+		for _, orchestration := range []string{"saga", "mother"} {
+			t.Run(fmt.Sprint(way, " ", orchestration), func(t *testing.T) {
 				t.Parallel()
 				f := &family{sagas: &sagas{}}
 				inBubble(t, simhub.Options{Registry: f.registry("")}, func(ctx context.Context, h *hub) {
 					f.hub = h
-					in := f.startAs("a", whom, deed{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
+					in := f.startAs("a", orchestration, deed{Job: job{Takes: time.Hour, Longer: 8 * time.Second}})
 					f.meanwhile(2*time.Hour, func() {
 						f.cancelAfter(5*time.Second, in)
 						time.Sleep(4 * time.Second)
@@ -412,7 +412,7 @@ func TestR23_endedDuringGracePeriod_isNotUndone(t *testing.T) {
 						}
 					})
 					want := "[]"
-					if whom == "mother" {
+					if orchestration == "mother" {
 						want = "[kid]" // the child was cancelled before, and undoes by itself
 					}
 					if n := len(f.seen(&f.undone)); n > 0 || fmt.Sprint(f.orders) != want {

@@ -490,10 +490,10 @@ func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 		})
 		s.meanwhile(time.Hour, func() {
 			time.Sleep(10 * time.Minute) // SQS forgets the deduplication ID of the failure
-			told := s.failure()
+			message := s.failure()
 			s.cancelAfter(0, in)
 			time.Sleep(time.Second)
-			s.send(told)
+			s.send(message)
 		})
 		s.wantUndone(in, perdure.OutcomeReturned)
 		if n := len(s.seen(&s.begun)); n != 2 {
@@ -503,7 +503,7 @@ func TestUndo_earlierFailureIsRedelivered_isNotTheEnd(t *testing.T) {
 }
 
 // failure returns the last message of a failed attempt.
-func (s *sagas) failure() (told provider.Message) {
+func (s *sagas) failure() (message provider.Message) {
 	s.t.Helper()
 	for _, c := range s.made() {
 		send, ok := c.Input.(*sqs.SendMessageBatchInput)
@@ -513,14 +513,14 @@ func (s *sagas) failure() (told provider.Message) {
 		for i := range send.Entries {
 			if m, err := provider.DecodeMessage(*send.Entries[i].MessageBody); err == nil &&
 				m.Kind == provider.MessageActivityAttempts {
-				told = m
+				message = m
 			}
 		}
 	}
-	if len(told.Outcomes) != 1 {
-		s.t.Fatalf("got message %+v, want one outcome", told)
+	if len(message.Outcomes) != 1 {
+		s.t.Fatalf("got message %+v, want one outcome", message)
 	}
-	return told
+	return message
 }
 
 // Interleaving: the orchestrator stores the next attempt and dies before it sends the attempt. Then the activity is

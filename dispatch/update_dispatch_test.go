@@ -43,8 +43,8 @@ func spreadRegistry() *perdure.Registry {
 	return r
 }
 
-// putsAnswer reports whether a call writes an update result that contains says.
-func putsAnswer(c simaws.Call, says string) bool {
+// writesResultOf reports whether a call writes an update result that contains says.
+func writesResultOf(c simaws.Call, says string) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
 		return w.Put != nil && strings.HasPrefix(text(w.Put.Item, "sk"), "u#") &&
@@ -66,7 +66,7 @@ func TestR27AnswersOfATurnThatIsSentInWindows(t *testing.T) {
 				h.update(in, "u2", change{Say: "late"})
 				cuts := 0
 				h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-					if cut != "" && cuts == 0 && putsAnswer(c, cut) {
+					if cut != "" && cuts == 0 && writesResultOf(c, cut) {
 						cuts++
 						return errAccess
 					}

@@ -34,8 +34,8 @@ func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 			time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 			h.update(in, "u2", change{Say: "a copy"})
 			h.turn(0)
-			h.wantUnanswered(in, "u1")
-			h.wantTellsPending(ctx, in, provider.StatusPaused)
+			h.wantNoResult(in, "u1")
+			h.wantPendingError(ctx, in, provider.StatusPaused)
 			h.raise(in, "e0", 0)
 			h.turn(0)
 			h.wantPaused(in)
@@ -48,8 +48,8 @@ func TestR27_pausedInstance_processesUpdateAfterResume(t *testing.T) {
 		})
 }
 
-// wantTellsPending fails unless a caller of an update receives a timeout with the status of the instance.
-func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want provider.RuntimeStatus) {
+// wantPendingError fails unless a caller of an update receives a timeout with the status of the instance.
+func (h *hub) wantPendingError(ctx context.Context, in provider.Instance, want provider.RuntimeStatus) {
 	h.t.Helper()
 	short, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
@@ -58,8 +58,8 @@ func (h *hub) wantTellsPending(ctx context.Context, in provider.Instance, want p
 		defer close(done)
 		_, err := client.New(h.Provider).Update(short, in.InstanceID, "change", change{Say: "c", Wait: "never"},
 			client.WithUpdateID("asked"))
-		e, told := errors.AsType[*client.UpdateError](err)
-		if !told || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" ||
+		e, updateErr := errors.AsType[*client.UpdateError](err)
+		if !updateErr || e.Code != client.UpdatePending || e.Status != want || e.UpdateID != "asked" ||
 			!errors.Is(err, context.DeadlineExceeded) {
 			h.t.Errorf("got error %v, want pending with status %s", err, want)
 		}
@@ -84,8 +84,8 @@ func TestR27_blockedInstance_processesUpdateInFixedBuild(t *testing.T) {
 		h.update(in, "u1", change{Say: "a"})
 		h.serveFor(30 * time.Minute)
 		h.wantStatus(in, provider.StatusBlocked)
-		h.wantUnanswered(in, "u1")
-		h.wantTellsPending(ctx, in, provider.StatusBlocked)
+		h.wantNoResult(in, "u1")
+		h.wantPendingError(ctx, in, provider.StatusBlocked)
 		if err := h.Deploy(ctx, addChanging(registry()), "fixed"); err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +308,7 @@ func TestR27_continueAsNew_carriesOverUnprocessedUpdates(t *testing.T) {
 				h.update(in, "u1", change{Say: say})
 				h.update(in, "u2", change{Refuse: "b"})
 				h.serveFor(time.Minute)
-				h.wantUnanswered(in, "u1")
+				h.wantNoResult(in, "u1")
 				h.serveFor(2 * time.Hour)
 				h.update(in, "u1", change{Say: "again"})
 				h.serveFor(time.Minute)
@@ -386,7 +386,7 @@ func TestR27_handlerKillsItsProcess_blocksItsInstance(t *testing.T) {
 			if n := f.ran.Load(); n != 14 { // one more for each message to an instance that is blocked as poison
 				t.Errorf("got %d runs, want 14", n)
 			}
-			h.wantUnanswered(in, "u1")
+			h.wantNoResult(in, "u1")
 			f.alive.Store(true)
 			h.update(in, "u2", change{})
 			h.serveFor(time.Hour)
@@ -475,7 +475,7 @@ func TestR27_validatorIsNotReadOnly_rejectsOrBlocks(t *testing.T) {
 			!strings.Contains(now.Diagnosis.Message, "update_end_test.go") {
 			t.Errorf("got status %s, diagnosis %+v, want Blocked by the validator", now.Status, now.Diagnosis)
 		}
-		h.wantUnanswered(in, "blocks")
+		h.wantNoResult(in, "blocks")
 		time.Sleep(2 * time.Hour) // until the validator has returned
 		if n := hung.Load(); n > 0 {
 			t.Errorf("handler ran %d times after its validator was abandoned", n)
@@ -516,7 +516,7 @@ func TestR27_instanceDoesNotExist_updateFails(t *testing.T) {
 			if n := countKinds(h.events(next), history.UpdateAccepted); n != 0 {
 				t.Errorf("got %d updates of the earlier incarnation, want 0", n)
 			}
-			h.wantUnanswered(in, "u2")
+			h.wantNoResult(in, "u2")
 			h.raise(next, "e1", 1)
 			h.finish(next)
 			if _, err := c.Update(ctx, "i-1", "change", change{}); !errors.Is(err, client.ErrEnded) {
@@ -548,7 +548,7 @@ func TestR27_instanceEndsFirst_callerReceivesErrEnded(t *testing.T) {
 // None remains.
 func TestR27_purge_leavesNoResult(t *testing.T) {
 	t.Parallel()
-	for name, over := range map[string]bool{"by force": false, "after the end": true} {
+	for name, ended := range map[string]bool{"by force": false, "after the end": true} {
 		for _, meanwhile := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, during the result write: %t", name, meanwhile), func(t *testing.T) {
 				t.Parallel()
@@ -562,7 +562,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 						if meanwhile {
 							purged := false
 							h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-								if isAnswer(c) && !purged {
+								if writesResult(c) && !purged {
 									purged = true
 									h.purge(in.InstanceID)
 								}
@@ -570,7 +570,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 							})
 							h.update(in, "u1", change{Say: "b"})
 						}
-						if over {
+						if ended {
 							h.raise(in, "e1", 1)
 						}
 						if failed := h.turn(0); len(failed) > 0 {
@@ -578,7 +578,7 @@ func TestR27_purge_leavesNoResult(t *testing.T) {
 						}
 						h.interfere(nil)
 						if !meanwhile {
-							if err := h.Provider.DeleteInstance(ctx, in.InstanceID, !over); err != nil {
+							if err := h.Provider.DeleteInstance(ctx, in.InstanceID, !ended); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -661,16 +661,16 @@ func TestR27LargeUpdates(t *testing.T) {
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		var said []string
+		var texts []string
 		err := perdure.SetUpdateHandler(ctx, "change", func(_ *perdure.OrchestrationContext, c change) (string, error) {
-			said = append(said, c.Say[:4])
+			texts = append(texts, c.Say[:4])
 			return c.Say, nil
 		})
 		if err != nil {
 			return "", err
 		}
 		_, err = perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
-		return strings.Join(said, " "), err
+		return strings.Join(texts, " "), err
 	})
 	for _, parked := range []bool{false, true} {
 		changes(t, simhub.Options{Registry: r, Environments: 2}, changing{},
@@ -731,7 +731,7 @@ func TestR27_reconciliation_writesResults(t *testing.T) {
 	changes(t, simhub.Options{}, changing{Events: 1}, func(ctx context.Context, h *hub, in provider.Instance) {
 		dead := false
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if dead = dead || isAnswer(c); dead {
+			if dead = dead || writesResult(c); dead {
 				return simhub.ErrFailed
 			}
 			return next()
@@ -742,14 +742,14 @@ func TestR27_reconciliation_writesResults(t *testing.T) {
 		h.update(in, "u2", change{Say: "b"})
 		time.Sleep(10 * time.Minute)
 		h.emptyInbox()
-		h.wantUnanswered(in, "u1")
+		h.wantNoResult(in, "u1")
 		if _, err := h.Provider.ReconcileInstance(ctx, in.InstanceID,
 			provider.ReconcileOptions{Run: "run-1"}); err != nil {
 			t.Fatal(err)
 		}
 		h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a"`)
 		h.serveFor(time.Hour)
-		h.wantUnanswered(in, "u2")
+		h.wantNoResult(in, "u2")
 		h.update(in, "u2", change{Say: "b"})
 		h.serveFor(time.Minute)
 		h.wantUpdated(in, "u2", provider.UpdateCompleted, `"a b"`)

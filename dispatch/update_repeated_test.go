@@ -19,7 +19,7 @@ func (h *hub) addNamed(ctx context.Context, id string, n int) {
 	short, stop := context.WithTimeout(ctx, time.Second)
 	defer stop()
 	_, err := client.New(h.Provider).CallEntity(short, "sum", "k", "add", n, client.WithUpdateID(id))
-	if e, told := errors.AsType[*client.UpdateError](err); !told || e.Code != client.UpdatePending {
+	if e, ok := errors.AsType[*client.UpdateError](err); !ok || e.Code != client.UpdatePending {
 		h.t.Errorf("got error %v, want pending", err)
 	}
 }

@@ -68,7 +68,7 @@ func TestR27TenAreKeptUntilTheCodeBegins(t *testing.T) {
 		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first copy
 		h.update(in, "u3", change{Say: "a copy"})
 		h.serveFor(time.Minute)
-		h.wantUnanswered(in, "u3")
+		h.wantNoResult(in, "u3")
 		h.serveFor(2 * time.Hour)
 		h.wantUpdated(in, "u0", provider.UpdateCompleted, say)
 		h.raise(in, "e1", 1)
@@ -101,7 +101,7 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 		func(_ context.Context, h *hub, in provider.Instance) {
 			h.update(in, "u1", change{})
 			h.turn(0) // the activity waits for a worker
-			h.wantUnanswered(in, "u1")
+			h.wantNoResult(in, "u1")
 			h.send(provider.Message{
 				Kind: provider.MessageCancel, InstanceID: in.InstanceID, Reason: "requested", RequestedBy: "client",
 			})
@@ -125,7 +125,7 @@ func TestR27AThousandHandlersAtATime(t *testing.T) {
 				h.update(in, fmt.Sprint("u", n), change{Say: "a", Wait: "go"})
 			}
 			h.serveFor(10 * time.Minute)
-			h.wantUnanswered(in, fmt.Sprint("u", most-1))
+			h.wantNoResult(in, fmt.Sprint("u", most-1))
 			h.wantUpdated(in, fmt.Sprint("u", most), provider.UpdateRejected, history.RejectedLimit)
 			h.wantUpdated(in, fmt.Sprint("u", most+1), provider.UpdateRejected, history.RejectedLimit)
 			h.raise(in, "e1", 1)

@@ -151,16 +151,16 @@ func (h *hub) wantUpdated(in provider.Instance, id string, outcome provider.Upda
 	}
 }
 
-// wantUnanswered fails if an update has a result.
-func (h *hub) wantUnanswered(in provider.Instance, id string) {
+// wantNoResult fails if an update has a result.
+func (h *hub) wantNoResult(in provider.Instance, id string) {
 	h.t.Helper()
 	if a, err := h.Provider.ReadUpdate(h.t.Context(), in.InstanceID, id); !errors.Is(err, provider.ErrNotFound) {
 		h.t.Errorf("update %s: got %+v, error %v, want no result", id, a, err)
 	}
 }
 
-// isAnswer reports whether a call writes the result of an update.
-func isAnswer(c simaws.Call) bool {
+// writesResult reports whether a call writes the result of an update.
+func writesResult(c simaws.Call) bool {
 	in, ok := c.Input.(*dynamodb.TransactWriteItemsInput)
 	return ok && slices.ContainsFunc(in.TransactItems, func(w ddbtypes.TransactWriteItem) bool {
 		return w.Put != nil && strings.HasPrefix(text(w.Put.Item, "sk"), "u#")
@@ -329,7 +329,7 @@ func TestR27AnUpdateIsAnsweredAgain(t *testing.T) {
 					h.raise(in, "e1", 1)
 					h.turn(0)
 					time.Sleep(provider.UpdateResultRetention + time.Hour)
-					h.wantUnanswered(in, "u1")
+					h.wantNoResult(in, "u1")
 					h.update(in, "u1", change{Say: "again"})
 					h.update(in, "u2", change{Say: "again"})
 					h.update(in, "u3", change{Say: "c"})
@@ -362,7 +362,7 @@ func TestR27_copyInOneBatch_writesOneResult(t *testing.T) {
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
 		written := 0
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if isAnswer(c) {
+			if writesResult(c) {
 				written++
 			}
 			return next()
@@ -418,7 +418,7 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 				if lost := h.turn(0); len(lost) != 1 || !failed {
 					t.Fatalf("got %d failed messages, want 1", len(lost))
 				}
-				h.wantUnanswered(in, "u1")
+				h.wantNoResult(in, "u1")
 				h.serveFor(time.Minute)
 				want := provider.UpdateRejected
 				if rejectsFirst {
@@ -445,7 +445,7 @@ func TestR27_processDiesAtResult_resultIsWritten(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		t.Run(fmt.Sprintf("after=%t", after), func(t *testing.T) {
 			t.Parallel()
-			intercept, crashed := crashOnce(after, isAnswer)
+			intercept, crashed := crashOnce(after, writesResult)
 			changes(t, simhub.Options{Intercept: intercept, Environments: 2}, changing{Events: 1},
 				func(_ context.Context, h *hub, in provider.Instance) {
 					h.update(in, "u1", change{Refuse: "no"})
@@ -470,7 +470,7 @@ func TestR27_resultWriteFails_laterMessagesWait(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 1}, func(_ context.Context, h *hub, in provider.Instance) {
 		h.interfere(func(_ context.Context, c simaws.Call, next func() error) error {
-			if isAnswer(c) {
+			if writesResult(c) {
 				return simhub.ErrFailed
 			}
 			return next()
@@ -478,7 +478,7 @@ func TestR27_resultWriteFails_laterMessagesWait(t *testing.T) {
 		h.update(in, "u1", change{Say: "a"})
 		h.raise(in, "e1", 1)
 		h.serveFor(20 * time.Minute)
-		h.wantUnanswered(in, "u1")
+		h.wantNoResult(in, "u1")
 		h.interfere(nil)
 		if end := h.finish(in); string(end.Output) != `"a 1"` {
 			t.Errorf("ended with %s, output %s", end.String(), end.Output)
@@ -516,7 +516,7 @@ func TestR27_updateBeforeFirstTurn_isProcessedInFirstTurn(t *testing.T) {
 					h.update(in, "u0", change{Say: "a copy"})
 					h.serveFor(time.Minute)
 					if delay > 0 {
-						h.wantUnanswered(in, "u0")
+						h.wantNoResult(in, "u0")
 						h.serveFor(delay)
 					}
 					h.wantUpdated(in, "u0", provider.UpdateCompleted, `"`+say+`"`)
@@ -544,7 +544,7 @@ func TestR27_instanceEndsBeforeFirstTurn_updateIsNotAccepted(t *testing.T) {
 		h.turns()
 		h.send(provider.Message{Kind: provider.MessageTerminate, InstanceID: "i-1"})
 		h.turns()
-		h.wantUnanswered(in, "u1")
+		h.wantNoResult(in, "u1")
 		if _, err := client.New(h.Provider).Update(ctx, "i-1", "change", change{},
 			client.WithUpdateID("u1")); !errors.Is(err, client.ErrEnded) {
 			t.Errorf("got error %v, want ErrEnded", err)
@@ -583,7 +583,7 @@ func TestR27_waitingHandlers_runConcurrently(t *testing.T) {
 			h.update(in, "u2", change{Say: "b", Until: "a", Wait: "go"})
 			h.serveFor(5 * time.Minute) // a timer that fires as the hub stops may be redelivered
 			h.wantUpdated(in, "u1", provider.UpdateCompleted, `"a b"`)
-			h.wantUnanswered(in, "u2")
+			h.wantNoResult(in, "u2")
 			h.raise(in, "e1", 1)
 			h.serveFor(time.Minute)
 			h.wantStatus(in, provider.StatusRunning) // waits for its update handlers

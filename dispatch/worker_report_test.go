@@ -39,7 +39,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 		}))
 		c := client.New(f.Provider)
 		f.jobsOf("a", job{Takes: time.Hour}, job{Takes: time.Hour})
-		look := func() (lines int, pending client.PendingItem) {
+		sweep := func() (lines int, pending client.PendingItem) {
 			t.Helper()
 			before := strings.Count(f.log.String(), eventWorkerMissing)
 			if _, err := k.Sweep(ctx); err != nil {
@@ -51,15 +51,15 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 			}
 			return strings.Count(f.log.String(), eventWorkerMissing) - before, p.Items[0]
 		}
-		if lines, x := look(); lines > 0 || x.NoWorker {
+		if lines, x := sweep(); lines > 0 || x.NoWorker {
 			t.Errorf("at once: got %d lines, item %+v", lines, x)
 		}
 		time.Sleep(2 * time.Minute)
-		if lines, x := look(); lines > 0 || !x.NoWorker || !x.WorkerSeenAt.IsZero() {
+		if lines, x := sweep(); lines > 0 || !x.NoWorker || !x.WorkerSeenAt.IsZero() {
 			t.Errorf("after two minutes: got %d lines, item %+v", lines, x)
 		}
 		time.Sleep(2 * time.Minute)
-		if lines, _ := look(); lines != 1 {
+		if lines, _ := sweep(); lines != 1 {
 			t.Errorf("after four minutes: got %d lines, want 1", lines)
 		}
 		f.wantMetric(map[string]any{"level": "WARN", "hub": "shop", "queue": "default", "ActivitiesWithoutWorker": 2.0})
@@ -71,7 +71,7 @@ func TestWorkerMissing_functionsDieAtInit_isReported(t *testing.T) {
 		started := time.Now()
 		for range 25 { // the activities run for an hour, and the queue is empty
 			time.Sleep(2 * time.Minute)
-			if lines, x := look(); lines > 0 || x.NoWorker {
+			if lines, x := sweep(); lines > 0 || x.NoWorker {
 				t.Fatalf("%v after a worker has started: got %d lines, item %+v", time.Since(started), lines, x)
 			}
 		}
