@@ -303,8 +303,9 @@ func TestR24AnEventThatTriggersATurnThatEndsIsAnswered(t *testing.T) {
 				return sendsKind(c, provider.MessageEventAnswered)
 			})
 			r := registry()
-			perdure.AddOrchestration(r, "anew-then-hears", func(ctx *perdure.OrchestrationContext, n int) ([]int,
-				error) {
+			perdure.AddOrchestration(r, "anew-then-hears", func(
+				ctx *perdure.OrchestrationContext, n int,
+			) ([]int, error) {
 				if n == 1 {
 					return perdure.ContinueAsNew[[]int](ctx, 2)
 				}

@@ -263,8 +263,9 @@ func TestR28LargeInputsOfExclusiveKeys(t *testing.T) {
 				ran = append(ran, s[:1])
 				return s, nil
 			})
-			perdure.AddOrchestration(r, "keys", func(ctx *perdure.OrchestrationContext, all []string) ([]string,
-				error) {
+			perdure.AddOrchestration(r, "keys", func(
+				ctx *perdure.OrchestrationContext, all []string,
+			) ([]string, error) {
 				fs := make([]*perdure.Future[string], len(all))
 				for i, mark := range all {
 					fs[i] = perdure.CallActivityByName[string](ctx, "keyed", largeText(mark), perdure.Exclusive("k"))

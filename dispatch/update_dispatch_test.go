@@ -26,8 +26,9 @@ const spread = 1500
 func spreadRegistry() *perdure.Registry {
 	r := registry()
 	perdure.AddOrchestration(r, "spreads", func(ctx *perdure.OrchestrationContext, _ int) (int, error) {
-		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string,
-			error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(
+			ctx *perdure.OrchestrationContext, c change,
+		) (string, error) {
 			if c.Say == "late" {
 				for i := range spread {
 					perdure.CallActivity(ctx, inc, i)

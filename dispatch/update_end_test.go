@@ -73,8 +73,9 @@ func TestR27_blockedInstance_processesUpdateInFixedBuild(t *testing.T) {
 	t.Parallel()
 	changes(t, simhub.Options{}, changing{Events: 2}, func(ctx context.Context, h *hub, in provider.Instance) {
 		broken := registry()
-		perdure.AddOrchestration(broken, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string,
-			error) {
+		perdure.AddOrchestration(broken, "changes", func(
+			ctx *perdure.OrchestrationContext, _ changing,
+		) (string, error) {
 			_, err := perdure.CreateTimer(ctx, time.Hour).Await(ctx)
 			return "", err
 		})
@@ -109,8 +110,9 @@ func TestR27_handlerIsRemoved_blocksInstance(t *testing.T) {
 		h.update(in, "u1", change{Say: "a", Wait: "go"})
 		h.turn(0)
 		without := registry()
-		perdure.AddOrchestration(without, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string,
-			error) {
+		perdure.AddOrchestration(without, "changes", func(
+			ctx *perdure.OrchestrationContext, _ changing,
+		) (string, error) {
 			return perdure.WaitForExternalEvent[string](ctx, "add").Await(ctx)
 		})
 		if err := h.Deploy(ctx, without, "without"); err != nil {

@@ -131,8 +131,9 @@ func TestR27_validatorDrawsRandomNumbers_codeDrawsTheSame(t *testing.T) {
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
 		numbers := ctx.Rand()
-		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, c change) (string,
-			error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(
+			ctx *perdure.OrchestrationContext, c change,
+		) (string, error) {
 			perdure.CreateTimer(ctx, time.Hour+time.Duration(numbers.IntN(1<<20))*time.Second)
 			perdure.WaitForExternalEvent[int](ctx, "of "+ctx.NewUUID())
 			return "done", nil

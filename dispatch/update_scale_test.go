@@ -83,8 +83,9 @@ func TestR27_cancelledWhileHandlerAwaitsActivity_handlerReturnsItsResult(t *test
 	t.Parallel()
 	r := registry()
 	perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-		err := perdure.SetUpdateHandler(ctx, "change", func(ctx *perdure.OrchestrationContext, _ change) (string,
-			error) {
+		err := perdure.SetUpdateHandler(ctx, "change", func(
+			ctx *perdure.OrchestrationContext, _ change,
+		) (string, error) {
 			_, err := perdure.CallActivity(ctx, inc, 1).Await(ctx)
 			if _, cancelled := errors.AsType[*perdure.CancelledError](err); cancelled {
 				return "undone", nil

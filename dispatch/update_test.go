@@ -390,8 +390,9 @@ func TestR27_validatorDecidesDifferently_committedDecisionCounts(t *testing.T) {
 			var validated atomic.Int64
 			r := registry()
 			perdure.AddOrchestration(r, "changes", func(ctx *perdure.OrchestrationContext, _ changing) (string, error) {
-				err := perdure.SetUpdateHandler(ctx, "change", func(*perdure.OrchestrationContext, change) (string,
-					error) {
+				err := perdure.SetUpdateHandler(ctx, "change", func(
+					*perdure.OrchestrationContext, change,
+				) (string, error) {
 					return "done", nil
 				},
 					perdure.WithValidator(func(change) error {
