@@ -209,7 +209,7 @@ func TestR30_restartsFromDifferentEvents_areDifferentInstances(t *testing.T) {
 	})
 }
 
-// charges is an orchestration that charges once, and then has a bug until mended is set.
+// charges is an orchestration that charges once, and then has a bug until fixed is set.
 type charges struct {
 	mu      sync.Mutex
 	charged int

@@ -1,6 +1,6 @@
 package dispatch_test
 
-// Nobody requests what a retention deletes, so nobody would notice a wrong deletion. Interleavings of these tests:
+// A retention deletes without a request, so a wrong deletion could remain unnoticed. Interleavings of these tests:
 //
 //   - The process that ends an instance dies before it writes the status, or a redispatch writes the status. The
 //     instance must still have a deletion day.

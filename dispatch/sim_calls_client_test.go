@@ -110,7 +110,7 @@ func (x *callSimulation) asks(ctx context.Context) {
 	}
 }
 
-// clientAction is what a client does to an instance.
+// clientAction is an action of a client on an instance.
 type clientAction struct {
 	what string
 	to   string

@@ -223,7 +223,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 // execution processes fewer.
 const rushOperations, rushIn = 1100, 32
 
-// beside returns what happens to the builds of the hub during a seed, or nil.
+// beside returns a function that deploys older builds during a seed, or nil.
 func (x *callSimulation) beside(s *troubleScenario) func(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(x.seed, 25))
 	switch {

@@ -120,7 +120,7 @@ func meddled(w *witness) *perdure.Registry {
 	return r
 }
 
-// simClient is a client of a simulated hub with what it has observed.
+// simClient is a client of a simulated hub with its observations.
 type simClient struct {
 	h     *hub
 	w     *witness

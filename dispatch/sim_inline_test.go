@@ -70,7 +70,7 @@ func (i *inlineWitness) history(id string) (events []history.Event) {
 func (i *inlineWitness) begins(ctx context.Context, input json.RawMessage) {
 	name, died := simhub.Process(ctx)
 	if died || ctx.Err() != nil {
-		return // nothing that it does is seen, or it has heard its end before
+		return // the process is dead, or its context has ended
 	}
 	a := perdure.ActivityInfoFrom(ctx)
 	by := [2]string{name, a.ExecutionID}
@@ -179,7 +179,7 @@ func readsSegments(in *dynamodb.QueryInput) bool {
 	return false
 }
 
-// knows records what an invocation has read.
+// knows records the events that an invocation has read.
 func (i *inlineWitness) knows(by [2]string) {
 	events := i.history(by[1])
 	i.mu.Lock()

@@ -38,7 +38,7 @@ type troubleScenario struct {
 	fault func(since time.Duration, c simaws.Call) error
 	// duplicate is the probability that a work item is delivered twice.
 	duplicate float64
-	// act, if set, is what a client does at the same time.
+	// act, if set, is run by a client at the same time.
 	act func(p *troubledHub, ctx context.Context)
 	// judge returns errors of this trouble, in addition to the common checks.
 	judge func(p *troubledHub) error
@@ -50,7 +50,7 @@ type troubleScenario struct {
 	occurred func(p *troubledHub) int
 }
 
-// troubledHub is a hub in trouble, with what was observed.
+// troubledHub is a hub in trouble with the observations of a run.
 type troubledHub struct {
 	h     *hub
 	c     *client.Client

@@ -23,7 +23,7 @@ import (
 // the order is cancelled, times out or fails. Meanwhile processes die, calls fail or are executed twice, and messages
 // are repeated. A witness checks the code that really runs: no undo starts before the end of its call.
 
-// step is one call of an order, and what its activity does.
+// step is one call of an order and the behavior of its activity.
 type step struct {
 	What  string
 	Takes time.Duration
@@ -227,7 +227,7 @@ func newPurchase(rng *rand.Rand, id string) purchase {
 // ordersPerSeed is the number of concurrent orders in one hub.
 const ordersPerSeed = 40
 
-// simulateOrders runs the orders of a seed, and returns what the witness recorded.
+// simulateOrders runs the orders of a seed, and returns the record of the witness.
 func simulateOrders(t *testing.T, seed uint64) *counter {
 	t.Helper()
 	c := &counter{runs: map[string][]*running{}, undone: map[string]int{}, ends: map[string]int{}}

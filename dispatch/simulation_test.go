@@ -192,7 +192,7 @@ func (m *simClient) judge(ctx context.Context, s intervention) error {
 	}
 }
 
-// endedAs returns what is wrong with the end of a scenario's instance.
+// endedAs returns an error if a scenario's instance has not ended as expected.
 func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error {
 	h.Cloud.Table.Lag(0) // a list is eventually consistent
 	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil ||
