@@ -37,11 +37,11 @@ type auditor struct {
 	displaced map[string]bool
 	errs      []error
 
-	executions map[string]auditedExecution
-	order      []string // the executions, ordered within each instance
-	sent       []sentCall
-	asked      []clientCall
-	taken      map[string]*calleeWork // by instance
+	executions  map[string]auditedExecution
+	order       []string // the executions, ordered within each instance
+	sent        []sentCall
+	clientCalls []clientCall
+	taken       map[string]*calleeWork // by instance
 }
 
 // auditedExecution is the history of an execution.
@@ -68,11 +68,11 @@ type clientCall struct {
 
 // calleeWork has the work of an instance in all incarnations.
 type calleeWork struct {
-	lives []*life
+	incarnations []*incarnation
 }
 
-// life is one incarnation, from a start to an end or a purge, with its accepted updates by ID and in order.
-type life struct {
+// incarnation is an instance from its start to its end or purge, with its accepted updates by ID and in order.
+type incarnation struct {
 	startID  string
 	order    []string
 	updates  map[string]*acceptedUpdate
@@ -167,7 +167,7 @@ func (a *auditor) check(ctx context.Context) error {
 	for i := range a.sent {
 		a.judge(&a.sent[i])
 	}
-	for _, c := range a.asked {
+	for _, c := range a.clientCalls {
 		a.judgeClientCall(&c)
 	}
 	a.checkOrder()
@@ -212,13 +212,13 @@ func (a *auditor) follow(x auditedExecution) {
 		a.taken[x.instance] = all
 	}
 	start := &x.events[0]
-	i := slices.IndexFunc(all.lives, func(l *life) bool { return l.startID == start.StartID })
+	i := slices.IndexFunc(all.incarnations, func(l *incarnation) bool { return l.startID == start.StartID })
 	if i < 0 {
-		i, all.lives = len(all.lives), append(all.lives, &life{
+		i, all.incarnations = len(all.incarnations), append(all.incarnations, &incarnation{
 			startID: start.StartID, updates: map[string]*acceptedUpdate{}, rejected: map[string]bool{},
 		})
 	}
-	l := all.lives[i]
+	l := all.incarnations[i]
 	if start.Number > 1 {
 		a.checkState(x, l, "begins with", start.Input)
 	}
@@ -250,7 +250,7 @@ func (a *auditor) follow(x auditedExecution) {
 }
 
 // checkState checks that a state in history is the result of all operations so far.
-func (a *auditor) checkState(x auditedExecution, l *life, what string, doc history.Payload) {
+func (a *auditor) checkState(x auditedExecution, l *incarnation, what string, doc history.Payload) {
 	var got book
 	switch name := x.events[0].Name; name {
 	case perdure.EntityOrchestrationName("account"):
@@ -272,7 +272,7 @@ func (a *auditor) checkState(x auditedExecution, l *life, what string, doc histo
 }
 
 // next returns the first update that has not ended.
-func (l *life) next() (id string, u *acceptedUpdate) {
+func (l *incarnation) next() (id string, u *acceptedUpdate) {
 	for ; l.done < len(l.order); l.done++ {
 		if u := l.updates[l.order[l.done]]; len(u.ends) == 0 {
 			return l.order[l.done], u
@@ -282,7 +282,7 @@ func (l *life) next() (id string, u *acceptedUpdate) {
 }
 
 // works checks that only the operation whose turn it is schedules an activity.
-func (a *auditor) works(x auditedExecution, l *life, e *history.Event) {
+func (a *auditor) works(x auditedExecution, l *incarnation, e *history.Event) {
 	var label string
 	_ = json.Unmarshal(e.Input, &label)
 	if id, u := l.next(); u == nil || u.posting.Label != label {
@@ -292,7 +292,7 @@ func (a *auditor) works(x auditedExecution, l *life, e *history.Event) {
 
 // complete records the end of an update. Updates must end in the order in which they were accepted, with the state of
 // the previous operations.
-func (a *auditor) complete(x auditedExecution, l *life, e *history.Event) {
+func (a *auditor) complete(x auditedExecution, l *incarnation, e *history.Event) {
 	u := l.updates[e.EventID]
 	if u == nil {
 		a.wrongf("%q: %s of %s ends update %q that was not accepted", x.instance, e.String(), x.id, e.EventID)
@@ -352,7 +352,7 @@ func (a *auditor) ended(s *sentCall) (ends []*history.Event, rejected, accepted 
 	if t == nil {
 		return nil, false, false
 	}
-	for _, l := range t.lives {
+	for _, l := range t.incarnations {
 		rejected = rejected || l.rejected[s.id]
 		if u := l.updates[s.id]; u != nil {
 			accepted = true
@@ -433,7 +433,7 @@ func (a *auditor) judgeClientCall(c *clientCall) {
 // letters have displaced.
 func (a *auditor) checkOrder() {
 	type pair struct{ x, to string }
-	type place struct{ life, at int }
+	type place struct{ incarnation, at int }
 	last := map[pair]place{}
 	for i := range a.sent {
 		s := &a.sent[i]
@@ -441,14 +441,14 @@ func (a *auditor) checkOrder() {
 		if t == nil || s.named || a.displaced[s.id] || a.displaced[s.from.instance] {
 			continue
 		}
-		for n, l := range t.lives {
+		for n, l := range t.incarnations {
 			u := l.updates[s.id]
 			if u == nil {
 				continue
 			}
 			of, here := pair{s.from.id, s.event.InstanceID}, place{n, u.at}
-			if before, some := last[of]; some && (before.life > here.life ||
-				before.life == here.life && before.at >= here.at) {
+			if before, some := last[of]; some && (before.incarnation > here.incarnation ||
+				before.incarnation == here.incarnation && before.at >= here.at) {
 				a.wrongf("call %q of %q to %q was accepted as %v, after a later call, %v",
 					s.id, s.from.instance, s.event.InstanceID, here, before)
 			}
@@ -462,13 +462,13 @@ func (a *auditor) checkOrder() {
 // label twice.
 func (a *auditor) once() {
 	for _, instance := range slices.Sorted(maps.Keys(a.taken)) {
-		lives := map[string]int{}
-		for n, l := range a.taken[instance].lives {
+		incarnations := map[string]int{}
+		for n, l := range a.taken[instance].incarnations {
 			for id := range l.updates {
-				if before, some := lives[id]; some && !strings.HasPrefix(id, chosenID) {
+				if before, some := incarnations[id]; some && !strings.HasPrefix(id, chosenID) {
 					a.wrongf("%q: update %q was accepted in incarnations %d and %d", instance, id, before, n)
 				}
-				lives[id] = n
+				incarnations[id] = n
 			}
 			posted := slices.Sorted(slices.Values(l.book.Posted))
 			if len(slices.Compact(posted)) != len(l.book.Posted) {
@@ -481,10 +481,10 @@ func (a *auditor) once() {
 // finalBook returns the expected book of an instance.
 func (a *auditor) finalBook(instance string) (b book, some bool) {
 	t := a.taken[instance]
-	if t == nil || len(t.lives) == 0 {
+	if t == nil || len(t.incarnations) == 0 {
 		return b, false
 	}
-	return t.lives[len(t.lives)-1].book, true
+	return t.incarnations[len(t.incarnations)-1].book, true
 }
 
 // checkBook compares the state of an account with its operations.

@@ -85,27 +85,27 @@ func (x *callSimulation) asks(ctx context.Context) {
 		if id == "" {
 			id = chosenID + c.Label
 		}
-		asked := clientCall{instance: to, id: id}
-		asked.err = m.insist(ctx, func(ctx context.Context) (err error) {
+		record := clientCall{instance: to, id: id}
+		record.err = m.insist(ctx, func(ctx context.Context) (err error) {
 			switch {
 			case c.Account && (n == 0 || c.Key != safeKey):
-				asked.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op,
+				record.result, _, err = m.c.StartOrUpdate(ctx, perdure.EntityOrchestrationName("account"), nil, op,
 					c.posting, client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			case c.Account:
-				asked.result, err = m.c.CallEntity(ctx, "account", c.Key, op, c.posting, client.WithUpdateID(id))
+				record.result, err = m.c.CallEntity(ctx, "account", c.Key, op, c.posting, client.WithUpdateID(id))
 			case c.Starts != 0:
-				asked.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Anew: c.Starts}, op, c.posting,
+				record.result, _, err = m.c.StartOrUpdate(ctx, "ledger", ledger{Anew: c.Starts}, op, c.posting,
 					client.WithInstanceID(to), client.WithIdempotencyKey(id))
 			default:
-				asked.result, err = m.c.Update(ctx, to, op, c.posting, client.WithUpdateID(id))
+				record.result, err = m.c.Update(ctx, to, op, c.posting, client.WithUpdateID(id))
 			}
 			return err
 		})
-		if !m.isActive(ctx) && isInjectedFault(asked.err) {
-			m.wrong("ask", asked.err)
+		if !m.isActive(ctx) && isInjectedFault(record.err) {
+			m.wrong("ask", record.err)
 		}
 		x.audit.mu.Lock()
-		x.audit.asked = append(x.audit.asked, asked)
+		x.audit.clientCalls = append(x.audit.clientCalls, record)
 		x.audit.mu.Unlock()
 	}
 }
@@ -207,8 +207,8 @@ func (x *callSimulation) pauses(ctx context.Context, m *simClient, id string) {
 	}
 }
 
-// echo is a message that is repeated after SQS has forgotten its deduplication ID.
-type echo struct {
+// delayedCopy is a message that is repeated after SQS has forgotten its deduplication ID.
+type delayedCopy struct {
 	url   string
 	entry sqstypes.SendMessageBatchRequestEntry
 	at    time.Time
@@ -233,7 +233,7 @@ func (x *callSimulation) hears(c simaws.Call) {
 		}
 		e.MessageDeduplicationId = aws.String(copyMark + aws.ToString(e.MessageDeduplicationId))
 		e.Id = aws.String("e")
-		x.heard = append(x.heard, echo{*in.QueueUrl, e,
+		x.copies = append(x.copies, delayedCopy{*in.QueueUrl, e,
 			time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute)})
 	}
 }
@@ -241,8 +241,8 @@ func (x *callSimulation) hears(c simaws.Call) {
 // sendDueCopies sends the copies that are due.
 func (x *callSimulation) sendDueCopies() {
 	x.mu.Lock()
-	var due []echo
-	x.heard = slices.DeleteFunc(x.heard, func(e echo) bool {
+	var due []delayedCopy
+	x.copies = slices.DeleteFunc(x.copies, func(e delayedCopy) bool {
 		if e.at.After(time.Now()) {
 			return false
 		}
@@ -277,7 +277,7 @@ func (x *callSimulation) leaves(m *simClient) {
 // done reports whether all clients except the closer have left and all traders have ended.
 func (x *callSimulation) done(ctx context.Context) bool {
 	x.mu.Lock()
-	left := x.clients == 0 && len(x.heard) == 0
+	left := x.clients == 0 && len(x.copies) == 0
 	x.mu.Unlock()
 	for _, id := range x.traders {
 		in, err := x.h.Provider.ReadInstance(ctx, id)

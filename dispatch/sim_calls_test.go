@@ -35,9 +35,9 @@ type callSimulation struct {
 	traders       []string
 	clientActions []clientAction
 	copyRate      float64 // probability that a message between instances is repeated
-	heard         []echo
+	copies        []delayedCopy
 	clients       int // clients that are still active
-	doomed        bool
+	withKiller    bool
 	withMarathon  bool
 	// sweepEvery is the number of three-minute intervals between two sweeps, each of which takes a thousand scheduler
 	// decisions.
@@ -104,7 +104,7 @@ func (x *callSimulation) plan() (all []traderInput) {
 	for n := range 2 + rng.IntN(3) {
 		id := fmt.Sprint("trader-", n)
 		t := x.newTraderInput(rng, id)
-		if n == 0 && x.doomed {
+		if n == 0 && x.withKiller {
 			t.Calls = append(t.Calls, call{
 				Key: safeKey, Account: true, Op: opSlow, posting: posting{Label: "doomed", N: 1, Activity: "kills"},
 			})
@@ -141,7 +141,7 @@ func simulateCalls(t *testing.T, seed uint64, s *troubleScenario) (x *callSimula
 		o.Rollup = int64(seed / weathers / 2 % 2)
 	} else {
 		o.Schedule, o.MaxAttempts = &simhub.Schedule{Seed: seed}, 0
-		x.doomed, x.withMarathon = s.verdicts > 0, s.orchestration == "marathon"
+		x.withKiller, x.withMarathon = s.verdicts > 0, s.orchestration == "marathon"
 		if s.hub != nil {
 			s.hub(&o)
 		}
