@@ -738,8 +738,8 @@ func TestR13_sweeperDiesAtAnyCall_losesNothing(t *testing.T) {
 	}
 }
 
-// The first two deliveries cost nothing, see TestWhatAChainOfTenCosts. From the third on, each costs one write, and one
-// more if the record is released.
+// The first two deliveries cost nothing (TestCost_chainOfTen). From the third on, each costs one write, and one more if
+// the record is released.
 func TestCrashMarker_fromThirdDelivery_costsOneWrite(t *testing.T) {
 	t.Parallel()
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
