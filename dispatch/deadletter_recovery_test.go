@@ -248,8 +248,10 @@ func TestR13WhatIsPickedUpIsNotTheNextLifes(t *testing.T) {
 						time.Sleep(time.Minute)
 						h.purge("i-1")
 						time.Sleep(time.Hour)
-						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1",
-							Name: "sleeper", Input: encoded(t, 0), StartID: "start-2"}); err != nil {
+						if _, err := h.Provider.StartOrchestration(ctx, provider.Start{
+							InstanceID: "i-1",
+							Name:       "sleeper", Input: encoded(t, 0), StartID: "start-2",
+						}); err != nil {
 							t.Fatal(err)
 						}
 						h.turn(0)

@@ -141,10 +141,14 @@ func TestR22_filterBounds_matchExactly(t *testing.T) {
 		}{
 			"started after":  {client.Filter{StartedAfter: instances[2].CreatedAt}, 3},
 			"started before": {client.Filter{StartedBefore: instances[2].CreatedAt}, 2},
-			"between": {client.Filter{StartedAfter: instances[1].CreatedAt,
-				StartedBefore: instances[3].CreatedAt}, 2},
-			"a millisecond": {client.Filter{StartedAfter: instances[1].CreatedAt,
-				StartedBefore: instances[1].CreatedAt.Add(time.Millisecond)}, 1},
+			"between": {client.Filter{
+				StartedAfter:  instances[1].CreatedAt,
+				StartedBefore: instances[3].CreatedAt,
+			}, 2},
+			"a millisecond": {client.Filter{
+				StartedAfter:  instances[1].CreatedAt,
+				StartedBefore: instances[1].CreatedAt.Add(time.Millisecond),
+			}, 1},
 			"before all":    {client.Filter{StartedBefore: begun}, 0},
 			"ended before":  {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt}, 2},
 			"ended by then": {client.Filter{UpdatedBefore: h.read(instances[2]).UpdatedAt.Add(time.Millisecond)}, 3},

@@ -37,16 +37,20 @@ func TestR22_jobs_affectOnlyMatchedInstances(t *testing.T) {
 			return j
 		}
 		filter := client.Filter{Orchestration: "sums", StartedBefore: time.Now()}
-		if j := run(client.JobRequest{Operation: client.OperationCancel, Filter: filter,
-			Message: "enough"}); j.Matched != 30 || j.Done != 30 {
+		if j := run(client.JobRequest{
+			Operation: client.OperationCancel, Filter: filter,
+			Message: "enough",
+		}); j.Matched != 30 || j.Done != 30 {
 			t.Errorf("cancel job: got %+v, want 30 matched and done", j)
 		}
 		if s, err := cl.Status(ctx, "sums-7"); err != nil || s.Status != client.StatusCancelled ||
 			s.Failure.Message != "enough" {
 			t.Errorf("sums-7: got %+v, error %v, want cancelled by the job", s, err)
 		}
-		if j := run(client.JobRequest{Operation: client.OperationTerminate,
-			Filter: client.Filter{Orchestration: "sums"}}); j.Matched != 1 {
+		if j := run(client.JobRequest{
+			Operation: client.OperationTerminate,
+			Filter:    client.Filter{Orchestration: "sums"},
+		}); j.Matched != 1 {
 			t.Errorf("terminate job: got %+v, want 1 matched", j)
 		}
 		if s, err := cl.Status(ctx, "late-cancel"); err != nil || s.Status != client.StatusTerminated {

@@ -95,8 +95,10 @@ func TestNondeterminism_inputChangesInNewBuild_logsWarning(t *testing.T) {
 		if end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID); err != nil || string(end.Output) != `"ab"` {
 			t.Errorf("got output %s, error %v, want the output of the recorded inputs", end.Output, err)
 		}
-		for _, want := range []string{"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1",
-			`history has ActivityScheduled \"echo\" with the input \"b\"`} {
+		for _, want := range []string{
+			"level=WARN", "instance=" + in.InstanceID, "build=two", "inputs=1",
+			`history has ActivityScheduled \"echo\" with the input \"b\"`,
+		} {
 			if !strings.Contains(strings.ReplaceAll(log.String(), `\\\"`, `\"`), want) {
 				t.Errorf("the log lacks %s:\n%s", want, log.String())
 			}

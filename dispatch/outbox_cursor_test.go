@@ -271,14 +271,16 @@ func TestR15SchedulesThatAreNotDeletedFireForNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tries atomic.Int64
-			o := simhub.Options{Registry: r,
+			o := simhub.Options{
+				Registry: r,
 				Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 					if c.Operation == "DeleteSchedule" {
 						tries.Add(1)
 						return refusal
 					}
 					return next()
-				}}
+				},
+			}
 			inBubble(t, o, func(_ context.Context, h *hub) {
 				const n = 60
 				in := h.start("patient", n)

@@ -34,8 +34,10 @@ func (e *deepError) Unwrap() error {
 func TestR23_longestOutcomeAndDetails_fitTheRecord(t *testing.T) {
 	t.Parallel()
 	details := strings.Repeat("d", perdure.MaxPayloadBytes-2)
-	for name, option := range map[string]perdure.ActivityCallOption{"awaited": perdure.WaitForCancellation(),
-		"at most once": perdure.AtMostOnce()} {
+	for name, option := range map[string]perdure.ActivityCallOption{
+		"awaited":      perdure.WaitForCancellation(),
+		"at most once": perdure.AtMostOnce(),
+	} {
 		for fails := range 2 {
 			t.Run(fmt.Sprintf("%s, fails %d times", name, fails), func(t *testing.T) {
 				t.Parallel()

@@ -101,14 +101,26 @@ func partedScenarios() []parted {
 	return []parted{
 		{"a wake", plan{All: 7}, 7, false, 1 + 14, 25, history.OrchestrationCompleted},
 		{"an event", plan{All: 8}, 7, true, 1 + 16, 25, history.OrchestrationCompleted},
-		{"outputs are refused", plan{All: 7, Leaves: true, Fails: true}, 7, true, 1 + 7, 6,
-			history.OrchestrationCompleted},
+		{
+			"outputs are refused",
+			plan{All: 7, Leaves: true, Fails: true},
+			7, true, 1 + 7, 6,
+			history.OrchestrationCompleted,
+		},
 		{"ends in a part", plan{All: 5, Leaves: true}, 7, true, 1 + 5, 10, history.OrchestrationCompleted},
 		{"is too large by itself", plan{All: 7}, 7, true, 1, 3, history.OrchestrationFailed},
-		{"continues as new in a part", plan{All: 8, Each: 2, Leaves: true}, 7, true, 1 + 8, 5,
-			history.OrchestrationCompleted},
-		{"continues as new in a part, by a wake", plan{All: 7, Each: 2, Leaves: true}, 7, false, 1 + 7, 5,
-			history.OrchestrationCompleted},
+		{
+			"continues as new in a part",
+			plan{All: 8, Each: 2, Leaves: true},
+			7, true, 1 + 8, 5,
+			history.OrchestrationCompleted,
+		},
+		{
+			"continues as new in a part, by a wake",
+			plan{All: 7, Each: 2, Leaves: true},
+			7, false, 1 + 7, 5,
+			history.OrchestrationCompleted,
+		},
 	}
 }
 

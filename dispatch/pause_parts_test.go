@@ -51,11 +51,13 @@ func TestR25_parkedInputsInParts_surviveCrashAtAnyCall(t *testing.T) {
 				for n, crashed := int64(1), true; crashed && !t.Failed(); n++ {
 					var resumed atomic.Bool
 					var calls atomic.Int64
-					o := simhub.Options{Registry: planRegistry("add"),
+					o := simhub.Options{
+						Registry: planRegistry("add"),
 						Intercept: simhub.Crash(func(simaws.Call) (bool, bool) {
 							hit := resumed.Load() && calls.Add(1) == n
 							return hit && !after, hit && after
-						})}
+						}),
+					}
 					inBubble(t, o, func(_ context.Context, h *hub) {
 						in := h.pausedWith(c.plan, 7)
 						old := h.Orchestrators[0]

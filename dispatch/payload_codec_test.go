@@ -208,8 +208,10 @@ func TestR28_codecChanges_oldPayloadsStayReadable(t *testing.T) {
 	r := registry()
 	addSecretive(r)
 	before := &turning{id: "before"}
-	for name, after := range map[string][]perdure.Codec{"another": {&turning{id: "after"}, before},
-		"none": {nil, before}} {
+	for name, after := range map[string][]perdure.Codec{
+		"another": {&turning{id: "after"}, before},
+		"none":    {nil, before},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, simhub.Options{

@@ -168,13 +168,15 @@ func TestR28_purgeFailsMidway_isContinued(t *testing.T) {
 	r := registry()
 	addBulky(r)
 	var refuses atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true,
+	o := simhub.Options{
+		Registry: r, Bucket: true,
 		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Service == "S3" && c.Operation == "DeleteObjects" && refuses.Load() {
 				return slowDown()
 			}
 			return next()
-		}}
+		},
+	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky-child", largeText("c"), client.WithInstanceID("i-1")))

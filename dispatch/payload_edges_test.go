@@ -33,7 +33,8 @@ func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 	})
 	var h *hub
 	var lost atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1,
+	o := simhub.Options{
+		Registry: r, Bucket: true, CacheBytes: -1,
 		Intercept: func(ctx context.Context, c simaws.Call, next func() error) error {
 			err := next()
 			if c.Operation == "TransactWriteItems" && err == nil && lost.CompareAndSwap(false, true) {
@@ -46,7 +47,8 @@ func TestR28_startResponseIsLost_keepsItsInput(t *testing.T) {
 				return &smithyhttp.RequestSendError{Err: errors.New("response lost")}
 			}
 			return err
-		}}
+		},
+	}
 	inBubble(t, o, func(ctx context.Context, hub *hub) {
 		h = hub
 		c := client.New(h.Provider)

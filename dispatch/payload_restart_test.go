@@ -143,13 +143,15 @@ func TestR28ARestartFromAnEventOwnsItsPayloads(t *testing.T) {
 func TestR28ARestartThatDiesLeavesOrphans(t *testing.T) {
 	t.Parallel()
 	dies := false
-	o := simhub.Options{Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
+	o := simhub.Options{
+		Registry: repairableRegistry(), Bucket: true, CacheBytes: -1,
 		Intercept: func(_ context.Context, call simaws.Call, next func() error) error {
 			if dies && call.Operation == "TransactWriteItems" {
 				return &smithy.GenericAPIError{Code: "ValidationException", Message: "process died"}
 			}
 			return next()
-		}}
+		},
+	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		past := endRepairable(ctx, h, c)
@@ -334,8 +336,10 @@ func TestR28ARestartOwnsWhatWasCarriedOver(t *testing.T) {
 		return perdure.WaitForExternalEvent[string](ctx, "go").Await(ctx)
 	})
 	codec := &turning{id: "turned"}
-	for name, text := range map[string]string{"in the bucket": largeText("e"),
-		"encoded in history": strings.Repeat("e", 10<<10)} {
+	for name, text := range map[string]string{
+		"in the bucket":      largeText("e"),
+		"encoded in history": strings.Repeat("e", 10<<10),
+	} {
 		inBubble(t, simhub.Options{
 			Registry: r, Bucket: true, CacheBytes: -1, Codecs: []perdure.Codec{codec},
 		}, func(ctx context.Context, h *hub) {

@@ -367,8 +367,10 @@ func spoiledObject(t *testing.T, spoil func(ctx context.Context, h *hub, key str
 		if s.Status != client.StatusBlocked || s.Failure.Type != history.TypePayloadUnreadable {
 			t.Fatalf("got status %s, failure %+v, want Blocked with an unreadable payload", s.Status, s.Failure)
 		}
-		for _, part := range []string{strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID,
-			"orchestration input"} {
+		for _, part := range []string{
+			strings.TrimPrefix(key, "test/"), `instance "i-1"`, s.ExecutionID,
+			"orchestration input",
+		} {
 			if !strings.Contains(s.Failure.Message, part) {
 				t.Errorf("diagnosis does not name %s: %s", part, s.Failure.Message)
 			}
@@ -444,13 +446,15 @@ func TestR28AnHourOfThrottlingLosesNothing(t *testing.T) {
 	r := registry()
 	addBulky(r)
 	var throttled atomic.Bool
-	o := simhub.Options{Registry: r, Bucket: true, CacheBytes: -1,
+	o := simhub.Options{
+		Registry: r, Bucket: true, CacheBytes: -1,
 		Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 			if c.Service == "S3" && throttled.Load() {
 				return slowDown()
 			}
 			return next()
-		}}
+		},
+	}
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		c := client.New(h.Provider)
 		_ = must(c.Start(ctx, "bulky", []string{largeText("b")}, client.WithInstanceID("i-1")))

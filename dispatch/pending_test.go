@@ -225,8 +225,10 @@ func TestR26_invalidOrLateToken_errorNamesTheReason(t *testing.T) {
 	askingOn(t, simhub.Options{}, func(ctx context.Context, a *asking) {
 		in := a.begin(question{Every: time.Minute})
 		good := a.token(0)
-		for _, bad := range []string{"", "c1", "c1.1.", good[:len(good)-1], good + "A",
-			strings.Replace(good, "c1.", "w1.", 1), "c1.9" + good[4:], strings.Repeat("x", 10_000)} {
+		for _, bad := range []string{
+			"", "c1", "c1.1.", good[:len(good)-1], good + "A",
+			strings.Replace(good, "c1.", "w1.", 1), "c1.9" + good[4:], strings.Repeat("x", 10_000),
+		} {
 			err := a.client.CompleteActivity(ctx, bad, "no")
 			wantProblem(t, err, client.TokenInvalid)
 			if !errors.Is(err, provider.ErrInvalidToken) || bad != "" && len(bad) > 5 &&
@@ -388,18 +390,35 @@ func TestR26_timeout_endsPendingAttempt(t *testing.T) {
 		at   time.Duration
 		want string
 	}{
-		"start-to-close": {question{StartToClose: 20 * time.Minute}, 20 * time.Minute,
-			"start-to-close timeout expired"},
-		"start-to-close of a day": {question{StartToClose: 24 * time.Hour, Takes: time.Minute}, 24 * time.Hour,
-			"start-to-close timeout expired"},
-		"no time for another": {question{StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute,
-			Every: 10 * time.Minute}, 5 * time.Minute, "start-to-close timeout expired"},
-		"heartbeat": {question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour}, 5 * time.Minute,
-			"heartbeat timeout of 5m0s expired"},
-		"schedule-to-close": {question{ScheduleToClose: 10 * time.Minute}, 10*time.Minute + time.Second,
-			"schedule-to-close"},
-		"waited for": {question{StartToClose: 20 * time.Minute, Waited: true}, 20 * time.Minute,
-			"start-to-close timeout expired"},
+		"start-to-close": {
+			question{StartToClose: 20 * time.Minute},
+			20 * time.Minute,
+			"start-to-close timeout expired",
+		},
+		"start-to-close of a day": {
+			question{StartToClose: 24 * time.Hour, Takes: time.Minute},
+			24 * time.Hour,
+			"start-to-close timeout expired",
+		},
+		"no time for another": {question{
+			StartToClose: 5 * time.Minute, ScheduleToClose: 12 * time.Minute,
+			Every: 10 * time.Minute,
+		}, 5 * time.Minute, "start-to-close timeout expired"},
+		"heartbeat": {
+			question{Heartbeat: 5 * time.Minute, StartToClose: time.Hour},
+			5 * time.Minute,
+			"heartbeat timeout of 5m0s expired",
+		},
+		"schedule-to-close": {
+			question{ScheduleToClose: 10 * time.Minute},
+			10*time.Minute + time.Second,
+			"schedule-to-close",
+		},
+		"waited for": {
+			question{StartToClose: 20 * time.Minute, Waited: true},
+			20 * time.Minute,
+			"start-to-close timeout expired",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,8 +51,10 @@ func (h *hub) suspect(ctx context.Context, pick func(activityID int64) bool) []p
 	}
 	for _, it := range h.workItems() {
 		if pick(it.ActivityID) {
-			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: it.ExecutionID,
-				ActivityID: it.ActivityID, Record: it.Record}); err != nil {
+			if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+				ExecutionID: it.ExecutionID,
+				ActivityID:  it.ActivityID, Record: it.Record,
+			}); err != nil {
 				h.t.Fatal(err)
 			}
 		}

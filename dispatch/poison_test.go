@@ -783,8 +783,10 @@ func TestR13FinishedRecordsAreDeletedBeforeOneThatRunsAlone(t *testing.T) {
 		for n := range 3 {
 			records := h.receive("sim://inbox.fifo")
 			if n == 2 { // the process dies in this delivery
-				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{ExecutionID: suspect.ExecutionID,
-					Record: records[0]}); err != nil {
+				if _, err := h.Provider.PutCrashMarker(ctx, provider.Attempt{
+					ExecutionID: suspect.ExecutionID,
+					Record:      records[0],
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -57,8 +57,10 @@ func (p *trafficLog) note(_ context.Context, c simaws.Call, next func() error) e
 		}
 	case *sqs.SendMessageBatchInput:
 		for i := range in.Entries {
-			p.sent = append(p.sent, sentMessage{*in.QueueUrl, *in.Entries[i].MessageBody,
-				aws.ToString(in.Entries[i].MessageGroupId)})
+			p.sent = append(p.sent, sentMessage{
+				*in.QueueUrl, *in.Entries[i].MessageBody,
+				aws.ToString(in.Entries[i].MessageGroupId),
+			})
 		}
 	}
 	p.mu.Unlock()

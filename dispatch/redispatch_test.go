@@ -128,8 +128,10 @@ func TestR13_halfOfCallsFail_workItemsDoNotMultiply(t *testing.T) {
 	for seed := range uint64(seeds) {
 		p := newTroubledHub()
 		o := simhub.Options{
-			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{Seed: seed, Fail: 0.5,
-				StormFor: outage}, Mortal: true, Begins: p.begins,
+			Registry: p.registry(), Environments: 3, Schedule: &simhub.Schedule{
+				Seed: seed, Fail: 0.5,
+				StormFor: outage,
+			}, Mortal: true, Begins: p.begins,
 			Intercept: func(_ context.Context, c simaws.Call, next func() error) error {
 				err := next()
 				if err == nil {

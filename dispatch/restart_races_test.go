@@ -80,7 +80,8 @@ func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 	for n, more := int64(1), true; more && !t.Failed(); n++ {
 		var calls atomic.Int64
 		var purges func()
-		o := simhub.Options{Registry: hoarder("add"),
+		o := simhub.Options{
+			Registry: hoarder("add"),
 			Intercept: func(_ context.Context, _ simaws.Call, next func() error) error {
 				if purge := purges; purge != nil && calls.Add(1) == n {
 					purges = nil
@@ -88,7 +89,8 @@ func TestR30_purgeAtAnyCall_restartFailsOrIsComplete(t *testing.T) {
 					purges = func() {}
 				}
 				return next()
-			}}
+			},
+		}
 		inBubble(t, o, func(ctx context.Context, h *hub) {
 			in := h.start("sleeper", hoard{All: 3, Each: 9})
 			h.post(in, 3)

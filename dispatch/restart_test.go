@@ -309,8 +309,11 @@ func TestR30_restartOfARestart_keepsIDsAndNumbersBeforeTheCut(t *testing.T) {
 			of, as  string
 			shipped bool
 			who     [2]string // instance ID before and after shipping
-		}{{"i-1", "b", false, [2]string{"i-1", "b"}}, {"b", "c", false, [2]string{"i-1", "c"}},
-			{"b", "d", true, [2]string{"i-1", "b"}}} {
+		}{
+			{"i-1", "b", false, [2]string{"i-1", "b"}},
+			{"b", "c", false, [2]string{"i-1", "c"}},
+			{"b", "d", true, [2]string{"i-1", "b"}},
+		} {
 			past := h.events(must(h.Provider.ReadInstance(t.Context(), r.of)))
 			ship := slices.IndexFunc(past, func(e history.Event) bool {
 				return e.Kind == history.ActivityScheduled && string(e.Input) == `"ship"`

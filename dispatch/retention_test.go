@@ -417,8 +417,10 @@ func TestR21AnIDThatIsUsedAgainMeanwhileIsLetBe(t *testing.T) {
 			h.interfere(nil)
 			h.purge("a")
 			if _, err := h.Provider.StartOrchestration(ctx,
-				provider.Start{InstanceID: "a", Name: "nothing", Input: encoded(t, 2),
-					StartID: "another"}); err != nil {
+				provider.Start{
+					InstanceID: "a", Name: "nothing", Input: encoded(t, 2),
+					StartID: "another",
+				}); err != nil {
 				t.Error(err)
 			}
 			h.serveFor(10 * time.Second)

@@ -531,7 +531,8 @@ func TestR14_messageWithMixedOutcomes_handlesEach(t *testing.T) {
 		tr.wantSent(1, 1, 1, 1)
 		now := time.Now().UTC()
 		outcomes := []provider.ActivityOutcome{
-			failed(3, 1, "r.1", now), {ActivityID: 4, Attempt: 1, Result: history.Payload("1")},
+			failed(3, 1, "r.1", now),
+			{ActivityID: 4, Attempt: 1, Result: history.Payload("1")},
 			failed(5, 1, "s.1", now), failed(99, 1, "t.1", now),
 		}
 		tr.tell(in, outcomes...)

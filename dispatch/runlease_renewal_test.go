@@ -58,8 +58,10 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 		longer time.Duration
 		all    bool
 	}{{0, false}, {9 * time.Second, false}, {9 * time.Second, true}} {
-		for _, cancelled := range []time.Duration{0, 12 * time.Second, 25 * time.Second, 6 * time.Minute,
-			20 * time.Minute} {
+		for _, cancelled := range []time.Duration{
+			0, 12 * time.Second, 25 * time.Second, 6 * time.Minute,
+			20 * time.Minute,
+		} {
 			t.Run(fmt.Sprintf("%+v, cancelled after %v", c, cancelled), func(t *testing.T) {
 				t.Parallel()
 				s, a, log := &sagas{}, &atOnce{}, &journal{}
@@ -73,7 +75,8 @@ func TestR23AnActivityWhoseRunCannotBeRenewedIsStoppedBeforeAnotherBegins(t *tes
 				})
 				perdure.AddActivity(r, "do-once", a.work(c.longer))
 				perdure.AddOrchestration(r, "once", func(ctx *perdure.OrchestrationContext, _ int) (_ string,
-					err error) {
+					err error,
+				) {
 					doing := perdure.CallActivityByName[string](ctx, "do-once", deed{}, perdure.WaitForCancellation())
 					defer perdure.Compensate(ctx, &err, func(ctx *perdure.OrchestrationContext) error {
 						_, err := perdure.CallActivityByName[string](ctx, "undo-once", "").Await(ctx)

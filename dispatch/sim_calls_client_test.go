@@ -233,8 +233,10 @@ func (x *callSimulation) hears(c simaws.Call) {
 		}
 		e.MessageDeduplicationId = aws.String(copyMark + aws.ToString(e.MessageDeduplicationId))
 		e.Id = aws.String("e")
-		x.copies = append(x.copies, delayedCopy{*in.QueueUrl, e,
-			time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute)})
+		x.copies = append(x.copies, delayedCopy{
+			*in.QueueUrl, e,
+			time.Now().Add(5*time.Minute + time.Duration(x.rng.IntN(60))*time.Minute),
+		})
 	}
 }
 

@@ -119,8 +119,10 @@ func (m *simClient) queryOnce(ctx context.Context, n int) error {
 // checkQueryError returns an error if a query failed with an unexpected code.
 func (m *simClient) checkQueryError(e *provider.QueryError, begun bool) error {
 	verdicts, _ := m.w.found()
-	switch want := map[string]provider.QueryCode{"schedules": provider.QueryNotReadOnly,
-		"hangs": provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound}[e.Query]; {
+	switch want := map[string]provider.QueryCode{
+		"schedules": provider.QueryNotReadOnly,
+		"hangs":     provider.QueryHandlerTimedOut, "nobody's": provider.QueryHandlerNotFound,
+	}[e.Query]; {
 	case e.Code == want, e.Code == provider.QueryNotStarted && !begun, e.Code == provider.QueryBlocked && verdicts > 0:
 		return nil
 	default:

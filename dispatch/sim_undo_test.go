@@ -313,8 +313,10 @@ func TestNoUndoStartsBeforeTheEndOfWhatItUndoes(t *testing.T) {
 		}
 		undone += len(c.undone)
 	}
-	for _, end := range []perdure.CancelOutcome{perdure.OutcomeReturned, perdure.OutcomeAbandoned,
-		perdure.OutcomeNeverStarted, perdure.OutcomeEnded} {
+	for _, end := range []perdure.CancelOutcome{
+		perdure.OutcomeReturned, perdure.OutcomeAbandoned,
+		perdure.OutcomeNeverStarted, perdure.OutcomeEnded,
+	} {
 		if seeds > 10 && ends[string(end)] == 0 {
 			t.Errorf("got no call with outcome %s", end)
 		}

@@ -171,8 +171,10 @@ func TestR11_startWithUsedID_leavesExpiringStub(t *testing.T) {
 	inBubble(t, simhub.Options{}, func(ctx context.Context, h *hub) {
 		h.start("chain", 1)
 		for range 3 {
-			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{InstanceID: "i-1", Name: "chain",
-				Input: encoded(t, 2), StartID: "key-2"}); !errors.Is(err, provider.ErrAlreadyExists) {
+			if _, err := h.Provider.StartOrchestration(ctx, provider.Start{
+				InstanceID: "i-1", Name: "chain",
+				Input: encoded(t, 2), StartID: "key-2",
+			}); !errors.Is(err, provider.ErrAlreadyExists) {
 				t.Fatal(err)
 			}
 			put := h.putKeys()

@@ -169,8 +169,10 @@ func TestStatus_throttledForAnHour_runsNoActivityTwice(t *testing.T) {
 // Without the sweeper, refreshes alone write every status, and their number is bounded.
 func TestStatusRefresh_fails_isRetried(t *testing.T) {
 	t.Parallel()
-	for name, outage := range map[string]time.Duration{"a moment": 10 * time.Second, "two minutes": 2 * time.Minute,
-		"a day": day} {
+	for name, outage := range map[string]time.Duration{
+		"a moment": 10 * time.Second, "two minutes": 2 * time.Minute,
+		"a day": day,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			throttled := &statusesThrottled{}

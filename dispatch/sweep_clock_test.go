@@ -16,8 +16,10 @@ import (
 func (h *hub) sweepWithClockOff(by time.Duration) {
 	h.t.Helper()
 	clock := func() time.Time { return time.Now().Add(by) }
-	p, err := dynamo.New(h.Provider.Config(), dynamo.Clients{Table: h.Cloud.Table, Queues: h.Cloud.Queues,
-		Schedules: h.Cloud.Schedules}, dynamo.WithClock(clock))
+	p, err := dynamo.New(h.Provider.Config(), dynamo.Clients{
+		Table: h.Cloud.Table, Queues: h.Cloud.Queues,
+		Schedules: h.Cloud.Schedules,
+	}, dynamo.WithClock(clock))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -23,8 +23,10 @@ import (
 func (h *hub) loseAll() (lost []provider.Record) {
 	h.t.Helper()
 	for _, queue := range []string{provider.QueueInbox, provider.QueueTimers} {
-		url := map[string]string{provider.QueueInbox: h.Provider.Config().InboxURL,
-			provider.QueueTimers: h.Provider.Config().TimersURL}[queue]
+		url := map[string]string{
+			provider.QueueInbox:  h.Provider.Config().InboxURL,
+			provider.QueueTimers: h.Provider.Config().TimersURL,
+		}[queue]
 		for {
 			records := h.receive(url)
 			if len(records) == 0 {
@@ -147,8 +149,10 @@ func (h *hub) withoutShard(ctx context.Context, instanceID string, shard ddbtype
 	if shard != nil {
 		it["gs"] = shard
 	}
-	if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
-		Item: it}); err != nil {
+	if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String("perdure"),
+		Item:      it,
+	}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -177,8 +181,10 @@ func TestR11_progressMarkOfEarlierRelease_hidesNothing(t *testing.T) {
 			"pk": &ddbtypes.AttributeValueMemberS{Value: "hub"}, "sk": &ddbtypes.AttributeValueMemberS{Value: "watch"},
 			"upTo": &ddbtypes.AttributeValueMemberS{Value: time.Now().UTC().Format("2006-01-02T15:04:05.000Z")},
 		}
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
-			Item: mark}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: aws.String("perdure"),
+			Item:      mark,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Hour)
@@ -265,8 +271,10 @@ func (h *hub) putBlocked(ctx context.Context, n int) {
 		s(`{"type":"nondeterminism","message":"m"}`)
 	for i := range n {
 		it["pk"] = s(fmt.Sprint("i#i-", i))
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
-			Item: it}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: aws.String("perdure"),
+			Item:      it,
+		}); err != nil {
 			h.t.Fatal(err)
 		}
 	}

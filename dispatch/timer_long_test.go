@@ -70,10 +70,14 @@ func (h *hub) wantNothingLeft() {
 func TestTimers_long_areExact(t *testing.T) {
 	t.Parallel()
 	// in 2,880 hops
-	for mode, longest := range map[string]time.Duration{dynamo.TimersSchedules: 10 * year,
-		dynamo.TimersRequeue: 30 * day} {
-		for _, d := range []time.Duration{15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond,
-			longest} {
+	for mode, longest := range map[string]time.Duration{
+		dynamo.TimersSchedules: 10 * year,
+		dynamo.TimersRequeue:   30 * day,
+	} {
+		for _, d := range []time.Duration{
+			15*time.Minute + time.Second, time.Hour, day + 900*time.Millisecond,
+			longest,
+		} {
 			t.Run(fmt.Sprintf("%s/%v", mode, d), func(t *testing.T) {
 				t.Parallel()
 				inBubble(t, simhub.Options{Timers: mode}, func(_ context.Context, h *hub) {
@@ -293,8 +297,10 @@ func TestTimers_scheduleFails_otherTimersOfBatchAreOnTime(t *testing.T) {
 		})
 		for _, timer := range timers { // as sent by a turn, after their message delays
 			body, url := string(encoded(t, timer)), "sim://timers"
-			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url,
-				MessageBody: &body}); err != nil {
+			if _, err := h.Cloud.Queues.SendMessage(ctx, &sqs.SendMessageInput{
+				QueueUrl:    &url,
+				MessageBody: &body,
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -455,8 +455,10 @@ func TestTraceContext_endWithoutCode_isKept(t *testing.T) {
 					}
 					sent[m.Kind] = string(m.TraceParent)
 				}
-				if diff := cmp.Diff(map[provider.MessageKind]string{provider.MessageChildOutcome: c.want,
-					provider.MessageCancel: c.want}, sent); diff != "" {
+				if diff := cmp.Diff(map[provider.MessageKind]string{
+					provider.MessageChildOutcome: c.want,
+					provider.MessageCancel:       c.want,
+				}, sent); diff != "" {
 					t.Errorf("contexts (-want +got):\n%s", diff)
 				}
 			})

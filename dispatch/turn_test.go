@@ -133,8 +133,10 @@ func TestR3_everySegment_hasAHeader(t *testing.T) {
 		h.complete(in, 1, 3)
 		outcome := h.receive(h.Provider.Config().InboxURL)
 		h.Orchestrators[0].HandleRecords(h.t.Context(), outcome)
-		for sk, wm := range map[string]string{"h#0000000000": "", "h#0000000001": wake[0].Sequence,
-			"h#0000000002": outcome[0].Sequence} {
+		for sk, wm := range map[string]string{
+			"h#0000000000": "", "h#0000000001": wake[0].Sequence,
+			"h#0000000002": outcome[0].Sequence,
+		} {
 			item := h.item("x#"+in.ExecutionID, sk)
 			if text(item, "nonce") == "" || item["parts"] == nil || text(item, "wm") != wm {
 				t.Errorf("%s: got nonce %q, parts %v, wm %q, want wm %q",

@@ -184,8 +184,10 @@ func TestR23APollerThatCannotRenewIsNotOvertakenByTheUndo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []time.Duration{time.Second, 9 * time.Second, time.Hour} {
 		for _, runs := range []bool{false, true} {
-			for _, cancelled := range []time.Duration{time.Second, 20 * time.Second, 35 * time.Second, 50 * time.Second,
-				4 * time.Minute, 10 * time.Minute} {
+			for _, cancelled := range []time.Duration{
+				time.Second, 20 * time.Second, 35 * time.Second, 50 * time.Second,
+				4 * time.Minute, 10 * time.Minute,
+			} {
 				t.Run(fmt.Sprint(first, ", runs=", runs, ", cancelled after ", cancelled), func(t *testing.T) {
 					t.Parallel()
 					d := &polledActivity{}
@@ -353,8 +355,10 @@ func (f *family) registry(way string) *perdure.Registry {
 // awaited, and its undo does not start. Its cancelled parent receives the end, and is undone.
 func TestR23AKidThatFailsWhileEndsAreWaitedForAnswersItsMother(t *testing.T) {
 	t.Parallel()
-	for way, want := range map[string]string{"large": history.TypePayloadTooLarge,
-		"strict": history.TypeNondeterminism} {
+	for way, want := range map[string]string{
+		"large":  history.TypePayloadTooLarge,
+		"strict": history.TypeNondeterminism,
+	} {
 		for _, cold := range []bool{false, true} {
 			if way == "strict" && !cold {
 				continue

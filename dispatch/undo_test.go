@@ -812,8 +812,10 @@ func TestR23ACrashAtAnyCallWhileASagaIsCancelled(t *testing.T) {
 func (s *sagas) wantInOrder(in provider.Instance, d deed, when string) {
 	s.t.Helper()
 	end, err := s.Provider.ReadTerminalEvent(s.t.Context(), in.ExecutionID)
-	if want := map[bool]history.Kind{false: history.OrchestrationCancelled,
-		true: history.OrchestrationFailed}[d.Fails]; err != nil || end.Kind != want {
+	if want := map[bool]history.Kind{
+		false: history.OrchestrationCancelled,
+		true:  history.OrchestrationFailed,
+	}[d.Fails]; err != nil || end.Kind != want {
 		s.t.Errorf("%s: ended with %s, error %v", when, end.String(), err)
 	}
 	undone, ended, least := s.seen(&s.undone), s.seen(&s.ended), 1

@@ -831,8 +831,10 @@ func TestR27_resultOfEarlierIncarnation_isIgnored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("perdure"),
-			Item: left[0]}); err != nil {
+		if _, err := h.Cloud.Table.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: aws.String("perdure"),
+			Item:      left[0],
+		}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(6 * time.Minute) // SQS has forgotten the deduplication ID of the first update
