@@ -21,16 +21,17 @@ import (
 )
 
 var (
-	oneSeed   = flag.Int64("seed", -1, "of TestSimulation and TestSimulationInTrouble: replay this seed alone, and print what happened in order")
-	schedules = flag.Uint64("schedules", 2000, "of TestSimulation: how many seeds")
-	troubled  = flag.Uint64("troubled", 8, "of TestSimulationInTrouble: how many seeds of each trouble")
-	traded    = flag.Uint64("traded", 96, "of TestSimulationOfCalls: how many seeds")
-	twice     = flag.Uint64("twice", 1, "of TestOneSeedOfTheSimulationIsOneOrder: how many seeds of each scenario, intervention and trouble")
-	firstSeed = flag.Uint64("from", 0, "of TestSimulation and TestSimulationInTrouble: the seeds from this one on")
+	oneSeed   = flag.Int64("seed", -1, "TestSimulation…: run this seed only, and print its trace")
+	schedules = flag.Uint64("schedules", 2000, "TestSimulation: number of seeds")
+	troubled  = flag.Uint64("troubled", 8, "TestSimulationInTrouble: number of seeds of each trouble")
+	traded    = flag.Uint64("traded", 96, "TestSimulationOfCalls: number of seeds")
+	twice     = flag.Uint64("twice", 1,
+		"TestSimulationOrder: number of seeds of each scenario, intervention and trouble")
+	firstSeed = flag.Uint64("from", 0, "TestSimulation…: first seed")
 )
 
-// TestMain lets a short run try a few seeds, where no flag says how many. What code that is given no logger logs is shown where it is asked for:
-// among what a thousand tests that pass log, the one that fails is not found.
+// TestMain reduces the number of seeds of a short run, unless flags set it. It discards logs of the default logger
+// unless -v is set: the logs of a thousand passing tests would hide the one that fails.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	turns.InvalidTransition = func(err error) { panic(err) }
@@ -53,9 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Everything that happens is in an order that a seed decides on, with faults at places that it decides on: every instance ends as if
-// nothing had happened, and what clients meddle with as they were told. A seed that fails does so again, by itself:
-// go test ./dispatch -run TestSimulation -seed=N.
+// TestSimulation runs everything in an order and with faults that a seed decides. Every instance ends as without
+// faults, and clients receive correct results. To repeat a seed: go test ./dispatch -run TestSimulation -seed=N.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	if *oneSeed >= 0 {
@@ -74,39 +74,39 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simulated are the scenarios and, at the end, the interventions.
+// simulated returns the scenarios, followed by the interventions.
 func simulated() []intervention {
 	var all []intervention
 	for _, s := range scenarios() {
-		var act func(*meddler, context.Context)
+		var act func(*simClient, context.Context)
 		switch {
 		case s.name == "updates":
-			act = (*meddler).update
+			act = (*simClient).update
 		case s.meanwhile != nil:
-			act = (*meddler).pauseAndResume
+			act = (*simClient).pauseAndResume
 		}
-		check := func(m *meddler, ctx context.Context) error { return m.h.endedAs(ctx, m.first.InstanceID, s) }
+		check := func(m *simClient, ctx context.Context) error { return m.h.endedAs(ctx, m.first.InstanceID, s) }
 		if s.name == "hands-over" {
-			act = func(m *meddler, ctx context.Context) { m.hold(ctx, s.input == true) }
-			check = func(m *meddler, ctx context.Context) error { return m.checkHeld(ctx, s) }
+			act = func(m *simClient, ctx context.Context) { m.hold(ctx, s.input == true) }
+			check = func(m *simClient, ctx context.Context) error { return m.checkCompletion(ctx, s) }
 		}
 		all = append(all, intervention{s.name, s.name, s.input, act, check})
 	}
 	return append(all, interventions()...)
 }
 
-// spinLimit is how long a seed may take in real time, on a machine that has much else to do.
+// spinLimit is the longest real time of a seed on a busy machine.
 const spinLimit = 10 * time.Minute
 
-// turnOf is the how manieth seed of its scenario one is: what else it decides on goes by that.
+// turnOf returns the number of a seed within its scenario. Further choices of the seed depend on it.
 func turnOf(seed uint64) uint64 { return seed / uint64(len(simulated())) }
 
-// weathers are how many there are.
+// weathers is the number of fault schedules.
 const weathers = 4
 
-// weather is what a seed does beside the order. A quarter of all seeds do no harm, so that order alone is tried too; in another one
-// much fails, and nobody dies.
-func weather(seed uint64) *simhub.Schedule {
+// faultSchedule returns the fault schedule of a seed. A quarter of all seeds have no faults, so that order alone is
+// tested too. In another quarter, many calls fail and no process dies.
+func faultSchedule(seed uint64) *simhub.Schedule {
 	s := &simhub.Schedule{Seed: seed}
 	switch turnOf(seed) % weathers {
 	case 1:
@@ -119,43 +119,51 @@ func weather(seed uint64) *simhub.Schedule {
 	return s
 }
 
-// watchedFrom is Options.MaxCrashes of a seed. Every other one has the default, or so few that what is delivered again leaves its
-// mark; functions end in time there, since a mark cannot tell one that is frozen from one that is dead. With the rest nothing is poison.
+// watchedFrom returns Options.MaxCrashes of a seed. Half of the seeds have the default or a low limit. Their functions
+// end in time, because a crash marker cannot distinguish a frozen function from a dead one. In the other half, nothing
+// becomes poison.
 func watchedFrom(seed uint64) (limit int, mortal bool) {
-	limits := []int{unwatched, 1, unwatched, 0}
+	limits := []int{noCrashLimit, 1, noCrashLimit, 0}
 	limit = limits[turnOf(seed)/weathers%uint64(len(limits))]
-	return limit, limit != unwatched
+	return limit, limit != noCrashLimit
 }
 
-// unwatched is an Options.MaxCrashes that no message comes to.
-const unwatched = 1000
+// noCrashLimit is an Options.MaxCrashes that no message reaches.
+const noCrashLimit = 1000
 
-// scenarioPoison has poison of its own in it, which is found with every seed.
+// scenarioPoison contains poison that every seed must detect.
 const scenarioPoison = "poison"
 
 func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	t.Helper()
 	s := simulated()[seed%uint64(len(simulated()))]
 	w := newWitness()
-	o := simhub.Options{Registry: meddled(w), Environments: 3, Schedule: weather(seed), Intercept: w.intercept, Begins: w.deliveries.begins, BeginsInline: w.inline.begins}
-	if turnOf(seed)%2 == 1 {
-		o.Rollup = 1 // all that is read cold
+	o := simhub.Options{
+		Registry: meddled(w), Environments: 3, Schedule: faultSchedule(seed), Intercept: w.intercept,
+		Begins: w.deliveries.begins, BeginsInline: w.inline.begins,
 	}
-	if s.name == scenarioAsked && turnOf(seed)%weathers == 0 {
-		o.Schedule.Storm = -1 // time passes only where nothing goes on
+	if turnOf(seed)%2 == 1 {
+		o.Rollup = 1 // every cold read
+	}
+	if s.name == scenarioQueries && turnOf(seed)%weathers == 0 {
+		o.Schedule.Storm = -1 // time passes only when nothing else runs
 	}
 	if o.MaxAttempts, o.Mortal = watchedFrom(seed); s.name == scenarioPoison {
-		o.MaxAttempts, o.Mortal = o.MaxAttempts%unwatched, true
+		o.MaxAttempts, o.Mortal = o.MaxAttempts%noCrashLimit, true
 	}
 	w.limited(o.MaxAttempts)
-	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble: in real time
-		panic(fmt.Sprintf("%s, -seed=%d: a goroutine neither blocks nor ends\n%s", s.name, seed, strings.Join(sim.Tail(60), "\n")))
+	spins := time.AfterFunc(spinLimit, func() { // outside of the bubble, in real time
+		panic(fmt.Sprintf("%s, -seed=%d: a goroutine runs without blocking\n%s", s.name, seed,
+			strings.Join(sim.Tail(60), "\n")))
 	})
 	defer spins.Stop()
 	inBubble(t, o, func(ctx context.Context, h *hub) {
 		sim = h.Scheduler
 		w.on(h)
-		m := &meddler{h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input), calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3))}
+		m := &simClient{
+			h: h, w: w, c: client.New(h.Provider), first: h.start(s.orchestration, s.input),
+			calm: turnOf(seed)%weathers == 0, rng: rand.New(rand.NewPCG(seed, 3)),
+		}
 		h.Cloud.Table.Lag(3)
 		h.Cloud.Queues.Disorder("sim://default", simaws.Disorder{Seed: seed, Reorder: true})
 		if s.act != nil {
@@ -172,9 +180,9 @@ func simulate(t *testing.T, seed uint64) (sim *simhub.Scheduler) {
 	return sim
 }
 
-// judge checks what holds in any weather, and that all is well besides: unless something was found to be poison, with proof, which is
-// an end of its own.
-func (m *meddler) judge(ctx context.Context, s intervention) error {
+// judge runs the checks that hold with any faults, and the checks of the scenario unless a record became poison with
+// proof.
+func (m *simClient) judge(ctx context.Context, s intervention) error {
 	err := m.w.check(ctx)
 	switch {
 	case err != nil || m.w.verdicts > 0 && s.name != scenarioPoison:
@@ -186,11 +194,12 @@ func (m *meddler) judge(ctx context.Context, s intervention) error {
 	}
 }
 
-// endedAs says what is wrong with the end of a scenario's instance.
+// endedAs returns an error if a scenario's instance has not ended as expected.
 func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error {
-	h.Cloud.Table.Lag(0) // a list may be behind
-	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil || len(page.Instances) != s.instances {
-		return errors.Join(err, fmt.Errorf("%d instances, want %d", len(page.Instances), s.instances))
+	h.Cloud.Table.Lag(0) // a list is eventually consistent
+	if page, err := h.Provider.ListInstances(ctx, provider.ListQuery{Limit: 1000}); err != nil ||
+		len(page.Instances) != s.instances {
+		return errors.Join(err, fmt.Errorf("got %d instances, want %d", len(page.Instances), s.instances))
 	}
 	in, err := h.Provider.ReadInstance(ctx, instanceID)
 	if err != nil {
@@ -199,11 +208,12 @@ func (h *hub) endedAs(ctx context.Context, instanceID string, s scenario) error 
 	end, err := h.Provider.ReadTerminalEvent(ctx, in.ExecutionID)
 	switch {
 	case err != nil:
-		return fmt.Errorf("it has not ended: %w", err)
+		return fmt.Errorf("no end: %w", err)
 	case end.Kind != history.OrchestrationCompleted || s.want != "" && string(end.Output) != s.want:
-		return fmt.Errorf("it ended with %s %s, want %s", end.String(), end.Output, s.want)
-	case s.name == "statuses" && string(in.CustomStatus) != s.want, s.name == "inline-medley" && string(in.CustomStatus) != `"done"`:
-		return fmt.Errorf("its custom status is %s", in.CustomStatus)
+		return fmt.Errorf("ended with %s, output %s, want %s", end.String(), end.Output, s.want)
+	case s.name == "statuses" && string(in.CustomStatus) != s.want, s.name == "inline-medley" &&
+		string(in.CustomStatus) != `"done"`:
+		return fmt.Errorf("got custom status %s", in.CustomStatus)
 	}
 	return nil
 }

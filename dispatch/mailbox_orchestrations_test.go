@@ -1,0 +1,118 @@
+package dispatch_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/perdure/perdure"
+)
+
+// tells is the input of an orchestration that sends events "add" with the numbers from 0 on.
+type tells struct {
+	To     string
+	Events int
+	// Anew makes the receiver continue as new after each event.
+	Anew bool
+}
+
+// hearing is the input of a receiver: the received events, and the number that it still expects.
+type hearing struct {
+	Left  int
+	Heard []int
+	Anew  bool
+}
+
+// addTalking adds orchestrations that send events to each other.
+func addTalking(r *perdure.Registry) {
+	perdure.AddOrchestration(r, "hears", hears)
+	perdure.AddOrchestration(r, "tells", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+		return countResults(ctx, raiseAll(ctx, in.To, in.Events))
+	})
+	perdure.AddOrchestration(r, "tells-and-ends", func(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+		raiseAll(ctx, in.To, in.Events)
+		return "told", nil
+	})
+	perdure.AddOrchestration(r, "talks", talks)
+	perdure.AddOrchestration(r, "meets", meets)
+	perdure.AddOrchestration(r, "tells-the-dead", func(ctx *perdure.OrchestrationContext, id string) (string, error) {
+		if _, err := perdure.CallSubOrchestrationByName[int](ctx, "nothing", 1,
+			perdure.WithInstanceID(id)).Await(ctx); err != nil {
+			return "", err
+		}
+		return countResults(ctx, raiseAll(ctx, id, 1))
+	})
+}
+
+// hears waits for events and returns their numbers in the order of their arrival.
+func hears(ctx *perdure.OrchestrationContext, h hearing) ([]int, error) {
+	for h.Left > 0 {
+		n, err := perdure.WaitForExternalEvent[int](ctx, "add").Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		h.Heard, h.Left = append(h.Heard, n), h.Left-1
+		if h.Anew && h.Left > 0 {
+			return perdure.ContinueAsNew[[]int](ctx, h)
+		}
+	}
+	return h.Heard, nil
+}
+
+func raiseAll(ctx *perdure.OrchestrationContext, to string, events int) []*perdure.Future[struct{}] {
+	sent := make([]*perdure.Future[struct{}], events)
+	for n := range sent {
+		sent[n] = perdure.RaiseEvent(ctx, to, "add", n)
+	}
+	return sent
+}
+
+// countResults counts the results of events.
+func countResults(ctx *perdure.OrchestrationContext, sent []*perdure.Future[struct{}]) (string, error) {
+	count := map[string]int{}
+	for _, f := range sent {
+		_, err := f.Await(ctx)
+		switch {
+		case err == nil:
+			count["delivered"]++
+		case errors.Is(err, perdure.ErrInstanceNotFound):
+			count["absent"]++
+		case errors.Is(err, perdure.ErrInstanceEnded):
+			count["over"]++
+		default:
+			return "", err
+		}
+	}
+	var all []string
+	for what, n := range count {
+		all = append(all, fmt.Sprintf("%d %s", n, what))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", "), nil
+}
+
+// talks starts a child and sends it events in the same turn. The child exists before the events arrive.
+func talks(ctx *perdure.OrchestrationContext, in tells) (string, error) {
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: in.Events, Anew: in.Anew})
+	answers, err := countResults(ctx, raiseAll(ctx, child.InstanceID(), in.Events))
+	if err != nil {
+		return "", err
+	}
+	heard, err := child.Await(ctx)
+	return fmt.Sprint(answers, "; heard ", heard), err
+}
+
+// meets sends an event to an instance that may not exist, and starts it if necessary.
+func meets(ctx *perdure.OrchestrationContext, id string) (string, error) {
+	if _, err := perdure.RaiseEvent(ctx, id, "add", 6).Await(ctx); !errors.Is(err, perdure.ErrInstanceNotFound) {
+		return "", fmt.Errorf("event without a receiver: %w", err)
+	}
+	child := perdure.CallSubOrchestrationByName[[]int](ctx, "hears", hearing{Left: 2}, perdure.WithInstanceID(id))
+	sent := []*perdure.Future[struct{}]{perdure.RaiseEvent(ctx, id, "add", 7), perdure.RaiseEvent(ctx, id, "add", 8)}
+	if err := perdure.WhenAll(ctx, perdure.Awaitables(sent)...); err != nil {
+		return "", err
+	}
+	heard, err := child.Await(ctx)
+	return fmt.Sprint("heard ", heard), err
+}
