@@ -168,7 +168,7 @@ func (b *bubble) QueryInstance(ctx context.Context, q provider.QueryRequest) (an
 
 // inside goes through a sequence in the bubble, and hands it out afterwards.
 func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, error] {
-	if env.isInside() {
+	if env.watch.isInside() {
 		return sequence()
 	}
 	return func(yield func(T, error) bool) {
@@ -195,7 +195,7 @@ func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, e
 
 // WaitInstance implements client.Waiter. It advances the clock until the instance has ended.
 func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if b.env.isInside() {
+	if b.env.watch.isInside() {
 		return b.poll(ctx, instanceID)
 	}
 	if b.env.network.isBusy() {
@@ -207,7 +207,7 @@ func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.
 // WaitUpdate implements client.UpdateWaiter. It advances the clock until the update is done.
 func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
 	switch {
-	case b.env.isInside():
+	case b.env.watch.isInside():
 		return pollUntil(ctx, look)
 	case b.env.network.isBusy():
 		return errNoWait

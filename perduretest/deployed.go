@@ -18,7 +18,7 @@ import (
 // fails with an *IdleError after five minutes, or after the time of WithHangTimeout.
 //
 // Client, History, CompareGolden and Now work as in virtual time. RunUntilIdle, Stub, Calls, Deploy, CrashAt, Outage,
-// TableClient and RunSweeper fail the test. Options for virtual time have no effect.
+// Expect, TableClient and RunSweeper fail the test. Options for virtual time have no effect.
 //
 // When the test passes, all instances that it started are terminated and purged. When it fails, they are kept.
 func NewDeployed(t *testing.T, hub client.Backend, opts ...Option) *Env {

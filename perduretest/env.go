@@ -2,7 +2,6 @@ package perduretest
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,8 +25,8 @@ type Env struct {
 	log      callLog
 	agenda   agenda
 	progress progress
-	faults   sync.Map // what the test has failed for, by name
-	builds   int      // how many were deployed after the first
+	faults   faultChecks
+	builds   int // how many were deployed after the first
 
 	// work goes to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for work holds virtual time still.
 	work chan func()
@@ -48,7 +47,7 @@ type Env struct {
 // Every turn replays its history from the beginning, so that an orchestration that depends on randomness, on map order
 // or on the clock fails the test. WithCache keeps instances warm instead, like a deployed hub. The test also fails if
 // code hangs: an orchestration or activity that blocks forever or never ends, or an activity that ignores its cancelled
-// context.
+// context. Env.Expect and WithoutFaultCheck accept such a Fault.
 func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	t.Helper()
 	if thisGoroutine().bubble != "" {
@@ -70,14 +69,15 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	}
 	e.leave = sync.OnceFunc(func() { close(e.gone) })
 	e.watch = watch{env: e, patience: o.patience}
+	e.faults.env = e
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
 	o.Interceptors = append(o.Interceptors, e.progress.interceptor())
-	log := slog.DiscardHandler
-	if o.Logger != nil {
-		log = o.Logger.Handler()
+	o.Faults = e.faults.observe
+	if err := checkFaults(o.unchecked); err != nil {
+		t.Fatalf("perduretest: WithoutFaultCheck: %v", err)
 	}
-	o.Logger = slog.New(vigilant{Handler: log, env: e})
+	e.faults.excuse(o.unchecked)
 	go e.network.issue(e.over)
 	go e.inhabit(&o)
 	t.Cleanup(e.end)
@@ -96,8 +96,7 @@ func (e *Env) inhabit(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
-			e.errorf("perduretest: goroutines are still running after the test: %v%s",
-				r, describeAll(e.watch.ofUsers()))
+			e.faults.checkLeft(r)
 		}
 	}()
 	synctest.Test(e.t, func(*testing.T) { e.live(o) })
@@ -148,7 +147,7 @@ func (e *Env) make(o *options) {
 // do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
 func (e *Env) do(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.isInside() {
+	if e.deployed != nil || e.watch.isInside() {
 		f()
 		return
 	}
@@ -162,7 +161,7 @@ func (e *Env) do(f func()) {
 // drive runs f on the bubble's own goroutine: what moves its clock is no business of an activity's.
 func (e *Env) drive(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.isInside() {
+	if e.deployed != nil || e.watch.isInside() {
 		f()
 		return
 	}
@@ -190,24 +189,9 @@ func (w *watch) offer(f func(), others chan<- func()) {
 	}
 }
 
-// processStart is before all times outside of bubbles, whose clocks begin with the year 2000.
-var processStart = time.Now()
-
-// isInside reports whether the calling goroutine is of the bubble.
-func (e *Env) isInside() bool {
-	if time.Now().Before(processStart) {
-		return true
-	}
-	if !e.clock.isPast(processStart) {
-		return false
-	}
-	g := thisGoroutine() // slow: virtual time is in the future
-	return g.bubble != "" && g.bubble == e.watch.bubble
-}
-
 // outside fails what moves the clock from within.
 func (e *Env) outside(what string) {
-	if e.isInside() || e.network.isBusy() {
+	if e.watch.isInside() || e.network.isBusy() {
 		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or "+
 			"orchestration", what))
 	}
@@ -241,6 +225,7 @@ func (e *Env) end() {
 	e.watch.await(e.over)
 	if !e.givenUp.Load() {
 		logUnused(e)
+		e.faults.checkExpected()
 	}
 }
 
@@ -258,7 +243,7 @@ func (e *Env) unwind() {
 	time.Sleep(patience)
 	synctest.Wait()
 	if busy() {
-		e.errorf("perduretest: still running after the test, %v after the end of its context:%s",
+		e.faults.failf(GoroutineLeak, "unfinished", "still running after the test, %v after the end of its context:%s",
 			patience, e.watch.unfinished())
 	}
 }

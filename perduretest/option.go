@@ -19,6 +19,8 @@ type options struct {
 	// network are the activities of WithNetwork.
 	network    []string
 	allNetwork bool
+	// unchecked are the faults of WithoutFaultCheck.
+	unchecked []Fault
 	// tables are those of WithTable.
 	tables []simaws.TableConfig
 }

@@ -19,7 +19,7 @@ type visitor struct {
 
 // within is a context that may be used in the bubble.
 func (b *visitor) within(ctx context.Context) context.Context {
-	if b.env.isInside() {
+	if b.env.watch.isInside() {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)

@@ -208,6 +208,21 @@ func thisGoroutine() goroutine {
 	return parseGoroutine(string(b[:runtime.Stack(b[:], false)]))
 }
 
+// processStart is before all times outside of bubbles. The clock of a bubble starts in the year 2000.
+var processStart = time.Now()
+
+// isInside reports whether the calling goroutine belongs to the bubble.
+func (w *watch) isInside() bool {
+	if time.Now().Before(processStart) {
+		return true
+	}
+	if !w.env.clock.isPast(processStart) {
+		return false
+	}
+	g := thisGoroutine() // slow: virtual time is in the future
+	return g.bubble != "" && g.bubble == w.bubble
+}
+
 // goroutines are those of the bubble.
 func (w *watch) goroutines() []goroutine {
 	return slices.DeleteFunc(allGoroutines(), func(g goroutine) bool { return g.bubble == "" || g.bubble != w.bubble })
@@ -283,10 +298,15 @@ func (g goroutine) describe() string {
 		"code of perdure or Go:\n"+g.stack))
 }
 
+// isOrchestration reports whether a goroutine runs the code of an orchestration.
+func (g goroutine) isOrchestration() bool {
+	return strings.Contains(g.stack, "perdure.runOrchestration")
+}
+
 // who is whose code a goroutine runs.
 func (g goroutine) who() string {
 	switch {
-	case strings.Contains(g.stack, "perdure.runOrchestration"):
+	case g.isOrchestration():
 		return "an orchestration"
 	case strings.Contains(g.stack, "perdure.runActivity"):
 		return "an activity"

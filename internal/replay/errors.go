@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+
+	"github.com/perdure/perdure/internal/faults"
 )
 
 // NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
@@ -40,6 +42,9 @@ func (e *NondeterminismError) Error() string {
 		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
 }
 
+// FaultKind implements faults.Fault.
+func (*NondeterminismError) FaultKind() faults.Kind { return faults.Nondeterminism }
+
 // UnregisteredError is returned if an orchestration called something that its registry cannot name. The instance waits
 // for code that registers the name.
 type UnregisteredError struct {
@@ -66,6 +71,9 @@ func (e *BlockedOutsideError) Error() string {
 		e.InstanceID, e.Limit, e.Stack)
 }
 
+// FaultKind implements faults.Fault.
+func (*BlockedOutsideError) FaultKind() faults.Kind { return faults.Hang }
+
 // ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
 // belong to the orchestration. The history does not record the order of such calls. The engine ended the calling
 // goroutine.
@@ -82,3 +90,6 @@ func (e *ForeignGoroutineError) Error() string {
 	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
 		e.InstanceID, e.Stack)
 }
+
+// FaultKind implements faults.Fault.
+func (*ForeignGoroutineError) FaultKind() faults.Kind { return faults.ForeignGoroutine }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 )
 
 // Orchestration is code that this package can replay.
@@ -40,6 +41,8 @@ type Options struct {
 	InstanceID, ExecutionID string
 	// Logger receives the log of the orchestration. Nil discards the log.
 	Logger *slog.Logger
+	// Faults observes calls of a foreign goroutine that no turn reports, because none is running. It may be nil.
+	Faults faults.Observer
 	// TurnLimit is the time that Replay and Turn wait for the code. 0 means 10 seconds.
 	TurnLimit time.Duration
 	// ExactRetries records retry policies without their jitter, for tests of exact times.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 )
 
@@ -271,9 +272,15 @@ func (s *scheduler) expel() {
 		return
 	}
 
-	if (s.gate.is(resting) || s.gate.is(unwinding)) && s.options.Logger != nil {
-		late := *e // a turn may hold e by now
-		late.Late = true
+	if !s.gate.is(resting) && !s.gate.is(unwinding) {
+		return
+	}
+	late := *e // a turn may hold e by now
+	late.Late = true
+	if s.options.Faults != nil {
+		s.options.Faults(faults.Event{Kind: faults.ForeignGoroutine, InstanceID: s.options.InstanceID, Err: &late})
+	}
+	if s.options.Logger != nil {
 		s.options.Logger.Error("orchestration context used on a foreign goroutine after its turn, ignoring the call",
 			"event", logevent.OrchestrationForeignGoroutine, "instance", s.options.InstanceID,
 			"execution", s.options.ExecutionID, "error", &late)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -211,9 +212,11 @@ func (b *blocking) report(ctx context.Context, end history.Kind) {
 	case parked && b.known:
 		log.DebugContext(ctx, "messages parked: the instance is blocked", about...)
 	case parked:
+		faults.ReportError(ctx, b.s.item.InstanceID, b.err)
 		log.ErrorContext(ctx, "instance blocked: its code cannot continue", append(about,
 			"event", logevent.InstanceBlocked)...)
 	default:
+		faults.ReportError(ctx, b.s.item.InstanceID, b.err)
 		log.ErrorContext(ctx, "instance ended although its code cannot continue", append(about,
 			"event", logevent.InstanceEndedUnrun)...)
 	}
@@ -224,6 +227,7 @@ func (b *blocking) report(ctx context.Context, end history.Kind) {
 func (b *blocking) reportEarly(ctx context.Context) {
 	o := &b.s.o.options
 	log := o.Logger.With(b.onNewer(ctx)...)
+	faults.ReportError(ctx, b.s.item.InstanceID, b.err)
 	log.WarnContext(ctx, "code cannot process the turn, leaving its messages to another build",
 		"event", logevent.TurnIncompatible, "instance", b.s.item.InstanceID, "buildId", o.BuildID,
 		"newlyBlocked", !b.s.x.state.Blocked.Active, "attemptCount", b.s.backlog.deliveries(), "error", b.err)

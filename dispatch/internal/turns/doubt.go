@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -28,6 +29,7 @@ func (d doubt) report(ctx context.Context, s *session) {
 	if d.err == nil || s.x == nil || s.x.broken != nil || s.x.head != d.head {
 		return
 	}
+	faults.ReportError(ctx, s.item.InstanceID, d.err)
 	s.o.options.Logger.WarnContext(ctx, "nondeterministic code: a second replay made other decisions",
 		"event", logevent.ReplayNondeterministic, "instance", s.item.InstanceID, "execution", d.head.ExecutionID,
 		"buildId", s.o.options.BuildID, "error", d.err)

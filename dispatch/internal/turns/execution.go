@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay"
 	"github.com/perdure/perdure/internal/vault"
@@ -199,7 +200,7 @@ func (o *Orchestrator) revive(ctx context.Context, read *provider.Orchestration,
 		InstanceID: read.InstanceID, ExecutionID: read.Head.ExecutionID, Logger: o.options.Logger, TurnLimit: o.options.TurnTimeout,
 		ExactRetries: o.options.DisableJitter, BuildID: o.options.BuildID,
 		SegmentOf: x.segmentOf, Fetch: func(r history.Reference) (json.RawMessage, error) { return x.fetch(r) },
-		Seals: &x.seals, LargePayloads: o.vault.Stores(), WaitEnds: x.tasks != nil,
+		Faults: faults.ObserverOf(ctx), Seals: &x.seals, LargePayloads: o.vault.Stores(), WaitEnds: x.tasks != nil,
 	})
 	x.fetch = o.fetch(ctx, read.InstanceID)
 	began := o.meter.Now()

@@ -9,6 +9,7 @@ import (
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -241,6 +242,9 @@ func closeSteps(ctx context.Context, s *session) {
 	s.steps.drop()
 	for _, st := range s.steps.awaitStrays(ctx, s.o.options.Clock) {
 		s.o.stepMeter.Count(intake.MetricActivitiesLeaked, st.event.Name, 1)
+		faults.Report(ctx, faults.Event{
+			Kind: faults.GoroutineLeak, InstanceID: s.item.InstanceID, Activity: st.event.Name, ActivityID: st.event.ID,
+		})
 		st.log().WarnContext(ctx, "activity abandoned: it did not return after its context ended",
 			"event", logevent.ActivityAbandoned, "inline", true)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure"
 	"github.com/perdure/perdure/dispatch/internal/intake"
+	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/provider"
 )
@@ -266,6 +267,9 @@ func (m *manager) giveUp(l *leak) {
 	t := l.task
 	m.leaked.Add(1)
 	t.batch.worker.meter.Count(intake.MetricActivitiesLeaked, t.item.Name, 1)
+	faults.Report(t.batch.ctx, faults.Event{
+		Kind: faults.GoroutineLeak, InstanceID: t.item.InstanceID, Activity: t.item.Name, ActivityID: t.item.ActivityID,
+	})
 	t.log().WarnContext(t.batch.ctx, "activity abandoned: it did not return after its context ended",
 		"event", logevent.ActivityAbandoned, "reason", string(t.stop.why.Reason), "ignoredFor", l.ignored,
 		"ranFor", l.ran)
