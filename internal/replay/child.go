@@ -69,7 +69,7 @@ func (c *Context) StartDetached(s SubOrchestrationCall) string {
 func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *history.Event {
 	id := s.InstanceID
 	if id == "" {
-		id = x.identity.childID(kind, x.journal.cursor.lastID+1, x.journal.cursor.next())
+		id = x.identity.ChildID(kind, x.journal.cursor.lastID+1, x.journal.cursor.next())
 	}
 
 	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id, input: s.Input})

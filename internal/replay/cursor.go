@@ -1,12 +1,15 @@
 package replay
 
-import "github.com/perdure/perdure/history"
+import (
+	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
+)
 
 // cursor is where an execution stands in its history. While history is replayed it moves over the past, which each decision must match;
 // afterwards it gives the events of a turn their ids.
 type cursor struct {
 	options   *Options
-	documents *documents
+	payloads  *payloads.Loader
 	replaying bool
 	past      []history.Event // what is being replayed; nil while nothing is
 	at        int             // the first event of past that is not applied

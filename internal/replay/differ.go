@@ -44,7 +44,7 @@ func (c *cursor) sameInput(ev *history.Event, input json.RawMessage) (bool, erro
 	}
 	doc, inline := recorded.Document()
 	if !inline {
-		return c.documents.same(ev, history.EventPayload{Payload: &recorded, Kind: inputKind(ev.Kind), Name: ev.Name}, input)
+		return c.payloads.Same(ev.ID, history.EventPayload{Payload: &recorded, Kind: inputKind(ev.Kind), Name: ev.Name}, input)
 	}
 	return bytes.Equal(compact(doc), compact(input)), nil
 }

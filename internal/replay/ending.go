@@ -57,7 +57,7 @@ func continuation(x *execution, e Ending) *Continuation {
 		Input:    inline(e.Input),
 		Events:   x.tasks.mail.carry(),
 		EventIDs: x.tasks.mail.lastIDs(queued),
-		Inputs:   x.updates.notTaken(&x.documents),
+		Inputs:   x.updates.notTaken(&x.payloads),
 		taken:    func(id string) bool { return x.tasks.mail.knows(id) && !slices.Contains(queued, id) },
 	}
 	for _, in := range x.parking.inherited() {

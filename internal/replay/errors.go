@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/faults"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
@@ -44,6 +45,9 @@ func (e *NondeterminismError) Error() string {
 
 // FaultKind implements faults.Fault.
 func (*NondeterminismError) FaultKind() faults.Kind { return faults.Nondeterminism }
+
+// FetchError is returned if a document could not be read from the place that a reference points to.
+type FetchError = payloads.FetchError
 
 // UnregisteredError is returned if an orchestration called something that its registry cannot name. The instance waits
 // for code that registers the name.

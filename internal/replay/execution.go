@@ -6,6 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/identity"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
@@ -19,25 +21,29 @@ type execution struct {
 	scheduler scheduler
 	tasks     tasks
 	scopes    scopes
-	documents documents
+	payloads  payloads.Loader
 	parking   *parking // nil until an input is parked
 
 	queries  map[string]QueryHandler // nil until the code sets one
 	updates  *updates                // nil until the code sets a handler, or one comes
 	status   json.RawMessage         // the custom status that the code set last
 	logger   *slog.Logger            // nil until the code asks for it, as the random numbers are
-	identity identity
+	identity identity.Identity
 }
 
 func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts, identity: identity{self: history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID}}}
+	x := &execution{orchestration: o, options: opts, identity: identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})}
 	x.journal.cursor.options = &x.options
-	x.journal.cursor.documents = &x.documents
+	x.journal.cursor.payloads = &x.payloads
 	x.scheduler.options = &x.options
 	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
-	x.documents.options = &x.options
+	x.payloads.Init(&payloads.Options{
+		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch,
+		Decoder: opts.Seals,
+	})
 	x.tasks.scheduler = &x.scheduler
-	x.tasks.documents = &x.documents
+	x.tasks.payloads = &x.payloads
+	x.tasks.recordWaitEnds = opts.WaitEnds
 	x.tasks.open = map[int64]*Task{}
 	x.scopes.journal = &x.journal
 	x.scopes.tasks = &x.tasks
@@ -60,7 +66,7 @@ func (x *execution) begin() {
 // openInput opens the input of the body, on its coroutine.
 func openInput(x *execution, sealed json.RawMessage) json.RawMessage {
 	p := history.Payload(sealed)
-	doc, err := x.documents.open(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
+	doc, err := x.payloads.Decode(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
 	if err != nil {
 		x.scheduler.fail(err)
 	}
@@ -115,10 +121,10 @@ func (x *execution) finish() result {
 	}
 	if !x.scheduler.stuck() && !x.life.hasEnded() {
 		x.tasks.mail.shed()
-		x.updates.shed(&x.documents)
+		x.updates.shed(&x.payloads)
 	}
 	if !replayed {
-		x.documents.forgetNear()
+		x.payloads.DropParked()
 	}
 
 	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
@@ -152,7 +158,7 @@ const (
 
 // bytes is roughly what the execution takes in memory.
 func (x *execution) bytes() int {
-	return instanceBytes + len(x.life.input) + len(x.status) + x.documents.nearBytes +
+	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
 		x.tasks.bytes() + x.updates.bytes() + x.scheduler.suspended()*coroutineBytes
 }
 

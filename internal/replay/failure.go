@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // Panic is a panic value with a known failure. An orchestration that panics with it fails with this failure instead of
@@ -16,7 +17,7 @@ func Panicked(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()
 	}
-	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + "\n\n" + stack()}
+	return &history.Failure{Type: history.TypePanic, Message: stack.Truncate(fmt.Append(nil, r)) + "\n\n" + stack.Current()}
 }
 
 // exited returns the failure of code that ended its goroutine.
@@ -26,3 +27,7 @@ func exited() *history.Failure {
 		Message: "the orchestration called runtime.Goexit instead of returning (testing.T's FailNow, Fatal and Skip do)",
 	}
 }
+
+// Where returns the functions and lines of user code in a stack, innermost first. It is empty if the stack contains no
+// user code.
+func Where(s string) string { return stack.Where(s) }

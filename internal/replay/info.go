@@ -11,10 +11,10 @@ type Info struct{ x *execution }
 
 // InstanceID returns the ID of the instance. While a restarted instance repeats the history of an earlier instance, it
 // is the ID of that instance.
-func (i Info) InstanceID() string { return i.x.identity.self.InstanceID }
+func (i Info) InstanceID() string { return i.x.identity.InstanceID() }
 
 // ExecutionID returns the ID of the execution. For a restarted instance, the same rule applies as for InstanceID.
-func (i Info) ExecutionID() string { return i.x.identity.self.ExecutionID }
+func (i Info) ExecutionID() string { return i.x.identity.ExecutionID() }
 
 // Now returns the time of the turn, in UTC.
 func (i Info) Now() time.Time { return i.x.journal.draft.now }
@@ -45,7 +45,7 @@ func (i Info) Logger() *slog.Logger {
 }
 
 // Rand returns a source of random numbers that are the same in each replay of an execution.
-func (i Info) Rand() *rand.Rand { return i.x.identity.numbers() }
+func (i Info) Rand() *rand.Rand { return i.x.identity.Rand() }
 
 // NewUUID returns a UUID that is the same in each replay of an execution.
-func (i Info) NewUUID() string { return newUUID(i.x.identity.ids()) }
+func (i Info) NewUUID() string { return i.x.identity.NewUUID() }

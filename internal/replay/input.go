@@ -88,7 +88,7 @@ func (x *execution) record(t *Task, ev *history.Event) error {
 			result, ok = json.RawMessage(ev.Result), true
 			t.setSealed(true)
 			if ev.Result.StorageKey() != "" {
-				x.documents.ahead.settled(t)
+				x.payloads.AddResult(t.id, t)
 			}
 		}
 	}

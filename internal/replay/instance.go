@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // Orchestration is code that this package can replay.
@@ -65,12 +66,7 @@ type Options struct {
 }
 
 // Seals decodes the encoded payloads of an execution.
-type Seals interface {
-	// Open returns the document of an encoded payload. Same reports whether doc is the document of an encoded payload.
-	// The payloads in ahead are likely to be read next. Open may fetch them from the payload store in the same call.
-	Open(of history.EventPayload, ahead []history.EventPayload) (json.RawMessage, error)
-	Same(of history.EventPayload, doc json.RawMessage) (bool, error)
-}
+type Seals = payloads.Decoder
 
 // defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).
 const defaultTurnLimit = 10 * time.Second

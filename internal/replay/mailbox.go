@@ -7,6 +7,14 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
+)
+
+const (
+	// carriedInline is the total size up to which carried data is copied. The rest is referenced.
+	carriedInline = 64 << 10
+	// referenceBytes is the approximate size of a reference. Smaller data is always copied.
+	referenceBytes = 256
 )
 
 // carriedEventIDs is how many ids of external events are carried over to the next execution, which drops duplicates by them (R3).
@@ -37,7 +45,7 @@ type mailbox struct {
 
 func newMailbox(t *tasks) *mailbox {
 	var ends *waitEnds
-	if t.documents.options.WaitEnds {
+	if t.recordWaitEnds {
 		ends = &waitEnds{place: map[int64]int{}}
 	}
 	return &mailbox{
@@ -108,7 +116,7 @@ func (m *mailbox) deliver(r *raised) error {
 // give settles a task with an event.
 func (m *mailbox) give(r *raised, t *Task) error {
 	if !r.fetched {
-		doc, sealed, err := m.tasks.documents.find(r.Data)
+		doc, sealed, err := m.tasks.payloads.Find(r.Data)
 		if err != nil {
 			return err
 		}
@@ -221,11 +229,11 @@ func (m *mailbox) carry() []history.CarriedEvent {
 		if _, inline := r.Data.Referable(); !inline || n <= referenceBytes {
 			continue
 		}
-		if n <= inlineLimit && copied+n <= carriedInline {
+		if n <= payloads.CopyLimit && copied+n <= carriedInline {
 			copied += n
 			continue
 		}
-		events[i].Data = m.tasks.documents.refer(r.at, r.Data)
+		events[i].Data = m.tasks.payloads.Refer(r.at, r.Data)
 	}
 	return events
 }
@@ -248,13 +256,13 @@ func (m *mailbox) lastIDs(without []string) []string {
 
 // shed replaces documents that wait in memory by references, beyond a bound.
 func (m *mailbox) shed() {
-	if m == nil || m.tasks.documents.options.SegmentOf == nil || m.inline() <= mailInline {
+	if m == nil || !m.tasks.payloads.CanRefer() || m.inline() <= payloads.MemoryLimit {
 		return
 	}
 	kept := 0
 	for _, r := range m.unobserved() {
-		if kept += len(r.Data); kept > mailInline && len(r.Data) > inlineLimit {
-			r.Data = m.tasks.documents.refer(r.at, r.Data) // a task that holds the event has its document
+		if kept += len(r.Data); kept > payloads.MemoryLimit && len(r.Data) > payloads.CopyLimit {
+			r.Data = m.tasks.payloads.Refer(r.at, r.Data) // a task that holds the event has its document
 		}
 	}
 }

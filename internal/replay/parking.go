@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // parking holds inputs that came while the code could not take them, for the next turn (R18). Most executions have none: a nil parking is empty.
@@ -13,15 +14,18 @@ type parking struct {
 	blocked bool            // no turn has begun since the code could not take its inputs, or was paused
 }
 
+// parkedBytes limits the documents of the parked inputs that one turn takes.
+const parkedBytes = 32 << 20
+
 // add returns the parking with the parked inputs of an event. Large documents of theirs stay where they lie.
-func (p *parking) add(ev *history.Event, documents *documents) *parking {
+func (p *parking) add(ev *history.Event, loader *payloads.Loader) *parking {
 	if p == nil {
 		p = &parking{}
 	}
 
 	inputs := slices.Clone(ev.Inputs)
 	for i := range inputs {
-		documents.referLarge(history.DataLocation{EventID: ev.ID, Field: history.LocationInputs, Index: i}, &inputs[i])
+		loader.ReferParked(history.DataLocation{EventID: ev.ID, Field: history.LocationInputs, Index: i}, &inputs[i])
 	}
 	p.inputs = append(p.inputs, inputs...)
 	p.blocked = ev.Kind == history.InputsParked

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/goroutine"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // QueryHandler responds to a query from the current state of the code.
@@ -124,11 +125,11 @@ func endedBy(r any) *history.Failure {
 	if p, ok := r.(Panic); ok {
 		return p.Failure()
 	}
-	return &history.Failure{Type: history.TypePanic, Message: bounded(fmt.Append(nil, r)) + ": " + Where(stack())}
+	return &history.Failure{Type: history.TypePanic, Message: stack.Truncate(fmt.Append(nil, r)) + ": " + stack.Where(stack.Current())}
 }
 
 // endMisuse ends the calling goroutine: it is that of a query's handler, or one that the handler has started.
 func endMisuse(s *scheduler) {
-	s.gate.recordMisuse(&QueryMisuseError{InstanceID: s.options.InstanceID, Stack: stack()})
+	s.gate.recordMisuse(&QueryMisuseError{InstanceID: s.options.InstanceID, Stack: stack.Current()})
 	runtime.Goexit()
 }

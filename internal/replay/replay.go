@@ -45,13 +45,13 @@ func (x *execution) replayInput(ev *history.Event) error {
 			return err
 		}
 	case history.InputsParked:
-		x.parking = x.parking.add(ev, &x.documents)
+		x.parking = x.parking.add(ev, &x.payloads)
 	case history.ExecutionSuspended, history.ExecutionResumed: // they cause nothing here: what is parked meanwhile, the next turn takes
 		x.parking = x.parking.stop()
 		x.tasks.events().remember(ev.EventID)
 	case history.ExecutionRestarted: // what it has taken over caused all that it was to cause, but for what the first turn takes
-		x.parking = x.parking.add(ev, &x.documents).stop()
-		x.identity.become(ev)
+		x.parking = x.parking.add(ev, &x.payloads).stop()
+		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	case history.TurnStarted:
 		arrived := x.replayTurn(ev)
 		x.journal.cursor.pass() // decisions may follow
@@ -87,11 +87,11 @@ func (x *execution) replayStart(ev *history.Event) error {
 	}
 
 	if ev.ExecutionID != "" {
-		x.identity.become(ev)
+		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	}
 	x.life.setStart(input, ev.StartAt)
 	if len(ev.Inputs) > 0 {
-		x.parking = x.parking.add(ev, &x.documents)
+		x.parking = x.parking.add(ev, &x.payloads)
 	}
 	if len(ev.CarriedEvents) > 0 || len(ev.EventIDs) > 0 {
 		return x.tasks.events().inherit(ev)

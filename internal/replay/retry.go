@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/identity"
 )
 
 // Default values of a retry policy.
@@ -30,7 +31,7 @@ func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int
 	if !(p.Jitter > 0) { // not a number, too
 		return interval, true
 	}
-	chance := rand.New(rand.NewChaCha8(seedOf("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)))).Float64()
+	chance := rand.New(rand.NewChaCha8(identity.Seed("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)))).Float64()
 	off := float64(interval.Milliseconds()) * min(p.Jitter, 1) * chance
 	return interval - time.Duration(off)*time.Millisecond, true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // scheduler runs the coroutines of an execution one at a time, in the order in which they became ready. It belongs to the goroutine that runs
@@ -267,7 +268,7 @@ func (s *scheduler) outside(code func()) {
 func (s *scheduler) expel() {
 	defer runtime.Goexit()
 
-	e := &ForeignGoroutineError{InstanceID: s.options.InstanceID, Stack: stack()}
+	e := &ForeignGoroutineError{InstanceID: s.options.InstanceID, Stack: stack.Current()}
 	if first := s.gate.recordForeign(e); !first {
 		return
 	}

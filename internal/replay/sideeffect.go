@@ -45,7 +45,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	value, ok := ev.Value.Document()
 	if !ok && ev.Value.IsEncoded() {
 		var err error
-		if value, err = x.documents.open(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
+		if value, err = x.payloads.Decode(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
 			x.scheduler.fail(err)
 		}
 		ok = true

@@ -4,20 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime/debug"
 	"runtime/pprof"
-	"strings"
+
+	"github.com/perdure/perdure/internal/replay/stack"
 )
-
-// maxStack bounds the stacks that travel in errors and history, in bytes.
-const maxStack = 8 << 10
-
-// stack returns the stack of the calling goroutine.
-func stack() string { return bounded(debug.Stack()) }
-
-func bounded(b []byte) string {
-	return strings.ToValidUTF8(string(b[:min(len(b), maxStack)]), "")
-}
 
 // labelKey marks the goroutines of an execution in profiles, where the watchdog finds them. A goroutine that the code starts inherits the label.
 const labelKey = "perdure_execution"
@@ -45,5 +35,5 @@ func (s *scheduler) where() string {
 	if found.Len() == 0 {
 		return "its stack was not found: did it change its pprof labels?"
 	}
-	return bounded(found.Bytes())
+	return stack.Truncate(found.Bytes())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // An abandoned execution, and one that unwinds, never runs again.
@@ -116,7 +117,7 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 		t.Error("none is not empty")
 	}
 
-	p = p.add(parked(), &documents{options: &Options{}})
+	p = p.add(parked(), &payloads.Loader{})
 	if !p.isBlocked() || p.isEmpty() {
 		t.Error("it is not blocked")
 	}
@@ -134,7 +135,7 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 func TestParkedInputsThatAreLeftAreInherited(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 2} {
-		p := (*parking)(nil).add(parked(), &documents{options: &Options{}})
+		p := (*parking)(nil).add(parked(), &payloads.Loader{})
 		turn := &Turn{MostParked: most, Inputs: [][]history.Event{{{Kind: history.CancelRequested}}}}
 		if alone := p.unpark(turn); alone != most || len(p.inputs) != (3-most)%3 {
 			t.Errorf("%d alone, %d stay", alone, len(p.inputs))
@@ -163,24 +164,5 @@ func TestSettledChildForgetsItsInput(t *testing.T) {
 	}
 	if got := child.TakeResult(); string(got) != "22" || x.tasks.untaken != 0 || child.TakeResult() != nil {
 		t.Errorf("%s, %d bytes", got, x.tasks.untaken)
-	}
-}
-
-func TestNearDocumentsAreForgotten(t *testing.T) {
-	t.Parallel()
-	large := json.RawMessage(`"` + string(make([]byte, inlineLimit)) + `"`)
-	d := documents{options: &Options{ExecutionID: "x", SegmentOf: func(int64) int64 { return 1 }}}
-	in := history.Event{Kind: history.ExternalEventRaised, Data: history.NewInlinePayload(large)}
-	d.referLarge(history.DataLocation{EventID: 4, Field: history.LocationInputs}, &in)
-	if _, ok := in.Data.Reference(); !ok || d.nearBytes != len(large) {
-		t.Fatalf("reference %v, %d bytes", ok, d.nearBytes)
-	}
-	if doc, _, err := d.find(in.Data); err != nil || len(doc) != len(large) {
-		t.Errorf("%d bytes, %v", len(doc), err)
-	}
-
-	d.forgetNear()
-	if _, _, err := d.find(in.Data); !errors.Is(err, errNoFetch) || d.nearBytes != 0 {
-		t.Errorf("%v, %d bytes", err, d.nearBytes)
 	}
 }

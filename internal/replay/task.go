@@ -99,7 +99,7 @@ func (t *Task) Failure() *history.Failure {
 // OpenedFailure returns the failure of a task with decoded details. If decoding fails, OpenedFailure fails the turn and
 // does not return.
 func OpenedFailure(t *Task) *history.Failure {
-	f, err := t.x.documents.openDetails(t.Failure(), t.name, t.id)
+	f, err := t.x.payloads.DecodeFailure(t.Failure(), t.name, t.id)
 	if err != nil {
 		t.x.scheduler.fail(err)
 	}
@@ -114,11 +114,20 @@ func (t *Task) TakeResult() json.RawMessage {
 		return r
 	}
 	p := history.Payload(r)
-	doc, err := t.x.documents.open(history.EventPayload{Payload: &p, Kind: resultKind(t), Name: t.name}, t.id, t.x.documents.ahead.taken(t)...)
+	doc, err := t.x.payloads.Decode(history.EventPayload{Payload: &p, Kind: resultKind(t), Name: t.name}, t.id, t.x.payloads.TakeResult(t.id)...)
 	if err != nil {
 		t.x.scheduler.fail(err)
 	}
 	return doc
+}
+
+// StoredResult implements payloads.Result.
+func (t *Task) StoredResult() (of history.EventPayload, ok bool) {
+	if t.result == nil {
+		return of, false
+	}
+	p := history.Payload(t.result)
+	return history.EventPayload{Payload: &p, Kind: resultKind(t), Name: t.name}, true
 }
 
 // resultKind is what the task's result is.

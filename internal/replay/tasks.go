@@ -4,17 +4,19 @@ import (
 	"encoding/json"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // tasks are the open waits of an execution: what its code asked for, and whose outcome is not in history yet. Only they settle a task or change
 // how it can settle, so that the coroutines that wait for it are woken.
 type tasks struct {
-	scheduler *scheduler
-	documents *documents
-	open      map[int64]*Task // by the id of the event that scheduled it last
-	arrivals  arrivals        // outcomes that the code has not seen
-	mail      *mailbox        // nil until there is need of it
-	untaken   int             // bytes of results that wait for their Await
+	scheduler      *scheduler
+	payloads       *payloads.Loader
+	recordWaitEnds bool
+	open           map[int64]*Task // by the id of the event that scheduled it last
+	arrivals       arrivals        // outcomes that the code has not seen
+	mail           *mailbox        // nil until there is need of it
+	untaken        int             // bytes of results that wait for their Await
 
 	shielded *ends             // of the scope that no cancel reaches
 	awaited  map[*Task][]*ends // by tasks whose end is waited for now

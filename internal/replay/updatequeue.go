@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // Handlers that run one at a time take the updates of an execution in the order in which they were accepted.
@@ -45,15 +46,15 @@ func runNext(x *execution) {
 }
 
 // shed replaces the data of updates that wait by references, once they hold more than a bound of it.
-func (u *updates) shed(d *documents) {
+func (u *updates) shed(l *payloads.Loader) {
 	if u == nil {
 		return
 	}
 	kept := 0
 	for _, waiting := range [][]*update{u.queue, u.received} {
 		for _, w := range waiting {
-			if kept += len(w.data); kept > mailInline {
-				w.refer(d)
+			if kept += len(w.data); kept > payloads.MemoryLimit {
+				w.refer(l)
 			}
 		}
 	}

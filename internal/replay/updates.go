@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // mostUpdates is how many handlers of updates an execution runs at a time: each is a coroutine, and each that its end leaves is an event of its
@@ -64,9 +66,9 @@ type update struct {
 
 // refer replaces the data of an update that waits by a reference to where it lies, unless a copy takes no more. The event may be of the turn under way: nothing
 // can be fetched from there before that is committed, so this is for the end of a turn, and for what the next execution gets.
-func (u *update) refer(d *documents) {
-	if len(u.data) > inlineLimit {
-		u.data = d.refer(history.DataLocation{EventID: u.lies}, u.data)
+func (u *update) refer(l *payloads.Loader) {
+	if len(u.data) > payloads.CopyLimit {
+		u.data = l.Refer(history.DataLocation{EventID: u.lies}, u.data)
 	}
 }
 
@@ -255,12 +257,12 @@ func dataOfUpdate(x *execution, ev *history.Event) (data history.Payload, lies i
 
 // openUpdate returns the document of an update's input, wherever that lies and however it is sealed. The validator gets it, and the handler.
 func openUpdate(x *execution, ev *history.Event, data history.Payload) (doc json.RawMessage, err error) {
-	doc, sealed, err := x.documents.find(data)
+	doc, sealed, err := x.payloads.Find(data)
 	if err != nil || !sealed {
 		return doc, err
 	}
 	p := history.Payload(doc)
-	return x.documents.open(history.EventPayload{Payload: &p, Kind: history.PayloadUpdateInput, Name: ev.Name}, ev.ID)
+	return x.payloads.Decode(history.EventPayload{Payload: &p, Kind: history.PayloadUpdateInput, Name: ev.Name}, ev.ID)
 }
 
 // mostKnownUpdates bounds the names in the failure of an update that no handler is set for.
@@ -303,7 +305,7 @@ func unknownUpdate(x *execution, name string) string {
 // back is the turn's (BlockedOutsideError).
 func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (refusal *UpdateRefusal) {
 	gate := &x.scheduler.gate
-	takeBack := x.identity.markDraws()
+	takeBack := x.identity.MarkDraws()
 	gate.startQuery()
 	answers := make(chan *UpdateRefusal, 1)
 	go func() {
@@ -326,7 +328,7 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 	if misuse := gate.takeMisuse(); misuse != nil {
 		refusal = &UpdateRefusal{history.RejectedNotReadOnly, &history.Failure{
 			Type:         history.TypeError,
-			Message:      "the validator must only read, but it made a call that decides or waits at " + Where(misuse.Stack),
+			Message:      "the validator must only read, but it made a call that decides or waits at " + stack.Where(misuse.Stack),
 			NonRetryable: true,
 		}}
 	}
@@ -423,7 +425,7 @@ func takeReceived(x *execution, t *Turn) {
 
 // notTaken returns what waits for its turn, and what was received before the code began, and what it continues as new without having waited for: no
 // message will bring it again.
-func (u *updates) notTaken(d *documents) (inputs []history.Event) {
+func (u *updates) notTaken(l *payloads.Loader) (inputs []history.Event) {
 	if u == nil {
 		return nil
 	}
@@ -436,7 +438,7 @@ func (u *updates) notTaken(d *documents) (inputs []history.Event) {
 	for _, r := range append(slices.Clone(u.queue), u.received...) {
 		with[r.updateID] = true
 		awaited(r.name, r.updateID)
-		r.refer(d)
+		r.refer(l)
 		inputs = append(inputs, history.Event{Kind: history.UpdateAccepted, Name: r.name, EventID: r.updateID, Data: r.data, RequestedBy: r.requestedBy})
 	}
 	for _, id := range slices.Sorted(maps.Keys(u.awaiting)) {

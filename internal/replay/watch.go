@@ -69,14 +69,14 @@ func (i *Instance) awaitTurn() result {
 	}
 	defer i.timer.Stop()
 
-	_, fetches := i.x.documents.fetching(0)
+	_, fetches := i.x.payloads.CallsSince(0)
 	for waits := true; waits; {
 		select {
 		case r := <-i.done:
 			return r
 		case <-i.timer.C:
 		}
-		if waits, fetches = i.x.documents.fetching(fetches); waits { // the store took the time
+		if waits, fetches = i.x.payloads.CallsSince(fetches); waits { // the store took the time
 			i.timer.Reset(i.limit)
 		}
 	}

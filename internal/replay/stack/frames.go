@@ -1,4 +1,4 @@
-package replay
+package stack
 
 import (
 	"path/filepath"
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// framesShown is how many frames of user code a diagnosis has.
+// framesShown is the number of frames of user code in a diagnosis.
 const framesShown = 3
 
 // Where returns the functions and lines of user code in a stack, innermost first: "shop.ShipOrder (shop/ship.go:44),
@@ -18,7 +18,7 @@ func Where(stack string) string {
 		if len(shown) == framesShown {
 			break
 		}
-		if !f.isOwn() {
+		if !f.isUser() {
 			continue
 		}
 		if s := f.String(); !slices.Contains(shown, s) {
@@ -28,6 +28,7 @@ func Where(stack string) string {
 	return strings.Join(shown, ", ")
 }
 
+// frame is a function and a position in it.
 type frame struct{ function, place string }
 
 // String returns the function without its package path, and the last two parts of the file path.
@@ -36,8 +37,8 @@ func (f frame) String() string {
 	return f.function[strings.LastIndexByte(f.function, '/')+1:] + " (" + filepath.Base(dir) + "/" + file + ")"
 }
 
-// The two forms in which the runtime prints a frame: that of profiles, in a line, and that of debug.Stack, in two. A profile has columns: the shorter a
-// function's name is, the more tabs stand behind it.
+// The runtime prints a frame in two forms: profiles use one line, with tabs that align the columns, and debug.Stack uses
+// two lines.
 var (
 	profileFrame = regexp.MustCompile(`^#\t+0x[0-9a-f]+\t+(\S+)\+0x[0-9a-f]+\t+(\S.*:\d+)$`)
 	stackPlace   = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)
@@ -62,21 +63,23 @@ func framesOf(stack string) []frame {
 	return all
 }
 
-// module is the import path of this module. All of it is the engine, which runs user code, but for tests and for what is written as a user writes.
+// module is the import path of this module. It is the engine, except for its tests and the packages in userLike.
 const module = "github.com/perdure/perdure"
 
-var written = []string{"analysis/testdata/", "bench", "docs/", "examples/", "functions/", "tests/"}
+// userLike are the folders of this module with code like that of a user.
+var userLike = []string{"analysis/testdata/", "bench", "docs/", "examples/", "functions/", "tests/"}
 
-// beneath are the modules that the engine calls. Where a user's code calls them, its own frames tell more.
+// beneath are the modules that the engine calls. If user code calls them, its own frames are more useful.
 var beneath = []string{"github.com/aws/", "github.com/klauspost/compress/"}
 
-// standard are the first parts of the import paths of Go's own packages.
-var standard = strings.Fields("archive bufio bytes cmp compress container context crypto database debug embed encoding errors expvar flag fmt go hash html image " +
-	"index internal io iter log maps math mime net os path plugin reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode " +
-	"unique unsafe vendor weak")
+// standard are the first elements of the import paths of the standard library.
+var standard = strings.Fields("archive bufio bytes cmp compress container context crypto database debug embed " +
+	"encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path plugin " +
+	"reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode unique unsafe " +
+	"vendor weak")
 
-// isOwn reports whether a frame is of user code.
-func (f frame) isOwn() bool {
+// isUser reports whether a frame belongs to user code.
+func (f frame) isUser() bool {
 	first := f.function
 	if i := strings.IndexAny(first, "/."); i >= 0 {
 		first = first[:i]
@@ -86,9 +89,9 @@ func (f frame) isOwn() bool {
 	}
 	inside, ours := strings.CutPrefix(f.function, module)
 	if !ours || !strings.HasPrefix(inside, ".") && !strings.HasPrefix(inside, "/") {
-		return true // of another module, whose name may begin with ours
+		return true // another module, whose name may start with the name of this one
 	}
-	return strings.Contains(f.place, "_test.go:") || startsWithAny(inside[1:], written) && inside[0] == '/'
+	return strings.Contains(f.place, "_test.go:") || startsWithAny(inside[1:], userLike) && inside[0] == '/'
 }
 
 func startsWithAny(s string, prefixes []string) bool {

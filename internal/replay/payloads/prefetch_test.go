@@ -1,21 +1,26 @@
-package replay
+package payloads
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/perdure/perdure/history"
 )
+
+// availableResult is a result that the code has not taken.
+type availableResult struct{}
+
+func (availableResult) StoredResult() (p history.EventPayload, ok bool) { return p, true }
 
 // TestWhatIsTakenIsForgotten: code that takes each of 100,000 results as it comes, in whatever order, leaves nothing to look through for the next.
 func TestWhatIsTakenIsForgotten(t *testing.T) {
 	t.Parallel()
-	var a ahead
+	var p prefetch
 	most := 0
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(100_000) {
-		task := &Task{id: int64(i + 1)}
-		a.settled(task)
-		a.taken(task)
-		most = max(most, len(a.waiting)+len(a.fresh))
+		p.add(int64(i+1), availableResult{})
+		p.take(int64(i + 1))
+		most = max(most, len(p.waiting)+len(p.fresh))
 	}
 	if most > 4 {
 		t.Errorf("%d are kept", most)
@@ -26,24 +31,24 @@ func TestWhatIsTakenIsForgotten(t *testing.T) {
 func TestWhatComesNextIsFetchedInOrder(t *testing.T) {
 	t.Parallel()
 	const n = 1000
-	var a ahead
-	tasks := make([]*Task, n)
-	for i := range tasks {
-		tasks[i] = &Task{id: int64(i + 1), result: json.RawMessage(`1`)}
+	var p prefetch
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i + 1)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	settle := func(some []*Task) {
+	settle := func(some []int64) {
 		for _, i := range random.Perm(len(some)) {
-			a.settled(some[i])
+			p.add(some[i], availableResult{})
 		}
 	}
-	settle(tasks[:n/2])
-	for i, task := range tasks {
+	settle(ids[:n/2])
+	for i, id := range ids {
 		if i == n/4 {
-			settle(tasks[n/2:])
+			settle(ids[n/2:])
 		}
-		next := a.taken(task)
-		if want := min(1<<min(i, 4)-1, mostAhead, n-1-i); len(next) != want {
+		next := p.take(id)
+		if want := min(1<<min(i, 4)-1, maxPrefetched, n-1-i); len(next) != want {
 			t.Fatalf("%d are fetched beside the %dth, want %d", len(next), i, want)
 		}
 	}
