@@ -30,6 +30,9 @@ func (a *arrivals) next() *history.Event {
 // count is how many there are.
 func (a *arrivals) count() int { return len(a.all) - a.taken }
 
+// keptArrivals is the capacity that endTurn keeps.
+const keptArrivals = 4
+
 // endTurn forgets those that the code has seen, once it has seen all. A chain of inline activities puts the next in their place.
 func (a *arrivals) endTurn() {
 	if a.count() > 0 {
@@ -38,7 +41,7 @@ func (a *arrivals) endTurn() {
 	clear(a.all)
 	a.all = a.all[:0]
 	a.taken = 0
-	if cap(a.all) > turnEvents {
+	if cap(a.all) > keptArrivals {
 		a.all = nil
 	}
 }
@@ -50,7 +53,7 @@ func (a *arrivals) has(id int64) bool { return a.of[id] }
 func arrive(x *execution, ev *history.Event) error {
 	t, applies := x.concerns(ev)
 	if !applies || x.tasks.arrivals.has(t.id) {
-		return x.journal.cursor.divergence("no task with this outcome")
+		return x.journal.Cursor.Divergence("no task with this outcome")
 	}
 	x.tasks.arrivals.add(ev)
 	return nil
@@ -80,7 +83,7 @@ func unpark(x *execution, t *Turn) (arrived, alone int) {
 	if t.MostParked > 0 && arrived > 0 && (arrived >= t.MostParked || x.parking.isEmpty()) {
 		arrived = min(arrived, t.MostParked)
 		t.Inputs = [][]history.Event{nil}
-		x.journal.draft.startWithParked()
+		x.journal.Draft.ExpectParked()
 		return arrived, arrived
 	}
 	if x.parking.isEmpty() {
@@ -90,7 +93,7 @@ func unpark(x *execution, t *Turn) (arrived, alone int) {
 	if t.MostParked > 0 {
 		t.MostParked -= arrived
 	}
-	x.journal.draft.startWithParked()
+	x.journal.Draft.ExpectParked()
 	if alone = x.parking.unpark(t); alone > 0 {
 		alone += arrived
 	}
@@ -115,7 +118,7 @@ func dropTaken(x *execution, n int) (arrived int) {
 func (i *Instance) Arrive(outcomes []history.Event) {
 	for n := range outcomes {
 		i.x.tasks.arrivals.add(&outcomes[n])
-		i.last.lastID = i.x.journal.cursor.assign()
+		i.last.lastID = i.x.journal.Cursor.Assign()
 	}
 }
 

@@ -13,7 +13,7 @@ func isAwaitedAnew(x *execution, ev *history.Event) bool {
 	switch {
 	case ev.Parent == nil:
 		return false
-	case x.journal.cursor.replaying:
+	case x.journal.Cursor.Replaying():
 		return true // a turn has decided so
 	case isNewID(x, ev.EventID), x.updates.settled[ev.EventID]:
 		return !slices.Contains(x.updates.callersOf(ev.EventID), *ev.Parent)

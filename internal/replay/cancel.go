@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // scopes cancel what an execution has outstanding, one by one or with a scope.
 type scopes struct {
-	journal *journal
+	journal *journal.Journal
 	tasks   *tasks
 	root    scope // of the body; its cancel is that of the instance
 }
@@ -93,12 +94,12 @@ func (c *scopes) decideCancel(group []*Task, how cancel) error {
 	}
 
 	d := cancelDecision(group, how)
-	ev, added, err := c.journal.decide(&d)
+	ev, added, err := c.journal.Decide(&d)
 	if err != nil {
 		return err
 	}
 
-	if d.kind == history.TimerCancelled {
+	if d.Kind == history.TimerCancelled {
 		for _, t := range group {
 			c.tasks.forget(t) // a timer that fires nevertheless is dropped
 		}
@@ -112,22 +113,22 @@ func (c *scopes) decideCancel(group []*Task, how cancel) error {
 }
 
 // cancelDecision is the decision to cancel a group of tasks.
-func cancelDecision(group []*Task, how cancel) (d decision) {
+func cancelDecision(group []*Task, how cancel) (d journal.Decision) {
 	switch group[0].kind {
 	case history.ActivityScheduled:
-		d = decision{kind: history.ActivityCancelRequested, reason: how.failure.Reason}
+		d = journal.Decision{Kind: history.ActivityCancelRequested, Reason: how.failure.Reason}
 	case history.SubOrchestrationScheduled:
-		d = decision{kind: history.SubOrchestrationCancelRequested, reason: how.children, instanceID: group[0].child.instanceID}
+		d = journal.Decision{Kind: history.SubOrchestrationCancelRequested, Reason: how.children, InstanceID: group[0].child.instanceID}
 	default:
-		d = decision{kind: history.TimerCancelled, reason: how.failure.Reason}
+		d = journal.Decision{Kind: history.TimerCancelled, Reason: how.failure.Reason}
 	}
 
 	if len(group) == 1 {
-		d.source = group[0].id
+		d.Source = group[0].id
 		return d
 	}
 	for _, t := range group {
-		d.sources = history.AppendID(d.sources, t.id)
+		d.Sources = history.AppendID(d.Sources, t.id)
 	}
 	return d
 }

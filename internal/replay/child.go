@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // SubOrchestrationCall describes an orchestration to start as another instance.
@@ -69,10 +70,10 @@ func (c *Context) StartDetached(s SubOrchestrationCall) string {
 func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *history.Event {
 	id := s.InstanceID
 	if id == "" {
-		id = x.identity.ChildID(kind, x.journal.cursor.lastID+1, x.journal.cursor.next())
+		id = x.identity.ChildID(kind, x.journal.Cursor.LastID()+1, x.journal.Cursor.Next())
 	}
 
-	ev, added := x.decide(decision{kind: kind, name: s.Name, instanceID: id, input: s.Input})
+	ev, added := x.decide(journal.Decision{Kind: kind, Name: s.Name, InstanceID: id, Input: s.Input})
 	if !added {
 		return ev
 	}
@@ -80,7 +81,7 @@ func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *his
 	ev.StartID = x.options.startID(ev.ID)
 	ev.Input = inline(s.Input)
 	if s.Delay > 0 {
-		startAt := x.journal.draft.now.Add(s.Delay)
+		startAt := x.journal.Draft.Now().Add(s.Delay)
 		ev.StartAt = &startAt
 	}
 	if kind == history.SubOrchestrationScheduled {
@@ -104,12 +105,12 @@ func (x *execution) retry(t *Task, f *history.Failure) (again bool, err error) {
 		return false, nil
 	}
 
-	ev, added, err := x.journal.decide(&decision{kind: history.TimerCreated})
+	ev, added, err := x.journal.Decide(&journal.Decision{Kind: history.TimerCreated})
 	if err != nil {
 		return false, err
 	}
 	if added {
-		fireAt := x.journal.draft.now.Add(delay)
+		fireAt := x.journal.Draft.Now().Add(delay)
 		ev.FireAt = &fireAt
 	}
 
@@ -123,7 +124,7 @@ func (x *execution) restart(t *Task) error {
 	attempt := t.attempt + 1
 	id := fmt.Sprintf("%s~%d", c.first, attempt)
 
-	ev, added, err := x.journal.decide(&decision{kind: history.SubOrchestrationScheduled, name: c.name, instanceID: id})
+	ev, added, err := x.journal.Decide(&journal.Decision{Kind: history.SubOrchestrationScheduled, Name: c.name, InstanceID: id})
 	if err != nil {
 		return err
 	}

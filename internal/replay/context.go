@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // Context is the view of an execution that its code has within one scope. Use it only on coroutines of the execution.
@@ -49,7 +50,7 @@ func (c *Context) ScheduleActivity(a ActivityCall) *Task {
 		return c.tooLate(a.Name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.ActivityScheduled, name: a.Name, input: a.Input})
+	ev, added := c.x.decide(journal.Decision{Kind: history.ActivityScheduled, Name: a.Name, Input: a.Input})
 	if added {
 		ev.Queue = a.Queue
 		ev.FairnessKey = a.FairnessKey
@@ -97,7 +98,7 @@ func CreateNamedTimer(c *Context, d time.Duration, name string) *Task {
 		return c.tooLate(name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.TimerCreated, label: name})
+	ev, added := c.x.decide(journal.Decision{Kind: history.TimerCreated, Label: name})
 	if added {
 		fireAt := c.Now().Add(d)
 		ev.FireAt = &fireAt
@@ -113,7 +114,7 @@ func (c *Context) WaitForExternalEvent(name string) *Task {
 		return c.tooLate(name)
 	}
 
-	ev, _ := c.x.decide(decision{kind: history.ExternalEventSubscribed, name: name})
+	ev, _ := c.x.decide(journal.Decision{Kind: history.ExternalEventSubscribed, Name: name})
 	t := &Task{x: c.x, id: ev.ID, kind: ev.Kind, name: name}
 	c.scope.adopt(t)
 	if err := c.x.tasks.events().subscribe(t); err != nil {
@@ -130,7 +131,7 @@ func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task
 		return c.tooLate(name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.ExternalEventSent, name: name, instanceID: instanceID, input: data})
+	ev, added := c.x.decide(journal.Decision{Kind: history.ExternalEventSent, Name: name, InstanceID: instanceID, Input: data})
 	if added {
 		ev.Data = inline(data)
 	}
@@ -159,7 +160,7 @@ func CallUpdate(c *Context, call UpdateCall) *Task {
 		return c.tooLate(call.Name)
 	}
 
-	ev, added := c.x.decide(decision{kind: history.UpdateSent, name: call.Name, instanceID: call.InstanceID, input: call.Data})
+	ev, added := c.x.decide(journal.Decision{Kind: history.UpdateSent, Name: call.Name, InstanceID: call.InstanceID, Input: call.Data})
 	if added {
 		ev.EventID = call.ID
 		ev.Data = inline(call.Data)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // end decides the end that the body came to.
@@ -16,19 +17,19 @@ func (x *execution) end(e Ending) {
 
 // conclude decides the end of the execution, and before it the cancels of what is outstanding.
 func (x *execution) conclude(e Ending) error {
-	from := x.journal.cursor.at
+	from := x.journal.Cursor.Position()
 	if err := releaseAll(x, e.Kind); err != nil {
-		if x.journal.cursor.at == from && !x.journal.cursor.endsHere(e.Kind) { // history has not come to the end at all
-			return x.journal.cursor.divergence(string(e.Kind))
+		if x.journal.Cursor.Position() == from && !x.journal.Cursor.EndsHere(e.Kind) { // history has not come to the end at all
+			return x.journal.Cursor.Divergence(string(e.Kind))
 		}
 		return err
 	}
 
-	d := decision{kind: e.Kind}
+	d := journal.Decision{Kind: e.Kind}
 	if e.Kind == history.OrchestrationCancelled {
-		d.reason = x.scopes.root.cancelled.Reason
+		d.Reason = x.scopes.root.cancelled.Reason
 	}
-	ev, added, err := x.journal.decide(&d)
+	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (x *execution) conclude(e Ending) error {
 	}
 
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.journal.draft.setContinuation(continuation(x, e))
+		x.continued = continuation(x, e)
 	}
 	x.life.end()
 	return nil
@@ -66,54 +67,13 @@ func continuation(x *execution, e Ending) *Continuation {
 	return c
 }
 
-// endsHere reports whether the next event is the end of an execution, or a cancel that is decided before it.
-func (c *cursor) endsHere(end history.Kind) bool {
-	next := c.next()
-	return next != nil && (next.Kind == end || next.Reason == history.TerminalReason(end))
-}
-
-// releases reports whether an event is a cancel that the engine decides before an order to terminate. These are the only decisions that come
-// before their cause, since nothing may follow the end.
-func releases(ev *history.Event) bool {
-	switch ev.Kind {
-	case history.ActivityCancelRequested, history.TimerCancelled, history.SubOrchestrationCancelRequested, history.UpdateCompleted:
-		return !ev.IsInput() && ev.Reason == history.TerminalReason(history.OrchestrationTerminated)
-	default:
-		return false
-	}
-}
-
 // replayRelease decides again what came before an order to terminate.
 func (x *execution) replayRelease() error {
 	if err := releaseAll(x, history.OrchestrationTerminated); err != nil {
 		return err
 	}
-	if next := x.journal.cursor.next(); next == nil || next.Kind != history.OrchestrationTerminated {
-		return x.journal.cursor.divergence(string(history.OrchestrationTerminated))
+	if next := x.journal.Cursor.Next(); next == nil || next.Kind != history.OrchestrationTerminated {
+		return x.journal.Cursor.Divergence(string(history.OrchestrationTerminated))
 	}
 	return nil
-}
-
-// endsWithoutCode reports whether the events that are not applied are an end that no code took part in. Code that was terminated while it was
-// not blocked must match what it left outstanding.
-func (c *cursor) endsWithoutCode(blocked bool) bool {
-	terminated := c.last().Kind == history.OrchestrationTerminated
-	return (blocked || !terminated) && endsWithoutCode(c.remaining())
-}
-
-// endsWithoutCode reports whether all that follows in a history is an end that no code took part in: an order to terminate while it was blocked,
-// a failure because the code differs from history, or because its turn was too large for any commit. Code is not held to what the engine
-// cancelled then.
-func endsWithoutCode(events []history.Event) bool {
-	if len(events) == 0 {
-		return false
-	}
-
-	end := &events[len(events)-1]
-	if !end.EndsWithoutCode() {
-		return false
-	}
-
-	reason := history.TerminalReason(end.Kind)
-	return !slices.ContainsFunc(events[:len(events)-1], func(ev history.Event) bool { return ev.Reason != reason || ev.IsInput() })
 }

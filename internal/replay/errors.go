@@ -2,49 +2,15 @@ package replay
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/perdure/perdure/internal/faults"
+	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records. The
-// code was changed incompatibly with running instances, or it depends on a value that differs between runs: the clock,
-// a random number, the order of a map. The instance does not fail. It continues after the code is fixed.
-type NondeterminismError struct {
-	InstanceID  string
-	ExecutionID string
-	// EventID is the event at which the code and the history differ. If the history has no more events, it is the last
-	// one.
-	EventID int64
-	// Expected is the event in the history. Got is the request of the code.
-	Expected, Got string
-}
-
-// nondeterminism is the error of the execution that the options are for.
-func (o *Options) nondeterminism(eventID int64, expected, got string) *NondeterminismError {
-	return &NondeterminismError{InstanceID: o.InstanceID, ExecutionID: o.ExecutionID, EventID: eventID, Expected: expected, Got: got}
-}
-
-// As lets errors.As convert the error to perdure.NondeterminismError, which has the same fields. This package cannot
-// import that type.
-func (e *NondeterminismError) As(target any) bool {
-	from, to := reflect.ValueOf(e), reflect.ValueOf(target).Elem()
-	if to.Kind() != reflect.Pointer || !from.CanConvert(to.Type()) {
-		return false
-	}
-	to.Set(from.Convert(to.Type()))
-	return true
-}
-
-func (e *NondeterminismError) Error() string {
-	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: history has %s, the code asked for %s",
-		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
-}
-
-// FaultKind implements faults.Fault.
-func (*NondeterminismError) FaultKind() faults.Kind { return faults.Nondeterminism }
+// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records.
+type NondeterminismError = journal.NondeterminismError
 
 // FetchError is returned if a document could not be read from the place that a reference points to.
 type FetchError = payloads.FetchError

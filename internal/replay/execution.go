@@ -7,6 +7,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/identity"
+	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
@@ -17,12 +18,13 @@ type execution struct {
 	options       Options
 
 	life      life
-	journal   journal
+	journal   journal.Journal
 	scheduler scheduler
 	tasks     tasks
 	scopes    scopes
 	payloads  payloads.Loader
-	parking   *parking // nil until an input is parked
+	parking   *parking      // nil until an input is parked
+	continued *Continuation // the state for the next execution, once this turn has continued as new
 
 	queries  map[string]QueryHandler // nil until the code sets one
 	updates  *updates                // nil until the code sets a handler, or one comes
@@ -33,8 +35,9 @@ type execution struct {
 
 func newExecution(o Orchestration, opts Options) *execution {
 	x := &execution{orchestration: o, options: opts, identity: identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})}
-	x.journal.cursor.options = &x.options
-	x.journal.cursor.payloads = &x.payloads
+	x.journal.Init(&journal.Options{
+		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, BuildID: opts.BuildID,
+	}, &x.payloads)
 	x.scheduler.options = &x.options
 	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
 	x.payloads.Init(&payloads.Options{
@@ -99,8 +102,8 @@ func (x *execution) protect(code func()) {
 }
 
 // decide takes a decision of the code. It does not return where history has another.
-func (x *execution) decide(d decision) (ev *history.Event, added bool) {
-	ev, added, err := x.journal.decide(&d)
+func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
+	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
 		x.scheduler.fail(err)
 	}
@@ -110,14 +113,14 @@ func (x *execution) decide(d decision) (ev *history.Event, added bool) {
 // finish ends a turn or a replay, and returns what it has come to. Code that ended by Goexit took the goroutine of the turn with it, so whatever
 // must happen at the end of a turn stands here, and not behind a run of the scheduler.
 func (x *execution) finish() result {
-	replayed := x.journal.cursor.replaying
+	replayed := x.journal.Cursor.Replaying()
 	if x.life.hasEnded() && !replayed {
 		x.scheduler.yield()
 	}
 	x.scheduler.gate.endTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
 
-	if replayed && x.life.hasEnded() && !x.scheduler.stuck() && !x.journal.cursor.over() {
-		x.scheduler.voidWith(x.journal.cursor.divergence(x.idle()))
+	if replayed && x.life.hasEnded() && !x.scheduler.stuck() && !x.journal.Cursor.Done() {
+		x.scheduler.voidWith(x.journal.Cursor.Divergence(x.idle()))
 	}
 	if !x.scheduler.stuck() && !x.life.hasEnded() {
 		x.tasks.mail.shed()
@@ -127,11 +130,12 @@ func (x *execution) finish() result {
 		x.payloads.DropParked()
 	}
 
-	r := result{ended: x.life.hasEnded(), lastID: x.journal.cursor.lastID, bytes: x.bytes(), err: x.scheduler.verdict()}
-	r.events, r.consumed, r.continued = x.journal.draft.handOver()
+	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.verdict()}
+	r.events, r.consumed = x.journal.Draft.Release()
+	r.continued, x.continued = x.continued, nil
 	r.repeated, r.callers, r.turnedAway = x.updates.endTurn()
-	r.waits = x.tasks.mail.endTurn(x.journal.draft.now)
-	x.journal.cursor.finish()
+	r.waits = x.tasks.mail.endTurn(x.journal.Draft.Now())
+	x.journal.Cursor.Finish()
 	x.parking.endTurn()
 	x.tasks.arrivals.endTurn()
 	return r

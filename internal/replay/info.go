@@ -17,14 +17,14 @@ func (i Info) InstanceID() string { return i.x.identity.InstanceID() }
 func (i Info) ExecutionID() string { return i.x.identity.ExecutionID() }
 
 // Now returns the time of the turn, in UTC.
-func (i Info) Now() time.Time { return i.x.journal.draft.now }
+func (i Info) Now() time.Time { return i.x.journal.Draft.Now() }
 
 // TakesLargePayloads reports whether payloads of this turn may be as large as a payload store allows.
-func (i Info) TakesLargePayloads() bool { return i.x.journal.draft.large }
+func (i Info) TakesLargePayloads() bool { return i.x.journal.Draft.LargePayloads() }
 
 // IsReplaying reports whether the code is replaying committed events. It is also true while the code is unwound.
 func (i Info) IsReplaying() bool {
-	return i.x.journal.cursor.replaying || !i.x.scheduler.gate.is(live)
+	return i.x.journal.Cursor.Replaying() || !i.x.scheduler.gate.is(live)
 }
 
 // IsUnwinding reports whether the code is being dropped from memory. Its deferred calls run, and decide nothing.

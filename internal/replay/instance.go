@@ -8,6 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
+	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
@@ -64,6 +65,9 @@ type Options struct {
 	// LargePayloads is set if there is a payload store. Turns record the value, and a replay uses the recorded value.
 	LargePayloads bool
 }
+
+// Differences describes inputs of decisions that differ from the inputs recorded by another build.
+type Differences = journal.Differences
 
 // Seals decodes the encoded payloads of an execution.
 type Seals = payloads.Decoder
@@ -143,7 +147,7 @@ func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 
 // Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a
 // turn runs.
-func (i *Instance) Differences() Differences { return i.x.journal.cursor.differing }
+func (i *Instance) Differences() Differences { return i.x.journal.Cursor.Differences() }
 
 // Ended reports whether the execution has ended.
 func (i *Instance) Ended() bool { return i.last.ended }

@@ -23,7 +23,7 @@ type liveHandler struct {
 
 // Enabled implements slog.Handler.
 func (h liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.x.journal.cursor.replaying && h.x.scheduler.gate.is(live) && h.Handler.Enabled(ctx, level)
+	return !h.x.journal.Cursor.Replaying() && h.x.scheduler.gate.is(live) && h.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements slog.Handler.

@@ -5,31 +5,32 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // replay applies committed events. What the code decides on the way moves the cursor as well.
 func (x *execution) replay(events []history.Event) {
-	past := &x.journal.cursor
-	past.start(events)
+	past := &x.journal.Cursor
+	past.Start(events)
 	x.scheduler.gate.startReplay()
 
-	for !past.over() && !x.scheduler.stuck() {
-		ev := past.next()
-		if ev.ID != past.lastID+1 {
+	for !past.Done() && !x.scheduler.stuck() {
+		ev := past.Next()
+		if ev.ID != past.LastID()+1 {
 			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
-				ev.ID, ev.Kind, past.lastID+1))
+				ev.ID, ev.Kind, past.LastID()+1))
 			return
 		}
 
 		ended := x.life.hasEnded()
 		switch {
-		case !ended && past.endsWithoutCode(x.parking.isBlocked()):
-			past.passAll()
+		case !ended && past.EndsWithoutCode(x.parking.isBlocked()):
+			past.PassAll()
 			x.life.end()
-		case !ended && releases(ev):
+		case !ended && journal.PrecedesTermination(ev):
 			x.scheduler.voidWith(x.replayRelease())
-		case ended || !isInput(ev):
-			x.scheduler.voidWith(past.divergence(x.idle()))
+		case ended || !journal.IsInput(ev):
+			x.scheduler.voidWith(past.Divergence(x.idle()))
 		default:
 			x.scheduler.voidWith(x.replayInput(ev))
 			x.scheduler.run(&x.life)
@@ -54,7 +55,7 @@ func (x *execution) replayInput(ev *history.Event) error {
 		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
 	case history.TurnStarted:
 		arrived := x.replayTurn(ev)
-		x.journal.cursor.pass() // decisions may follow
+		x.journal.Cursor.Pass() // decisions may follow
 		return seeArrived(x, arrived)
 	default:
 		if ev.IsInlineOutcome() {
@@ -65,13 +66,13 @@ func (x *execution) replayInput(ev *history.Event) error {
 		}
 		t, applies := x.concerns(ev)
 		if !applies {
-			return x.journal.cursor.divergence("no task with this outcome")
+			return x.journal.Cursor.Divergence("no task with this outcome")
 		}
-		x.journal.cursor.pass() // decisions may follow
+		x.journal.Cursor.Pass() // decisions may follow
 		return x.accept(t, ev)
 	}
 
-	x.journal.cursor.pass()
+	x.journal.Cursor.Pass()
 	return nil
 }
 
@@ -101,13 +102,13 @@ func (x *execution) replayStart(ev *history.Event) error {
 
 // replayTurn begins a turn of the past, and returns how many outcomes that had arrived it began with.
 func (x *execution) replayTurn(ev *history.Event) (arrived int) {
-	x.journal.draft.setTime(ev.Time)
-	x.journal.draft.setLarge(ev.LargePayloads)
-	x.journal.cursor.setBuild(ev.BuildID)
+	x.journal.Draft.SetTime(ev.Time)
+	x.journal.Draft.SetLargePayloads(ev.LargePayloads)
+	x.journal.Cursor.SetBuild(ev.BuildID)
 	arrived = dropTaken(x, int(ev.ParkedConsumed))
 
-	turn := x.journal.cursor.remaining()
-	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || endsWithoutCode(turn[1:])))
+	turn := x.journal.Cursor.Remaining()
+	x.life.setDoomed(!x.life.hasBegun() && (terminated(turn) || journal.EndsWithoutCode(turn[1:])))
 	if x.life.mayBegin(ev.Time) {
 		x.begin()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // SideEffect is a nondeterministic value. It is produced once and recorded, or its failure is.
@@ -20,7 +21,7 @@ type SideEffect struct {
 // SideEffect produces and records a value, or reads it from the history. It returns the failure of Produce, or nil.
 func (c *Context) SideEffect(s SideEffect) *history.Failure {
 	c.x.scheduler.enter()
-	if c.x.journal.cursor.replaying {
+	if c.x.journal.Cursor.Replaying() {
 		return c.x.recall(s.Accept)
 	}
 
@@ -29,7 +30,7 @@ func (c *Context) SideEffect(s SideEffect) *history.Failure {
 	c.x.scheduler.outside(func() { value, f = s.Produce() })
 
 	c.x.scheduler.enter() // the turn may have been given up meanwhile
-	ev, _ := c.x.decide(decision{kind: history.SideEffectRecorded})
+	ev, _ := c.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	ev.Value = inline(value)
 	ev.Error = f
 	return f
@@ -37,7 +38,7 @@ func (c *Context) SideEffect(s SideEffect) *history.Failure {
 
 // recall takes a side effect from history.
 func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure {
-	ev, _ := x.decide(decision{kind: history.SideEffectRecorded})
+	ev, _ := x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	if ev.Error != nil {
 		return ev.Error
 	}
@@ -55,7 +56,7 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 			ev.ID))
 	}
 	if err := accept(value); err != nil {
-		x.scheduler.fail(x.options.nondeterminism(ev.ID, describe(ev), describe(ev)+" of another type: "+err.Error()))
+		x.scheduler.fail(x.journal.Nondeterminism(ev.ID, journal.Describe(ev), journal.Describe(ev)+" of another type: "+err.Error()))
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func (c *Context) SetCustomStatus(status json.RawMessage) {
 		return
 	}
 	c.x.status = status
-	if ev, added := c.x.decide(decision{kind: history.CustomStatusSet}); added {
+	if ev, added := c.x.decide(journal.Decision{Kind: history.CustomStatusSet}); added {
 		ev.CustomStatus = inline(status)
 	}
 }

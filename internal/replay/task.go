@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 )
 
 // Task is a unit that an orchestration can wait for: an activity, a timer, a child, an external event, an update, a
@@ -155,8 +157,22 @@ func (t *Task) String() string {
 	if t.kind == "" {
 		return "a coroutine"
 	}
-	d := decision{kind: t.kind, name: t.name}
+	d := journal.Decision{Kind: t.kind, Name: t.name}
 	return fmt.Sprintf("%s #%d", d.String(), t.id)
+}
+
+// describeTasks describes the first tasks of a list.
+func describeTasks(tasks []*Task) string {
+	const most = 3
+	var names []string
+	for _, t := range tasks[:min(len(tasks), most)] {
+		names = append(names, t.String())
+	}
+
+	if n := len(tasks) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return strings.Join(names, ", ")
 }
 
 // settledBy reports whether an input of that kind is an outcome of the task.

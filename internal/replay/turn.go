@@ -92,16 +92,16 @@ func (x *execution) turn(t *Turn) {
 	}
 
 	arrived, alone := unpark(x, t)
-	x.journal.draft.setTime(x.timeOf(t))
-	x.journal.draft.setLarge(x.options.LargePayloads)
+	x.journal.Draft.SetTime(x.timeOf(t))
+	x.journal.Draft.SetLargePayloads(x.options.LargePayloads)
 	if arrived > 0 || alone > 0 || t.Commits {
-		x.journal.startTurn(t)
-		x.journal.draft.recordParked(alone)
+		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
+		x.journal.Draft.RecordParked(alone)
 	}
 
 	x.life.setDoomed(!x.life.hasBegun() && slices.ContainsFunc(t.Inputs, terminated))
-	if x.life.mayBegin(x.journal.draft.now) {
-		x.journal.startTurn(t)
+	if x.life.mayBegin(x.journal.Draft.Now()) {
+		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 		x.begin()
 		x.scheduler.run(&x.life)
 		takeReceived(x, t)
@@ -112,9 +112,9 @@ func (x *execution) turn(t *Turn) {
 		if x.scheduler.stuck() || x.life.hasEnded() {
 			return
 		}
-		x.journal.draft.startMessage()
+		x.journal.Draft.StartMessage()
 		for i := range message {
-			if x.journal.draft.isParked() {
+			if x.journal.Draft.TakesParked() {
 				x.parking.takeNext()
 			}
 			x.apply(t, &message[i])
@@ -143,7 +143,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 		}
 	}
 
-	x.journal.startTurn(t)
+	x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
 		if err := releaseAll(x, ev.Kind); err != nil {
 			x.scheduler.voidWith(err)
@@ -151,7 +151,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 		}
 	}
 
-	added := x.journal.add()
+	added := x.journal.Add()
 	id := added.ID
 	now := added.Time
 	*added = *ev
@@ -167,7 +167,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 
 // timeOf is the time of a turn: never before that of the last one, nor before a timer that fires in it is due.
 func (x *execution) timeOf(t *Turn) time.Time {
-	now := later(x.journal.draft.now, t.Now.Round(0).UTC())
+	now := later(x.journal.Draft.Now(), t.Now.Round(0).UTC())
 	for _, message := range t.Inputs {
 		for i := range message {
 			if message[i].Kind != history.TimerFired {

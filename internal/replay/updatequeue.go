@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
@@ -34,7 +35,7 @@ func runNext(x *execution) {
 	handler, set := x.updates.handlers[u.name]
 	ev := &history.Event{ID: u.id, Kind: history.UpdateAccepted, Name: u.name, EventID: u.updateID}
 	if !set {
-		x.scheduler.fail(x.options.nondeterminism(u.id, describe(ev), unknownUpdate(x, u.name)))
+		x.scheduler.fail(x.journal.Nondeterminism(u.id, journal.Describe(ev), unknownUpdate(x, u.name)))
 	}
 	doc, err := openUpdate(x, ev, u.data)
 	if err != nil {

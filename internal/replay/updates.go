@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 	"github.com/perdure/perdure/internal/replay/stack"
 )
@@ -189,7 +190,7 @@ func noteRepeated(x *execution, ev *history.Event) {
 // noteSettled notes that the turn under way answers an update.
 func noteSettled(x *execution, updateID string) {
 	u := x.updates
-	if x.journal.cursor.replaying {
+	if x.journal.Cursor.Replaying() {
 		return
 	}
 	if u.settled == nil {
@@ -365,7 +366,7 @@ func waitingUpdate(ev *history.Event, data history.Payload, lies int64) *update 
 func startUpdate(x *execution, ev *history.Event, data history.Payload, lies int64) error {
 	handler, set := x.updates.handlers[ev.Name]
 	if !set {
-		return x.options.nondeterminism(ev.ID, describe(ev), unknownUpdate(x, ev.Name))
+		return x.journal.Nondeterminism(ev.ID, journal.Describe(ev), unknownUpdate(x, ev.Name))
 	}
 	if handler.OneAtATime {
 		enqueue(x, waitingUpdate(ev, data, lies))
@@ -390,7 +391,7 @@ func completeUpdate(x *execution, u *update, handler UpdateHandler, input json.R
 	result, failed := handler.Run(input)
 
 	x.scheduler.enter()
-	ev, added := x.decide(decision{kind: history.UpdateCompleted, name: u.name, source: u.id})
+	ev, added := x.decide(journal.Decision{Kind: history.UpdateCompleted, Name: u.name, Source: u.id})
 	if added {
 		ev.EventID = u.updateID
 		ev.Result = inline(result)
@@ -464,7 +465,7 @@ func releaseAll(x *execution, end history.Kind) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		u := left[id]
-		ev, added, err := x.journal.decide(&decision{kind: history.UpdateCompleted, name: u.name, source: id, reason: history.TerminalReason(end)})
+		ev, added, err := x.journal.Decide(&journal.Decision{Kind: history.UpdateCompleted, Name: u.name, Source: id, Reason: history.TerminalReason(end)})
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package replay
+package journal
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// An activity or another orchestration has the input that history records, whatever the code passes on replay. The same build must pass the same
-// input. If it does not, the code depends on something that is not the same every time: the order of a map, the clock, a random number. Then
-// calls that look alike would get each other's results. Another build may pass another input: its code has changed since the call was made.
+// On replay, the recorded input of a call applies. The same build must pass the same input: otherwise the code depends on
+// map order, the clock or random numbers, and similar calls would get each other's results. Another build may pass
+// another input, because its code has changed.
 
 // Differences describes inputs of decisions that differ from the inputs recorded by another build.
 type Differences struct {
@@ -19,10 +19,10 @@ type Differences struct {
 	First string
 }
 
-// differ notes a decision with another input, or returns an error when the same build took the recorded one.
-func (c *cursor) differ(d *decision, ev *history.Event) error {
-	recorded, now := inputDifference(inputOf(ev), d.input)
-	want := describe(ev) + " with the input " + recorded
+// differ counts a decision with another input, or returns an error if the same build made the recorded decision.
+func (c *Cursor) differ(d *Decision, ev *history.Event) error {
+	recorded, now := inputDifference(inputOf(ev), d.Input)
+	want := Describe(ev) + " with the input " + recorded
 	got := d.String() + " with the input " + now
 
 	if c.options.BuildID != "" && c.decidedBy == c.options.BuildID {
@@ -36,20 +36,21 @@ func (c *cursor) differ(d *decision, ev *history.Event) error {
 	return nil
 }
 
-// sameInput reports whether an input is the recorded one: a sealed one by its document, however that was encoded.
-func (c *cursor) sameInput(ev *history.Event, input json.RawMessage) (bool, error) {
+// sameInput reports whether an input is the recorded one. It compares the documents of encoded inputs.
+func (c *Cursor) sameInput(ev *history.Event, input json.RawMessage) (bool, error) {
 	recorded := inputOf(ev)
 	if bytes.Equal(recorded, input) {
 		return true, nil
 	}
 	doc, inline := recorded.Document()
 	if !inline {
-		return c.payloads.Same(ev.ID, history.EventPayload{Payload: &recorded, Kind: inputKind(ev.Kind), Name: ev.Name}, input)
+		of := history.EventPayload{Payload: &recorded, Kind: inputKind(ev.Kind), Name: ev.Name}
+		return c.payloads.Same(ev.ID, of, input)
 	}
 	return bytes.Equal(compact(doc), compact(input)), nil
 }
 
-// inputKind is what the input is that an event gives to whatever it is about.
+// inputKind returns the payload kind of the input of a decision.
 func inputKind(k history.Kind) history.PayloadKind {
 	switch k {
 	case history.ActivityScheduled:
@@ -63,7 +64,7 @@ func inputKind(k history.Kind) history.PayloadKind {
 	}
 }
 
-// compact is a document without insignificant space.
+// compact returns a document without insignificant space.
 func compact(doc json.RawMessage) []byte {
 	var b bytes.Buffer
 	if err := json.Compact(&b, doc); err != nil || b.Len() == 0 {
@@ -72,7 +73,8 @@ func compact(doc json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// inputShown is how much of an input a diagnosis shows, in bytes, and inputBefore how much of that may lie before the place where two differ.
+// inputShown is the number of bytes of an input in a diagnosis, and inputBefore how many of them precede the first
+// difference.
 const (
 	inputShown  = 200
 	inputBefore = 60
@@ -81,7 +83,7 @@ const (
 // inputDifference returns excerpts of two inputs from where they differ.
 func inputDifference(recorded history.Payload, input json.RawMessage) (was, is string) {
 	doc, inline := recorded.Document()
-	if !inline { // it may be a secret, and a diagnosis is none
+	if !inline { // the input may be confidential, and a diagnosis is not encrypted
 		ref, _ := recorded.Reference()
 		return fmt.Sprintf("(encoded, %d bytes)", ref.Bytes), fmt.Sprintf("(%d bytes)", len(input))
 	}
@@ -94,7 +96,7 @@ func inputDifference(recorded history.Payload, input json.RawMessage) (was, is s
 	return excerpt(a, same), excerpt(b, same)
 }
 
-// excerpt returns what stands around a place of a document.
+// excerpt returns the part of a document around a position.
 func excerpt(doc []byte, at int) string {
 	from := max(0, at-inputBefore)
 	if len(doc) <= inputShown {
