@@ -9,9 +9,9 @@ import (
 
 // end decides the end that the body came to.
 func (x *execution) end(e Ending) {
-	x.scheduler.enter()
+	x.scheduler.Enter()
 	if err := x.conclude(e); err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
 }
 
@@ -27,7 +27,7 @@ func (x *execution) conclude(e Ending) error {
 
 	d := journal.Decision{Kind: e.Kind}
 	if e.Kind == history.OrchestrationCancelled {
-		d.Reason = x.scopes.root.cancelled.Reason
+		d.Reason = x.scopes.Root().Cancellation().Reason
 	}
 	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
@@ -40,7 +40,7 @@ func (x *execution) conclude(e Ending) error {
 			ev.Callers = unheard(x)
 		}
 		if e.Kind == history.OrchestrationCancelled {
-			ev.Message = x.scopes.root.cancelled.Message
+			ev.Message = x.scopes.Root().Cancellation().Message
 		}
 	}
 
@@ -56,10 +56,10 @@ func continuation(x *execution, e Ending) *Continuation {
 	queued := x.updates.queuedIDs()
 	c := &Continuation{
 		Input:    inline(e.Input),
-		Events:   x.tasks.mail.carry(),
-		EventIDs: x.tasks.mail.lastIDs(queued),
+		Events:   x.mail.Carry(),
+		EventIDs: x.mail.CarryIDs(queued),
 		Inputs:   x.updates.notTaken(&x.payloads),
-		taken:    func(id string) bool { return x.tasks.mail.knows(id) && !slices.Contains(queued, id) },
+		taken:    func(id string) bool { return x.mail.Knows(id) && !slices.Contains(queued, id) },
 	}
 	for _, in := range x.parking.inherited() {
 		c.HandOn(in)

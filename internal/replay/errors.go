@@ -5,15 +5,7 @@ import (
 	"time"
 
 	"github.com/perdure/perdure/internal/faults"
-	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
 )
-
-// NondeterminismError is returned if the code of an orchestration makes other decisions than its history records.
-type NondeterminismError = journal.NondeterminismError
-
-// FetchError is returned if a document could not be read from the place that a reference points to.
-type FetchError = payloads.FetchError
 
 // UnregisteredError is returned if an orchestration called something that its registry cannot name. The instance waits
 // for code that registers the name.
@@ -43,23 +35,3 @@ func (e *BlockedOutsideError) Error() string {
 
 // FaultKind implements faults.Fault.
 func (*BlockedOutsideError) FaultKind() faults.Kind { return faults.Hang }
-
-// ForeignGoroutineError is returned if an orchestration's context or future was used on a goroutine that does not
-// belong to the orchestration. The history does not record the order of such calls. The engine ended the calling
-// goroutine.
-type ForeignGoroutineError struct {
-	InstanceID string
-	// Stack is the stack of the call.
-	Stack string
-	// Late is set if no turn was running at the time of the call. The last turn may be committed, without the requested
-	// decision.
-	Late bool
-}
-
-func (e *ForeignGoroutineError) Error() string {
-	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
-		e.InstanceID, e.Stack)
-}
-
-// FaultKind implements faults.Fault.
-func (*ForeignGoroutineError) FaultKind() faults.Kind { return faults.ForeignGoroutine }

@@ -6,9 +6,12 @@ import (
 	"log/slog"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/identity"
 	"github.com/perdure/perdure/internal/replay/journal"
+	"github.com/perdure/perdure/internal/replay/mailbox"
 	"github.com/perdure/perdure/internal/replay/payloads"
+	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
 // execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
@@ -19,9 +22,10 @@ type execution struct {
 
 	life      life
 	journal   journal.Journal
-	scheduler scheduler
-	tasks     tasks
-	scopes    scopes
+	scheduler tasks.Scheduler
+	tasks     tasks.Set
+	scopes    tasks.Scopes
+	mail      *mailbox.Mailbox // nil until it is needed
 	payloads  payloads.Loader
 	parking   *parking      // nil until an input is parked
 	continued *Continuation // the state for the next execution, once this turn has continued as new
@@ -34,34 +38,42 @@ type execution struct {
 }
 
 func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts, identity: identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})}
+	x := &execution{orchestration: o, options: opts}
+	x.identity = identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})
 	x.journal.Init(&journal.Options{
 		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, BuildID: opts.BuildID,
 	}, &x.payloads)
-	x.scheduler.options = &x.options
-	x.scheduler.mark = fmt.Sprintf("%s %p", opts.ExecutionID, x)
+	x.scheduler.Init(&coroutine.Options{
+		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x),
+		Logger: opts.Logger, Faults: opts.Faults,
+	})
 	x.payloads.Init(&payloads.Options{
 		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch,
 		Decoder: opts.Seals,
 	})
-	x.tasks.scheduler = &x.scheduler
-	x.tasks.payloads = &x.payloads
-	x.tasks.recordWaitEnds = opts.WaitEnds
-	x.tasks.open = map[int64]*Task{}
-	x.scopes.journal = &x.journal
-	x.scopes.tasks = &x.tasks
+	x.tasks.Init(&tasks.Options{
+		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, ExactRetries: opts.ExactRetries,
+	}, &x.scheduler, &x.scopes, &x.journal, &x.payloads)
 	return x
+}
+
+// mailbox returns the external events of the execution.
+func (x *execution) mailbox() *mailbox.Mailbox {
+	if x.mail == nil {
+		x.mail = mailbox.New(&x.tasks, &x.payloads, x.options.WaitEnds)
+	}
+	return x.mail
 }
 
 // begin starts the body, which runs when the scheduler comes to it.
 func (x *execution) begin() {
 	input := x.life.begin()
-	x.scheduler.spawn(func() {
+	x.scheduler.Spawn(func() {
 		x.protect(func() {
 			if x.life.sealed != "" {
 				input = openInput(x, input)
 			}
-			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: &x.scopes.root}, input))
+			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: x.scopes.Root()}, input))
 		})
 	})
 }
@@ -71,7 +83,7 @@ func openInput(x *execution, sealed json.RawMessage) json.RawMessage {
 	p := history.Payload(sealed)
 	doc, err := x.payloads.Decode(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
 	if err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
 	return doc
 }
@@ -83,9 +95,9 @@ func (x *execution) protect(code func()) {
 		switch {
 		case returned:
 			return
-		case x.scheduler.gate.is(unwinding):
+		case x.scheduler.Gate().Is(coroutine.Unwinding):
 			return // the engine ends the coroutine: a panic of a deferred call is caught by stopped
-		case x.scheduler.gate.is(abandoned):
+		case x.scheduler.Gate().Is(coroutine.Abandoned):
 			_ = recover() // the turn is lost already, and a panic must not end the process
 			return
 		}
@@ -105,7 +117,7 @@ func (x *execution) protect(code func()) {
 func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
 	return ev, added
 }
@@ -115,29 +127,29 @@ func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 func (x *execution) finish() result {
 	replayed := x.journal.Cursor.Replaying()
 	if x.life.hasEnded() && !replayed {
-		x.scheduler.yield()
+		x.scheduler.Yield()
 	}
-	x.scheduler.gate.endTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
+	x.scheduler.Gate().EndTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
 
-	if replayed && x.life.hasEnded() && !x.scheduler.stuck() && !x.journal.Cursor.Done() {
-		x.scheduler.voidWith(x.journal.Cursor.Divergence(x.idle()))
+	if replayed && x.life.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
+		x.scheduler.Void(x.journal.Cursor.Divergence(x.idle()))
 	}
-	if !x.scheduler.stuck() && !x.life.hasEnded() {
-		x.tasks.mail.shed()
+	if !x.scheduler.IsVoid() && !x.life.hasEnded() {
+		x.mail.Shed()
 		x.updates.shed(&x.payloads)
 	}
 	if !replayed {
 		x.payloads.DropParked()
 	}
 
-	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.verdict()}
+	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.Err()}
 	r.events, r.consumed = x.journal.Draft.Release()
 	r.continued, x.continued = x.continued, nil
 	r.repeated, r.callers, r.turnedAway = x.updates.endTurn()
-	r.waits = x.tasks.mail.endTurn(x.journal.Draft.Now())
+	r.waits = x.mail.EndTurn(x.journal.Draft.Now())
 	x.journal.Cursor.Finish()
 	x.parking.endTurn()
-	x.tasks.arrivals.endTurn()
+	x.tasks.Arrivals.EndTurn()
 	return r
 }
 
@@ -146,31 +158,21 @@ func (x *execution) idle() string {
 	if x.life.hasEnded() {
 		return "nothing more: it has ended"
 	}
-	awaited := x.scheduler.awaited()
+	awaited := x.scheduler.Awaited()
 	if len(awaited) == 0 {
 		return "nothing more"
 	}
-	return "nothing more: it waits for " + describeTasks(awaited)
+	return "nothing more: it waits for " + tasks.Describe(awaited)
 }
 
 // Costs measured with 10,000 suspended instances.
 const (
 	instanceBytes  = 2 << 10
 	coroutineBytes = 8 << 10
-	taskBytes      = 256
 )
 
 // bytes is roughly what the execution takes in memory.
 func (x *execution) bytes() int {
 	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
-		x.tasks.bytes() + x.updates.bytes() + x.scheduler.suspended()*coroutineBytes
-}
-
-// own refuses tasks of another instance: their outcomes are not in this history.
-func (x *execution) own(tasks ...*Task) {
-	for _, t := range tasks {
-		if t.x != x {
-			panic(fmt.Sprintf("replay: a future of instance %q is awaited in instance %q", t.x.options.InstanceID, x.options.InstanceID))
-		}
-	}
+		x.tasks.Bytes() + x.mail.Bytes() + x.updates.bytes() + x.scheduler.Suspended()*coroutineBytes
 }

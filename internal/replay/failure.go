@@ -27,7 +27,3 @@ func exited() *history.Failure {
 		Message: "the orchestration called runtime.Goexit instead of returning (testing.T's FailNow, Fatal and Skip do)",
 	}
 }
-
-// Where returns the functions and lines of user code in a stack, innermost first. It is empty if the stack contains no
-// user code.
-func Where(s string) string { return stack.Where(s) }

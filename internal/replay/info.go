@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
 // Info contains what an orchestration's code can read about its execution.
@@ -24,17 +26,17 @@ func (i Info) TakesLargePayloads() bool { return i.x.journal.Draft.LargePayloads
 
 // IsReplaying reports whether the code is replaying committed events. It is also true while the code is unwound.
 func (i Info) IsReplaying() bool {
-	return i.x.journal.Cursor.Replaying() || !i.x.scheduler.gate.is(live)
+	return i.x.journal.Cursor.Replaying() || !i.x.scheduler.Gate().Is(coroutine.Live)
 }
 
 // IsUnwinding reports whether the code is being dropped from memory. Its deferred calls run, and decide nothing.
 func (i Info) IsUnwinding() bool {
-	mode := i.x.scheduler.gate.state()
-	return mode != live && mode != replaying && mode != asking
+	mode := i.x.scheduler.Gate().Mode()
+	return mode != coroutine.Live && mode != coroutine.Replaying && mode != coroutine.Querying
 }
 
 // IsInstanceCancelled reports whether a cancellation of the instance was requested, in any scope.
-func (i Info) IsInstanceCancelled() bool { return i.x.scopes.root.cancelled != nil }
+func (i Info) IsInstanceCancelled() bool { return i.x.scopes.Root().Cancellation() != nil }
 
 // Logger returns the logger of the orchestration. It logs nothing while IsReplaying returns true.
 func (i Info) Logger() *slog.Logger {

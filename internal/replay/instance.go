@@ -8,8 +8,6 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
-	"github.com/perdure/perdure/internal/replay/journal"
-	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
 // Orchestration is code that this package can replay.
@@ -65,12 +63,6 @@ type Options struct {
 	// LargePayloads is set if there is a payload store. Turns record the value, and a replay uses the recorded value.
 	LargePayloads bool
 }
-
-// Differences describes inputs of decisions that differ from the inputs recorded by another build.
-type Differences = journal.Differences
-
-// Seals decodes the encoded payloads of an execution.
-type Seals = payloads.Decoder
 
 // defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).
 const defaultTurnLimit = 10 * time.Second
@@ -132,17 +124,13 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 // settled, and neither the code nor a parked input has cancelled it. ending is true if the activity was cancelled and
 // the execution waits for its end. Such an activity is not retried.
 func (i *Instance) OpenActivity(id int64) (open, ending bool) {
-	t := i.x.tasks.open[id]
-	if t == nil || t.kind != history.ActivityScheduled || t.done {
+	open, cancelled, awaited := i.x.tasks.Activity(id)
+	cancelledParked, settled := i.x.parking.settles(id)
+	if settled {
 		return false, false
 	}
-	cancelled, settled := i.x.parking.settles(id)
-	if settled || i.x.tasks.arrivals.has(id) {
-		return false, false
-	}
-
-	open = !t.cancelled && !cancelled
-	return open, !open && t.waits != waitsForNone
+	cancelled = cancelled || open && cancelledParked
+	return open && !cancelled, cancelled && awaited
 }
 
 // Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a

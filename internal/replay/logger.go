@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"log/slog"
+
+	"github.com/perdure/perdure/internal/replay/coroutine"
 )
 
 // newLogger returns the orchestration's logger: that of the options, silent while the code only repeats itself.
@@ -23,7 +25,7 @@ type liveHandler struct {
 
 // Enabled implements slog.Handler.
 func (h liveHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.x.journal.Cursor.Replaying() && h.x.scheduler.gate.is(live) && h.Handler.Enabled(ctx, level)
+	return !h.x.journal.Cursor.Replaying() && h.x.scheduler.Gate().Is(coroutine.Live) && h.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs implements slog.Handler.

@@ -63,7 +63,7 @@ func (p *parking) isBlocked() bool { return p != nil && p.blocked }
 // ParkedBehind returns the number of parked inputs that the running turn has left to later turns. It is the same in
 // each replay.
 func ParkedBehind(c *Context) int {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if c.x.parking == nil {
 		return 0
 	}

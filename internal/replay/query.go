@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 
 	"github.com/perdure/perdure/history"
@@ -26,7 +25,7 @@ type QueryAnswer struct {
 
 // SetQueryHandler registers the handler for queries with a name, from now on. The history does not record the call.
 func SetQueryHandler(c *Context, name string, handler QueryHandler) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if c.x.queries == nil {
 		c.x.queries = map[string]QueryHandler{}
 	}
@@ -50,18 +49,6 @@ func (e *UnknownQueryError) Error() string {
 	return fmt.Sprintf("instance %q: query %q has no handler; handlers exist for %q", e.InstanceID, e.Query, e.Known)
 }
 
-// QueryMisuseError is returned if a query handler used the context or a future of its orchestration to decide or wait.
-type QueryMisuseError struct {
-	InstanceID string
-	// Stack is the stack of the call.
-	Stack string
-}
-
-func (e *QueryMisuseError) Error() string {
-	return fmt.Sprintf("instance %q: a query handler used the orchestration's context to decide or wait:\n%s",
-		e.InstanceID, e.Stack)
-}
-
 // Query runs the query handler after a replay. The response may be a failure of the handler.
 //
 // Calls of the handler decide nothing, but the handler may change variables of the code: only Close may follow, no
@@ -79,8 +66,8 @@ func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error
 // query is the goroutine of a query: the handler may never come back, and may end it.
 func (i *Instance) query(name string, input json.RawMessage) {
 	goroutine.ReserveStack()
-	i.x.scheduler.gate.startQuery()
-	i.x.scheduler.label()
+	i.x.scheduler.Gate().StartQuery()
+	i.x.scheduler.Label()
 
 	var r result
 	returned := false
@@ -88,8 +75,8 @@ func (i *Instance) query(name string, input json.RawMessage) {
 		if !returned {
 			r.answer.Failure = endedBy(recover())
 		}
-		i.x.scheduler.gate.endTurn()
-		if misuse := i.x.scheduler.gate.misusedBy(); misuse != nil {
+		i.x.scheduler.Gate().EndTurn()
+		if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
 			r.err = misuse
 		}
 		if i.release() {
@@ -126,10 +113,4 @@ func endedBy(r any) *history.Failure {
 		return p.Failure()
 	}
 	return &history.Failure{Type: history.TypePanic, Message: stack.Truncate(fmt.Append(nil, r)) + ": " + stack.Where(stack.Current())}
-}
-
-// endMisuse ends the calling goroutine: it is that of a query's handler, or one that the handler has started.
-func endMisuse(s *scheduler) {
-	s.gate.recordMisuse(&QueryMisuseError{InstanceID: s.options.InstanceID, Stack: stack.Current()})
-	runtime.Goexit()
 }

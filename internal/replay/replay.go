@@ -12,12 +12,12 @@ import (
 func (x *execution) replay(events []history.Event) {
 	past := &x.journal.Cursor
 	past.Start(events)
-	x.scheduler.gate.startReplay()
+	x.scheduler.Gate().StartReplay()
 
-	for !past.Done() && !x.scheduler.stuck() {
+	for !past.Done() && !x.scheduler.IsVoid() {
 		ev := past.Next()
 		if ev.ID != past.LastID()+1 {
-			x.scheduler.voidWith(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
+			x.scheduler.Void(fmt.Errorf("replay: instance %q: event #%d (%s) instead of #%d", x.options.InstanceID,
 				ev.ID, ev.Kind, past.LastID()+1))
 			return
 		}
@@ -28,12 +28,12 @@ func (x *execution) replay(events []history.Event) {
 			past.PassAll()
 			x.life.end()
 		case !ended && journal.PrecedesTermination(ev):
-			x.scheduler.voidWith(x.replayRelease())
+			x.scheduler.Void(x.replayRelease())
 		case ended || !journal.IsInput(ev):
-			x.scheduler.voidWith(past.Divergence(x.idle()))
+			x.scheduler.Void(past.Divergence(x.idle()))
 		default:
-			x.scheduler.voidWith(x.replayInput(ev))
-			x.scheduler.run(&x.life)
+			x.scheduler.Void(x.replayInput(ev))
+			x.scheduler.Run(x.life.hasEnded)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func (x *execution) replayInput(ev *history.Event) error {
 		x.parking = x.parking.add(ev, &x.payloads)
 	case history.ExecutionSuspended, history.ExecutionResumed: // they cause nothing here: what is parked meanwhile, the next turn takes
 		x.parking = x.parking.stop()
-		x.tasks.events().remember(ev.EventID)
+		x.mailbox().Remember(ev.EventID)
 	case history.ExecutionRestarted: // what it has taken over caused all that it was to cause, but for what the first turn takes
 		x.parking = x.parking.add(ev, &x.payloads).stop()
 		x.identity.Become(history.ExecutionRef{InstanceID: ev.InstanceID, ExecutionID: ev.ExecutionID})
@@ -95,7 +95,7 @@ func (x *execution) replayStart(ev *history.Event) error {
 		x.parking = x.parking.add(ev, &x.payloads)
 	}
 	if len(ev.CarriedEvents) > 0 || len(ev.EventIDs) > 0 {
-		return x.tasks.events().inherit(ev)
+		return x.mailbox().Inherit(ev)
 	}
 	return nil
 }

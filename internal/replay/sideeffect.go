@@ -20,16 +20,16 @@ type SideEffect struct {
 
 // SideEffect produces and records a value, or reads it from the history. It returns the failure of Produce, or nil.
 func (c *Context) SideEffect(s SideEffect) *history.Failure {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if c.x.journal.Cursor.Replaying() {
 		return c.x.recall(s.Accept)
 	}
 
 	var value json.RawMessage
 	var f *history.Failure
-	c.x.scheduler.outside(func() { value, f = s.Produce() })
+	c.x.scheduler.RunSideEffect(func() { value, f = s.Produce() })
 
-	c.x.scheduler.enter() // the turn may have been given up meanwhile
+	c.x.scheduler.Enter() // the turn may have been given up meanwhile
 	ev, _ := c.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	ev.Value = inline(value)
 	ev.Error = f
@@ -47,23 +47,23 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	if !ok && ev.Value.IsEncoded() {
 		var err error
 		if value, err = x.payloads.Decode(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
-			x.scheduler.fail(err)
+			x.scheduler.Fail(err)
 		}
 		ok = true
 	}
 	if !ok {
-		x.scheduler.fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
+		x.scheduler.Fail(fmt.Errorf("replay: instance %q: the value in event #%d was not fetched", x.options.InstanceID,
 			ev.ID))
 	}
 	if err := accept(value); err != nil {
-		x.scheduler.fail(x.journal.Nondeterminism(ev.ID, journal.Describe(ev), journal.Describe(ev)+" of another type: "+err.Error()))
+		x.scheduler.Fail(x.journal.Nondeterminism(ev.ID, journal.Describe(ev), journal.Describe(ev)+" of another type: "+err.Error()))
 	}
 	return nil
 }
 
 // SetCustomStatus sets the custom status that clients see. It records nothing if the status is unchanged.
 func (c *Context) SetCustomStatus(status json.RawMessage) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	if bytes.Equal(c.x.status, status) {
 		return
 	}

@@ -2,77 +2,12 @@ package replay
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
-
-// An abandoned execution, and one that unwinds, never runs again.
-func TestGateHasNoWayBack(t *testing.T) {
-	t.Parallel()
-	for mode, enter := range map[int32]func(*gate){abandoned: (*gate).abandon, unwinding: (*gate).unwind} {
-		var g gate
-		g.startTurn()
-		g.startReplay()
-		enter(&g)
-
-		g.endTurn()
-		g.startTurn()
-		g.startReplay()
-		if !g.is(mode) {
-			t.Errorf("mode %d became %d", mode, g.state())
-		}
-	}
-}
-
-func TestGateEndsATurnAndAReplay(t *testing.T) {
-	t.Parallel()
-	var g gate
-	g.startReplay()
-	if !g.is(resting) {
-		t.Error("a replay began without a turn")
-	}
-
-	g.startTurn()
-	g.endTurn()
-	if !g.is(resting) {
-		t.Error("the turn goes on")
-	}
-	g.startTurn()
-	g.startReplay()
-	g.endTurn()
-	if !g.is(resting) {
-		t.Error("the replay goes on")
-	}
-}
-
-// The first error says why an execution is void, unless a foreign goroutine caused it.
-func TestVerdictIsTheFirstCause(t *testing.T) {
-	t.Parallel()
-	first, second := errors.New("first"), errors.New("second")
-	var s scheduler
-	s.voidWith(nil)
-	if s.stuck() {
-		t.Error("void without an error")
-	}
-
-	s.voidWith(first)
-	s.voidWith(second)
-	s.voidWith(nil)
-	if got := s.verdict(); !s.stuck() || !errors.Is(got, first) {
-		t.Errorf("%v", got)
-	}
-
-	foreign := &ForeignGoroutineError{}
-	s.gate.recordForeign(foreign)
-	s.gate.recordForeign(&ForeignGoroutineError{Late: true})
-	if got := s.verdict(); got != error(foreign) { //nolint:errorlint // the very one
-		t.Errorf("%v", got)
-	}
-}
 
 func TestLifeForgetsTheInputOnceTheBodyHasIt(t *testing.T) {
 	t.Parallel()
@@ -149,20 +84,5 @@ func TestParkedInputsThatAreLeftAreInherited(t *testing.T) {
 		if p.inherited() != nil {
 			t.Error("it keeps what is left after the turn")
 		}
-	}
-}
-
-// A child that has settled is not tried again, and a warm instance does not keep its input.
-func TestSettledChildForgetsItsInput(t *testing.T) {
-	t.Parallel()
-	x := newExecution(Orchestration{}, Options{})
-	child := &Task{x: x, id: 3, child: &child{input: history.Payload("1")}}
-	x.tasks.add(child)
-	x.tasks.settle(child, json.RawMessage("22"), nil)
-	if child.child.input != nil || x.tasks.untaken != 2 {
-		t.Errorf("%s, %d bytes", child.child.input, x.tasks.untaken)
-	}
-	if got := child.TakeResult(); string(got) != "22" || x.tasks.untaken != 0 || child.TakeResult() != nil {
-		t.Errorf("%s, %d bytes", got, x.tasks.untaken)
 	}
 }

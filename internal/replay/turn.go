@@ -87,7 +87,7 @@ var errNoStart = errors.New("no OrchestrationStarted was replayed")
 // turn applies the inputs, each until the code can go no further.
 func (x *execution) turn(t *Turn) {
 	if !x.life.read {
-		x.scheduler.voidWith(fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart))
+		x.scheduler.Void(fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart))
 		return
 	}
 
@@ -103,13 +103,13 @@ func (x *execution) turn(t *Turn) {
 	if x.life.mayBegin(x.journal.Draft.Now()) {
 		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 		x.begin()
-		x.scheduler.run(&x.life)
+		x.scheduler.Run(x.life.hasEnded)
 		takeReceived(x, t)
 	}
 
-	x.scheduler.voidWith(seeArrived(x, arrived))
+	x.scheduler.Void(seeArrived(x, arrived))
 	for _, message := range t.Inputs {
-		if x.scheduler.stuck() || x.life.hasEnded() {
+		if x.scheduler.IsVoid() || x.life.hasEnded() {
 			return
 		}
 		x.journal.Draft.StartMessage()
@@ -127,7 +127,7 @@ const startTimer = 1
 
 // apply takes one input, if it applies.
 func (x *execution) apply(t *Turn, ev *history.Event) {
-	if x.life.hasEnded() || x.scheduler.stuck() {
+	if x.life.hasEnded() || x.scheduler.IsVoid() {
 		return
 	}
 	task, applies := x.concerns(ev)
@@ -138,7 +138,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	if ev.Kind == history.UpdateAccepted {
 		var err error
 		if ev, err = judge(x, ev); ev == nil {
-			x.scheduler.voidWith(err)
+			x.scheduler.Void(err)
 			return
 		}
 	}
@@ -146,7 +146,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
 		if err := releaseAll(x, ev.Kind); err != nil {
-			x.scheduler.voidWith(err)
+			x.scheduler.Void(err)
 			return
 		}
 	}
@@ -161,8 +161,8 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 		added.Callers = unheard(x)
 	}
 
-	x.scheduler.voidWith(x.accept(task, added))
-	x.scheduler.run(&x.life)
+	x.scheduler.Void(x.accept(task, added))
+	x.scheduler.Run(x.life.hasEnded)
 }
 
 // timeOf is the time of a turn: never before that of the last one, nor before a timer that fires in it is due.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
@@ -26,7 +27,7 @@ func takeNext(x *execution) {
 		x.updates.busy = false
 		return
 	}
-	x.scheduler.spawn(func() { x.protect(func() { runNext(x) }) })
+	x.scheduler.Spawn(func() { x.protect(func() { runNext(x) }) })
 }
 
 func runNext(x *execution) {
@@ -35,13 +36,13 @@ func runNext(x *execution) {
 	handler, set := x.updates.handlers[u.name]
 	ev := &history.Event{ID: u.id, Kind: history.UpdateAccepted, Name: u.name, EventID: u.updateID}
 	if !set {
-		x.scheduler.fail(x.journal.Nondeterminism(u.id, journal.Describe(ev), unknownUpdate(x, u.name)))
+		x.scheduler.Fail(x.journal.Nondeterminism(u.id, journal.Describe(ev), unknownUpdate(x, u.name)))
 	}
 	doc, err := openUpdate(x, ev, u.data)
 	if err != nil {
-		x.scheduler.fail(err)
+		x.scheduler.Fail(err)
 	}
-	u.data, u.on = nil, x.scheduler.current
+	u.data, u.on = nil, x.scheduler.Current()
 	x.updates.running[u.id] = u
 	completeUpdate(x, u, handler, doc)
 }
@@ -72,21 +73,7 @@ func (u *updates) queuedIDs() (ids []string) {
 	return ids
 }
 
-// NewSignal returns a task that the code settles with Signal. The history does not record it.
-func NewSignal(c *Context) *Task {
-	c.x.scheduler.enter()
-	return &Task{x: c.x}
-}
-
-// Signal settles a task of NewSignal. It does nothing if the task is settled already.
-func Signal(c *Context, t *Task) {
-	c.x.scheduler.enter()
-	if !t.done {
-		c.x.tasks.settle(t, nil, nil)
-	}
-}
-
 // MayRecover reports whether code may recover a panic. It may not if the engine is ending its coroutine.
 func MayRecover(c *Context) bool {
-	return !c.x.scheduler.gate.is(unwinding) && !c.x.scheduler.gate.is(abandoned)
+	return !c.x.scheduler.Gate().Is(coroutine.Unwinding) && !c.x.scheduler.Gate().Is(coroutine.Abandoned)
 }

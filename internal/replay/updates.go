@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/perdure/perdure/history"
+	"github.com/perdure/perdure/internal/replay/coroutine"
 	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/payloads"
 	"github.com/perdure/perdure/internal/replay/stack"
+	"github.com/perdure/perdure/internal/replay/tasks"
 )
 
 // mostUpdates is how many handlers of updates an execution runs at a time: each is a coroutine, and each that its end leaves is an event of its
@@ -60,9 +62,9 @@ type update struct {
 	id             int64 // of the event that has it
 	name, updateID string
 	requestedBy    string
-	data           history.Payload // of one that waits for the code to begin, or for its turn
-	lies           int64           // the event in which data does
-	on             *coroutine      // that its handler runs on
+	data           history.Payload  // of one that waits for the code to begin, or for its turn
+	lies           int64            // the event in which data does
+	on             *tasks.Coroutine // that its handler runs on
 }
 
 // refer replaces the data of an update that waits by a reference to where it lies, unless a copy takes no more. The event may be of the turn under way: nothing
@@ -83,34 +85,34 @@ func changing(x *execution) *updates {
 
 // SetUpdateHandler registers the handler for updates with a name, from now on. The history does not record the call.
 func SetUpdateHandler(c *Context, name string, handler UpdateHandler) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	changing(c.x).handlers[name] = handler
 }
 
 // AwaitUpdates waits until no update handler runs. If the scope is cancelled before that, it returns the scope's
 // cancellation. own is true if the caller is itself a handler, which would wait for its own end.
 func AwaitUpdates(c *Context) (cancelled *Cancellation, own bool) {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	for !c.x.updates.isIdle() {
 		u := c.x.updates
-		if u.runsOn(c.x.scheduler.current) {
+		if u.runsOn(c.x.scheduler.Current()) {
 			return nil, true
 		}
 		if u.none == nil {
-			u.none = &Task{x: c.x}
+			u.none = c.x.tasks.NewSignal()
 		}
-		if c.x.scheduler.awaitOne(c.scope, u.none) < 0 {
-			return c.scope.cancelled, false
+		if c.x.scheduler.AwaitOne(c.scope, u.none) < 0 {
+			return c.scope.Cancellation(), false
 		}
 	}
-	return c.scope.cancelled, false
+	return c.scope.Cancellation(), false
 }
 
 // isIdle reports whether no handler runs.
 func (u *updates) isIdle() bool { return u == nil || len(u.running) == 0 && len(u.queue) == 0 }
 
 // runsOn reports whether a coroutine is that of a handler.
-func (u *updates) runsOn(c *coroutine) bool {
+func (u *updates) runsOn(c *tasks.Coroutine) bool {
 	for _, r := range u.running {
 		if r.on == c {
 			return true
@@ -159,7 +161,7 @@ func isNewUpdate(x *execution, ev *history.Event) bool {
 
 // isNewID reports whether no update of an id has come before.
 func isNewID(x *execution, updateID string) bool {
-	return !x.tasks.mail.knows(history.UpdateIDPrefix+updateID) && !x.updates.hasReceived(updateID)
+	return !x.mail.Knows(history.UpdateIDPrefix+updateID) && !x.updates.hasReceived(updateID)
 }
 
 // noteRepeated notes an input that does not apply, if it is an update that is over: who sends it again may be without an answer.
@@ -228,7 +230,7 @@ func judge(x *execution, ev *history.Event) (*history.Event, error) {
 		return nil, err
 	}
 	refusal := refusalOf(x, ev.Name, doc)
-	if !x.scheduler.gate.is(live) {
+	if !x.scheduler.Gate().Is(coroutine.Live) {
 		return nil, nil //nolint:nilnil // there is nothing to record any more
 	}
 	if refusal == nil {
@@ -305,12 +307,12 @@ func unknownUpdate(x *execution, name string) string {
 // askValidator runs a validator, which may end its goroutine, and must not decide: so it has one of its own, in the mode of queries. One that does not come
 // back is the turn's (BlockedOutsideError).
 func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (refusal *UpdateRefusal) {
-	gate := &x.scheduler.gate
+	gate := x.scheduler.Gate()
 	takeBack := x.identity.MarkDraws()
-	gate.startQuery()
+	gate.StartQuery()
 	answers := make(chan *UpdateRefusal, 1)
 	go func() {
-		x.scheduler.label()
+		x.scheduler.Label()
 		var r *UpdateRefusal
 		returned := false
 		defer func() {
@@ -325,8 +327,8 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 
 	refusal = <-answers
 	takeBack()
-	gate.endQuery()
-	if misuse := gate.takeMisuse(); misuse != nil {
+	gate.EndQuery()
+	if misuse := gate.TakeMisuse(); misuse != nil {
 		refusal = &UpdateRefusal{history.RejectedNotReadOnly, &history.Failure{
 			Type:         history.TypeError,
 			Message:      "the validator must only read, but it made a call that decides or waits at " + stack.Where(misuse.Stack),
@@ -339,7 +341,7 @@ func askValidator(x *execution, handler UpdateHandler, input json.RawMessage) (r
 // acceptUpdate takes an event about an update that applies.
 func acceptUpdate(x *execution, ev *history.Event) error {
 	if ev.Kind != history.UpdateReceived { // the execution behind this one may have to take what is received
-		x.tasks.events().remember(history.UpdateIDPrefix + ev.EventID)
+		x.mailbox().Remember(history.UpdateIDPrefix + ev.EventID)
 	}
 	data, lies := dataOfUpdate(x, ev)
 	u := changing(x)
@@ -379,8 +381,8 @@ func startUpdate(x *execution, ev *history.Event, data history.Payload, lies int
 
 	u := &update{id: ev.ID, name: ev.Name, updateID: ev.EventID}
 	x.updates.running[ev.ID] = u
-	x.scheduler.spawn(func() {
-		u.on = x.scheduler.current
+	x.scheduler.Spawn(func() {
+		u.on = x.scheduler.Current()
 		x.protect(func() { completeUpdate(x, u, handler, doc) })
 	})
 	return nil
@@ -390,7 +392,7 @@ func startUpdate(x *execution, ev *history.Event, data history.Payload, lies int
 func completeUpdate(x *execution, u *update, handler UpdateHandler, input json.RawMessage) {
 	result, failed := handler.Run(input)
 
-	x.scheduler.enter()
+	x.scheduler.Enter()
 	ev, added := x.decide(journal.Decision{Kind: history.UpdateCompleted, Name: u.name, Source: u.id})
 	if added {
 		ev.EventID = u.updateID
@@ -410,7 +412,7 @@ func completeUpdate(x *execution, u *update, handler UpdateHandler, input json.R
 func tellIdle(x *execution) {
 	if none := x.updates.none; none != nil && x.updates.isIdle() {
 		x.updates.none = nil
-		x.tasks.settle(none, nil, nil)
+		x.tasks.Signal(none)
 	}
 }
 
@@ -452,8 +454,8 @@ func (u *updates) notTaken(l *payloads.Loader) (inputs []history.Event) {
 
 // releaseAll decides, before the end of an execution, what it leaves: it cancels all that is outstanding, and gives up the handlers that have not returned.
 func releaseAll(x *execution, end history.Kind) error {
-	x.tasks.mail.release(end)
-	if err := x.scopes.release(end); err != nil || x.updates.isIdle() {
+	x.mail.EndWaits(end)
+	if err := x.scopes.CancelAll(end); err != nil || x.updates.isIdle() {
 		return err
 	}
 	left := maps.Clone(x.updates.running)

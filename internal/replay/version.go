@@ -14,10 +14,10 @@ const DefaultVersion = journal.DefaultVersion
 // most, which Version records. On replay, Version returns the recorded version, or DefaultVersion if none is recorded.
 // If the version is not between least and most, Version fails the turn with a NondeterminismError and does not return.
 func Version(c *Context, change string, least, most int) int {
-	c.x.scheduler.enter()
+	c.x.scheduler.Enter()
 	refuse := func(expected, why string) {
 		got := fmt.Sprintf("Version(%q, %d, %d): %s", change, least, most, why)
-		c.x.scheduler.fail(c.x.journal.Nondeterminism(c.x.journal.Cursor.LastID(), expected, got))
+		c.x.scheduler.Fail(c.x.journal.Nondeterminism(c.x.journal.Cursor.LastID(), expected, got))
 	}
 	if least > most {
 		refuse("no version", "minVersion is greater than maxVersion")
@@ -25,7 +25,7 @@ func Version(c *Context, change string, least, most int) int {
 
 	version, err := c.x.journal.Version(change, most)
 	if err != nil {
-		c.x.scheduler.fail(err)
+		c.x.scheduler.Fail(err)
 	}
 	if version < least || version > most {
 		refuse(describeVersion(change, version), versionFix(version, least))

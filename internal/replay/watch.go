@@ -37,7 +37,7 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 
 	go func() {
 		goroutine.ReserveStack()
-		i.x.scheduler.countGoroutines()
+		i.x.scheduler.CountGoroutines()
 		defer i.finish()
 		work()
 	}()
@@ -84,13 +84,13 @@ func (i *Instance) awaitTurn() result {
 	if !i.giveUp() {
 		return <-i.done // the turn ended at the last moment
 	}
-	if f := i.x.scheduler.gate.foreignCall(); f != nil {
+	if f := i.x.scheduler.Gate().ForeignCall(); f != nil {
 		return result{err: f} // the code may wait for the goroutine that was ended
 	}
-	if misuse := i.x.scheduler.gate.misusedBy(); misuse != nil {
+	if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
 		return result{err: misuse} // as above
 	}
-	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.where()}}
+	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.Stacks()}}
 }
 
 // acquire gives the execution to a turn's goroutine.
@@ -101,7 +101,7 @@ func (i *Instance) acquire() bool {
 		return false
 	}
 	i.running = true
-	i.x.scheduler.gate.startTurn()
+	i.x.scheduler.Gate().StartTurn()
 	return true
 }
 
@@ -123,7 +123,7 @@ func (i *Instance) giveUp() bool {
 		return false
 	}
 	i.abandoned = true
-	i.x.scheduler.gate.abandon()
+	i.x.scheduler.Gate().Abandon()
 	return true
 }
 
@@ -135,7 +135,7 @@ func (i *Instance) retire() (before, running bool) {
 	before = i.abandoned
 	i.abandoned = true
 	if i.running {
-		i.x.scheduler.gate.abandon()
+		i.x.scheduler.Gate().Abandon()
 	}
 	return before, i.running
 }
@@ -165,5 +165,5 @@ func (i *Instance) Close() bool {
 // unwind ends the coroutines. It is called once, by the goroutine that has the execution when it is abandoned.
 func (i *Instance) unwind() {
 	defer close(i.gone)
-	i.x.scheduler.unwind()
+	i.x.scheduler.Unwind()
 }
