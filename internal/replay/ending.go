@@ -18,7 +18,7 @@ func (x *execution) end(e Ending) {
 // conclude decides the end of the execution, and before it the cancels of what is outstanding.
 func (x *execution) conclude(e Ending) error {
 	from := x.journal.Cursor.Position()
-	if err := releaseAll(x, e.Kind); err != nil {
+	if err := x.cancelAll(e.Kind); err != nil {
 		if x.journal.Cursor.Position() == from && !x.journal.Cursor.EndsHere(e.Kind) { // history has not come to the end at all
 			return x.journal.Cursor.Divergence(string(e.Kind))
 		}
@@ -37,7 +37,7 @@ func (x *execution) conclude(e Ending) error {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
 		if e.Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waits
-			ev.Callers = unheard(x)
+			ev.Callers = unansweredCallers(x)
 		}
 		if e.Kind == history.OrchestrationCancelled {
 			ev.Message = x.scopes.Root().Cancellation().Message
@@ -51,14 +51,23 @@ func (x *execution) conclude(e Ending) error {
 	return nil
 }
 
+// cancelAll records, before the end of the execution, what is outstanding: it cancels tasks and aborts update handlers.
+func (x *execution) cancelAll(end history.Kind) error {
+	x.mail.EndWaits(end)
+	if err := x.scopes.CancelAll(end); err != nil {
+		return err
+	}
+	return x.updates.Abort(end)
+}
+
 // continuation is what an execution hands on that continues as new.
 func continuation(x *execution, e Ending) *Continuation {
-	queued := x.updates.queuedIDs()
+	queued := x.updates.QueuedIDs()
 	c := &Continuation{
 		Input:    inline(e.Input),
 		Events:   x.mail.Carry(),
 		EventIDs: x.mail.CarryIDs(queued),
-		Inputs:   x.updates.notTaken(&x.payloads),
+		Inputs:   x.updates.Carry(),
 		taken:    func(id string) bool { return x.mail.Knows(id) && !slices.Contains(queued, id) },
 	}
 	for _, in := range x.parking.inherited() {
@@ -69,7 +78,7 @@ func continuation(x *execution, e Ending) *Continuation {
 
 // replayRelease decides again what came before an order to terminate.
 func (x *execution) replayRelease() error {
-	if err := releaseAll(x, history.OrchestrationTerminated); err != nil {
+	if err := x.cancelAll(history.OrchestrationTerminated); err != nil {
 		return err
 	}
 	if next := x.journal.Cursor.Next(); next == nil || next.Kind != history.OrchestrationTerminated {

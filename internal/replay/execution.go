@@ -10,8 +10,10 @@ import (
 	"github.com/perdure/perdure/internal/replay/identity"
 	"github.com/perdure/perdure/internal/replay/journal"
 	"github.com/perdure/perdure/internal/replay/mailbox"
+	"github.com/perdure/perdure/internal/replay/panics"
 	"github.com/perdure/perdure/internal/replay/payloads"
 	"github.com/perdure/perdure/internal/replay/tasks"
+	"github.com/perdure/perdure/internal/replay/updates"
 )
 
 // execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
@@ -31,7 +33,7 @@ type execution struct {
 	continued *Continuation // the state for the next execution, once this turn has continued as new
 
 	queries  map[string]QueryHandler // nil until the code sets one
-	updates  *updates                // nil until the code sets a handler, or one comes
+	updates  *updates.Updates        // nil until the code sets a handler, or one comes
 	status   json.RawMessage         // the custom status that the code set last
 	logger   *slog.Logger            // nil until the code asks for it, as the random numbers are
 	identity identity.Identity
@@ -102,9 +104,9 @@ func (x *execution) protect(code func()) {
 			return
 		}
 
-		f := exited()
+		f := panics.Goexit()
 		if r := recover(); r != nil {
-			f = Panicked(r)
+			f = panics.FailureOf(r)
 		}
 		x.end(Ending{Kind: history.OrchestrationFailed, Error: f})
 	}()
@@ -136,7 +138,7 @@ func (x *execution) finish() result {
 	}
 	if !x.scheduler.IsVoid() && !x.life.hasEnded() {
 		x.mail.Shed()
-		x.updates.shed(&x.payloads)
+		x.updates.Shed()
 	}
 	if !replayed {
 		x.payloads.DropParked()
@@ -145,7 +147,7 @@ func (x *execution) finish() result {
 	r := result{ended: x.life.hasEnded(), lastID: x.journal.Cursor.LastID(), bytes: x.bytes(), err: x.scheduler.Err()}
 	r.events, r.consumed = x.journal.Draft.Release()
 	r.continued, x.continued = x.continued, nil
-	r.repeated, r.callers, r.turnedAway = x.updates.endTurn()
+	r.repeated, r.callers, r.turnedAway = x.updates.EndTurn()
 	r.waits = x.mail.EndTurn(x.journal.Draft.Now())
 	x.journal.Cursor.Finish()
 	x.parking.endTurn()
@@ -174,5 +176,5 @@ const (
 // bytes is roughly what the execution takes in memory.
 func (x *execution) bytes() int {
 	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
-		x.tasks.Bytes() + x.mail.Bytes() + x.updates.bytes() + x.scheduler.Suspended()*coroutineBytes
+		x.tasks.Bytes() + x.mail.Bytes() + x.updates.Bytes() + x.scheduler.Suspended()*coroutineBytes
 }

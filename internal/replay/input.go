@@ -15,7 +15,7 @@ func (x *execution) concerns(ev *history.Event) (*Task, bool) {
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
 		return nil, isNewUpdate(x, ev)
 	case history.UpdateAwaited:
-		return nil, isAwaitedAnew(x, ev)
+		return nil, awaitsAnew(x, ev)
 	case history.OrchestrationTerminated:
 		return nil, true
 	case history.CancelRequested:
@@ -31,9 +31,9 @@ func (x *execution) accept(t *Task, ev *history.Event) error {
 	case history.ExternalEventRaised:
 		return x.mailbox().Add(history.DataLocation{EventID: ev.ID}, history.CarriedEvent{Name: ev.Name, EventID: ev.EventID, Data: ev.Data})
 	case history.UpdateReceived, history.UpdateAccepted, history.UpdateRejected:
-		return acceptUpdate(x, ev)
+		return x.makeUpdates().Accept(ev)
 	case history.UpdateAwaited:
-		await(x, ev)
+		x.makeUpdates().Await(ev, isNewUpdateID(x, ev.EventID))
 		return nil
 	case history.OrchestrationTerminated:
 		x.life.end()

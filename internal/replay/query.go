@@ -8,7 +8,7 @@ import (
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/goroutine"
-	"github.com/perdure/perdure/internal/replay/stack"
+	"github.com/perdure/perdure/internal/replay/panics"
 )
 
 // QueryHandler responds to a query from the current state of the code.
@@ -73,7 +73,7 @@ func (i *Instance) query(name string, input json.RawMessage) {
 	returned := false
 	defer func() {
 		if !returned {
-			r.answer.Failure = endedBy(recover())
+			r.answer.Failure = panics.HandlerFailure(recover())
 		}
 		i.x.scheduler.Gate().EndTurn()
 		if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
@@ -102,15 +102,4 @@ func queryHandler(x *execution, name string) (QueryHandler, error) {
 		return nil, &UnknownQueryError{x.options.InstanceID, name, slices.Sorted(maps.Keys(x.queries))}
 	}
 	return handler, nil
-}
-
-// endedBy is the failure of a handler that did not return. It must be called while recovering what it panicked with.
-func endedBy(r any) *history.Failure {
-	if r == nil {
-		return &history.Failure{Type: history.TypeGoexit, Message: "the handler called runtime.Goexit instead of returning"}
-	}
-	if p, ok := r.(Panic); ok {
-		return p.Failure()
-	}
-	return &history.Failure{Type: history.TypePanic, Message: stack.Truncate(fmt.Append(nil, r)) + ": " + stack.Where(stack.Current())}
 }

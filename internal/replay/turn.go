@@ -104,7 +104,9 @@ func (x *execution) turn(t *Turn) {
 		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 		x.begin()
 		x.scheduler.Run(x.life.hasEnded)
-		takeReceived(x, t)
+		for _, in := range x.updates.Received() {
+			x.apply(t, &in)
+		}
 	}
 
 	x.scheduler.Void(seeArrived(x, arrived))
@@ -132,12 +134,14 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	}
 	task, applies := x.concerns(ev)
 	if !applies {
-		noteRepeated(x, ev)
+		if ev.Kind == history.UpdateAccepted || ev.Kind == history.UpdateAwaited {
+			x.makeUpdates().RecordRepeated(ev)
+		}
 		return
 	}
 	if ev.Kind == history.UpdateAccepted {
 		var err error
-		if ev, err = judge(x, ev); ev == nil {
+		if ev, err = x.makeUpdates().Judge(ev); ev == nil {
 			x.scheduler.Void(err)
 			return
 		}
@@ -145,7 +149,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 
 	x.journal.StartTurn(t.Version, t.BuildID, t.Room)
 	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
-		if err := releaseAll(x, ev.Kind); err != nil {
+		if err := x.cancelAll(ev.Kind); err != nil {
 			x.scheduler.Void(err)
 			return
 		}
@@ -158,7 +162,7 @@ func (x *execution) apply(t *Turn, ev *history.Event) {
 	added.ID = id
 	added.Time = now
 	if ev.Kind == history.OrchestrationTerminated {
-		added.Callers = unheard(x)
+		added.Callers = unansweredCallers(x)
 	}
 
 	x.scheduler.Void(x.accept(task, added))
