@@ -7,7 +7,7 @@ import (
 	"github.com/perdure/perdure/internal/replay/journal"
 )
 
-// end decides the end that the body came to.
+// end records the end of the body.
 func (x *execution) end(e Ending) {
 	x.scheduler.Enter()
 	if err := x.conclude(e); err != nil {
@@ -15,11 +15,11 @@ func (x *execution) end(e Ending) {
 	}
 }
 
-// conclude decides the end of the execution, and before it the cancels of what is outstanding.
+// conclude records the end of the execution, after the cancellations of outstanding tasks.
 func (x *execution) conclude(e Ending) error {
 	from := x.journal.Cursor.Position()
 	if err := x.cancelAll(e.Kind); err != nil {
-		if x.journal.Cursor.Position() == from && !x.journal.Cursor.EndsHere(e.Kind) { // history has not come to the end at all
+		if x.journal.Cursor.Position() == from && !x.journal.Cursor.EndsHere(e.Kind) { // the history has no end here
 			return x.journal.Cursor.Divergence(string(e.Kind))
 		}
 		return err
@@ -36,8 +36,8 @@ func (x *execution) conclude(e Ending) error {
 	if added {
 		ev.Output = inline(e.Output)
 		ev.Error = e.Error
-		if e.Kind != history.OrchestrationContinuedAsNew { // else the next execution has what waits
-			ev.Callers = unansweredCallers(x)
+		if e.Kind != history.OrchestrationContinuedAsNew { // which takes them over
+			ev.Callers = x.unansweredCallers()
 		}
 		if e.Kind == history.OrchestrationCancelled {
 			ev.Message = x.scopes.Root().Cancellation().Message
@@ -45,7 +45,7 @@ func (x *execution) conclude(e Ending) error {
 	}
 
 	if e.Kind == history.OrchestrationContinuedAsNew {
-		x.continued = continuation(x, e)
+		x.continued = x.continuation(e)
 	}
 	x.life.end()
 	return nil
@@ -60,8 +60,8 @@ func (x *execution) cancelAll(end history.Kind) error {
 	return x.updates.Abort(end)
 }
 
-// continuation is what an execution hands on that continues as new.
-func continuation(x *execution, e Ending) *Continuation {
+// continuation returns the state for the next execution.
+func (x *execution) continuation(e Ending) *Continuation {
 	queued := x.updates.QueuedIDs()
 	c := &Continuation{
 		Input:    inline(e.Input),
@@ -70,19 +70,8 @@ func continuation(x *execution, e Ending) *Continuation {
 		Inputs:   x.updates.Carry(),
 		taken:    func(id string) bool { return x.mail.Knows(id) && !slices.Contains(queued, id) },
 	}
-	for _, in := range x.parking.inherited() {
+	for _, in := range x.parked.inherited() {
 		c.HandOn(in)
 	}
 	return c
-}
-
-// replayRelease decides again what came before an order to terminate.
-func (x *execution) replayRelease() error {
-	if err := x.cancelAll(history.OrchestrationTerminated); err != nil {
-		return err
-	}
-	if next := x.journal.Cursor.Next(); next == nil || next.Kind != history.OrchestrationTerminated {
-		return x.journal.Cursor.Divergence(string(history.OrchestrationTerminated))
-	}
-	return nil
 }

@@ -16,26 +16,26 @@ import (
 	"github.com/perdure/perdure/internal/replay/updates"
 )
 
-// execution is an orchestration's code with its state. It belongs to whichever goroutine runs the turn, or unwinds it, one at a time: only its
-// gate, and the number of its fetches, are safe for others. Each part has an owner, which alone changes it.
+// execution connects the parts of an execution. It belongs to the goroutine that runs the turn or unwinds it. Other
+// goroutines may use only the gate of the scheduler and the call count of the payloads. Each part changes only itself.
 type execution struct {
 	orchestration Orchestration
 	options       Options
 
-	life      life
+	life      lifecycle
 	journal   journal.Journal
 	scheduler tasks.Scheduler
 	tasks     tasks.Set
 	scopes    tasks.Scopes
 	mail      *mailbox.Mailbox // nil until it is needed
 	payloads  payloads.Loader
-	parking   *parking      // nil until an input is parked
+	parked    *parkedInputs // nil until an input is parked
 	continued *Continuation // the state for the next execution, once this turn has continued as new
 
-	queries  map[string]QueryHandler // nil until the code sets one
-	updates  *updates.Updates        // nil until the code sets a handler, or one comes
-	status   json.RawMessage         // the custom status that the code set last
-	logger   *slog.Logger            // nil until the code asks for it, as the random numbers are
+	queries  queryHandlers    // nil until the code sets one
+	updates  *updates.Updates // nil until the code sets a handler, or an update arrives
+	status   json.RawMessage  // the last custom status
+	logger   *slog.Logger     // nil until the code uses it
 	identity identity.Identity
 }
 
@@ -67,30 +67,31 @@ func (x *execution) mailbox() *mailbox.Mailbox {
 	return x.mail
 }
 
-// begin starts the body, which runs when the scheduler comes to it.
-func (x *execution) begin() {
-	input := x.life.begin()
+// start starts the body on its coroutine.
+func (x *execution) start() {
+	input := x.life.start()
 	x.scheduler.Spawn(func() {
 		x.protect(func() {
-			if x.life.sealed != "" {
-				input = openInput(x, input)
+			if x.life.encodedFor != "" {
+				input = x.decodeInput(input)
 			}
 			x.end(x.orchestration.Body(&Context{Info: Info{x}, scope: x.scopes.Root()}, input))
 		})
 	})
 }
 
-// openInput opens the input of the body, on its coroutine.
-func openInput(x *execution, sealed json.RawMessage) json.RawMessage {
-	p := history.Payload(sealed)
-	doc, err := x.payloads.Decode(history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.sealed}, startTimer)
+// decodeInput decodes the input of the body, on its coroutine.
+func (x *execution) decodeInput(encoded json.RawMessage) json.RawMessage {
+	p := history.Payload(encoded)
+	of := history.EventPayload{Payload: &p, Kind: history.PayloadOrchestrationInput, Name: x.life.encodedFor}
+	doc, err := x.payloads.Decode(of, startTimer)
 	if err != nil {
 		x.scheduler.Fail(err)
 	}
 	return doc
 }
 
-// protect runs the orchestration's code on its coroutine. Code that ends otherwise than by returning fails the orchestration.
+// protect runs code of the orchestration on its coroutine. If the code does not return, the orchestration fails.
 func (x *execution) protect(code func()) {
 	returned := false
 	defer func() {
@@ -98,9 +99,9 @@ func (x *execution) protect(code func()) {
 		case returned:
 			return
 		case x.scheduler.Gate().Is(coroutine.Unwinding):
-			return // the engine ends the coroutine: a panic of a deferred call is caught by stopped
+			return // the scheduler ends the coroutine and recovers panics of deferred calls
 		case x.scheduler.Gate().Is(coroutine.Abandoned):
-			_ = recover() // the turn is lost already, and a panic must not end the process
+			_ = recover() // the turn has failed, and a panic must not end the process
 			return
 		}
 
@@ -115,7 +116,7 @@ func (x *execution) protect(code func()) {
 	returned = true
 }
 
-// decide takes a decision of the code. It does not return where history has another.
+// decide records a decision of the code. It does not return if the decision does not match the history.
 func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 	ev, added, err := x.journal.Decide(&d)
 	if err != nil {
@@ -124,14 +125,14 @@ func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 	return ev, added
 }
 
-// finish ends a turn or a replay, and returns what it has come to. Code that ended by Goexit took the goroutine of the turn with it, so whatever
-// must happen at the end of a turn stands here, and not behind a run of the scheduler.
+// finish ends a turn or a replay, and returns its result. Code that calls Goexit also ends the goroutine of the turn, so
+// finish runs in a deferred call.
 func (x *execution) finish() result {
 	replayed := x.journal.Cursor.Replaying()
 	if x.life.hasEnded() && !replayed {
 		x.scheduler.Yield()
 	}
-	x.scheduler.Gate().EndTurn() // before the verdict: a later call of a foreign goroutine finds that no turn is under way
+	x.scheduler.Gate().EndTurn() // before Err: a later call of a foreign goroutine finds no running turn
 
 	if replayed && x.life.hasEnded() && !x.scheduler.IsVoid() && !x.journal.Cursor.Done() {
 		x.scheduler.Void(x.journal.Cursor.Divergence(x.idle()))
@@ -150,12 +151,12 @@ func (x *execution) finish() result {
 	r.repeated, r.callers, r.turnedAway = x.updates.EndTurn()
 	r.waits = x.mail.EndTurn(x.journal.Draft.Now())
 	x.journal.Cursor.Finish()
-	x.parking.endTurn()
+	x.parked.endTurn()
 	x.tasks.Arrivals.EndTurn()
 	return r
 }
 
-// idle describes what the code does when it asks for nothing.
+// idle describes what the code waits for.
 func (x *execution) idle() string {
 	if x.life.hasEnded() {
 		return "nothing more: it has ended"
@@ -167,13 +168,13 @@ func (x *execution) idle() string {
 	return "nothing more: it waits for " + tasks.Describe(awaited)
 }
 
-// Costs measured with 10,000 suspended instances.
+// The approximate memory of an instance and a coroutine, measured with 10,000 suspended instances.
 const (
 	instanceBytes  = 2 << 10
 	coroutineBytes = 8 << 10
 )
 
-// bytes is roughly what the execution takes in memory.
+// bytes returns the approximate memory of the execution.
 func (x *execution) bytes() int {
 	return instanceBytes + len(x.life.input) + len(x.status) + x.payloads.ParkedBytes() +
 		x.tasks.Bytes() + x.mail.Bytes() + x.updates.Bytes() + x.scheduler.Suspended()*coroutineBytes

@@ -41,7 +41,7 @@ func (i Info) IsInstanceCancelled() bool { return i.x.scopes.Root().Cancellation
 // Logger returns the logger of the orchestration. It logs nothing while IsReplaying returns true.
 func (i Info) Logger() *slog.Logger {
 	if i.x.logger == nil {
-		i.x.logger = newLogger(i.x)
+		i.x.logger = newLogger(&i.x.options, i.x.orchestration.Name, &i.x.journal.Cursor, i.x.scheduler.Gate())
 	}
 	return i.x.logger
 }

@@ -95,7 +95,7 @@ func New(o Orchestration, opts Options) *Instance {
 // that follow. It keeps references to the payloads of events, but not to the events. It returns the errors of Turn. It
 // also returns an error with the event's ID if an event is missing, or if an input or a result is not inline.
 func (i *Instance) Replay(events []history.Event) error {
-	_, err := i.attempt(func() { i.x.replay(events) })
+	_, err := i.attempt(func() { replayRun{i.x, &i.x.journal.Cursor}.run(events) })
 	return err
 }
 
@@ -117,7 +117,22 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 	if i.last.ended {
 		return Outcome{Consumed: len(t.Inputs), Ended: true}, nil
 	}
-	return i.attempt(func() { i.x.turn(&t) })
+	return i.attempt(func() { turnRun{i.x, &t}.run() })
+}
+
+// Arrive takes outcomes of inline activities after they were committed behind the events of the last turn. The next
+// turn starts with them.
+func (i *Instance) Arrive(outcomes []history.Event) {
+	for n := range outcomes {
+		i.x.tasks.Arrivals.Add(&outcomes[n])
+		i.last.lastID = i.x.journal.Cursor.Assign()
+	}
+}
+
+// Wakes reports whether the code would continue if tasks were settled. It continues after one of the tasks that it
+// races, or after the last of the tasks that it awaits together.
+func (i *Instance) Wakes(settled func(id int64) bool) bool {
+	return i.x.scheduler.WouldWake(func(t *Task) bool { return t.IsDone() || settled(t.ID()) })
 }
 
 // OpenActivity reports the state of an activity. open is true if the execution waits for the activity: it has not
@@ -125,7 +140,7 @@ func (i *Instance) Turn(t Turn) (Outcome, error) {
 // the execution waits for its end. Such an activity is not retried.
 func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	open, cancelled, awaited := i.x.tasks.Activity(id)
-	cancelledParked, settled := i.x.parking.settles(id)
+	cancelledParked, settled := i.x.parked.settles(id)
 	if settled {
 		return false, false
 	}

@@ -27,7 +27,7 @@ type QueryAnswer struct {
 func SetQueryHandler(c *Context, name string, handler QueryHandler) {
 	c.x.scheduler.Enter()
 	if c.x.queries == nil {
-		c.x.queries = map[string]QueryHandler{}
+		c.x.queries = queryHandlers{}
 	}
 	c.x.queries[name] = handler
 }
@@ -63,7 +63,7 @@ func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error
 	return r.answer, r.err
 }
 
-// query is the goroutine of a query: the handler may never come back, and may end it.
+// query runs a query on its own goroutine, because the handler may never return and may end its goroutine.
 func (i *Instance) query(name string, input json.RawMessage) {
 	goroutine.ReserveStack()
 	i.x.scheduler.Gate().StartQuery()
@@ -86,20 +86,22 @@ func (i *Instance) query(name string, input json.RawMessage) {
 	}()
 
 	var handler QueryHandler
-	if handler, r.err = queryHandler(i.x, name); r.err == nil {
+	if !i.x.life.ran {
+		r.err = &NotBegunError{i.x.options.InstanceID}
+	} else if handler, r.err = i.x.queries.find(i.x.options.InstanceID, name); r.err == nil {
 		r.answer = handler(input)
 	}
 	returned = true
 }
 
-// queryHandler finds the handler of a query.
-func queryHandler(x *execution, name string) (QueryHandler, error) {
-	if !x.life.ran {
-		return nil, &NotBegunError{x.options.InstanceID}
-	}
-	handler := x.queries[name]
+// queryHandlers are the query handlers of an execution, by the names of queries.
+type queryHandlers map[string]QueryHandler
+
+// find returns the handler of a query.
+func (h queryHandlers) find(instanceID, name string) (QueryHandler, error) {
+	handler := h[name]
 	if handler == nil {
-		return nil, &UnknownQueryError{x.options.InstanceID, name, slices.Sorted(maps.Keys(x.queries))}
+		return nil, &UnknownQueryError{instanceID, name, slices.Sorted(maps.Keys(h))}
 	}
 	return handler, nil
 }

@@ -29,14 +29,14 @@ func (c *Context) SideEffect(s SideEffect) *history.Failure {
 	var f *history.Failure
 	c.x.scheduler.RunSideEffect(func() { value, f = s.Produce() })
 
-	c.x.scheduler.Enter() // the turn may have been given up meanwhile
+	c.x.scheduler.Enter() // the turn may have been abandoned in the meantime
 	ev, _ := c.x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	ev.Value = inline(value)
 	ev.Error = f
 	return f
 }
 
-// recall takes a side effect from history.
+// recall returns the recorded failure of a side effect, or passes its value to accept.
 func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure {
 	ev, _ := x.decide(journal.Decision{Kind: history.SideEffectRecorded})
 	if ev.Error != nil {

@@ -12,25 +12,25 @@ import (
 func TestLifeForgetsTheInputOnceTheBodyHasIt(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var l life
+	var l lifecycle
 	l.setStart(json.RawMessage("1"), &at)
-	if l.mayBegin(at.Add(-1)) || !l.mayBegin(at) {
+	if l.mayStart(at.Add(-1)) || !l.mayStart(at) {
 		t.Error("it begins at another time")
 	}
-	l.setDoomed(true)
-	if l.mayBegin(at) {
+	l.setTerminating(true)
+	if l.mayStart(at) {
 		t.Error("it begins although the turn terminates it")
 	}
 
-	l.setDoomed(false)
-	if got := l.begin(); string(got) != "1" || l.input != nil {
+	l.setTerminating(false)
+	if got := l.start(); string(got) != "1" || l.input != nil {
 		t.Errorf("%s, and it keeps %s", got, l.input)
 	}
-	if l.mayBegin(at) || !l.hasBegun() || l.hasEnded() {
+	if l.mayStart(at) || !l.hasStarted() || l.hasEnded() {
 		t.Error("it begins twice")
 	}
 	l.end()
-	if !l.hasBegun() || !l.hasEnded() {
+	if !l.hasStarted() || !l.hasEnded() {
 		t.Error("it has not ended")
 	}
 }
@@ -46,14 +46,14 @@ func parked() *history.Event {
 
 func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 	t.Parallel()
-	var p *parking
+	var p *parkedInputs
 	p.dropAll()
-	if p.isBlocked() || !p.isEmpty() || p.inherited() != nil {
+	if p.isBlocked() || p.count() != 0 || p.inherited() != nil {
 		t.Error("none is not empty")
 	}
 
 	p = p.add(parked(), &payloads.Loader{})
-	if !p.isBlocked() || p.isEmpty() {
+	if !p.isBlocked() || p.count() == 0 {
 		t.Error("it is not blocked")
 	}
 	p.drop(1)
@@ -61,7 +61,7 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 		t.Errorf("blocked %v, %d inputs", p.isBlocked(), len(p.inputs))
 	}
 	p.dropAll()
-	if !p.isEmpty() {
+	if p.count() != 0 {
 		t.Errorf("%d inputs", len(p.inputs))
 	}
 }
@@ -70,13 +70,13 @@ func TestParkedInputsAreBlockedUntilATurnTakesThem(t *testing.T) {
 func TestParkedInputsThatAreLeftAreInherited(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{0, 2} {
-		p := (*parking)(nil).add(parked(), &payloads.Loader{})
+		p := (*parkedInputs)(nil).add(parked(), &payloads.Loader{})
 		turn := &Turn{MostParked: most, Inputs: [][]history.Event{{{Kind: history.CancelRequested}}}}
-		if alone := p.unpark(turn); alone != most || len(p.inputs) != (3-most)%3 {
+		if alone := p.take(turn); alone != most || len(p.inputs) != (3-most)%3 {
 			t.Errorf("%d alone, %d stay", alone, len(p.inputs))
 		}
 
-		p.takeNext()
+		p.next()
 		if left := p.inherited(); len(left) != 1 || left[0].Name != "b" {
 			t.Errorf("%v", left)
 		}

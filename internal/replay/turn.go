@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -64,7 +62,7 @@ type Continuation struct {
 	// Inputs contains inputs that were parked behind the one on which the code continued as new, and updates that
 	// arrived before the code began. No message delivers them again.
 	Inputs []history.Event
-	// taken reports whether an id was seen of what is not itself among Inputs.
+	// taken reports whether this execution has taken an input with this ID that is not in Inputs.
 	taken func(id string) bool
 }
 
@@ -79,118 +77,4 @@ func (c *Continuation) HandOn(in history.Event) {
 	if c.taken(id) && !slices.Contains(c.EventIDs, id) {
 		c.EventIDs = slices.Insert(c.EventIDs, 0, id)
 	}
-}
-
-// errNoStart is the error of a caller that takes a turn before it has replayed the start.
-var errNoStart = errors.New("no OrchestrationStarted was replayed")
-
-// turn applies the inputs, each until the code can go no further.
-func (x *execution) turn(t *Turn) {
-	if !x.life.read {
-		x.scheduler.Void(fmt.Errorf("replay: instance %q: turn: %w", x.options.InstanceID, errNoStart))
-		return
-	}
-
-	arrived, alone := unpark(x, t)
-	x.journal.Draft.SetTime(x.timeOf(t))
-	x.journal.Draft.SetLargePayloads(x.options.LargePayloads)
-	if arrived > 0 || alone > 0 || t.Commits {
-		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
-		x.journal.Draft.RecordParked(alone)
-	}
-
-	x.life.setDoomed(!x.life.hasBegun() && slices.ContainsFunc(t.Inputs, terminated))
-	if x.life.mayBegin(x.journal.Draft.Now()) {
-		x.journal.StartTurn(t.Version, t.BuildID, t.Room)
-		x.begin()
-		x.scheduler.Run(x.life.hasEnded)
-		for _, in := range x.updates.Received() {
-			x.apply(t, &in)
-		}
-	}
-
-	x.scheduler.Void(seeArrived(x, arrived))
-	for _, message := range t.Inputs {
-		if x.scheduler.IsVoid() || x.life.hasEnded() {
-			return
-		}
-		x.journal.Draft.StartMessage()
-		for i := range message {
-			if x.journal.Draft.TakesParked() {
-				x.parking.takeNext()
-			}
-			x.apply(t, &message[i])
-		}
-	}
-}
-
-// startTimer is what the timer of a delayed start fires for: the event that every execution begins with.
-const startTimer = 1
-
-// apply takes one input, if it applies.
-func (x *execution) apply(t *Turn, ev *history.Event) {
-	if x.life.hasEnded() || x.scheduler.IsVoid() {
-		return
-	}
-	task, applies := x.concerns(ev)
-	if !applies {
-		if ev.Kind == history.UpdateAccepted || ev.Kind == history.UpdateAwaited {
-			x.makeUpdates().RecordRepeated(ev)
-		}
-		return
-	}
-	if ev.Kind == history.UpdateAccepted {
-		var err error
-		if ev, err = x.makeUpdates().Judge(ev); ev == nil {
-			x.scheduler.Void(err)
-			return
-		}
-	}
-
-	x.journal.StartTurn(t.Version, t.BuildID, t.Room)
-	if ev.Kind == history.OrchestrationTerminated { // nothing may follow it
-		if err := x.cancelAll(ev.Kind); err != nil {
-			x.scheduler.Void(err)
-			return
-		}
-	}
-
-	added := x.journal.Add()
-	id := added.ID
-	now := added.Time
-	*added = *ev
-	added.ID = id
-	added.Time = now
-	if ev.Kind == history.OrchestrationTerminated {
-		added.Callers = unansweredCallers(x)
-	}
-
-	x.scheduler.Void(x.accept(task, added))
-	x.scheduler.Run(x.life.hasEnded)
-}
-
-// timeOf is the time of a turn: never before that of the last one, nor before a timer that fires in it is due.
-func (x *execution) timeOf(t *Turn) time.Time {
-	now := later(x.journal.Draft.Now(), t.Now.Round(0).UTC())
-	for _, message := range t.Inputs {
-		for i := range message {
-			if message[i].Kind != history.TimerFired {
-				continue
-			}
-			if message[i].SourceEventID == startTimer {
-				now = later(now, x.life.startAt)
-			}
-			if timer, applies := x.concerns(&message[i]); applies {
-				now = later(now, timer.FireAt())
-			}
-		}
-	}
-	return now
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

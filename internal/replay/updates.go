@@ -45,35 +45,35 @@ func (x *execution) makeUpdates() *updates.Updates {
 type updateHost struct{ x *execution }
 
 func (h updateHost) Protect(code func())  { h.x.protect(code) }
-func (h updateHost) HasBegun() bool       { return h.x.life.hasBegun() }
+func (h updateHost) HasStarted() bool     { return h.x.life.hasStarted() }
 func (h updateHost) RememberID(id string) { h.x.mailbox().Remember(id) }
 
 // isNewUpdate reports whether an event about an update applies: its ID is new, or it is about a received update.
-func isNewUpdate(x *execution, ev *history.Event) bool {
+func (x *execution) isNewUpdate(ev *history.Event) bool {
 	if ev.SourceEventID != 0 {
 		return x.updates.HasReceived(ev.SourceEventID)
 	}
-	return isNewUpdateID(x, ev.EventID)
+	return x.isNewUpdateID(ev.EventID)
 }
 
 // isNewUpdateID reports whether no update with this ID has arrived.
-func isNewUpdateID(x *execution, updateID string) bool {
+func (x *execution) isNewUpdateID(updateID string) bool {
 	return !x.mail.Knows(history.UpdateIDPrefix+updateID) && !x.updates.HasReceivedID(updateID)
 }
 
 // awaitsAnew reports whether an orchestration starts to wait for an update. On replay, a turn has decided so.
-func awaitsAnew(x *execution, ev *history.Event) bool {
+func (x *execution) awaitsAnew(ev *history.Event) bool {
 	if ev.Parent == nil {
 		return false
 	}
-	return x.journal.Cursor.Replaying() || x.updates.AwaitsAnew(ev, isNewUpdateID(x, ev.EventID))
+	return x.journal.Cursor.Replaying() || x.updates.AwaitsAnew(ev, x.isNewUpdateID(ev.EventID))
 }
 
 // unansweredCallers returns the orchestrations that wait for updates which the execution has not processed, including
 // parked ones.
-func unansweredCallers(x *execution) []history.Parent {
+func (x *execution) unansweredCallers() []history.Parent {
 	callers := x.updates.Callers()
-	for _, in := range x.parking.notTaken() {
+	for _, in := range x.parked.waiting() {
 		if in.Kind == history.UpdateAwaited && in.Parent != nil && !slices.Contains(callers, *in.Parent) {
 			callers = append(callers, *in.Parent)
 		}

@@ -35,8 +35,8 @@ type Rejection struct {
 type Host interface {
 	// Protect runs code of the orchestration on its coroutine.
 	Protect(code func())
-	// HasBegun reports whether the body has started.
-	HasBegun() bool
+	// HasStarted reports whether the body has started.
+	HasStarted() bool
 	// RememberID records the ID of an external event or update that has arrived.
 	RememberID(id string)
 }

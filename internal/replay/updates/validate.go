@@ -27,7 +27,7 @@ const (
 // turn was abandoned in the meantime.
 func (u *Updates) Judge(ev *history.Event) (*history.Event, error) {
 	e := *ev
-	if !u.parts.Host.HasBegun() {
+	if !u.parts.Host.HasStarted() {
 		if len(u.received) >= maxReceived {
 			rejection := limitReached("%d updates already wait for the code to start: send the update again later",
 				len(u.received))
