@@ -140,8 +140,8 @@ func (c *faultChecks) observe(f faults.Event) {
 		if foreign.Late {
 			lost = " after its turn had ended, so that its calls are lost"
 		}
-		c.failf(ForeignGoroutine, key, "instance %q: orchestration context or future used on another goroutine%s, in %s",
-			f.InstanceID, lost, replay.Where(foreign.Stack))
+		c.failf(ForeignGoroutine, key, "instance %q: orchestration context or future used on another goroutine%s, "+
+			"in %s", f.InstanceID, lost, replay.Where(foreign.Stack))
 		return
 	}
 	if hang, ok := errors.AsType[*replay.BlockedOutsideError](f.Err); ok {

@@ -45,7 +45,7 @@ func (c *Context) StartDetached(s SubOrchestrationCall) string {
 	return ev.InstanceID
 }
 
-// decideStart decides to start another orchestration.
+// decideStart records the decision to start another orchestration.
 func (x *execution) decideStart(kind history.Kind, s *SubOrchestrationCall) *history.Event {
 	id := s.InstanceID
 	if id == "" {

@@ -76,10 +76,10 @@ func Milliseconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
-	return int64((d-1)/time.Millisecond) + 1 // which no duration overflows
+	return int64((d-1)/time.Millisecond) + 1 // no duration overflows this
 }
 
-// inline is a document as the payload of an event.
+// inline returns a document as the payload of an event.
 func inline(doc json.RawMessage) history.Payload {
 	if doc == nil {
 		return nil
@@ -131,7 +131,9 @@ func RaiseEvent(c *Context, instanceID, name string, data json.RawMessage) *Task
 		return c.x.tasks.NewCancelled(c.scope, name)
 	}
 
-	ev, added := c.x.decide(journal.Decision{Kind: history.ExternalEventSent, Name: name, InstanceID: instanceID, Input: data})
+	ev, added := c.x.decide(journal.Decision{
+		Kind: history.ExternalEventSent, Name: name, InstanceID: instanceID, Input: data,
+	})
 	if added {
 		ev.Data = inline(data)
 	}
@@ -158,7 +160,9 @@ func CallUpdate(c *Context, call UpdateCall) *Task {
 		return c.x.tasks.NewCancelled(c.scope, call.Name)
 	}
 
-	ev, added := c.x.decide(journal.Decision{Kind: history.UpdateSent, Name: call.Name, InstanceID: call.InstanceID, Input: call.Data})
+	ev, added := c.x.decide(journal.Decision{
+		Kind: history.UpdateSent, Name: call.Name, InstanceID: call.InstanceID, Input: call.Data,
+	})
 	if added {
 		ev.EventID = call.ID
 		ev.Data = inline(call.Data)

@@ -29,7 +29,8 @@ type BlockedOutsideError struct {
 }
 
 func (e *BlockedOutsideError) Error() string {
-	return fmt.Sprintf("instance %q: the orchestration did not return within %v: it blocks on something that is not a future, or it never ends:\n%s",
+	return fmt.Sprintf("instance %q: the orchestration did not return within %v: "+
+		"it blocks on something that is not a future, or it never ends:\n%s",
 		e.InstanceID, e.Limit, e.Stack)
 }
 

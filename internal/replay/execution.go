@@ -20,7 +20,7 @@ import (
 // goroutines may use only the gate of the scheduler and the call count of the payloads. Each part changes only itself.
 type execution struct {
 	orchestration Orchestration
-	options       Options
+	options       executionOptions
 
 	life      lifecycle
 	journal   journal.Journal
@@ -39,8 +39,18 @@ type execution struct {
 	identity identity.Identity
 }
 
-func newExecution(o Orchestration, opts Options) *execution {
-	x := &execution{orchestration: o, options: opts}
+// executionOptions are the Options that an execution uses itself.
+type executionOptions struct {
+	InstanceID, ExecutionID string
+	Logger                  *slog.Logger
+	WaitEnds, LargePayloads bool
+}
+
+func newExecution(o Orchestration, opts *Options) *execution {
+	x := &execution{orchestration: o, options: executionOptions{
+		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, Logger: opts.Logger, WaitEnds: opts.WaitEnds,
+		LargePayloads: opts.LargePayloads,
+	}}
 	x.identity = identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})
 	x.journal.Init(&journal.Options{
 		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, BuildID: opts.BuildID,
@@ -125,8 +135,8 @@ func (x *execution) decide(d journal.Decision) (ev *history.Event, added bool) {
 	return ev, added
 }
 
-// finish ends a turn or a replay, and returns its result. Code that calls Goexit also ends the goroutine of the turn, so
-// finish runs in a deferred call.
+// finish ends a turn or a replay, and returns its result. Code that calls Goexit also ends the goroutine of the turn,
+// so finish runs in a deferred call.
 func (x *execution) finish() result {
 	replayed := x.journal.Cursor.Replaying()
 	if x.life.hasEnded() && !replayed {

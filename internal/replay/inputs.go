@@ -46,8 +46,8 @@ func (x *execution) apply(t *Task, ev *history.Event) error {
 	}
 }
 
-// cancelInstance cancels the scope of the body because a client requested it. If the body has not started, the execution
-// ends and its code never runs, unless the same turn terminates the execution.
+// cancelInstance cancels the scope of the body because a client requested it. If the body has not started, the
+// execution ends and its code never runs, unless the same turn terminates the execution.
 func (x *execution) cancelInstance(ev *history.Event) error {
 	with := tasks.NewCancellation(cmp.Or(ev.Reason, tasks.ReasonRequested), ev.Message)
 	if x.life.hasStarted() {

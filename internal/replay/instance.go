@@ -64,7 +64,8 @@ type Options struct {
 	LargePayloads bool
 }
 
-// defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's timeout (R19).
+// defaultTurnLimit is far above what a turn of code that only decides takes, and a third of the inbox function's
+// timeout (R19).
 const defaultTurnLimit = 10 * time.Second
 
 // Instance is one execution of an orchestration in memory. Its methods must not be called concurrently, except Close.
@@ -74,7 +75,7 @@ type Instance struct {
 	limit time.Duration
 	timer *time.Timer
 	done  chan result
-	last  result // of the last turn: the execution itself cannot be read while a turn that was given up may still run
+	last  result // of the last turn: an abandoned turn may still use the execution
 
 	mu        sync.Mutex
 	running   bool          // a turn's goroutine has the execution
@@ -88,7 +89,7 @@ func New(o Orchestration, opts Options) *Instance {
 	if limit <= 0 {
 		limit = defaultTurnLimit
 	}
-	return &Instance{x: newExecution(o, opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
+	return &Instance{x: newExecution(o, &opts), limit: limit, done: make(chan result, 1), gone: make(chan struct{})}
 }
 
 // Replay rebuilds the instance from committed events, starting with event 1. It may be called again with the events

@@ -9,7 +9,7 @@ import (
 )
 
 // newLogger returns the logger of an orchestration. It logs nothing during a replay.
-func newLogger(opts *Options, orchestration string, past *journal.Cursor, gate *coroutine.Gate) *slog.Logger {
+func newLogger(opts *executionOptions, orchestration string, past *journal.Cursor, gate *coroutine.Gate) *slog.Logger {
 	inner := slog.DiscardHandler
 	if opts.Logger != nil {
 		inner = opts.Logger.Handler()

@@ -66,8 +66,8 @@ func (p *parkedInputs) count() int {
 	return len(p.inputs)
 }
 
-// take puts the inputs before the messages of a turn. If the turn takes only some of them, they replace the messages, and
-// take returns their number. Otherwise it returns 0.
+// take puts the inputs before the messages of a turn. If the turn takes only some of them, they replace the messages,
+// and take returns their number. Otherwise it returns 0.
 func (p *parkedInputs) take(t *Turn) (alone int) {
 	p.left = p.inputs
 
@@ -86,8 +86,8 @@ func (p *parkedInputs) take(t *Turn) (alone int) {
 	return most
 }
 
-// affordable returns the number of inputs that one turn may take: all of their documents may have to be fetched and kept
-// in memory until its end.
+// affordable returns the number of inputs that one turn may take: all of their documents may have to be fetched and
+// kept in memory until its end.
 func (p *parkedInputs) affordable() int {
 	total := int64(0)
 	for i := range p.inputs {

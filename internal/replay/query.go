@@ -55,7 +55,8 @@ func (e *UnknownQueryError) Error() string {
 // turn. Query returns these errors: *NotBegunError, *UnknownQueryError, *QueryMisuseError, *BlockedOutsideError.
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
-		return QueryAnswer{}, fmt.Errorf("replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
+		return QueryAnswer{}, fmt.Errorf(
+			"replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 

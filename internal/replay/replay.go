@@ -54,7 +54,7 @@ func (r replayRun) apply(ev *history.Event) error {
 		}
 	case history.InputsParked:
 		x.parked = x.parked.add(ev, &x.payloads)
-	case history.ExecutionSuspended, history.ExecutionResumed: // the next turn takes the inputs that are parked meanwhile
+	case history.ExecutionSuspended, history.ExecutionResumed: // the next turn takes the parked inputs
 		x.parked = x.parked.block()
 		x.mailbox().Remember(ev.EventID)
 	case history.ExecutionRestarted: // only inputs for the first turn remain of the history that it took over

@@ -16,7 +16,9 @@ const (
 )
 
 // NextRetry is retry.Next.
-func NextRetry(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
+func NextRetry(
+	p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure,
+) (delay time.Duration, again bool) {
 	return retry.Next(p, executionID, id, attempt, f)
 }
 

@@ -46,7 +46,8 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 	value, ok := ev.Value.Document()
 	if !ok && ev.Value.IsEncoded() {
 		var err error
-		if value, err = x.payloads.Decode(history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}, ev.ID); err != nil {
+		of := history.EventPayload{Payload: &ev.Value, Kind: history.PayloadSideEffect}
+		if value, err = x.payloads.Decode(of, ev.ID); err != nil {
 			x.scheduler.Fail(err)
 		}
 		ok = true
@@ -56,7 +57,8 @@ func (x *execution) recall(accept func(json.RawMessage) error) *history.Failure 
 			ev.ID))
 	}
 	if err := accept(value); err != nil {
-		x.scheduler.Fail(x.journal.Nondeterminism(ev.ID, journal.Describe(ev), journal.Describe(ev)+" of another type: "+err.Error()))
+		recorded := journal.Describe(ev)
+		x.scheduler.Fail(x.journal.Nondeterminism(ev.ID, recorded, recorded+" of another type: "+err.Error()))
 	}
 	return nil
 }

@@ -45,10 +45,13 @@ func describeVersion(change string, version int) string {
 func versionFix(version, least int) string {
 	switch {
 	case version == DefaultVersion:
-		return "the code before the change is missing: deploy a build that contains it, with perdure.DefaultVersion as minVersion"
+		return "the code before the change is missing: deploy a build that contains it, " +
+			"with perdure.DefaultVersion as minVersion"
 	case version < least:
-		return fmt.Sprintf("the code of version %d is missing: deploy a build that contains it, with a minVersion of at most %d", version, version)
+		return fmt.Sprintf("the code of version %d is missing: deploy a build that contains it, "+
+			"with a minVersion of at most %d", version, version)
 	default:
-		return fmt.Sprintf("the code of version %d is not in this build: deploy a build that contains it, with a maxVersion of at least %d", version, version)
+		return fmt.Sprintf("the code of version %d is not in this build: deploy a build that contains it, "+
+			"with a maxVersion of at least %d", version, version)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Coroutine is one thread of the code of an orchestration. It has its own goroutine, which runs only while the scheduler
-// resumes it. The runtime never collects a parked coroutine, so each one must be stopped.
+// Coroutine is one thread of the code of an orchestration. It has its own goroutine, which runs only while the
+// scheduler resumes it. The runtime never collects a parked coroutine, so each one must be stopped.
 type Coroutine[W any] struct {
 	// Wait is the state of the coroutine's wait. It belongs to the caller of Scheduler.Park.
 	Wait W
@@ -26,8 +26,8 @@ func (c *Coroutine[W]) Ended() bool { return c.ended }
 // Number returns the position of the coroutine in the order of starts.
 func (c *Coroutine[W]) Number() int32 { return c.number }
 
-// stopped stops a coroutine and returns the panic value of one of its deferred calls. It uses its own goroutine, because
-// Goexit in the coroutine also ends the caller of stop.
+// stopped stops a coroutine and returns the panic value of one of its deferred calls. It uses its own goroutine,
+// because Goexit in the coroutine also ends the caller of stop.
 func (c *Coroutine[W]) stopped() (panicked any) {
 	done := make(chan any, 1)
 	go func() {

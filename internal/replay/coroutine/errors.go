@@ -19,7 +19,8 @@ type ForeignGoroutineError struct {
 }
 
 func (e *ForeignGoroutineError) Error() string {
-	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine that does not belong to the orchestration:\n%s",
+	return fmt.Sprintf("instance %q: an orchestration's context or future was used on a goroutine "+
+		"that does not belong to the orchestration:\n%s",
 		e.InstanceID, e.Stack)
 }
 

@@ -1,6 +1,6 @@
 // Package coroutine runs the code of an orchestration on coroutines ([iter.Pull]). It resumes them one at a time, in an
-// order that depends on nothing but the history. A coroutine that waits is parked until it is woken, also between turns,
-// or until the execution is unwound.
+// order that depends on nothing but the history. A coroutine that waits is parked until it is woken, also between
+// turns, or until the execution is unwound.
 package coroutine
 
 import (
@@ -66,8 +66,8 @@ func (s *Scheduler[W]) Spawn(fn func()) {
 	s.Wake(c)
 }
 
-// MakeRoom makes room for one more element of a list. It removes elements that are gone. If few are gone, the list grows,
-// so that the cost of the removals stays proportional to the number of additions.
+// MakeRoom makes room for one more element of a list. It removes elements that are gone. If few are gone, the list
+// grows, so that the cost of the removals stays proportional to the number of additions.
 func MakeRoom[T any](list []T, gone func(T) bool) []T {
 	if len(list) < cap(list) {
 		return list
@@ -98,8 +98,8 @@ func (s *Scheduler[W]) Run(ended func() bool) {
 	s.resumed = 0
 }
 
-// resume runs a coroutine until it parks or ends. If the code ends with runtime.Goexit, the caller's goroutine ends too,
-// and only deferred calls run.
+// resume runs a coroutine until it parks or ends. If the code ends with runtime.Goexit, the caller's goroutine ends
+// too, and only deferred calls run.
 func (s *Scheduler[W]) resume(c *Coroutine[W]) {
 	c.queued = false
 	s.current = c
@@ -123,8 +123,8 @@ func (s *Scheduler[W]) Suspended() (n int) {
 	return n
 }
 
-// Park suspends the running coroutine until it is woken. It does not return if the execution is unwound: Goexit runs the
-// deferred calls of the code and, unlike a panic, cannot be recovered.
+// Park suspends the running coroutine until it is woken. It does not return if the execution is unwound: Goexit runs
+// the deferred calls of the code and, unlike a panic, cannot be recovered.
 func (s *Scheduler[W]) Park() {
 	if !s.current.yield(struct{}{}) {
 		runtime.Goexit()
@@ -145,8 +145,8 @@ func (s *Scheduler[W]) Void(err error) {
 	}
 }
 
-// Fail makes the execution void from within its code. It does not return: the coroutine stays parked until the execution
-// is unwound.
+// Fail makes the execution void from within its code. It does not return: the coroutine stays parked until the
+// execution is unwound.
 func (s *Scheduler[W]) Fail(err error) {
 	s.Void(err)
 	s.ParkForever()
@@ -155,8 +155,8 @@ func (s *Scheduler[W]) Fail(err error) {
 // IsVoid reports whether the execution must not continue.
 func (s *Scheduler[W]) IsVoid() bool { return s.void != nil || s.gate.ForeignCall() != nil }
 
-// Err returns why the execution is void, or nil. A call of a foreign goroutine precedes other errors, because it may have
-// caused them.
+// Err returns why the execution is void, or nil. A call of a foreign goroutine precedes other errors, because it may
+// have caused them.
 func (s *Scheduler[W]) Err() error {
 	if f := s.gate.ForeignCall(); f != nil {
 		return f
@@ -164,8 +164,8 @@ func (s *Scheduler[W]) Err() error {
 	return s.void
 }
 
-// Enter must be called first by everything that decides or waits. It returns only on a coroutine of this execution, while
-// a turn or a replay is running.
+// Enter must be called first by everything that decides or waits. It returns only on a coroutine of this execution,
+// while a turn or a replay is running.
 func (s *Scheduler[W]) Enter() {
 	mode := s.gate.Mode()
 	if mode == Querying {
@@ -203,8 +203,8 @@ func (s *Scheduler[W]) endMisuse() {
 	runtime.Goexit()
 }
 
-// expel ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the process. If no
-// turn is running, the last turn may be committed and no other may follow, so the call is logged.
+// expel ends the calling goroutine, which is foreign, and makes the execution void. A panic would end the process. If
+// no turn is running, the last turn may be committed and no other may follow, so the call is logged.
 func (s *Scheduler[W]) expel() {
 	defer runtime.Goexit()
 

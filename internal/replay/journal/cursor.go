@@ -5,8 +5,8 @@ import (
 	"github.com/perdure/perdure/internal/replay/payloads"
 )
 
-// Cursor is the position of an execution in its history. During a replay it moves over the past. Later it assigns IDs to
-// the events of turns.
+// Cursor is the position of an execution in its history. During a replay it moves over the past. Later it assigns IDs
+// to the events of turns.
 type Cursor struct {
 	options   *Options
 	payloads  *payloads.Loader

@@ -8,8 +8,8 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// On replay, the recorded input of a call applies. The same build must pass the same input: otherwise the code depends on
-// map order, the clock or random numbers, and similar calls would get each other's results. Another build may pass
+// On replay, the recorded input of a call applies. The same build must pass the same input: otherwise the code depends
+// on map order, the clock or random numbers, and similar calls would get each other's results. Another build may pass
 // another input, because its code has changed.
 
 // Differences describes inputs of decisions that differ from the inputs recorded by another build.

@@ -103,7 +103,8 @@ func (e *NondeterminismError) As(target any) bool {
 }
 
 func (e *NondeterminismError) Error() string {
-	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: history has %s, the code asked for %s",
+	return fmt.Sprintf("nondeterminism in instance %q (execution %s) at event #%d: "+
+		"history has %s, the code asked for %s",
 		e.InstanceID, e.ExecutionID, e.EventID, e.Expected, e.Got)
 }
 

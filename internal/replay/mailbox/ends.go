@@ -33,8 +33,8 @@ func (e *ends) received(t *tasks.Task) {
 	e.all = append(e.all, WaitEnd{ID: t.ID(), Name: t.Name()})
 }
 
-// cancelled records that a wait was cancelled. had is true if the wait had its event, which returns to the mailbox. If it
-// received the event in an earlier turn, it ended then.
+// cancelled records that a wait was cancelled. had is true if the wait had its event, which returns to the mailbox. If
+// it received the event in an earlier turn, it ended then.
 func (e *ends) cancelled(t *tasks.Task, reason string, had bool) {
 	if e == nil {
 		return

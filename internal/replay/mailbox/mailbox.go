@@ -34,8 +34,8 @@ func (e *event) bytes() int {
 func byArrival(a, b *event) int { return cmp.Compare(a.number, b.number) }
 
 // Mailbox holds the external events of an execution, and the tasks that wait for them. An event goes to the first task
-// that waits for its name. Without such a task it is free. If its task does not observe the event, because the task loses
-// a race or is cancelled, the event returns to the mailbox. A nil Mailbox is empty.
+// that waits for its name. Without such a task it is free. If its task does not observe the event, because the task
+// loses a race or is cancelled, the event returns to the mailbox. A nil Mailbox is empty.
 type Mailbox struct {
 	tasks    *tasks.Set
 	payloads *payloads.Loader
@@ -158,8 +158,8 @@ func (m *Mailbox) Observe(t *tasks.Task) { delete(m.held, t) }
 // Holds implements tasks.Events.
 func (m *Mailbox) Holds(t *tasks.Task) bool { return m.held[t] != nil }
 
-// Cancel implements tasks.Events. Events that had arrived for the tasks go to the tasks that wait next, or back to their
-// position in the mailbox.
+// Cancel implements tasks.Events. Events that had arrived for the tasks go to the tasks that wait next, or back to
+// their position in the mailbox.
 func (m *Mailbox) Cancel(waits []*tasks.Task, f *history.Failure) error {
 	var back []*event
 	names := map[string]struct{}{}

@@ -24,8 +24,9 @@ func FailureOf(r any) *history.Failure {
 // Goexit returns the failure of an orchestration that ended its goroutine.
 func Goexit() *history.Failure {
 	return &history.Failure{
-		Type:    history.TypeGoexit,
-		Message: "the orchestration called runtime.Goexit instead of returning (testing.T's FailNow, Fatal and Skip do)",
+		Type: history.TypeGoexit,
+		Message: "the orchestration called runtime.Goexit instead of returning " +
+			"(testing.T's FailNow, Fatal and Skip do)",
 	}
 }
 
@@ -33,7 +34,9 @@ func Goexit() *history.Failure {
 // recovering.
 func HandlerFailure(r any) *history.Failure {
 	if r == nil {
-		return &history.Failure{Type: history.TypeGoexit, Message: "the handler called runtime.Goexit instead of returning"}
+		return &history.Failure{
+			Type: history.TypeGoexit, Message: "the handler called runtime.Goexit instead of returning",
+		}
 	}
 	if p, ok := r.(Panic); ok {
 		return p.Failure()

@@ -98,7 +98,9 @@ func (l *Loader) fetch(ref history.Reference) (doc json.RawMessage, err error) {
 }
 
 // Decode returns the document of an encoded payload of an event. The payloads in ahead are likely to be needed next.
-func (l *Loader) Decode(of history.EventPayload, eventID int64, ahead ...history.EventPayload) (doc json.RawMessage, err error) {
+func (l *Loader) Decode(
+	of history.EventPayload, eventID int64, ahead ...history.EventPayload,
+) (doc json.RawMessage, err error) {
 	if l.options.Decoder == nil {
 		return nil, l.decodeError(eventID, errNoFetch)
 	}
@@ -165,7 +167,8 @@ func (l *Loader) call(f func()) {
 	<-done
 }
 
-// CallsSince reports whether a call is running, or has ended since CallsSince returned known. Any goroutine may call it.
+// CallsSince reports whether a call is running, or has ended since CallsSince returned known. Any goroutine may call
+// it.
 func (l *Loader) CallsSince(known int64) (some bool, now int64) {
 	now = l.calls.Load()
 	return now%2 != 0 || now != known, now

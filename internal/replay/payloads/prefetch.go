@@ -6,8 +6,9 @@ import (
 	"github.com/perdure/perdure/history"
 )
 
-// maxPrefetched is the number of results that are fetched together with the one that the code takes. Without prefetching,
-// code that takes a thousand results one after the other waits for a thousand responses of the store in each replay.
+// maxPrefetched is the number of results that are fetched together with the one that the code takes. Without
+// prefetching, code that takes a thousand results one after the other waits for a thousand responses of the store in
+// each replay.
 const maxPrefetched = 15
 
 // Result is a result of a task.

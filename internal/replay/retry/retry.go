@@ -23,21 +23,24 @@ const (
 // Next reports whether a task is retried after its attempt (counted from 1) failed with f, and returns the delay
 // of the next attempt. id is the event that scheduled the task. Equal arguments give equal results, because jitter is
 // derived from the IDs.
-func Next(p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure) (delay time.Duration, again bool) {
+func Next(
+	p *history.RetryPolicy, executionID string, id int64, attempt int, f *history.Failure,
+) (delay time.Duration, again bool) {
 	if p == nil || f == nil || p.MaxAttempts > 0 && attempt >= p.MaxAttempts || final(p, f) {
 		return 0, false
 	}
 
 	interval := backoff(p, attempt)
-	if !(p.Jitter > 0) { // not a number, too
+	if !(p.Jitter > 0) { // also if it is not a number
 		return interval, true
 	}
-	chance := rand.New(rand.NewChaCha8(identity.Seed("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt)))).Float64()
+	seed := identity.Seed("retry", fmt.Sprintf("%s:%d:%d", executionID, id, attempt))
+	chance := rand.New(rand.NewChaCha8(seed)).Float64()
 	off := float64(interval.Milliseconds()) * min(p.Jitter, 1) * chance
 	return interval - time.Duration(off)*time.Millisecond, true
 }
 
-// final reports whether trying again does not help, or is not wanted. What was cancelled stays cancelled.
+// final reports whether a failure is not retried. Cancelled tasks stay cancelled.
 func final(p *history.RetryPolicy, f *history.Failure) bool {
 	if f.NonRetryable || f.Type == history.TypeCancelled {
 		return true
@@ -50,7 +53,8 @@ func final(p *history.RetryPolicy, f *history.Failure) bool {
 	return false
 }
 
-// backoff is the interval after an attempt. It is computed in floating point, where a result that is too large is infinite instead of negative.
+// backoff returns the interval after an attempt. It uses floating point, in which a result that is too large is infinite
+// instead of negative.
 func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	initial := float64(p.InitialIntervalMs)
 	if initial <= 0 {
@@ -63,7 +67,7 @@ func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	}
 
 	coefficient := p.BackoffCoefficient
-	if !(coefficient >= 1) { // not a number, too
+	if !(coefficient >= 1) { // also if it is not a number
 		coefficient = DefaultBackoffCoefficient
 	}
 

@@ -37,8 +37,8 @@ func (f frame) String() string {
 	return f.function[strings.LastIndexByte(f.function, '/')+1:] + " (" + filepath.Base(dir) + "/" + file + ")"
 }
 
-// The runtime prints a frame in two forms: profiles use one line, with tabs that align the columns, and debug.Stack uses
-// two lines.
+// The runtime prints a frame in two forms: profiles use one line, with tabs that align the columns, and debug.Stack
+// uses two lines.
 var (
 	profileFrame = regexp.MustCompile(`^#\t+0x[0-9a-f]+\t+(\S+)\+0x[0-9a-f]+\t+(\S.*:\d+)$`)
 	stackPlace   = regexp.MustCompile(`^\t(\S.*:\d+)(?: \+0x[0-9a-f]+)?$`)

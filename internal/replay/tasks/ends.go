@@ -45,8 +45,8 @@ func (t *Task) EndedWith() *Cancellation {
 	return t.scope.cancelled
 }
 
-// ends are the tasks of a scope, and of the scopes below it, whose end a cancellation waits for. All coroutines that wait
-// for the ends of a scope wait for one task, because there may be ten thousand of them.
+// ends are the tasks of a scope, and of the scopes below it, whose end a cancellation waits for. All coroutines that
+// wait for the ends of a scope wait for one task, because there may be ten thousand of them.
 type ends struct {
 	fresh []*Task // tasks that no coroutine waits for; some may be done
 	left  int     // the number of awaited tasks that have not ended

@@ -44,8 +44,8 @@ func (s *Set) Apply(t *Task, ev *history.Event) error {
 	}
 }
 
-// applyOutcome applies an outcome. The task settles, or a failed child is retried. If the task is cancelled, the outcome
-// is its end, or is dropped if no cancellation waits for it.
+// applyOutcome applies an outcome. The task settles, or a failed child is retried. If the task is cancelled, the
+// outcome is its end, or is dropped if no cancellation waits for it.
 func (s *Set) applyOutcome(t *Task, ev *history.Event) error {
 	result, ok := ev.Result.Document()
 	if !ok && ev.Result.IsEncoded() {

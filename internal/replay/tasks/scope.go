@@ -133,8 +133,8 @@ func (s *Scope) live(scopes []*Scope) []*Scope {
 	return scopes
 }
 
-// outstanding appends the outstanding tasks. Waits for external events have their own list, because the history does not
-// record their cancellation.
+// outstanding appends the outstanding tasks. Waits for external events have their own list, because the history does
+// not record their cancellation.
 func (m *members) outstanding(tasks, events []*Task) (recorded, unrecorded []*Task) {
 	for _, t := range m.tasks {
 		switch {

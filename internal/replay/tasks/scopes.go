@@ -54,9 +54,9 @@ func (c *Scopes) End(s *Scope, reason string) {
 }
 
 // cancelTasks cancels tasks in the given order. They settle as cancelled, except those whose end is awaited. It skips
-// tasks that are done or cancelled, or whose outcome has arrived, except external events that the code has not observed.
-// The history records only cancellations that matter outside of the execution. Adjacent tasks of one kind share an event,
-// so that the losers of a large race do not make the history long.
+// tasks that are done or cancelled, or whose outcome has arrived, except external events that the code has not
+// observed. The history records only cancellations that matter outside of the execution. Adjacent tasks of one kind
+// share an event, so that the losers of a large race do not make the history long.
 func (c *Scopes) cancelTasks(tasks []*Task, how request) error {
 	var group, events []*Task
 	for _, t := range tasks {

@@ -146,8 +146,8 @@ func (s *Set) Find(ev *history.Event) (t *Task, ok bool) {
 	}
 }
 
-// Activity reports the state of an activity. open is true if it has neither settled nor been cancelled. cancelled is true
-// if it was cancelled and has not settled, and awaited is true if the cancellation waits for its end.
+// Activity reports the state of an activity. open is true if it has neither settled nor been cancelled. cancelled is
+// true if it was cancelled and has not settled, and awaited is true if the cancellation waits for its end.
 func (s *Set) Activity(id int64) (open, cancelled, awaited bool) {
 	t := s.open[id]
 	if t == nil || t.kind != history.ActivityScheduled || t.done || s.Arrivals.Has(id) {

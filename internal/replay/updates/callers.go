@@ -17,8 +17,8 @@ func callerBytes(c *history.Parent) int {
 	return each + len(c.InstanceID)
 }
 
-// callers are the orchestrations that wait for updates of an execution, and those whose updates came again in the running
-// turn.
+// callers are the orchestrations that wait for updates of an execution, and those whose updates came again in the
+// running turn.
 type callers struct {
 	waiting map[string][]history.Parent // by the IDs of updates that have not ended
 	bytes   int                         // the callerBytes of these

@@ -89,7 +89,9 @@ func (u *Updates) Carry() (inputs []history.Event) {
 	}
 	addCallers := func(name, updateID string) {
 		for _, c := range u.callers.of(updateID) {
-			inputs = append(inputs, history.Event{Kind: history.UpdateAwaited, Name: name, EventID: updateID, Parent: &c})
+			inputs = append(inputs, history.Event{
+				Kind: history.UpdateAwaited, Name: name, EventID: updateID, Parent: &c,
+			})
 		}
 	}
 	carried := map[string]bool{}

@@ -35,7 +35,8 @@ func (u *Updates) runNext() {
 	handler, set := u.handlers[first.name]
 	ev := &history.Event{ID: first.id, Kind: history.UpdateAccepted, Name: first.name, EventID: first.updateID}
 	if !set {
-		u.parts.Scheduler.Fail(u.parts.Journal.Nondeterminism(first.id, journal.Describe(ev), u.handlers.missing(first.name)))
+		missing := u.handlers.missing(first.name)
+		u.parts.Scheduler.Fail(u.parts.Journal.Nondeterminism(first.id, journal.Describe(ev), missing))
 	}
 	doc, err := u.parts.decode(ev, first.data)
 	if err != nil {

@@ -51,8 +51,8 @@ type Parts struct {
 	Identity  *identity.Identity
 }
 
-// Updates are the handlers of an execution, and the updates that have not ended. Most executions have none: a nil Updates
-// is empty.
+// Updates are the handlers of an execution, and the updates that have not ended. Most executions have none: a nil
+// Updates is empty.
 type Updates struct {
 	parts    Parts
 	handlers handlers
@@ -247,8 +247,8 @@ func (u *Updates) end(updateID string) {
 	}
 }
 
-// Abort records, before the end of an execution, that handlers have not returned. If the execution continues as new, the
-// next execution takes the updates that wait in the queue.
+// Abort records, before the end of an execution, that handlers have not returned. If the execution continues as new,
+// the next execution takes the updates that wait in the queue.
 func (u *Updates) Abort(end history.Kind) error {
 	if u.IsIdle() {
 		return nil

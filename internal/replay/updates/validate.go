@@ -110,8 +110,8 @@ func (h handlers) missing(name string) string {
 		history.TruncateMessage(name, history.MaxRequesterBytes), known, more)
 }
 
-// callValidator runs a validator. A validator may end its goroutine and must not decide, so it has its own goroutine and
-// runs like a query. If it does not return, the turn exceeds its time limit.
+// callValidator runs a validator. A validator may end its goroutine and must not decide, so it has its own goroutine
+// and runs like a query. If it does not return, the turn exceeds its time limit.
 func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection *Rejection) {
 	gate := p.Scheduler.Gate()
 	takeBack := p.Identity.MarkDraws()
@@ -136,8 +136,9 @@ func (p *Parts) callValidator(handler Handler, input json.RawMessage) (rejection
 	gate.EndQuery()
 	if misuse := gate.TakeMisuse(); misuse != nil {
 		rejection = &Rejection{history.RejectedNotReadOnly, &history.Failure{
-			Type:         history.TypeError,
-			Message:      "the validator must only read, but it made a call that decides or waits at " + stack.Where(misuse.Stack),
+			Type: history.TypeError,
+			Message: "the validator must only read, but it made a call that decides or waits at " +
+				stack.Where(misuse.Stack),
 			NonRetryable: true,
 		}}
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/perdure/perdure/internal/goroutine"
 )
 
-// closeLimit is how long Close waits for the code's deferred calls.
+// closeLimit is the time that Close waits for the deferred calls of the code.
 const closeLimit = time.Second
 
-// result is what a turn's goroutine hands to the caller.
+// result is the result of a turn, a replay or a query.
 type result struct {
 	events     []history.Event
 	consumed   int
 	ended      bool
 	continued  *Continuation
-	repeated   map[string]string // names, by the ids of updates
+	repeated   map[string]string // names, by the IDs of updates
 	callers    map[string][]history.Parent
 	turnedAway []history.Parent
 	waits      []WaitEnd
@@ -27,8 +27,8 @@ type result struct {
 	answer     QueryAnswer // of a query
 }
 
-// attempt runs work on a goroutine of its own: code that blocks never returns it, and code that calls Goexit ends it. After Goexit the
-// execution is in order, and holds what the turn has come to.
+// attempt runs a turn or a replay on its own goroutine: code that blocks never returns, and code that calls Goexit ends
+// the goroutine. After Goexit the execution is intact and has the result of the turn.
 func (i *Instance) attempt(work func()) (Outcome, error) {
 	if !i.acquire() {
 		return Outcome{}, fmt.Errorf("replay: instance %q: used while a turn runs, or after the instance was abandoned",
@@ -48,10 +48,13 @@ func (i *Instance) attempt(work func()) (Outcome, error) {
 	}
 
 	i.last = result{ended: r.ended, lastID: r.lastID, bytes: r.bytes}
-	return Outcome{Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated, Callers: r.callers, TurnedAway: r.turnedAway, Waits: r.waits}, nil
+	return Outcome{
+		Events: r.events, Consumed: r.consumed, Ended: r.ended, Continued: r.continued, Repeated: r.repeated,
+		Callers: r.callers, TurnedAway: r.turnedAway, Waits: r.waits,
+	}, nil
 }
 
-// finish hands over what the execution has come to. It unwinds an execution that was abandoned meanwhile.
+// finish sends the result. It unwinds the execution if the instance was abandoned during the turn.
 func (i *Instance) finish() {
 	r := i.x.finish()
 	if i.release() {
@@ -60,7 +63,7 @@ func (i *Instance) finish() {
 	i.done <- r
 }
 
-// awaitTurn waits for a turn until its limit, which time for fetching documents extends.
+// awaitTurn waits for a turn until its time limit. Time for loading payloads does not count.
 func (i *Instance) awaitTurn() result {
 	if i.timer == nil {
 		i.timer = time.NewTimer(i.limit)
@@ -69,31 +72,33 @@ func (i *Instance) awaitTurn() result {
 	}
 	defer i.timer.Stop()
 
-	_, fetches := i.x.payloads.CallsSince(0)
+	_, calls := i.x.payloads.CallsSince(0)
 	for waits := true; waits; {
 		select {
 		case r := <-i.done:
 			return r
 		case <-i.timer.C:
 		}
-		if waits, fetches = i.x.payloads.CallsSince(fetches); waits { // the store took the time
+		if waits, calls = i.x.payloads.CallsSince(calls); waits {
 			i.timer.Reset(i.limit)
 		}
 	}
 
-	if !i.giveUp() {
+	if !i.abandon() {
 		return <-i.done // the turn ended at the last moment
 	}
 	if f := i.x.scheduler.Gate().ForeignCall(); f != nil {
-		return result{err: f} // the code may wait for the goroutine that was ended
+		return result{err: f} // the code may wait for the goroutine that the engine ended
 	}
 	if misuse := i.x.scheduler.Gate().Misuse(); misuse != nil {
 		return result{err: misuse} // as above
 	}
-	return result{err: &BlockedOutsideError{InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.Stacks()}}
+	return result{err: &BlockedOutsideError{
+		InstanceID: i.x.options.InstanceID, Limit: i.limit, Stack: i.x.scheduler.Stacks(),
+	}}
 }
 
-// acquire gives the execution to a turn's goroutine.
+// acquire gives the execution to the goroutine of a turn.
 func (i *Instance) acquire() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -105,8 +110,8 @@ func (i *Instance) acquire() bool {
 	return true
 }
 
-// release takes the execution back from a turn's goroutine. It reports whether the instance was abandoned meanwhile, so that this goroutine must
-// unwind it.
+// release takes the execution back from the goroutine of a turn. It returns true if the instance was abandoned during the
+// turn, so that this goroutine must unwind it.
 func (i *Instance) release() (abandoned bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -114,9 +119,9 @@ func (i *Instance) release() (abandoned bool) {
 	return i.abandoned
 }
 
-// giveUp abandons the instance because its turn took too long. The code stops at its next call, and the goroutine that has the execution unwinds
-// it, should it ever end. giveUp reports false when the turn is over after all.
-func (i *Instance) giveUp() bool {
+// abandon abandons the instance because its turn took too long. The code stops at its next call, and the goroutine of the
+// turn unwinds the execution if it ever ends. abandon returns false if the turn has ended.
+func (i *Instance) abandon() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.running {
@@ -127,8 +132,8 @@ func (i *Instance) giveUp() bool {
 	return true
 }
 
-// retire abandons the instance because it is closed. It reports whether the instance was abandoned before, and whether a turn's goroutine still
-// has the execution.
+// retire abandons the instance because it is closed. It reports whether the instance was abandoned before, and whether
+// a turn's goroutine still has the execution.
 func (i *Instance) retire() (before, running bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
