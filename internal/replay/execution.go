@@ -41,31 +41,28 @@ type execution struct {
 
 // executionOptions are the Options that an execution uses itself.
 type executionOptions struct {
-	InstanceID, ExecutionID string
+	history.ExecutionRef
+
 	Logger                  *slog.Logger
 	WaitEnds, LargePayloads bool
 }
 
 func newExecution(o Orchestration, opts *Options) *execution {
 	x := &execution{orchestration: o, options: executionOptions{
-		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, Logger: opts.Logger, WaitEnds: opts.WaitEnds,
-		LargePayloads: opts.LargePayloads,
+		ExecutionRef: history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID},
+		Logger:       opts.Logger, WaitEnds: opts.WaitEnds, LargePayloads: opts.LargePayloads,
 	}}
-	x.identity = identity.Of(history.ExecutionRef{InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID})
-	x.journal.Init(&journal.Options{
-		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, BuildID: opts.BuildID,
-	}, &x.payloads)
+	ref := &x.options.ExecutionRef
+	x.identity = identity.Of(*ref)
+	x.journal.Init(&journal.Options{ExecutionRef: ref, BuildID: opts.BuildID}, &x.payloads)
 	x.scheduler.Init(&coroutine.Options{
-		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x),
-		Logger: opts.Logger, Faults: opts.Faults,
+		ExecutionRef: ref, Mark: fmt.Sprintf("%s %p", opts.ExecutionID, x), Logger: opts.Logger, Faults: opts.Faults,
 	})
 	x.payloads.Init(&payloads.Options{
-		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch,
-		Decoder: opts.Seals,
+		ExecutionRef: ref, SegmentOf: opts.SegmentOf, Fetch: opts.Fetch, Decoder: opts.Seals,
 	})
-	x.tasks.Init(&tasks.Options{
-		InstanceID: opts.InstanceID, ExecutionID: opts.ExecutionID, ExactRetries: opts.ExactRetries,
-	}, &x.scheduler, &x.scopes, &x.journal, &x.payloads)
+	taskOptions := &tasks.Options{ExecutionRef: ref, ExactRetries: opts.ExactRetries}
+	x.tasks.Init(taskOptions, &x.scheduler, &x.scopes, &x.journal, &x.payloads)
 	return x
 }
 

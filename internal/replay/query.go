@@ -56,7 +56,8 @@ func (e *UnknownQueryError) Error() string {
 func (i *Instance) Query(name string, input json.RawMessage) (QueryAnswer, error) {
 	if !i.acquire() {
 		return QueryAnswer{}, fmt.Errorf(
-			"replay: instance %q: queried while a turn runs, or after the instance was abandoned", i.x.options.InstanceID)
+			"replay: instance %q: queried while a turn runs, or after the instance was abandoned",
+			i.x.options.InstanceID)
 	}
 	go i.query(name, input)
 

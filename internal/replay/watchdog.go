@@ -110,8 +110,8 @@ func (i *Instance) acquire() bool {
 	return true
 }
 
-// release takes the execution back from the goroutine of a turn. It returns true if the instance was abandoned during the
-// turn, so that this goroutine must unwind it.
+// release takes the execution back from the goroutine of a turn. It returns true if the instance was abandoned during
+// the turn, so that this goroutine must unwind it.
 func (i *Instance) release() (abandoned bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -119,8 +119,8 @@ func (i *Instance) release() (abandoned bool) {
 	return i.abandoned
 }
 
-// abandon abandons the instance because its turn took too long. The code stops at its next call, and the goroutine of the
-// turn unwinds the execution if it ever ends. abandon returns false if the turn has ended.
+// abandon abandons the instance because its turn took too long. The code stops at its next call, and the goroutine of
+// the turn unwinds the execution if it ever ends. abandon returns false if the turn has ended.
 func (i *Instance) abandon() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

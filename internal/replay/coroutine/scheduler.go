@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/logevent"
 	"github.com/perdure/perdure/internal/replay/stack"
@@ -16,7 +17,8 @@ import (
 
 // Options describe an execution.
 type Options struct {
-	InstanceID, ExecutionID string
+	*history.ExecutionRef
+
 	// Mark is unique to the execution in this process: a query may replay an execution beside its turns.
 	Mark string
 	// Logger logs calls after a turn, and Faults observes them. Both may be nil.

@@ -13,7 +13,8 @@ import (
 
 // Options describe an execution.
 type Options struct {
-	InstanceID, ExecutionID string
+	*history.ExecutionRef
+
 	// BuildID names the code. Inputs that the same build recorded must match on replay. It may be empty.
 	BuildID string
 }

@@ -44,7 +44,8 @@ type Decoder interface {
 
 // Options describe an execution and how to read its data. Fetch, Decoder and SegmentOf may be nil.
 type Options struct {
-	InstanceID, ExecutionID string
+	*history.ExecutionRef
+
 	// SegmentOf returns the segment that contains an event. If it is nil, data is copied instead of referenced.
 	SegmentOf func(eventID int64) int64
 	// Fetch returns the document that a reference points to.

@@ -12,7 +12,9 @@ func TestNearDocumentsAreForgotten(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + string(make([]byte, CopyLimit)) + `"`)
 	var l Loader
-	l.Init(&Options{ExecutionID: "x", SegmentOf: func(int64) int64 { return 1 }})
+	l.Init(&Options{
+		ExecutionRef: &history.ExecutionRef{ExecutionID: "x"}, SegmentOf: func(int64) int64 { return 1 },
+	})
 	in := history.Event{Kind: history.ExternalEventRaised, Data: history.NewInlinePayload(large)}
 	l.ReferParked(history.DataLocation{EventID: 4, Field: history.LocationInputs}, &in)
 	if _, ok := in.Data.Reference(); !ok || l.ParkedBytes() != len(large) {

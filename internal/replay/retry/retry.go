@@ -53,8 +53,8 @@ func final(p *history.RetryPolicy, f *history.Failure) bool {
 	return false
 }
 
-// backoff returns the interval after an attempt. It uses floating point, in which a result that is too large is infinite
-// instead of negative.
+// backoff returns the interval after an attempt. It uses floating point, in which a result that is too large is
+// infinite instead of negative.
 func backoff(p *history.RetryPolicy, attempt int) time.Duration {
 	initial := float64(p.InitialIntervalMs)
 	if initial <= 0 {

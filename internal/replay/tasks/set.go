@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/perdure/perdure/history"
 	"github.com/perdure/perdure/internal/replay/journal"
@@ -23,14 +22,10 @@ type Events interface {
 
 // Options describe an execution.
 type Options struct {
-	InstanceID, ExecutionID string
+	*history.ExecutionRef
+
 	// ExactRetries records retry policies without their jitter.
 	ExactRetries bool
-}
-
-// StartID returns the start ID of the orchestration that an event starts. A repeated start is the same start (R10).
-func (o *Options) StartID(eventID int64) string {
-	return fmt.Sprintf("%s:%d", o.ExecutionID, eventID)
 }
 
 // RetryPolicy returns a retry policy as the history records it. Attempts follow the recorded policy, even if the code
