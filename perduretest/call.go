@@ -51,18 +51,18 @@ func (e *Env) Calls(activities ...string) []Call {
 	return e.log.list(now, activities)
 }
 
-// callLog is what activities were called. It is used from all goroutines.
+// callLog holds the calls of activities. It is safe for concurrent use.
 type callLog struct {
 	mu    sync.Mutex
 	began time.Time
 	all   []*runningCall
 }
 
-// runningCall is a call with what only the Env needs of it.
+// runningCall is a call with the goroutine that runs it.
 type runningCall struct {
 	Call
 
-	goroutine string // that runs the code
+	goroutine string
 }
 
 func (l *callLog) begin(ctx context.Context, name string, input json.RawMessage) *runningCall {

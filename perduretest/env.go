@@ -26,18 +26,20 @@ type Env struct {
 	agenda   agenda
 	progress progress
 	faults   faultChecks
-	builds   int // how many were deployed after the first
+	builds   int // the number of Deploy calls
 
-	// work goes to the goroutine that lives in the bubble. The channel is made outside of it, so that waiting for work holds virtual time still.
+	// work receives functions for the goroutine of the bubble. The channel is created outside of the bubble, so that
+	// virtual time does not pass while the goroutine waits.
 	work chan func()
-	// born is closed when there is a bubble, over when it has ended, and gone, by leave, when nothing is to be done in it any more.
+	// born is closed when the bubble has started, and over when it has ended. leave closes gone, which ends the bubble.
 	born, over, gone chan struct{}
 	leave            func()
-	watch            watch
+	watchdog         watchdog
 	trouble          simhub.Trouble
 	network          *network
 	deployed         *deployedHub // nil in virtual time
-	// leaving: the test is over, and activities are told to end. given up: code hangs, and the bubble is left behind.
+	// leaving is set when the test has ended and activities must end. givenUp is set when code hangs and the bubble is
+	// abandoned.
 	leaving, givenUp atomic.Bool
 }
 
@@ -56,19 +58,24 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	if r == nil {
 		t.Fatal("perduretest: New: registry is nil")
 	}
-	e := &Env{t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{})}
-	o := options{patience: defaultPatience, Options: simhub.Options{
-		Registry: e.stubs.standIn(e, r), BatchSize: 1, Ordered: true, Sweep: true, // one at a time: so the order is the same in every run
+	e := &Env{
+		t: t, work: make(chan func()), born: make(chan struct{}), over: make(chan struct{}), gone: make(chan struct{}),
+	}
+	o := options{patience: defaultHangTimeout, Options: simhub.Options{
+		Registry:      e.stubs.standIn(e, r),
+		BatchSize:     1, // one message at a time, for a fixed order
+		Ordered:       true,
+		Sweep:         true,
 		CacheBytes:    -1,
 		Reports:       true,
-		Exclusive:     true, // what a stack without the queues says is no concern of code that is tested
-		SendAnewAfter: -1,   // no later build will know an activity that r does not: it is given up, and the hub comes to rest
+		Exclusive:     true,
+		SendAnewAfter: -1, // an unknown activity stays unknown: its message is given up, so that the hub becomes idle
 	}}
 	for _, opt := range opts {
 		opt.apply(&o)
 	}
 	e.leave = sync.OnceFunc(func() { close(e.gone) })
-	e.watch = watch{env: e, patience: o.patience}
+	e.watchdog = watchdog{env: e, patience: o.patience}
 	e.faults.env = e
 	e.network = newNetwork(&o)
 	o.Intercept = e.trouble.Intercept
@@ -79,7 +86,7 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	}
 	e.faults.excuse(o.unchecked)
 	go e.network.issue(e.over)
-	go e.inhabit(&o)
+	go e.runBubble(&o)
 	t.Cleanup(e.end)
 	select {
 	case <-e.born:
@@ -91,8 +98,8 @@ func New(t *testing.T, r *perdure.Registry, opts ...Option) *Env {
 	return e
 }
 
-// inhabit runs the bubble. Goroutines that never end are no reason to take the whole test binary down.
-func (e *Env) inhabit(o *options) {
+// runBubble runs the bubble. It recovers the panic of synctest for goroutines that never end.
+func (e *Env) runBubble(o *options) {
 	defer close(e.over)
 	defer func() {
 		if r := recover(); r != nil && !e.t.Failed() {
@@ -102,7 +109,7 @@ func (e *Env) inhabit(o *options) {
 	synctest.Test(e.t, func(*testing.T) { e.live(o) })
 }
 
-// live is the bubble's own goroutine: it makes the hub and runs what it is given.
+// live is the goroutine of the bubble. It creates the hub and runs the functions that work receives.
 func (e *Env) live(o *options) {
 	e.make(o)
 	if o.crash.at > 0 {
@@ -122,9 +129,9 @@ func (e *Env) live(o *options) {
 	}
 }
 
-// make makes the hub.
+// make creates the hub.
 func (e *Env) make(o *options) {
-	e.watch.bubble = thisGoroutine().bubble
+	e.watchdog.bubble = thisGoroutine().bubble
 	hub, err := simhub.New(o.Options)
 	if err != nil {
 		e.errorf("perduretest: %v", err)
@@ -141,13 +148,14 @@ func (e *Env) make(o *options) {
 	e.clock = clock{hub, &atomic.Int64{}, &atomic.Bool{}}
 	e.clock.reached.Store(time.Now().UnixNano())
 	e.log.began = time.Now()
-	e.client = client.New(&bubble{holders{visitor{hub.Provider, e}}}, append(o.clientOptions(), client.WithClock(e.Now))...)
+	adapter := &clientAdapter{completionAdapter{hubAdapter{hub.Provider, e}}}
+	e.client = client.New(adapter, append(o.clientOptions(), client.WithClock(e.Now))...)
 }
 
-// do runs f in the bubble, and waits for it. What runs in the bubble already, such as an activity, runs it itself.
+// do runs f in the bubble and waits for it. A caller in the bubble, such as an activity, runs f itself.
 func (e *Env) do(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.watch.isInside() {
+	if e.deployed != nil || e.watchdog.isInside() {
 		f()
 		return
 	}
@@ -155,21 +163,21 @@ func (e *Env) do(f func()) {
 		t.do(f)
 		return
 	}
-	e.watch.offer(f, e.network.calls) // by a server, say, that an activity of WithNetwork has called
+	e.watchdog.offer(f, e.network.calls) // for example, from a server that an activity of WithNetwork calls
 }
 
-// drive runs f on the bubble's own goroutine: what moves its clock is no business of an activity's.
+// drive is like do for a function that moves the clock. An activity must not run it.
 func (e *Env) drive(f func()) {
 	e.t.Helper()
-	if e.deployed != nil || e.watch.isInside() {
+	if e.deployed != nil || e.watchdog.isInside() {
 		f()
 		return
 	}
-	e.watch.offer(f, nil)
+	e.watchdog.offer(f, nil)
 }
 
-// offer has f run by the bubble, or by who takes others' calls, and waits for it.
-func (w *watch) offer(f func(), others chan<- func()) {
+// offer runs f in the bubble, or on the receiver of others, and waits for it.
+func (w *watchdog) offer(f func(), others chan<- func()) {
 	done := make(chan struct{})
 	work := func() {
 		defer close(done)
@@ -189,15 +197,15 @@ func (w *watch) offer(f func(), others chan<- func()) {
 	}
 }
 
-// outside fails what moves the clock from within.
+// outside panics if a call that moves the clock comes from an activity or orchestration.
 func (e *Env) outside(what string) {
-	if e.watch.isInside() || e.network.isBusy() {
+	if e.watchdog.isInside() || e.network.isBusy() {
 		panic(fmt.Sprintf("perduretest: %s must be called from the test's goroutine, not from an activity or "+
 			"orchestration", what))
 	}
 }
 
-// errorf fails the test, unless it is over.
+// errorf fails the test, unless the Env has given up.
 func (e *Env) errorf(format string, args ...any) {
 	if !e.givenUp.Load() {
 		e.t.Helper()
@@ -213,7 +221,7 @@ func (e *Env) errorf(format string, args ...any) {
 // context of an activity uses virtual time.
 func (e *Env) Client() *client.Client { return e.client }
 
-// patience is how much virtual time what is still running gets to end once the test is over.
+// patience is the virtual time after the end of a test in which running code must end.
 const patience = 24 * time.Hour
 
 // end ends the Env with its test.
@@ -222,21 +230,21 @@ func (e *Env) end() {
 		return
 	}
 	e.leave()
-	e.watch.await(e.over)
+	e.watchdog.await(e.over)
 	if !e.givenUp.Load() {
-		logUnused(e)
+		logUnusedStubs(e)
 		e.faults.checkExpected()
 	}
 }
 
-// unwind ends the hub: all goroutines of the bubble must be gone when its own returns.
+// unwind ends the hub. All goroutines of the bubble must have ended when live returns.
 func (e *Env) unwind() {
 	e.leaving.Store(true)
 	e.hub.Close()
 	synctest.Wait()
 	busy := func() bool {
 		return e.hub.Cloud.InFlight() > 0 || e.hub.Sweeper.IsRunning() || len(e.log.running()) > 0
-	} // the latter also where it was given up
+	} // an abandoned activity may still run
 	if !busy() {
 		return
 	}
@@ -244,6 +252,6 @@ func (e *Env) unwind() {
 	synctest.Wait()
 	if busy() {
 		e.faults.failf(GoroutineLeak, "unfinished", "still running after the test, %v after the end of its context:%s",
-			patience, e.watch.unfinished())
+			patience, e.watchdog.unfinished())
 	}
 }

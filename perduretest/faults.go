@@ -162,7 +162,7 @@ func (c *faultChecks) observeLeak(f *faults.Event) {
 		if call.InstanceID == f.InstanceID && call.ActivityID == f.ActivityID {
 			c.failf(GoroutineLeak, fmt.Sprintf("%s %s %d", f.Kind, f.InstanceID, f.ActivityID),
 				"activity %q of instance %q ignores its cancelled context, in %s",
-				f.Activity, f.InstanceID, c.env.watch.whereabouts(call.goroutine))
+				f.Activity, f.InstanceID, c.env.watchdog.whereabouts(call.goroutine))
 			return
 		}
 	}
@@ -177,7 +177,7 @@ func (c *faultChecks) failf(kind Fault, key, format string, args ...any) {
 
 // checkLeft checks the goroutines that are left when the bubble ends with the panic r.
 func (c *faultChecks) checkLeft(r any) {
-	left := c.env.watch.ofUsers()
+	left := c.env.watchdog.ofUsers()
 	if c.wasExcused(Hang, ForeignGoroutine) {
 		all := len(left)
 		left = slices.DeleteFunc(left, goroutine.isOrchestration)

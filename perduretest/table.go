@@ -30,16 +30,16 @@ func WithTable(name, partitionKey, sortKey string) Option {
 func TableClient(env *Env) dynamo.TableAPI {
 	env.t.Helper()
 	env.virtual("TableClient")
-	return &bubbleTable{visitor{env.hub.Provider, env}, env.hub.Cloud.Table}
+	return &tableAdapter{hubAdapter{env.hub.Provider, env}, env.hub.Cloud.Table}
 }
 
-// bubbleTable makes the calls of DynamoDB in the bubble.
-type bubbleTable struct {
-	hub   visitor
+// tableAdapter runs calls of DynamoDB in the bubble.
+type tableAdapter struct {
+	hub   hubAdapter
 	table dynamo.TableAPI
 }
 
-// faultOf says what is wrong with the tables of WithTable, beside that of a hub; it is empty where nothing is.
+// faultOf returns why the tables of WithTable are invalid, or an empty string.
 func faultOf(tables []simaws.TableConfig, hub string) string {
 	taken := []string{hub}
 	for i := range tables {
@@ -57,34 +57,46 @@ func faultOf(tables []simaws.TableConfig, hub string) string {
 
 type dynamoOption = func(*dynamodb.Options)
 
-func (b *bubbleTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption) (*dynamodb.GetItemOutput, error) {
+func (b *tableAdapter) GetItem(
+	ctx context.Context, in *dynamodb.GetItemInput, opts ...dynamoOption,
+) (*dynamodb.GetItemOutput, error) {
 	return call(ctx, b, b.table.GetItem, in, opts)
 }
 
-func (b *bubbleTable) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption) (*dynamodb.PutItemOutput, error) {
+func (b *tableAdapter) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, opts ...dynamoOption,
+) (*dynamodb.PutItemOutput, error) {
 	return call(ctx, b, b.table.PutItem, in, opts)
 }
 
-func (b *bubbleTable) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption) (*dynamodb.UpdateItemOutput, error) {
+func (b *tableAdapter) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, opts ...dynamoOption,
+) (*dynamodb.UpdateItemOutput, error) {
 	return call(ctx, b, b.table.UpdateItem, in, opts)
 }
 
-func (b *bubbleTable) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption) (*dynamodb.DeleteItemOutput, error) {
+func (b *tableAdapter) DeleteItem(
+	ctx context.Context, in *dynamodb.DeleteItemInput, opts ...dynamoOption,
+) (*dynamodb.DeleteItemOutput, error) {
 	return call(ctx, b, b.table.DeleteItem, in, opts)
 }
 
-func (b *bubbleTable) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption) (*dynamodb.QueryOutput, error) {
+func (b *tableAdapter) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...dynamoOption,
+) (*dynamodb.QueryOutput, error) {
 	return call(ctx, b, b.table.Query, in, opts)
 }
 
-func (b *bubbleTable) TransactWriteItems(
+func (b *tableAdapter) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
 ) (*dynamodb.TransactWriteItemsOutput, error) {
 	return call(ctx, b, b.commit, in, opts)
 }
 
-// commit writes a transaction, which may start an instance without a message.
-func (b *bubbleTable) commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption) (*dynamodb.TransactWriteItemsOutput, error) {
+// commit writes a transaction. It may start an instance without a wake.
+func (b *tableAdapter) commit(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...dynamoOption,
+) (*dynamodb.TransactWriteItemsOutput, error) {
 	hub := b.hub.env.hub
 	out, err := b.table.TransactWriteItems(ctx, in, opts...)
 	if err == nil && slices.ContainsFunc(in.TransactItems, func(w types.TransactWriteItem) bool {
@@ -95,9 +107,10 @@ func (b *bubbleTable) commit(ctx context.Context, in *dynamodb.TransactWriteItem
 	return out, err
 }
 
-// call makes one call in the bubble.
+// call runs a call in the bubble.
 func call[In, Out any](
-	ctx context.Context, b *bubbleTable, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In, opts []dynamoOption,
+	ctx context.Context, b *tableAdapter, f func(context.Context, *In, ...dynamoOption) (*Out, error), in *In,
+	opts []dynamoOption,
 ) (out *Out, err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { out, err = f(ctx, in, opts...) })

@@ -11,13 +11,13 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// bubble is the provider as a client outside the bubble sees it: each call runs inside. A context's Done channel is of the
-// outside, and would stop virtual time, so it stays there. The calls of an activity, which is inside, keep it.
-type bubble struct {
-	holders
+// clientAdapter is the provider for a client outside of the bubble: each call runs inside. The Done channel of an
+// outside context would stop virtual time, so it is removed. The calls of an activity, which is inside, keep it.
+type clientAdapter struct {
+	completionAdapter
 }
 
-func (b *bubble) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
+func (b *clientAdapter) StartOrchestration(ctx context.Context, s provider.Start) (in provider.Instance, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() {
 		if in, err = b.Provider.StartOrchestration(ctx, s); err == nil {
@@ -30,89 +30,99 @@ func (b *bubble) StartOrchestration(ctx context.Context, s provider.Start) (in p
 	return in, err
 }
 
-func (b *bubble) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
+func (b *clientAdapter) EnqueueForOrchestrator(ctx context.Context, ms ...provider.Message) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.EnqueueForOrchestrator(ctx, ms...) })
 	return err
 }
 
-func (b *bubble) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+func (b *clientAdapter) ReadInstance(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { in, err = b.Provider.ReadInstance(ctx, instanceID) })
 	return in, err
 }
 
-func (b *bubble) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
+func (b *clientAdapter) ReadTerminalEvent(ctx context.Context, executionID string) (e history.Event, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { e, err = b.Provider.ReadTerminalEvent(ctx, executionID) })
 	return e, err
 }
 
-func (b *bubble) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
+func (b *clientAdapter) ListInstances(ctx context.Context, q provider.ListQuery) (page provider.Page, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { page, err = b.Provider.ListInstances(ctx, q) })
 	return page, err
 }
 
-func (b *bubble) ReadHistory(ctx context.Context, instanceID, executionID string, after int64) iter.Seq2[history.Event, error] {
+func (b *clientAdapter) ReadHistory(
+	ctx context.Context, instanceID, executionID string, after int64,
+) iter.Seq2[history.Event, error] {
 	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[history.Event, error] {
 		return b.Provider.ReadHistory(ctx, instanceID, executionID, after)
 	})
 }
 
-func (b *bubble) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
+func (b *clientAdapter) ListExecutions(ctx context.Context, instanceID string) iter.Seq2[provider.Execution, error] {
 	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.Execution, error] {
 		return b.Provider.ListExecutions(ctx, instanceID)
 	})
 }
 
-func (b *bubble) ReadActivityRecords(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRecord, error] {
+func (b *clientAdapter) ReadActivityRecords(
+	ctx context.Context, executionID string,
+) iter.Seq2[provider.ActivityRecord, error] {
 	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.ActivityRecord, error] {
 		return b.Provider.ReadActivityRecords(ctx, executionID)
 	})
 }
 
-func (b *bubble) ReadActivityRecord(ctx context.Context, executionID string, activityID int64) (r provider.ActivityRecord, err error) {
+func (b *clientAdapter) ReadActivityRecord(
+	ctx context.Context, executionID string, activityID int64,
+) (r provider.ActivityRecord, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { r, err = b.Provider.ReadActivityRecord(ctx, executionID, activityID) })
 	return r, err
 }
 
-func (b *bubble) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
+func (b *clientAdapter) ReadRetries(ctx context.Context, executionID string) iter.Seq2[provider.ActivityRetry, error] {
 	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.ActivityRetry, error] {
 		return b.Provider.ReadRetries(ctx, executionID)
 	})
 }
 
-func (b *bubble) ReadUpdate(ctx context.Context, instanceID, updateID string) (a provider.UpdateResult, err error) {
+func (b *clientAdapter) ReadUpdate(
+	ctx context.Context, instanceID, updateID string,
+) (a provider.UpdateResult, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { a, err = b.Provider.ReadUpdate(ctx, instanceID, updateID) })
 	return a, err
 }
 
-func (b *bubble) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
+func (b *clientAdapter) DeleteInstance(ctx context.Context, instanceID string, force bool) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.DeleteInstance(ctx, instanceID, force) })
 	return err
 }
 
-func (b *bubble) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
+func (b *clientAdapter) ReadWorkers(ctx context.Context) (reports map[string]provider.WorkerReport, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { reports, err = b.Provider.ReadWorkers(ctx) })
 	return reports, err
 }
 
-func (b *bubble) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
+func (b *clientAdapter) VerifyWorkItemToken(ctx context.Context, token string) (w provider.WorkItem, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { w, err = b.Provider.VerifyWorkItemToken(ctx, token) })
 	return w, err
 }
 
-func (b *bubble) RenewWorkItemLocks(ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem) (rs []provider.Renewal, err error) {
+func (b *clientAdapter) RenewWorkItemLocks(
+	ctx context.Context, queue string, lock time.Duration, items ...provider.LockedWorkItem,
+) (rs []provider.Renewal, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { rs, err = b.Provider.RenewWorkItemLocks(ctx, queue, lock, items...) })
 	return rs, err
@@ -120,7 +130,7 @@ func (b *bubble) RenewWorkItemLocks(ctx context.Context, queue string, lock time
 
 // PutJob stores a job. A new job also matches instances that were started at this very time, because virtual time does
 // not advance between a start and the job.
-func (b *bubble) PutJob(ctx context.Context, j *provider.Job) (err error) {
+func (b *clientAdapter) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	if j.Revision == 0 && j.Filter.StartedBefore.Equal(j.CreatedAt) {
 		j.Filter.StartedBefore = j.Filter.StartedBefore.Add(time.Millisecond)
 	}
@@ -129,20 +139,22 @@ func (b *bubble) PutJob(ctx context.Context, j *provider.Job) (err error) {
 	return err
 }
 
-func (b *bubble) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
+func (b *clientAdapter) ReadJob(ctx context.Context, id string) (j provider.Job, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { j, err = b.Provider.ReadJob(ctx, id) })
 	return j, err
 }
 
-func (b *bubble) ListJobs(ctx context.Context) (js []provider.Job, err error) {
+func (b *clientAdapter) ListJobs(ctx context.Context) (js []provider.Job, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { js, err = b.Provider.ListJobs(ctx) })
 	return js, err
 }
 
 // MatchInstances implements provider.Jobs for the preview of a job.
-func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from string, most int) (found []provider.Target, next string, err error) {
+func (b *clientAdapter) MatchInstances(
+	ctx context.Context, f provider.Filter, from string, most int,
+) (found []provider.Target, next string, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() {
 		if f.StartedBefore.Equal(time.Now().Truncate(time.Millisecond)) {
@@ -153,22 +165,24 @@ func (b *bubble) MatchInstances(ctx context.Context, f provider.Filter, from str
 	return found, next, err
 }
 
-func (b *bubble) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
+func (b *clientAdapter) DeleteIncarnation(ctx context.Context, instanceID, startID string, force bool) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.DeleteIncarnation(ctx, instanceID, startID, force) })
 	return err
 }
 
 // QueryInstance runs a query in the hub's orchestrators, which have the test's code. Time limits are in virtual time.
-func (b *bubble) QueryInstance(ctx context.Context, q provider.QueryRequest) (answer json.RawMessage, err error) {
+func (b *clientAdapter) QueryInstance(
+	ctx context.Context, q provider.QueryRequest,
+) (answer json.RawMessage, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { answer, err = b.env.hub.QueryInstance(ctx, q) })
 	return answer, err
 }
 
-// inside goes through a sequence in the bubble, and hands it out afterwards.
+// inside reads a sequence in the bubble and returns its values outside.
 func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, error] {
-	if env.watch.isInside() {
+	if env.watchdog.isInside() {
 		return sequence()
 	}
 	return func(yield func(T, error) bool) {
@@ -194,8 +208,8 @@ func inside[T any](env *Env, sequence func() iter.Seq2[T, error]) iter.Seq2[T, e
 }
 
 // WaitInstance implements client.Waiter. It advances the clock until the instance has ended.
-func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
-	if b.env.watch.isInside() {
+func (b *clientAdapter) WaitInstance(ctx context.Context, instanceID string) (provider.Instance, error) {
+	if b.env.watchdog.isInside() {
 		return b.poll(ctx, instanceID)
 	}
 	if b.env.network.isBusy() {
@@ -205,9 +219,11 @@ func (b *bubble) WaitInstance(ctx context.Context, instanceID string) (provider.
 }
 
 // WaitUpdate implements client.UpdateWaiter. It advances the clock until the update is done.
-func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(context.Context) (done bool, err error)) error {
+func (b *clientAdapter) WaitUpdate(
+	ctx context.Context, instanceID string, look func(context.Context) (done bool, err error),
+) error {
 	switch {
-	case b.env.watch.isInside():
+	case b.env.watchdog.isInside():
 		return pollUntil(ctx, look)
 	case b.env.network.isBusy():
 		return errNoWait
@@ -216,15 +232,15 @@ func (b *bubble) WaitUpdate(ctx context.Context, instanceID string, look func(co
 	}
 }
 
-// errNoWait reports a wait that would not end.
+// errNoWait is the error of a wait that would not end.
 var errNoWait = errors.New("perduretest: an activity of WithNetwork, or code that it calls, cannot wait for an " +
 	"instance, because virtual time does not advance while it runs")
 
-// pollEvery is how long an activity that waits for an instance lets pass between two looks.
+// pollEvery is the interval at which an activity that waits for an instance reads it.
 const pollEvery = time.Second
 
-// poll waits as an activity does: virtual time goes on by itself.
-func (b *bubble) poll(ctx context.Context, instanceID string) (in provider.Instance, err error) {
+// poll waits in an activity, where virtual time passes by itself.
+func (b *clientAdapter) poll(ctx context.Context, instanceID string) (in provider.Instance, err error) {
 	err = pollUntil(ctx, func(ctx context.Context) (done bool, err error) {
 		in, err = b.Provider.ReadInstance(ctx, instanceID)
 		return in.Status.Terminal(), err

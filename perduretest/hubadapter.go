@@ -10,52 +10,54 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// visitor makes calls in the bubble for who is outside: those of a bubble that are about builds, schedules, documents and prepared starts.
-type visitor struct {
+// hubAdapter runs calls about builds, schedules, documents and prepared starts in the bubble.
+type hubAdapter struct {
 	provider.Provider
 
 	env *Env
 }
 
-// within is a context that may be used in the bubble.
-func (b *visitor) within(ctx context.Context) context.Context {
-	if b.env.watch.isInside() {
+// within returns a context for a call in the bubble.
+func (b *hubAdapter) within(ctx context.Context) context.Context {
+	if b.env.watchdog.isInside() {
 		return ctx
 	}
 	return context.WithoutCancel(ctx)
 }
 
-func (b *visitor) ReadDocument(ctx context.Context, instanceID string, ref history.Reference) (doc json.RawMessage, err error) {
+func (b *hubAdapter) ReadDocument(
+	ctx context.Context, instanceID string, ref history.Reference,
+) (doc json.RawMessage, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { doc, err = b.Provider.ReadDocument(ctx, instanceID, ref) })
 	return doc, err
 }
 
-func (b *visitor) PutBuild(ctx context.Context, build provider.Build) (err error) {
+func (b *hubAdapter) PutBuild(ctx context.Context, build provider.Build) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.PutBuild(ctx, build) })
 	return err
 }
 
-func (b *visitor) ReadBuild(ctx context.Context, id string) (build provider.Build, err error) {
+func (b *hubAdapter) ReadBuild(ctx context.Context, id string) (build provider.Build, err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { build, err = b.Provider.ReadBuild(ctx, id) })
 	return build, err
 }
 
-func (b *visitor) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
+func (b *hubAdapter) PutScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.PutScheduleEntry(ctx, s) })
 	return err
 }
 
-func (b *visitor) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
+func (b *hubAdapter) DeleteScheduleEntry(ctx context.Context, s provider.ScheduleEntry) (err error) {
 	ctx = b.within(ctx)
 	b.env.do(func() { err = b.Provider.DeleteScheduleEntry(ctx, s) })
 	return err
 }
 
-func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
+func (b *hubAdapter) ListSchedules(ctx context.Context, after string) iter.Seq2[provider.ScheduleEntry, error] {
 	ctx = b.within(ctx)
 	return inside(b.env, func() iter.Seq2[provider.ScheduleEntry, error] {
 		return b.Provider.ListSchedules(ctx, after)
@@ -63,7 +65,7 @@ func (b *visitor) ListSchedules(ctx context.Context, after string) iter.Seq2[pro
 }
 
 // PrepareStart implements provider.StartPreparer.
-func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
+func (b *hubAdapter) PrepareStart(ctx context.Context, s provider.Start) (provider.PreparedStart, error) {
 	preparer, ok := b.Provider.(provider.StartPreparer)
 	if !ok {
 		return nil, client.ErrPrepareStartUnsupported
@@ -75,22 +77,22 @@ func (b *visitor) PrepareStart(ctx context.Context, s provider.Start) (provider.
 	if err != nil {
 		return nil, err
 	}
-	return &bubbleStart{prepared, b}, nil
+	return &preparedStart{prepared, b}, nil
 }
 
-// bubbleStart is a prepared start that begins in the bubble.
-type bubbleStart struct {
+// preparedStart is a prepared start whose Wake runs in the bubble.
+type preparedStart struct {
 	provider.PreparedStart
 
-	hub *visitor
+	hub *hubAdapter
 }
 
 // Wake implements provider.PreparedStart.
-func (s *bubbleStart) Wake(ctx context.Context) (err error) {
+func (s *preparedStart) Wake(ctx context.Context) (err error) {
 	ctx = s.hub.within(ctx)
 	s.hub.env.do(func() { err = s.PreparedStart.Wake(ctx) })
 	return err
 }
 
 // Unwrap returns the start that dynamo.TransactItems accepts.
-func (s *bubbleStart) Unwrap() provider.PreparedStart { return s.PreparedStart }
+func (s *preparedStart) Unwrap() provider.PreparedStart { return s.PreparedStart }

@@ -15,32 +15,33 @@ import (
 	"github.com/perdure/perdure/internal/replay"
 )
 
-// What code does that is not blocked on virtual time, a mutex, a system call or a long loop, holds that time still, and with it the whole Env. So
-// each wait for the bubble is watched from outside, in real time.
+// Code that blocks on something other than virtual time, such as a mutex or a system call, or that loops, stops virtual
+// time and the whole Env. A watchdog outside of the bubble therefore checks each wait in real time.
 
-// watch is how long the Env waits, in real time, for code that does not come back.
-type watch struct {
+// watchdog ends a test whose code does not return.
+type watchdog struct {
 	env *Env
-	// bubble is what the runtime calls the bubble.
+	// bubble is the name of the bubble in goroutine dumps.
 	bubble string
-	// patience is for code that computes, or that waits for the network. Code that waits for a lock or a channel gets a part of it.
+	// patience is the real time for code that computes or waits for the network. Code that waits for a lock or a
+	// channel gets a part of it.
 	patience time.Duration
 }
 
 const (
-	defaultPatience = time.Minute
-	// blockedShare of the patience is enough for code that waits for a lock or a channel: nothing is on its way.
+	defaultHangTimeout = time.Minute
+	// blockedShare is the part of the patience for code that waits for a lock or a channel.
 	blockedShare = 12
-	// looks is how often the goroutines are looked at in that time. All of them must find the same.
-	looks = 5
+	// checks is the number of checks of the goroutines in that time. All must find the same.
+	checks = 5
 )
 
-// await waits for done. When code hangs, it fails the test and leaves the bubble behind. Where only the clock stands still, since there is no end to what
-// happens at one moment, the bubble stops there.
-func (w *watch) await(done <-chan struct{}) {
+// await waits for done. If code hangs, it fails the test and abandons the bubble. If the work at one moment of virtual
+// time does not end, it stops the bubble.
+func (w *watchdog) await(done <-chan struct{}) {
 	w.env.t.Helper()
 	limit, most := w.patience/blockedShare, w.share()
-	tick := time.NewTicker(limit / looks)
+	tick := time.NewTicker(limit / checks)
 	defer tick.Stop()
 
 	began := time.Now()
@@ -61,7 +62,7 @@ func (w *watch) await(done <-chan struct{}) {
 		}
 		stood.look(w, append(awake, all...))
 		switch tooLong := time.Since(stood.since) > w.patience || most > 0 && time.Since(began) > most; {
-		case same >= looks:
+		case same >= checks:
 			w.giveUp(awake, &stood)
 		case tooLong:
 			w.halt(done, &stood)
@@ -70,17 +71,17 @@ func (w *watch) await(done <-chan struct{}) {
 	}
 }
 
-// standstill is the moment of virtual time that a call has come to, and how long that lasts.
+// standstill measures how long a moment of virtual time lasts.
 type standstill struct {
-	began   time.Time         // when the call did, in real time
-	from    map[string]course // how far instances were at the first look
-	reached int64             // the moment
-	since   time.Time         // when it began, in real time
-	seen    []string          // what users' code was seen to do in it, the last first
+	began   time.Time                   // of the call, in real time
+	from    map[string]instanceProgress // the progress at the first check
+	reached int64                       // the moment of virtual time
+	since   time.Time                   // its start in real time
+	seen    []string                    // the observed user code, latest first
 }
 
-// look notes where virtual time is, and what is done meanwhile.
-func (s *standstill) look(w *watch, goroutines []goroutine) {
+// look records the virtual time and the running user code.
+func (s *standstill) look(w *watchdog, goroutines []goroutine) {
 	if now := w.env.clock.now(); now != s.reached {
 		s.reached, s.since, s.seen = now, time.Now(), nil
 	}
@@ -95,25 +96,25 @@ func (s *standstill) look(w *watch, goroutines []goroutine) {
 				seen = append(seen, text)
 			}
 		}
-		if len(seen) == mostShown {
+		if len(seen) == maxShown {
 			break
 		}
 	}
 	for _, text := range append(seen, s.seen...) {
-		if !slices.Contains(seen, text) && len(seen) < mostShown {
+		if !slices.Contains(seen, text) && len(seen) < maxShown {
 			seen = append(seen, text)
 		}
 	}
 	s.seen = seen
 }
 
-// halt has nothing more begin, and fails the test if that ends the call: then no code hangs, and the bubble is not left behind.
-func (w *watch) halt(done <-chan struct{}, stood *standstill) {
+// halt stops the clock, and fails the test if that ends the call: then no code hangs, and the bubble is not abandoned.
+func (w *watchdog) halt(done <-chan struct{}, stood *standstill) {
 	w.env.t.Helper()
 	moved := w.env.progress.since(stood.from)
 	advances := time.Since(stood.since) <= w.patience/blockedShare
 	if moved == "" && !advances {
-		return // no turn, and virtual time stands still: code hangs
+		return // no turn was made and virtual time has stopped: code hangs
 	}
 	w.env.clock.halted.Store(true)
 	select {
@@ -128,11 +129,11 @@ func (w *watch) halt(done <-chan struct{}, stood *standstill) {
 		what = fmt.Sprintf("still active after %v, half of the remaining -timeout of go test, at the virtual time %v:",
 			time.Since(stood.began).Round(time.Second), at)
 	}
-	w.env.t.Fatalf("perduretest: %s%s%s%s", what, moved, stood.sightings(), w.hint())
+	w.env.t.Fatalf("perduretest: %s%s%s%s", what, moved, stood.observations(), w.hint())
 }
 
-// sightings are what users' code was seen to do.
-func (s *standstill) sightings() string {
+// observations describes the observed user code.
+func (s *standstill) observations() string {
 	var b strings.Builder
 	for _, text := range s.seen {
 		b.WriteString("\n  (observed: " + text + ")")
@@ -140,17 +141,17 @@ func (s *standstill) sightings() string {
 	return b.String()
 }
 
-// giveUp ends the test whose code hangs. What hangs is left behind, so that other tests go on.
-func (w *watch) giveUp(awake []goroutine, stood *standstill) {
+// giveUp ends the test. It abandons the bubble, so that other tests continue.
+func (w *watchdog) giveUp(awake []goroutine, stood *standstill) {
 	w.env.t.Helper()
 	whose := describeAll(w.culprits(awake))
 	if whose == "" {
-		whose = stood.sightings() // none was awake at that instant
+		whose = stood.observations() // no goroutine was awake at the last check
 	}
 	report := fmt.Sprintf("perduretest: code hangs, so that virtual time cannot advance:%s%s", whose, w.hint())
 	if slices.ContainsFunc(awake, goroutine.usesNetwork) {
 		report += networkHint
-		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may not live to show what is reported
+		fmt.Fprintf(os.Stderr, "%s: %s\n", w.env.t.Name(), report) // the process may end before it prints the report
 	}
 	w.env.t.Error(report)
 	w.env.givenUp.Store(true)
@@ -158,16 +159,16 @@ func (w *watch) giveUp(awake []goroutine, stood *standstill) {
 	w.env.t.FailNow()
 }
 
-// stop ends the calling goroutine, whose call cannot be made any more: the Env is over, or code hangs in it.
-func (w *watch) stop() {
+// stop ends the calling goroutine, because the Env has ended or its code hangs.
+func (w *watchdog) stop() {
 	if !strings.Contains(string(debug.Stack()), "testing.tRunner") {
-		runtime.Goexit() // it is not the test's, which may be over
+		runtime.Goexit() // not the goroutine of the test, which may have ended
 	}
 	w.env.t.FailNow()
 }
 
-// culprits are those that others wait for: activities that run outside of the bubble, where there are any.
-func (w *watch) culprits(awake []goroutine) []goroutine {
+// culprits returns the goroutines that hang: activities outside of the bubble if there are any, or the awake ones.
+func (w *watchdog) culprits(awake []goroutine) []goroutine {
 	outside := w.env.network.goroutines()
 	if len(outside) == 0 {
 		return awake
@@ -175,15 +176,15 @@ func (w *watch) culprits(awake []goroutine) []goroutine {
 	return slices.DeleteFunc(allGoroutines(), func(g goroutine) bool { return !slices.Contains(outside, g.id) })
 }
 
-// goroutine is one, as the runtime prints it.
+// goroutine is a goroutine in a dump of the runtime.
 type goroutine struct {
 	id, state, bubble string
-	// durable: it is blocked on something in its bubble.
+	// durable is set if the goroutine is blocked on something in its bubble.
 	durable bool
 	stack   string
 }
 
-// header is the first line of a goroutine's stack: "goroutine 7 [sync.Mutex.Lock, 2 minutes, synctest bubble 3]:".
+// header matches the first line of a stack: "goroutine 7 [sync.Mutex.Lock, 2 minutes, synctest bubble 3]:".
 var header = regexp.MustCompile(`^goroutine (\d+)[^\[]*\[([^\],]*)([^\]]*)\]:`)
 
 func parseGoroutine(stack string) goroutine {
@@ -199,10 +200,10 @@ func parseGoroutine(stack string) goroutine {
 	return g
 }
 
-// headerBytes is enough for the first line of a stack.
+// headerBytes is the size of a buffer for the first line of a stack.
 const headerBytes = 128
 
-// thisGoroutine is the calling one, without its stack.
+// thisGoroutine returns the calling goroutine without its stack.
 func thisGoroutine() goroutine {
 	var b [headerBytes]byte
 	return parseGoroutine(string(b[:runtime.Stack(b[:], false)]))
@@ -212,19 +213,19 @@ func thisGoroutine() goroutine {
 var processStart = time.Now()
 
 // isInside reports whether the calling goroutine belongs to the bubble.
-func (w *watch) isInside() bool {
+func (w *watchdog) isInside() bool {
 	if time.Now().Before(processStart) {
 		return true
 	}
 	if !w.env.clock.isPast(processStart) {
 		return false
 	}
-	g := thisGoroutine() // slow: virtual time is in the future
+	g := thisGoroutine() // slow, so only if virtual time is in the future
 	return g.bubble != "" && g.bubble == w.bubble
 }
 
-// goroutines are those of the bubble.
-func (w *watch) goroutines() []goroutine {
+// goroutines returns the goroutines of the bubble.
+func (w *watchdog) goroutines() []goroutine {
 	return slices.DeleteFunc(allGoroutines(), func(g goroutine) bool { return g.bubble == "" || g.bubble != w.bubble })
 }
 
@@ -244,7 +245,7 @@ func allGoroutines() []goroutine {
 	return found
 }
 
-// awakeOf are those among the goroutines of the bubble that hold virtual time still.
+// awakeOf returns the goroutines that keep virtual time from passing.
 func awakeOf(all []goroutine) (awake []goroutine) {
 	for _, g := range all {
 		if !g.durable {
@@ -254,15 +255,18 @@ func awakeOf(all []goroutine) (awake []goroutine) {
 	return awake
 }
 
-// ofUsers are the goroutines of the bubble that run code of a user's.
-func (w *watch) ofUsers() []goroutine {
+// ofUsers returns the goroutines of the bubble that run user code.
+func (w *watchdog) ofUsers() []goroutine {
 	return slices.DeleteFunc(w.goroutines(), func(g goroutine) bool { return replay.Where(g.stack) == "" })
 }
 
-// blocking are the states of goroutines that wait for another one.
-var blocking = []string{"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "sync.Cond.Wait", "sync.WaitGroup.Wait", "chan receive", "chan send", "select", "semacquire"}
+// blocking are the states of goroutines that wait for another goroutine.
+var blocking = []string{
+	"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock", "sync.Cond.Wait", "sync.WaitGroup.Wait",
+	"chan receive", "chan send", "select", "semacquire",
+}
 
-// fingerprint is what goroutines wait for, where all wait for another one; empty otherwise.
+// fingerprint describes the states of goroutines. It is empty unless all of them wait for another goroutine.
 func fingerprint(awake []goroutine) string {
 	var b strings.Builder
 	for _, g := range awake {
@@ -274,7 +278,7 @@ func fingerprint(awake []goroutine) string {
 	return b.String()
 }
 
-// doing says what a goroutine in a state does.
+// doing describes the state of a goroutine.
 func doing(state string) string {
 	switch {
 	case state == "running", state == "runnable":
@@ -292,7 +296,7 @@ func doing(state string) string {
 	}
 }
 
-// describe is what a goroutine does, and where.
+// describe describes what a goroutine does, and where.
 func (g goroutine) describe() string {
 	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack),
 		"code of perdure or Go:\n"+g.stack))
@@ -303,7 +307,7 @@ func (g goroutine) isOrchestration() bool {
 	return strings.Contains(g.stack, "perdure.runOrchestration")
 }
 
-// who is whose code a goroutine runs.
+// who describes the code that a goroutine runs.
 func (g goroutine) who() string {
 	switch {
 	case g.isOrchestration():
@@ -323,8 +327,8 @@ func describeAll(gs []goroutine) string {
 	return b.String()
 }
 
-// networkHint is for a test that does not know of WithNetwork. A connection of the bubble that is closed by others, as httptest.Server.Close does, ends
-// the process.
+// networkHint suggests WithNetwork. If other tests close a connection of the bubble, as httptest.Server.Close does, the
+// process ends.
 const networkHint = "\nUse WithNetwork for activities that use the network. Keep-alive connections do not work in " +
 	"virtual time: closing or using one from another test ends the process."
 
@@ -332,26 +336,29 @@ func (g goroutine) usesNetwork() bool {
 	return g.state == "IO wait" || strings.Contains(g.stack, "net/http.")
 }
 
-// hint is what helps to find out.
-func (w *watch) hint() string {
+// hint lists the running activities.
+func (w *watchdog) hint() string {
 	running := map[string]bool{}
 	for _, c := range w.env.log.running() {
-		running[fmt.Sprintf("\n  (running: activity %q of instance %q, attempt %d)", c.Activity, c.InstanceID, c.Attempt)] = true
+		text := fmt.Sprintf("\n  (running: activity %q of instance %q, attempt %d)",
+			c.Activity, c.InstanceID, c.Attempt)
+		running[text] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(running)), "")
 }
 
-// unfinished describes the activities that run, and where they are.
-func (w *watch) unfinished() string {
+// unfinished describes the running activities and their code.
+func (w *watchdog) unfinished() string {
 	var b strings.Builder
 	for _, c := range w.env.log.running() {
-		fmt.Fprintf(&b, "\n  activity %q of instance %q, attempt %d, in %s", c.Activity, c.InstanceID, c.Attempt, w.whereabouts(c.goroutine))
+		fmt.Fprintf(&b, "\n  activity %q of instance %q, attempt %d, in %s",
+			c.Activity, c.InstanceID, c.Attempt, w.whereabouts(c.goroutine))
 	}
 	return b.String()
 }
 
-// whereabouts are the frames of user code that a goroutine is in.
-func (w *watch) whereabouts(id string) string {
+// whereabouts returns the user code that a goroutine runs.
+func (w *watchdog) whereabouts(id string) string {
 	for _, g := range w.goroutines() {
 		if g.id == id {
 			return replay.Where(g.stack)

@@ -52,7 +52,7 @@ func (e *Env) CrashAt(n int) {
 // AWSCalls returns the number of AWS calls that the functions have made. Use it to choose the argument of CrashAt.
 func (e *Env) AWSCalls() int { return int(e.trouble.Calls()) }
 
-// crash is an option of New: at which call a process dies, and whether the call is done; at none when it is 0.
+// crash is an option of New: the call at which a process dies (0 for none), and whether the call succeeds first.
 type crash struct {
 	at    int64
 	after bool
@@ -60,10 +60,10 @@ type crash struct {
 
 func (c crash) apply(o *options) { o.crash = c }
 
-// everyInShort is which calls a short run tries.
+// everyInShort is the interval between tested calls in a short run.
 const everyInShort = 7
 
-// mostCalls is far more than a test makes that is to end.
+// mostCalls limits the tested calls.
 const mostCalls = 10_000
 
 // CrashAtEveryCall runs body once without a crash, and then twice for each AWS call of the functions as subtests: the

@@ -8,16 +8,16 @@ import (
 )
 
 // Payloads returns the hub's payload store, whose calls run in the bubble.
-func (b *holders) Payloads() provider.PayloadStore {
+func (b *completionAdapter) Payloads() provider.PayloadStore {
 	store := vault.StoreOf(b.Provider)
 	if store == nil {
 		return nil
 	}
-	return &bubblePayloads{store, b}
+	return &payloadAdapter{store, b}
 }
 
 // SweepPayloads implements provider.PayloadStoreProvider.
-func (b *holders) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
+func (b *completionAdapter) SweepPayloads(ctx context.Context, after string) (next string, deleted int, err error) {
 	k, ok := b.Provider.(provider.PayloadStoreProvider)
 	if !ok {
 		return "", 0, nil
@@ -27,38 +27,40 @@ func (b *holders) SweepPayloads(ctx context.Context, after string) (next string,
 	return next, deleted, err
 }
 
-// bubblePayloads makes the calls of a store in the bubble.
-type bubblePayloads struct {
+// payloadAdapter runs the calls of a payload store in the bubble.
+type payloadAdapter struct {
 	provider.PayloadStore
 
-	hub *holders
+	hub *completionAdapter
 }
 
-func (b *bubblePayloads) PutPayload(ctx context.Context, key string, data []byte) (err error) {
+func (b *payloadAdapter) PutPayload(ctx context.Context, key string, data []byte) (err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { err = b.PayloadStore.PutPayload(ctx, key, data) })
 	return err
 }
 
-func (b *bubblePayloads) GetPayload(ctx context.Context, key string) (data []byte, err error) {
+func (b *payloadAdapter) GetPayload(ctx context.Context, key string) (data []byte, err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { data, err = b.PayloadStore.GetPayload(ctx, key) })
 	return data, err
 }
 
-func (b *bubblePayloads) CopyPayload(ctx context.Context, from, to string) (err error) {
+func (b *payloadAdapter) CopyPayload(ctx context.Context, from, to string) (err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { err = b.PayloadStore.CopyPayload(ctx, from, to) })
 	return err
 }
 
-func (b *bubblePayloads) DeletePayloads(ctx context.Context, keys ...string) (err error) {
+func (b *payloadAdapter) DeletePayloads(ctx context.Context, keys ...string) (err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { err = b.PayloadStore.DeletePayloads(ctx, keys...) })
 	return err
 }
 
-func (b *bubblePayloads) ListPayloads(ctx context.Context, prefix, after string) (found []provider.StoredPayload, err error) {
+func (b *payloadAdapter) ListPayloads(
+	ctx context.Context, prefix, after string,
+) (found []provider.StoredPayload, err error) {
 	ctx = b.hub.within(ctx)
 	b.hub.env.do(func() { found, err = b.PayloadStore.ListPayloads(ctx, prefix, after) })
 	return found, err

@@ -13,15 +13,15 @@ import (
 	"github.com/perdure/perdure/provider"
 )
 
-// inquiry finds out what instances wait for.
-type inquiry struct{ env *Env }
+// idleCheck checks whether instances can continue, and describes what they wait for.
+type idleCheck struct{ env *Env }
 
-// longestRun is how long an activity may run, without a heartbeat, before an instance that waits for nothing else counts as stuck. On Lambda it is
-// 15 minutes.
+// longestRun is the time without a heartbeat after which an activity counts as stuck. On Lambda an activity runs for 15
+// minutes.
 const longestRun = 3 * time.Hour
 
-// isIdle reports whether nothing can happen any more.
-func (q inquiry) isIdle() (idle bool) {
+// isIdle reports whether nothing is due or running.
+func (q idleCheck) isIdle() (idle bool) {
 	if _, planned := q.env.agenda.next(); planned {
 		return false
 	}
@@ -32,36 +32,40 @@ func (q inquiry) isIdle() (idle bool) {
 	return idle
 }
 
-// idle is the error of an instance that nothing can end.
-func (q inquiry) idle(ctx context.Context, in *provider.Instance) *IdleError {
-	return &IdleError{InstanceID: in.InstanceID, Status: in.Status, Diagnosis: in.Diagnosis, WaitingFor: q.waits(context.WithoutCancel(ctx), in.InstanceID, mostDepth)}
+// idle returns the error of an instance that nothing can end.
+func (q idleCheck) idle(ctx context.Context, in *provider.Instance) *IdleError {
+	return &IdleError{
+		InstanceID: in.InstanceID, Status: in.Status, Diagnosis: in.Diagnosis,
+		WaitingFor: q.waits(context.WithoutCancel(ctx), in.InstanceID, maxDepth),
+	}
 }
 
-// hasStalled reports whether an instance waits for nothing but events, and for activities that have run for too long. It looks once in longestRun of
-// virtual time, counted from since.
-func (q inquiry) hasStalled(ctx context.Context, instanceID string, since *time.Time) bool {
+// hasStalled reports whether an instance waits only for events and for stuck activities. It checks once in longestRun
+// of virtual time, counted from since.
+func (q idleCheck) hasStalled(ctx context.Context, instanceID string, since *time.Time) bool {
 	now := q.env.Now()
 	if _, planned := q.env.agenda.next(); planned || now.Sub(*since) <= longestRun || len(q.env.log.running()) == 0 {
 		return false
 	}
 	*since = now
-	return !q.mayGoOn(context.WithoutCancel(ctx), instanceID)
+	return !q.mayContinue(context.WithoutCancel(ctx), instanceID)
 }
 
-// mayGoOn reports whether an instance waits for something that comes by itself.
-func (q inquiry) mayGoOn(ctx context.Context, instanceID string) bool {
+// mayContinue reports whether an instance waits for something that happens by itself.
+func (q idleCheck) mayContinue(ctx context.Context, instanceID string) bool {
 	p, err := q.env.client.Pending(ctx, instanceID, "", 0)
 	if err != nil || p.Total > len(p.Items) {
 		return true
 	}
 	return slices.ContainsFunc(p.Items, func(x client.PendingItem) bool {
 		switch x.Kind {
-		case client.PendingExternalEvent, client.PendingUpdate: // of what a handler waits for, the rest is listed, too
+		case client.PendingExternalEvent, client.PendingUpdate: // the waits of a handler are listed too
 			return false
 		case client.PendingSubOrchestration:
-			return q.mayGoOn(ctx, x.InstanceID)
+			return q.mayContinue(ctx, x.InstanceID)
 		case client.PendingActivity:
-			return p.ReadAt.Sub(latest(x.ScheduledAt, x.NextAttemptAt, x.LastHeartbeatAt)) <= longestRun+q.env.stubs.takes(x.Name)
+			since := latest(x.ScheduledAt, x.NextAttemptAt, x.LastHeartbeatAt)
+			return p.ReadAt.Sub(since) <= longestRun+q.env.stubs.takes(x.Name)
 		default:
 			return true
 		}
@@ -72,16 +76,16 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// mostDepth bounds how deep sub-orchestrations are described.
-const mostDepth = 3
+// maxDepth limits the depth of described sub-orchestrations.
+const maxDepth = 3
 
-// waits describes what an instance waits for, and its sub-orchestrations to a depth.
-func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []string {
+// waits describes what an instance and its sub-orchestrations wait for.
+func (q idleCheck) waits(ctx context.Context, instanceID string, depth int) []string {
 	p, err := q.env.client.Pending(ctx, instanceID, "", 0)
 	if err != nil {
 		return nil
 	}
-	texts := q.describeStanding(ctx, instanceID)
+	texts := q.describeStatus(ctx, instanceID)
 	for i := range p.Items {
 		x := &p.Items[i]
 		texts = append(texts, q.describeWait(ctx, instanceID, x))
@@ -95,8 +99,8 @@ func (q inquiry) waits(ctx context.Context, instanceID string, depth int) []stri
 	return texts
 }
 
-// describeStanding describes what an instance waits for before all else: one that is paused, and one that was never begun.
-func (q inquiry) describeStanding(ctx context.Context, instanceID string) []string {
+// describeStatus describes why a paused instance, or one that was not started, cannot continue.
+func (q idleCheck) describeStatus(ctx context.Context, instanceID string) []string {
 	s, err := q.env.client.Status(ctx, instanceID)
 	switch {
 	case err != nil:
@@ -104,21 +108,21 @@ func (q inquiry) describeStanding(ctx context.Context, instanceID string) []stri
 	case s.Paused != nil:
 		return []string{fmt.Sprintf("Client.Resume: paused since %v (%q)", s.Paused.At, s.Paused.Message)}
 	case s.Status == client.StatusPending && q.env.deployed == nil && !s.StartAt.After(q.env.Now()):
-		return []string{"its start: call Wake of the prepared start of PrepareStart, or let the sweeper start it with " +
-			"Advance or perduretest.RunSweeper"}
+		return []string{"its start: call Wake of the prepared start of PrepareStart, or let the sweeper start it " +
+			"with Advance or perduretest.RunSweeper"}
 	default:
 		return nil
 	}
 }
 
-// describeWait describes one thing that is waited for.
-func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.PendingItem) string {
+// describeWait describes a wait.
+func (q idleCheck) describeWait(ctx context.Context, instanceID string, x *client.PendingItem) string {
 	switch x.Kind {
 	case client.PendingExternalEvent:
 		return fmt.Sprintf("external event %q, which was not raised%s", x.Name, q.otherEvents(ctx, instanceID))
 	case client.PendingSubOrchestration:
 		return fmt.Sprintf("sub-orchestration %q, instance %q%s",
-			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID)+describeTries(x))
+			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID)+describeAttempts(x))
 	case client.PendingSentEvent:
 		return fmt.Sprintf("response to event %q, raised in instance %q%s",
 			x.Name, x.InstanceID, q.describeChild(ctx, x.InstanceID))
@@ -136,17 +140,18 @@ func (q inquiry) describeWait(ctx context.Context, instanceID string, x *client.
 	}
 }
 
-func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) string {
+func (q idleCheck) describeActivity(instanceID string, x *client.PendingItem) string {
 	for _, c := range q.env.log.running() {
 		if c.InstanceID == instanceID && c.ActivityID == x.ID {
 			var where string
-			q.env.do(func() { where = q.env.watch.whereabouts(c.goroutine) })
-			return fmt.Sprintf(", which has been running for %v: %s", q.env.Now().Sub(q.env.log.began.Add(c.StartedAt)), where)
+			q.env.do(func() { where = q.env.watchdog.whereabouts(c.goroutine) })
+			ran := q.env.Now().Sub(q.env.log.began.Add(c.StartedAt))
+			return fmt.Sprintf(", which has been running for %v: %s", ran, where)
 		}
 	}
 	if !x.ResultPendingSince.IsZero() {
-		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.CompleteActivity or Client.FailActivity",
-			x.Attempt)
+		return fmt.Sprintf(", which returned ErrPending in attempt %d; complete it with Client.CompleteActivity or "+
+			"Client.FailActivity", x.Attempt)
 	}
 	if !x.UnregisteredAt.IsZero() {
 		if q.env.deployed != nil {
@@ -158,11 +163,11 @@ func (q inquiry) describeActivity(instanceID string, x *client.PendingItem) stri
 	if x.NoWorker {
 		return fmt.Sprintf("; no worker serves the queue %q", x.Queue)
 	}
-	return describeTries(x)
+	return describeAttempts(x)
 }
 
-// describeTries says how often something was tried that is to be tried again, and why it failed.
-func describeTries(x *client.PendingItem) string {
+// describeAttempts describes the failed attempts of a task that is retried.
+func describeAttempts(x *client.PendingItem) string {
 	if x.LastError == nil || x.Attempt < 2 {
 		return ""
 	}
@@ -170,12 +175,12 @@ func describeTries(x *client.PendingItem) string {
 		x.Attempt-1, x.FailedAt, failureText(x.LastError), x.Attempt, x.NextAttemptAt)
 }
 
-// failureText is a failure on one line.
+// failureText describes a failure in one line.
 func failureText(f *history.Failure) string {
 	return cmp.Or(f.Message, f.Reason, f.Type)
 }
 
-func (q inquiry) describeChild(ctx context.Context, instanceID string) string {
+func (q idleCheck) describeChild(ctx context.Context, instanceID string) string {
 	s, err := q.env.client.Status(ctx, instanceID)
 	switch {
 	case err != nil:
@@ -187,8 +192,8 @@ func (q inquiry) describeChild(ctx context.Context, instanceID string) string {
 	}
 }
 
-// otherEvents lists the events that an instance was sent and has not waited for: their names may be wrong.
-func (q inquiry) otherEvents(ctx context.Context, instanceID string) string {
+// otherEvents lists the events that were raised and not awaited. Their names may be misspelled.
+func (q idleCheck) otherEvents(ctx context.Context, instanceID string) string {
 	events, err := client.Collect(q.env.client.History(ctx, instanceID))
 	if err != nil {
 		return ""
