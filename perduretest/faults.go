@@ -9,6 +9,7 @@ import (
 
 	"github.com/perdure/perdure/internal/faults"
 	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // Fault is a kind of fault in the code under test. Every fault fails the test, unless the test expects it (Env.Expect)
@@ -141,12 +142,12 @@ func (c *faultChecks) observe(f faults.Event) {
 			lost = " after its turn had ended, so that its calls are lost"
 		}
 		c.failf(ForeignGoroutine, key, "instance %q: orchestration context or future used on another goroutine%s, "+
-			"in %s", f.InstanceID, lost, replay.Where(foreign.Stack))
+			"in %s", f.InstanceID, lost, stack.Where(foreign.Stack))
 		return
 	}
 	if hang, ok := errors.AsType[*replay.BlockedOutsideError](f.Err); ok {
 		c.failf(Hang, key, "instance %q: orchestration hangs: it blocks on something other than a future or never "+
-			"ends, in %s", f.InstanceID, replay.Where(hang.Stack))
+			"ends, in %s", f.InstanceID, stack.Where(hang.Stack))
 		return
 	}
 	c.failf(Fault(f.Kind), key, "%v", f.Err)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/perdure/perdure/internal/replay"
+	"github.com/perdure/perdure/internal/replay/stack"
 )
 
 // Code that blocks on something other than virtual time, such as a mutex or a system call, or that loops, stops virtual
@@ -90,7 +90,7 @@ func (s *standstill) look(w *watchdog, goroutines []goroutine) {
 	}
 	var seen []string
 	for _, g := range goroutines {
-		if where := replay.Where(g.stack); where != "" {
+		if where := stack.Where(g.stack); where != "" {
 			text := g.who() + " in " + where
 			if !slices.Contains(seen, text) {
 				seen = append(seen, text)
@@ -257,7 +257,7 @@ func awakeOf(all []goroutine) (awake []goroutine) {
 
 // ofUsers returns the goroutines of the bubble that run user code.
 func (w *watchdog) ofUsers() []goroutine {
-	return slices.DeleteFunc(w.goroutines(), func(g goroutine) bool { return replay.Where(g.stack) == "" })
+	return slices.DeleteFunc(w.goroutines(), func(g goroutine) bool { return stack.Where(g.stack) == "" })
 }
 
 // blocking are the states of goroutines that wait for another goroutine.
@@ -298,7 +298,7 @@ func doing(state string) string {
 
 // describe describes what a goroutine does, and where.
 func (g goroutine) describe() string {
-	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(replay.Where(g.stack),
+	return fmt.Sprintf("%s %s, in %s", g.who(), doing(g.state), cmp.Or(stack.Where(g.stack),
 		"code of perdure or Go:\n"+g.stack))
 }
 
@@ -361,7 +361,7 @@ func (w *watchdog) unfinished() string {
 func (w *watchdog) whereabouts(id string) string {
 	for _, g := range w.goroutines() {
 		if g.id == id {
-			return replay.Where(g.stack)
+			return stack.Where(g.stack)
 		}
 	}
 	return "code that has ended"

@@ -50,10 +50,3 @@ func Panicked(r any) *history.Failure { return panics.FailureOf(r) }
 // Where returns the functions and lines of user code in a stack, innermost first. It is empty if the stack contains no
 // user code.
 func Where(s string) string { return stack.Where(s) }
-
-// OpenedFailure returns the failure of a task with decoded details. If decoding fails, OpenedFailure fails the turn and
-// does not return.
-func OpenedFailure(t *Task) *history.Failure { return t.DecodedFailure() }
-
-// UpdateID returns the ID of an update that was sent to another instance.
-func UpdateID(t *Task) string { return t.UpdateID() }
