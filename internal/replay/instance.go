@@ -141,12 +141,15 @@ func (i *Instance) Wakes(settled func(id int64) bool) bool {
 // the execution waits for its end. Such an activity is not retried.
 func (i *Instance) OpenActivity(id int64) (open, ending bool) {
 	open, cancelled, awaited := i.x.tasks.Activity(id)
-	cancelledParked, settled := i.x.parked.settles(id)
-	if settled {
+	cancelParked, settleParked := i.x.parked.settles(id)
+	switch {
+	case settleParked:
 		return false, false
+	case open && !cancelParked:
+		return true, false
+	default:
+		return false, (open || cancelled) && awaited
 	}
-	cancelled = cancelled || open && cancelledParked
-	return open && !cancelled, cancelled && awaited
 }
 
 // Differences returns the inputs that another build recorded and that this code would not pass. Do not call it while a
